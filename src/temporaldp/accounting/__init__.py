@@ -1,0 +1,6 @@
+"""What a sequence of releases leaks: backward, forward and temporal privacy leakage, windows, suprema."""
+
+from temporaldp.accounting.series import LeakageSeries, temporal_leakage
+from temporaldp.accounting.supremum import LeakageSupremum, leakage_supremum
+
+__all__ = ["LeakageSeries", "LeakageSupremum", "leakage_supremum", "temporal_leakage"]

@@ -1,0 +1,204 @@
+"""Backward, forward and temporal privacy leakage of a sequence of releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.accounting.population import Adversaries, named
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.errors import BudgetError, InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+
+DIRECTIONS = ("backward", "forward", "temporal")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LeakageSeries:
+    """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.
+
+    Upper bounds of the paper's definitions (Definitions 5 to 7): its recursions keep one number for all pairs of values,
+    and are evaluated here exactly to rounding. Neighbouring databases differ in one person's *value* (replace one).
+
+    Parameters
+    ----------
+    epsilons : array, shape (T,)
+        What each release promises on its own.
+    backward, forward, temporal : array, shape (T,)
+        BPL, FPL and TPL: leakage at a step from it and the past, from it and the future, and from everything. With several
+        users, each is the largest over the users at that step (so that in general
+        ``temporal < backward + forward - epsilons``).
+    name : str or None
+        The user, if one is named.
+    members : tuple of LeakageSeries
+        One per user where there are several; empty for a single user.
+    """
+
+    epsilons: FloatArray
+    backward: FloatArray
+    forward: FloatArray
+    temporal: FloatArray
+    name: str | None = None
+    members: tuple[LeakageSeries, ...] = ()
+
+    def __post_init__(self) -> None:
+        for field in ("epsilons", *DIRECTIONS):
+            array = np.array(getattr(self, field), dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, field, array)
+
+    def __len__(self) -> int:
+        return len(self.epsilons)
+
+    def __repr__(self) -> str:
+        who = f", worst user {self.worst_user!r}" if self.worst_user else ""
+        return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats at time {self.worst_time}{who})"
+
+    @property
+    def worst_time(self) -> int:
+        """Index (from 0) of the first step with the largest temporal privacy leakage."""
+        return int(np.argmax(self.temporal))
+
+    @property
+    def worst(self) -> float:
+        """Largest temporal privacy leakage of any step: the alpha for which the release is alpha-DP_T (Definition 8)."""
+        return float(self.temporal[self.worst_time])
+
+    @property
+    def worst_user(self) -> str | None:
+        """Name of the user who is leaked about most, at `worst_time`; None for a single nameless user."""
+        if not self.members:
+            return self.name
+        return max(self.members, key=lambda member: member.temporal[self.worst_time]).name
+
+    @property
+    def user_level(self) -> float:
+        """Leakage about all of a user's values together: the sum of all epsilons (Corollary 1), whatever the correlation."""
+        return math.fsum(self.epsilons)
+
+    def window(self, start: int | None, stop: int | None) -> float:
+        """Leakage about all values in steps ``start:stop`` together, by Theorem 2; an upper bound, in nats.
+
+        Python's slice convention: 0-based, `stop` excluded, negative numbers count from the end, None is the end. One step:
+        its TPL. Two: ``BPL[start] + FPL[start + 1]``. More: ``BPL[start] + FPL[stop - 1]`` and the epsilons between them.
+
+        Raises
+        ------
+        InputError
+            The window is empty.
+        """
+        first, end, _ = slice(start, stop).indices(len(self))
+        if first >= end:
+            raise InputError(f"expected a window of at least one of the {len(self)} steps, got {start}:{stop}")
+        if self.members:
+            return max(member.window(first, end) for member in self.members)
+        if end - first == 1:
+            return float(self.temporal[first])
+        return math.fsum([self.backward[first], self.forward[end - 1], *self.epsilons[first + 1 : end - 1]])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Columns epsilon, backward, forward, temporal and one row per step, as a pandas DataFrame (needs pandas)."""
+        import pandas as pd
+
+        fields = {"epsilon": "epsilons", "backward": "backward", "forward": "forward", "temporal": "temporal"}
+        return pd.DataFrame({column: getattr(self, field) for column, field in fields.items()})
+
+
+def temporal_leakage(adversary: Adversaries, *, epsilons: ArrayLike) -> LeakageSeries:
+    """What a sequence of releases leaks at each step to an adversary who knows temporal correlations.
+
+    ``BPL_1 = e_1``, ``BPL_t = L_B(BPL_{t-1}) + e_t``; ``FPL_T = e_T``, ``FPL_t = L_F(FPL_{t+1}) + e_t``;
+    ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10 of the paper, Sections III-B and IV). An unknown correlation has
+    L = 0. Upper bounds in nats, exact to rounding.
+
+    Parameters
+    ----------
+    adversary : Adversary, or an iterable or mapping of them
+        Several: every user is accounted for and the worst one named. Iterables may be generators.
+    epsilons : array_like, shape (T,)
+        Privacy loss of each release on its own (substitution of one value), in nats, >= 0; 0 for a step that is not
+        published.
+
+    Returns
+    -------
+    LeakageSeries
+
+    Raises
+    ------
+    BudgetError
+        epsilons are no non-empty sequence of finite numbers >= 0, or their number does not fit an adversary's matrices.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, TransitionMatrix
+    >>> adversary = Adversary(backward=TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]))
+    >>> temporal_leakage(adversary, epsilons=[0.1] * 5).backward.round(4)
+    array([0.1   , 0.1808, 0.2471, 0.3024, 0.3488])
+    """
+    spent = budgets(epsilons)
+    members = [_single(one, spent, name) for name, one in named(adversary)]
+    if len(members) == 1:
+        return members[0]
+    past, future, both = (np.max([getattr(m, field) for m in members], axis=0) for field in DIRECTIONS)
+    return LeakageSeries(spent, past, future, both, members=tuple(members))
+
+
+def budgets(epsilons: ArrayLike) -> FloatArray:
+    """`epsilons` as a checked, non-empty vector of finite numbers >= 0."""
+    try:
+        spent = np.array(epsilons, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BudgetError(f"expected epsilons to be a sequence of numbers, one per step, got {epsilons!r}") from None
+    if spent.ndim != 1 or spent.size == 0:
+        raise BudgetError(
+            f"expected epsilons of shape (T,), one per step and at least one, got shape {spent.shape}; for T equal steps "
+            "write numpy.full(T, epsilon)"
+        )
+    bad = np.flatnonzero(~(np.isfinite(spent) & (spent >= 0.0)))
+    if bad.size:
+        raise BudgetError(f"expected finite epsilons >= 0, got {spent[bad[0]]} at step {bad[0]}")
+    return spent
+
+
+def _single(adversary: Adversary, spent: FloatArray, name: str | None) -> LeakageSeries:
+    n_steps = len(spent)
+    if adversary.n_steps not in {None, n_steps}:
+        raise BudgetError(
+            f"the adversary's matrices serve {adversary.n_steps} steps, but there are {n_steps} epsilons; give one matrix "
+            "per transition (one fewer than steps) or a constant matrix"
+        )
+    past = _carried(_per_transition(adversary.backward, n_steps), spent)
+    future = _carried(reversed(list(_per_transition(adversary.forward, n_steps))), spent[::-1])[::-1]
+    return LeakageSeries(spent, past + spent, future + spent, past + future + spent, name)
+
+
+def _per_transition(
+    correlation: TransitionMatrix | Sequence[TransitionMatrix] | None, n_steps: int
+) -> Iterator[TransitionMatrix | None]:
+    for k in range(n_steps - 1):
+        yield correlation[k] if isinstance(correlation, Sequence) else correlation
+
+
+def _carried(matrices: Iterator[TransitionMatrix | None], spent: FloatArray) -> FloatArray:
+    """``L(total leakage of the step before)`` for every step: what arrives through the matrices, 0 at the first."""
+    arrived = np.zeros(len(spent))
+    previous: tuple[TransitionMatrix | None, float] = (None, -1.0)
+    for k, matrix in enumerate(matrices, start=1):
+        incoming = float(arrived[k - 1] + spent[k - 1])
+        if matrix is None:
+            continue
+        if previous[0] is matrix and previous[1] == incoming:
+            arrived[k] = arrived[k - 1]  # the series has reached its fixed point: nothing to compute
+        else:
+            arrived[k] = matrix.leakage_profile().loss(incoming)
+        previous = (matrix, incoming)
+    return arrived

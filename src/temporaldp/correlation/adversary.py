@@ -1,0 +1,169 @@
+"""The adversary of the paper's Definition 4: who knows everybody else's data and how values follow one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temporaldp.correlation.states import require_same_states
+from temporaldp.correlation.transition import TransitionMatrix, distribution
+from temporaldp.errors import InputError
+
+Correlation: TypeAlias = TransitionMatrix | tuple[TransitionMatrix, ...] | None
+
+STATIONARY_TOLERANCE = 1e-12
+"""Relative change per entry below which a distribution counts as unchanged by one step: rounding, not movement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adversary:
+    """An adversary who targets one user and knows that user's temporal correlations.
+
+    Parameters
+    ----------
+    backward : TransitionMatrix, sequence of TransitionMatrix, or None
+        ``Pr(l[t-1] | l[t])``: row = the value now, column = the value before. A sequence has one matrix per
+        transition: element k (from 0) relates time k + 1 (rows) to time k (columns), so T - 1 of them serve T steps.
+        None: unknown to the adversary, who then learns nothing from past releases.
+    forward : TransitionMatrix, sequence of TransitionMatrix, or None
+        ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. Element k relates time k (rows) to
+        time k + 1 (columns). None: nothing is learnt from future releases.
+    name : str, optional
+        Of the user who is targeted; reports use it.
+
+    Raises
+    ------
+    StateError
+        The matrices do not name the same states in the same order.
+    InputError
+        Sequences of different length, or something that is no TransitionMatrix.
+
+    Examples
+    --------
+    >>> Adversary(forward=TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])).states
+    ('0', '1')
+    """
+
+    backward: Correlation = None
+    forward: Correlation = None
+    name: str | None = None
+
+    def __init__(
+        self,
+        backward: TransitionMatrix | Sequence[TransitionMatrix] | None = None,
+        forward: TransitionMatrix | Sequence[TransitionMatrix] | None = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        known = {"backward": _correlation(backward, "backward"), "forward": _correlation(forward, "forward")}
+        for field, value in known.items():
+            object.__setattr__(self, field, value)
+        object.__setattr__(self, "name", name)
+        matrices = self.matrices
+        for matrix in matrices[1:]:
+            require_same_states(matrices[0].states, matrix.states, what="another matrix of the same adversary")
+        lengths = {len(value) for value in known.values() if isinstance(value, tuple)}
+        if len(lengths) > 1:
+            raise InputError(f"backward and forward sequences must be equally long, got {sorted(lengths)} matrices")
+
+    @classmethod
+    def from_forward(
+        cls,
+        forward: TransitionMatrix | Sequence[TransitionMatrix],
+        *,
+        initial: ArrayLike,
+        horizon: int | None = None,
+        name: str | None = None,
+    ) -> Adversary:
+        """The adversary who knows how a chain starts and how it moves on; Bayes' rule gives the backward matrices.
+
+        Those vary with time unless `initial` is stationary under a constant `forward`.
+
+        Parameters
+        ----------
+        forward : TransitionMatrix, or sequence of T - 1 of them
+        initial : array_like, shape (n,)
+            Distribution of the first value.
+        horizon : int, optional
+            Number of steps T. Needed when `forward` is constant and `initial` is not stationary.
+
+        Raises
+        ------
+        MatrixError
+            A state has probability 0 at some time: given it, there is no past to speak of.
+        InputError
+            `horizon` is missing or contradicts the length of `forward`.
+
+        Examples
+        --------
+        >>> chain = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
+        >>> adversary = Adversary.from_forward(chain, initial=[0.5, 0.5], horizon=4)
+        >>> len(adversary.backward), adversary.n_steps
+        (3, 4)
+        """
+        chain = _correlation(forward, "forward")
+        if chain is None:
+            raise InputError("expected a forward matrix or a sequence of them, got None")
+        first = chain[0] if isinstance(chain, tuple) else chain
+        marginal = distribution(initial, first.states)
+        if isinstance(chain, tuple):
+            if horizon is not None and horizon != len(chain) + 1:
+                raise InputError(
+                    f"{len(chain)} forward matrices serve {len(chain) + 1} steps, but horizon is {horizon}"
+                )
+            steps = chain
+        elif np.allclose(marginal @ chain.probabilities, marginal, rtol=STATIONARY_TOLERANCE, atol=0.0):
+            return cls(chain.reversed(marginal), chain, name=name)
+        elif horizon is None:
+            raise InputError(
+                "the initial distribution is not stationary, so the backward matrix changes with every step: "
+                "give horizon=T, or start from forward.stationary_distribution()"
+            )
+        elif horizon < 2:
+            raise InputError(f"expected a horizon of at least 2 steps (one transition), got {horizon}")
+        else:
+            steps = (chain,) * (horizon - 1)
+        backward = []
+        for matrix in steps:
+            backward.append(matrix.reversed(marginal))
+            marginal = np.asarray(marginal @ matrix.probabilities)
+            marginal = marginal / marginal.sum()
+        return cls(tuple(backward), chain, name=name)
+
+    @property
+    def matrices(self) -> tuple[TransitionMatrix, ...]:
+        """All matrices the adversary knows, backward ones first."""
+        known: list[TransitionMatrix] = []
+        for value in (self.backward, self.forward):
+            known += [] if value is None else value if isinstance(value, tuple) else [value]
+        return tuple(known)
+
+    @property
+    def states(self) -> tuple[str, ...] | None:
+        """The states that all matrices name; None for an adversary who knows no correlation."""
+        return self.matrices[0].states if self.matrices else None
+
+    @property
+    def n_steps(self) -> int | None:
+        """Number of steps T that the sequences of matrices serve; None if every matrix is constant."""
+        lengths = [len(value) + 1 for value in (self.backward, self.forward) if isinstance(value, tuple)]
+        return lengths[0] if lengths else None
+
+
+def _correlation(value: TransitionMatrix | Sequence[TransitionMatrix] | None, which: str) -> Correlation:
+    if value is None or isinstance(value, TransitionMatrix):
+        return value
+    matrices = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    for position, matrix in enumerate(matrices):
+        if not isinstance(matrix, TransitionMatrix):
+            raise InputError(
+                f"expected {which} to be a TransitionMatrix, a sequence of them or None, "
+                f"got {type(matrix).__name__} (item {position}); wrap it: TransitionMatrix(probabilities)"
+            )
+    if not matrices:
+        raise InputError(f"the {which} sequence is empty; it needs one matrix per transition, or None")
+    return matrices

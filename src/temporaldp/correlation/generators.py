@@ -1,0 +1,59 @@
+"""The correlations of the paper's experiments (Section VI): strongest, smoothed, random."""
+
+import numpy as np
+
+from temporaldp.correlation.transition import TransitionMatrix
+from temporaldp.errors import InputError, MatrixError
+
+
+def strongest_correlation(n_states: int, *, rng: np.random.Generator | int | None = None) -> TransitionMatrix:
+    """One probability 1 per row, each in another column: the value at one time gives away the other.
+
+    Parameters
+    ----------
+    n_states : int, >= 2
+    rng : numpy Generator or seed, optional
+        Draws a random permutation; without it the values never change (the identity matrix).
+
+    Examples
+    --------
+    >>> strongest_correlation(2).dense()
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    _require_states(n_states)
+    order = np.arange(n_states) if rng is None else np.random.default_rng(rng).permutation(n_states)
+    return TransitionMatrix(np.eye(n_states)[order])
+
+
+def smoothed_correlation(matrix: TransitionMatrix, *, s: float) -> TransitionMatrix:
+    """Laplacian smoothing: ``(p[j, k] + s) / sum_u (p[j, u] + s)``, the paper's Section VI. `s` is added once.
+
+    Parameters
+    ----------
+    matrix : TransitionMatrix
+    s : float, > 0
+        Smaller is a stronger correlation. Degrees are comparable between matrices of the same size only.
+
+    Examples
+    --------
+    >>> smoothed_correlation(strongest_correlation(2), s=0.5).dense()
+    array([[0.75, 0.25],
+           [0.25, 0.75]])
+    """
+    if not (np.isfinite(s) and s > 0):
+        raise InputError(f"expected a finite smoothing parameter s > 0, got {s}")
+    raised = matrix.dense() + s
+    return TransitionMatrix(raised / raised.sum(axis=1, keepdims=True), matrix.states)
+
+
+def random_correlation(n_states: int, *, rng: np.random.Generator | int) -> TransitionMatrix:
+    """Every entry uniform on [0, 1), then every row divided by its sum: the matrices of the paper's run-time figure."""
+    _require_states(n_states)
+    entries = np.random.default_rng(rng).random((n_states, n_states))
+    return TransitionMatrix(entries / entries.sum(axis=1, keepdims=True))
+
+
+def _require_states(n_states: int) -> None:
+    if n_states < 2:
+        raise MatrixError(f"expected at least 2 states, got {n_states}")

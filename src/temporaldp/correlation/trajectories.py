@@ -1,0 +1,138 @@
+"""Who had which state when: the table that correlations are learnt from and histograms are counted from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation.states import listed, state_names
+from temporaldp.errors import StateError, TraceError
+
+IntArray: TypeAlias = NDArray[np.int64]
+
+ABSENT = -1
+"""Code of a user without a state at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Trajectories:
+    """At most one state per user and time, on a common list of times.
+
+    Parameters
+    ----------
+    codes : integer array, shape (n_users, n_times)
+        Index into `states`, or -1 where the user has no state (a gap). Copied in and made read-only.
+    states : sequence of names
+        The public domain: a state that nobody visits is still counted, as 0.
+    users : sequence of n_users distinct names
+    times : sequence of n_times labels, in order
+    consecutive : bool array, shape (n_times - 1,), optional
+        Whether times k and k + 1 are one step apart. Where they are not, no transition is counted between them.
+
+    Raises
+    ------
+    TraceError, StateError
+    """
+
+    codes: NDArray[np.signedinteger]
+    states: tuple[str, ...]
+    users: tuple[str, ...]
+    times: tuple[str, ...]
+    consecutive: NDArray[np.bool_]
+
+    def __init__(
+        self,
+        codes: NDArray[np.signedinteger],
+        *,
+        states: Iterable[object],
+        users: Iterable[object] | None = None,
+        times: Iterable[object] | None = None,
+        consecutive: NDArray[np.bool_] | None = None,
+    ) -> None:
+        table = np.array(codes)
+        names = state_names(states)
+        if table.ndim != 2 or table.size == 0:
+            raise TraceError(f"expected a table of at least one user and one time, got shape {table.shape}")
+        if len(names) < 2:
+            raise TraceError(f"expected at least 2 different states, got only {listed(names)}; one value leaks nothing")
+        if not np.issubdtype(table.dtype, np.signedinteger) or table.min() < ABSENT or table.max() >= len(names):
+            raise TraceError(
+                f"expected integer codes from -1 to {len(names) - 1}, got {table.dtype} {table.min()}..{table.max()}"
+            )
+        n_users, n_times = table.shape
+        user_names = tuple(map(str, range(n_users) if users is None else users))
+        time_labels = tuple(map(str, range(n_times) if times is None else times))
+        steps = np.ones(n_times - 1, dtype=bool) if consecutive is None else np.array(consecutive, dtype=bool)
+        if (len(user_names), len(time_labels), len(steps)) != (n_users, n_times, n_times - 1):
+            raise TraceError(
+                f"expected {n_users} users, {n_times} times and {n_times - 1} steps, got {len(user_names)}, "
+                f"{len(time_labels)} and {len(steps)}"
+            )
+        if len(set(user_names)) != n_users:
+            raise TraceError("user names must be distinct: one row per user")
+        for array in (table, steps):
+            array.flags.writeable = False
+        for field, value in zip(self.__slots__, (table, names, user_names, time_labels, steps), strict=True):
+            object.__setattr__(self, field, value)
+
+    @classmethod
+    def from_sequences(
+        cls,
+        sequences: Sequence[Sequence[Hashable]],
+        *,
+        states: Iterable[object] | None = None,
+        users: Iterable[object] | None = None,
+    ) -> Trajectories:
+        """From one sequence of states per user, ``None`` where the user has none; shorter ones end earlier.
+
+        Examples
+        --------
+        >>> Trajectories.from_sequences([["home", "work", "home"], ["work", None, "home"]]).histogram()
+        array([[1, 1],
+               [0, 1],
+               [2, 0]])
+        """
+        if not sequences or not any(len(sequence) for sequence in sequences):
+            raise TraceError("expected at least one sequence with at least one state, got none")
+        seen = {str(state) for sequence in sequences for state in sequence if state is not None}
+        names = tuple(sorted(seen)) if states is None else state_names(states)
+        code = {name: k for k, name in enumerate(names)}
+        if unknown := sorted(seen - set(code)):
+            raise StateError(
+                f"the sequences hold {listed(unknown)}, which is not among the given states {listed(names)}"
+            )
+        codes = np.full((len(sequences), max(map(len, sequences))), ABSENT, dtype=np.int32)
+        for row, sequence in zip(codes, sequences, strict=True):
+            row[: len(sequence)] = [ABSENT if state is None else code[str(state)] for state in sequence]
+        return cls(codes, states=names, users=users)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.states)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.users)
+
+    @property
+    def n_times(self) -> int:
+        """Number of times T."""
+        return len(self.times)
+
+    def histogram(self) -> IntArray:
+        """True counts, shape (n_times, n_states): how many users are in each state at each time. Exact, hence private."""
+        n = self.n_states
+        counts = np.empty((self.n_times, n), dtype=np.int64)
+        for t in range(self.n_times):
+            column = self.codes[:, t]
+            counts[t] = np.bincount(column[column >= 0], minlength=n)
+        return counts
+
+    def __repr__(self) -> str:
+        return f"Trajectories({self.n_users} users, {self.n_times} times, {self.n_states} states: {listed(self.states, 4)})"

@@ -1,0 +1,260 @@
+"""The transition matrix of a first-order Markov chain, checked once and immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from temporaldp.correlation.states import listed, require_same_states, state_names
+from temporaldp.errors import MatrixError, StateError
+
+if TYPE_CHECKING:
+    from temporaldp.leakage import LeakageProfile
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+ROW_SUM_TOLERANCE = 1e-12
+"""Largest admitted distance of a row sum from 1. Dividing a row of 20,000 doubles by its own sum leaves less than
+1e-13; a row rounded to six decimals, or kept in single precision, is refused rather than renormalised in silence."""
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class TransitionMatrix:
+    """How values follow one another: row = the value that is known, column = the value at the other time.
+
+    A *forward* matrix holds ``Pr(l[t+1] = column | l[t] = row)``, a *backward* matrix
+    ``Pr(l[t-1] = column | l[t] = row)``; the paper's Definition 3 (temporal correlations). The class is the same
+    for both: the direction is the place it takes in an `Adversary`.
+
+    Parameters
+    ----------
+    probabilities : array_like or scipy.sparse matrix, shape (n, n), n >= 2
+        Non-negative, finite, every row summing to 1 within `ROW_SUM_TOLERANCE`. Copied in; sparse input stays sparse.
+    states : sequence of n distinct names, optional
+        Defaults to ``"0", "1", ...``. Other objects are named by ``str``.
+
+    Raises
+    ------
+    MatrixError
+        Names the row, its sum and the tolerance, or the entry. Nothing is ever renormalised.
+    StateError
+        Names are missing, repeated, or not n.
+
+    Examples
+    --------
+    >>> TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "work"])
+    TransitionMatrix(2 states: 'home', 'work')
+    """
+
+    probabilities: FloatArray | sparse.csr_array
+    states: tuple[str, ...]
+    _profile: LeakageProfile | None
+
+    def __init__(self, probabilities: ArrayLike | Any, states: Iterable[object] | None = None) -> None:
+        matrix = _checked_square(probabilities)
+        n = matrix.shape[0]
+        names = state_names(range(n) if states is None else states)
+        if len(names) != n:
+            raise StateError(f"expected {n} state names, one per row, got {len(names)}: {listed(names)}")
+        _check_entries(matrix, names)
+        _check_row_sums(matrix, names)
+        object.__setattr__(self, "probabilities", matrix)
+        object.__setattr__(self, "states", names)
+        object.__setattr__(self, "_profile", None)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states n."""
+        return len(self.states)
+
+    def dense(self) -> FloatArray:
+        """The probabilities as an (n, n) array, whether stored dense or sparse."""
+        stored = self.probabilities
+        return stored.toarray() if isinstance(stored, sparse.csr_array) else stored
+
+    def reversed(self, initial: ArrayLike) -> TransitionMatrix:
+        """The matrix of the same chain seen in the other direction of time, by Bayes' rule.
+
+        ``reversed[y, x] = P[x, y] initial[x] / sum_u P[u, y] initial[u]``: with P forward and `initial` the
+        distribution at time t, it is the backward matrix ``Pr(l[t] = x | l[t+1] = y)`` (the paper's Section III-A).
+
+        Parameters
+        ----------
+        initial : array_like, shape (n,)
+            Distribution of the row variable; non-negative, summing to 1 within `ROW_SUM_TOLERANCE`.
+
+        Raises
+        ------
+        MatrixError
+            `initial` is no distribution, or a state cannot be reached from it: it then has no reversed row,
+            and none is invented.
+        """
+        weights = distribution(initial, self.states)
+        joint = sparse.diags_array(weights) @ self.probabilities if self.is_sparse else weights[:, None] * self.dense()
+        reached = np.asarray(joint.sum(axis=0)).ravel()
+        if not (reached > 0.0).all():
+            unreached = [self.states[k] for k in np.flatnonzero(~(reached > 0.0))]
+            raise MatrixError(
+                f"{listed(unreached)} cannot be reached from the given distribution, so Bayes' rule gives no row for it; "
+                "use an initial distribution and a matrix that reach every state (a prior does), or drop the state"
+            )
+        if self.is_sparse:
+            return TransitionMatrix((sparse.diags_array(1.0 / reached) @ joint.T).tocsr(), self.states)
+        return TransitionMatrix(joint.T / reached[:, None], self.states)
+
+    def stationary_distribution(self) -> FloatArray:
+        """The unique pi, shape (n,), with ``pi P = pi``; accurate to rounding in every entry, however small.
+
+        Grassmann, Taksar and Heyman's elimination on the chain's one closed class: no subtraction, so nothing cancels.
+        States outside the class get 0. Works on a dense copy, in O(n^3).
+
+        Raises
+        ------
+        MatrixError
+            The chain has several closed classes, hence no unique stationary distribution; the message names one state
+            of each.
+        """
+        n_classes, label = sparse.csgraph.connected_components(
+            sparse.csr_array(self.probabilities), directed=True, connection="strong"
+        )
+        rows, columns = sparse.csr_array(self.probabilities).nonzero()
+        leaves = label[rows] != label[columns]
+        closed = np.setdiff1d(np.arange(n_classes), label[rows[leaves]])
+        if len(closed) != 1:
+            members = [self.states[int(np.flatnonzero(label == c)[0])] for c in closed]
+            raise MatrixError(
+                f"no unique stationary distribution: the chain has {len(closed)} closed classes, one around each of "
+                f"{listed(members)}; give the initial distribution yourself"
+            )
+        inside = np.flatnonzero(label == closed[0])
+        pi = np.zeros(self.n_states)
+        pi[inside] = _gth(self.dense()[np.ix_(inside, inside)])
+        return pi
+
+    def leakage_profile(self) -> LeakageProfile:
+        """What one step through this matrix leaks, for every level at once; computed once, then kept.
+
+        See Also
+        --------
+        temporaldp.LeakageProfile
+        """
+        if self._profile is None:
+            # The one upward call of the house: the method belongs to the matrix, the algorithm to leakage/.
+            from temporaldp.leakage import compute_profile
+
+            object.__setattr__(self, "_profile", compute_profile(self))
+        assert self._profile is not None
+        return self._profile
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the probabilities are stored as a ``scipy.sparse.csr_array``."""
+        return isinstance(self.probabilities, sparse.csr_array)
+
+    def reordered(self, states: Iterable[object]) -> TransitionMatrix:
+        """The same matrix with its states in the given order, which must name the same states."""
+        names = state_names(states)
+        position = {name: k for k, name in enumerate(self.states)}
+        if set(names) != set(position):
+            require_same_states(names, self.states, what="the matrix")
+        order = np.array([position[name] for name in names])
+        return self if names == self.states else TransitionMatrix(self.probabilities[order][:, order], names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TransitionMatrix):
+            return NotImplemented
+        return self.states == other.states and np.array_equal(self.dense(), other.dense())
+
+    def __hash__(self) -> int:
+        return hash(self.states)
+
+    def __repr__(self) -> str:
+        kind = "sparse, " if self.is_sparse else ""
+        return f"TransitionMatrix({kind}{self.n_states} states: {listed(self.states, 4)})"
+
+
+def distribution(weights: ArrayLike, states: tuple[str, ...]) -> FloatArray:
+    """`weights` as a checked probability vector over `states`."""
+    vector = np.array(weights, dtype=np.float64)
+    if vector.shape != (len(states),):
+        raise MatrixError(f"expected {len(states)} probabilities, one per state, got an array of shape {vector.shape}")
+    if not np.isfinite(vector).all() or (vector < 0).any():
+        bad = int(np.flatnonzero(~(np.isfinite(vector) & (vector >= 0)))[0])
+        raise MatrixError(f"expected finite, non-negative probabilities, got {vector[bad]} for state {states[bad]!r}")
+    if abs(vector.sum() - 1.0) > ROW_SUM_TOLERANCE:
+        raise MatrixError(f"expected probabilities that sum to 1 within {ROW_SUM_TOLERANCE}, got {vector.sum():.17g}")
+    return vector
+
+
+def _checked_square(probabilities: Any) -> FloatArray | sparse.csr_array:
+    """A private, read-only float64 copy, dense or CSR."""
+    try:
+        given = probabilities if sparse.issparse(probabilities) else np.asarray(probabilities)
+    except ValueError as error:
+        raise MatrixError(f"expected a square array of numbers, got something else: {error}") from None
+    if given.dtype.kind not in "biuf":
+        raise MatrixError(f"expected a square array of real numbers, got entries of type {given.dtype}")
+    if given.ndim != 2 or given.shape[0] != given.shape[1]:
+        raise MatrixError(f"expected a square matrix, got shape {given.shape}")
+    if given.shape[0] < 2:
+        raise MatrixError(f"expected at least 2 states, got {given.shape[0]}: a single value tells nobody anything")
+    if not sparse.issparse(given):
+        matrix = np.array(given, dtype=np.float64)
+        matrix.flags.writeable = False
+        return matrix
+    compressed = sparse.csr_array(given, dtype=np.float64, copy=True)
+    compressed.sum_duplicates()
+    compressed.eliminate_zeros()
+    for part in (compressed.data, compressed.indices, compressed.indptr):
+        part.flags.writeable = False
+    return compressed
+
+
+def _check_entries(matrix: FloatArray | sparse.csr_array, names: tuple[str, ...]) -> None:
+    values = matrix.data if isinstance(matrix, sparse.csr_array) else matrix.ravel()
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
+    if bad.size == 0:
+        return
+    if isinstance(matrix, sparse.csr_array):
+        entries = matrix.tocoo()
+        i, j = int(entries.coords[0][bad[0]]), int(entries.coords[1][bad[0]])
+    else:
+        i, j = divmod(int(bad[0]), matrix.shape[1])
+    raise MatrixError(
+        f"expected finite probabilities >= 0, got {values[bad[0]]} in row {names[i]!r} (row {i}), "
+        f"column {names[j]!r} (column {j}); {bad.size} such entries in all"
+    )
+
+
+def _check_row_sums(matrix: FloatArray | sparse.csr_array, names: tuple[str, ...]) -> None:
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    bad = np.flatnonzero(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    if bad.size:
+        i = int(bad[0])
+        advice = (
+            "a row without observations needs a prior"
+            if sums[i] == 0.0
+            else "write the probabilities with all their digits, or divide each row by its sum yourself"
+        )
+        raise MatrixError(
+            f"expected every row to sum to 1 within {ROW_SUM_TOLERANCE}, but row {names[i]!r} (row {i}) sums to "
+            f"{sums[i]:.17g}; {bad.size} such rows in all; {advice}"
+        )
+
+
+def _gth(chain: FloatArray) -> FloatArray:
+    """Stationary distribution of an irreducible chain (Grassmann, Taksar, Heyman, Operations Research 33(5), 1985)."""
+    work = chain.copy()
+    n = work.shape[0]
+    for k in range(n - 1, 0, -1):
+        work[:k, k] /= work[k, :k].sum()
+        work[:k, :k] += np.outer(work[:k, k], work[k, :k])
+    pi = np.ones(n)
+    for k in range(1, n):
+        pi[k] = pi[:k] @ work[:k, k]
+    return np.asarray(pi / pi.sum(), dtype=np.float64)

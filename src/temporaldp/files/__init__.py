@@ -1,0 +1,8 @@
+"""What is read and written: traces, matrices, plans, tables. Everything is written whole or not at all."""
+
+from temporaldp.files.matrices import load_matrix, save_matrix
+from temporaldp.files.plans import load_plan, save_plan
+from temporaldp.files.sample import load_sample
+from temporaldp.files.traces import read_traces
+
+__all__ = ["load_matrix", "load_plan", "load_sample", "read_traces", "save_matrix", "save_plan"]

@@ -1,0 +1,130 @@
+"""Transition matrices on disk: CSV with state names, NPZ, JSON."""
+
+import csv
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from temporaldp.correlation import TransitionMatrix
+from temporaldp.errors import InputError, MatrixError
+from temporaldp.files.atomic import replacing, require_file
+
+
+def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
+    """Write a transition matrix so that `load_matrix` gives it back bit by bit.
+
+    Parameters
+    ----------
+    matrix : TransitionMatrix
+    path : path ending in .csv, .json or .npz
+        CSV: a header row and a first column with the state names. JSON: ``{"states": [...], "probabilities": [[...]]}``.
+        NPZ: the same two arrays, or the parts of a CSR matrix; the format for large and sparse matrices.
+
+    Raises
+    ------
+    InputError
+        The suffix is none of these.
+    OutputError
+        The file cannot be written; what stood there is untouched.
+    """
+    writers = {".csv": _write_csv, ".json": _write_json, ".npz": _write_npz}
+    writer = writers[_suffix(path, writers)]
+    with replacing(path) as temporary:
+        writer(matrix, temporary)
+
+
+def load_matrix(path: str | Path) -> TransitionMatrix:
+    """Read a transition matrix that `save_matrix` wrote, or a CSV or JSON file of the same form.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    MatrixError, StateError
+        The content is no transition matrix, or its rows and columns are not named alike.
+    """
+    readers = {".csv": _read_csv, ".json": _read_json, ".npz": _read_npz}
+    reader = readers[_suffix(path, readers)]
+    source = require_file(path, "a transition matrix")
+    try:
+        return reader(source)
+    except InputError as error:
+        raise type(error)(f"{source}: {error}") from None
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+        raise MatrixError(
+            f"{source}: expected a transition matrix as save_matrix writes it, got something else: {error}"
+        ) from None
+
+
+def _suffix(path: str | Path, known: dict[str, Any]) -> str:
+    suffix = Path(path).suffix.lower()
+    if suffix not in known:
+        raise InputError(f"expected a matrix file ending in {', '.join(known)}, got {str(path)!r}")
+    return suffix
+
+
+def _write_csv(matrix: TransitionMatrix, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["", *matrix.states])
+        for state, row in zip(matrix.states, matrix.dense().tolist(), strict=True):
+            writer.writerow([state, *map(repr, row)])
+
+
+def _read_csv(path: Path) -> TransitionMatrix:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if len(rows) < 2 or len(rows[0]) < 2:
+        raise MatrixError("expected a header row with state names and one row per state")
+    states, names = rows[0][1:], [row[0] for row in rows[1:]]
+    if names != states:
+        raise MatrixError(
+            f"expected the first column to name the states as the header does: header {states}, first column {names}"
+        )
+    for name, row in zip(names, rows[1:], strict=True):
+        if len(row) != len(states) + 1:
+            raise MatrixError(f"expected {len(states)} numbers in row {name!r}, got {len(row) - 1}")
+    return TransitionMatrix([[_number(cell, row[0]) for cell in row[1:]] for row in rows[1:]], states)
+
+
+def _number(cell: str, row: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise MatrixError(f"expected a number in row {row!r}, got {cell!r}") from None
+
+
+def _write_json(matrix: TransitionMatrix, path: Path) -> None:
+    document = {"states": matrix.states, "probabilities": matrix.dense().tolist()}
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> TransitionMatrix:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    return TransitionMatrix(document["probabilities"], document["states"])
+
+
+def _write_npz(matrix: TransitionMatrix, path: Path) -> None:
+    stored = matrix.probabilities
+    parts: dict[str, Any] = {"states": np.array(matrix.states)}
+    if isinstance(stored, sparse.csr_array):
+        parts |= {"data": stored.data, "indices": stored.indices, "indptr": stored.indptr}
+    else:
+        parts["probabilities"] = stored
+    with path.open("wb") as file:
+        np.savez_compressed(file, **parts)
+
+
+def _read_npz(path: Path) -> TransitionMatrix:
+    with np.load(path, allow_pickle=False) as parts:
+        states = parts["states"].tolist()
+        if "probabilities" in parts:
+            return TransitionMatrix(parts["probabilities"], states)
+        shape = (len(states), len(states))
+        return TransitionMatrix(
+            sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=shape), states
+        )

@@ -1,0 +1,255 @@
+"""The leakage profile: a small list of vertices that is the whole matrix as far as leakage goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.leakage.hull import hull_height, upper_hull
+from temporaldp.leakage.kernels import ULP, vertex_gap, vertex_loss, vertex_supremum
+from temporaldp.leakage.witness import Witness
+
+FloatArray = NDArray[np.float64]
+
+Kernel: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
+
+BLOCK = 1 << 20
+"""Vertices times levels evaluated at once: 8 MiB a temporary."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LeakageProfile:
+    """What one step through a transition matrix leaks, for every incoming leakage at once.
+
+    The vertices (d, q) with slope >= 1 of the upper concave hull over all sets S of values at the other time and all
+    ordered pairs of rows, ``q = Pr(S | value)``, ``d = Pr(S | other value)``. Theorem 4 and Equation 23 of the paper's
+    Section IV are the maximum over these vertices. Get one from `TransitionMatrix.leakage_profile`.
+
+    Parameters
+    ----------
+    vertices : array, shape (m, 2)
+        Columns d and q, by increasing d. m = 0: all rows are equal and nothing leaks.
+    excess : array, shape (m,)
+        ``q - d`` with all its digits.
+    witnesses : tuple of m Witness
+        What each vertex is made of.
+
+    Notes
+    -----
+    All quantities are in nats and exact to rounding (relative error below 1e-13) unless their docstring says otherwise.
+
+    Examples
+    --------
+    >>> from temporaldp import TransitionMatrix
+    >>> profile = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).leakage_profile()
+    >>> profile.vertices
+    array([[0. , 0.8]])
+    >>> round(profile.loss(0.1), 6), round(profile.supremum(epsilon=0.1), 6), profile.supremum(epsilon=0.5)
+    (0.080784, 0.645907, inf)
+    """
+
+    vertices: FloatArray
+    excess: FloatArray
+    witnesses: tuple[Witness, ...]
+
+    def __post_init__(self) -> None:
+        for field in ("vertices", "excess"):
+            array = np.array(getattr(self, field), dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, field, array)
+        object.__setattr__(self, "witnesses", tuple(self.witnesses))
+        if self.vertices.shape != (len(self.witnesses), 2) or self.excess.shape != (len(self.witnesses),):
+            raise InputError(
+                f"expected m vertices (m, 2), m excesses and m witnesses, got {self.vertices.shape}, {self.excess.shape} "
+                f"and {len(self.witnesses)}"
+            )
+
+    @classmethod
+    def from_points(cls, *, d: Sequence[float], x: Sequence[float], witnesses: Sequence[Witness]) -> LeakageProfile:
+        """The hull of the given points (d, x = q - d), each with its witness."""
+        points_d, points_x = np.asarray(d, dtype=np.float64), np.asarray(x, dtype=np.float64)
+        kept = upper_hull(points_d, points_x)
+        chosen = tuple(witnesses[k] for k in kept)
+        q = np.array([witness.probability for witness in chosen], dtype=np.float64)
+        return cls(np.stack((points_d[kept], q), axis=1), points_x[kept], chosen)
+
+    @overload
+    def loss(self, alpha: float) -> float: ...
+    @overload
+    def loss(self, alpha: ArrayLike) -> FloatArray | float: ...
+    def loss(self, alpha: ArrayLike) -> FloatArray | float:
+        """Temporal privacy loss L(alpha) of the paper's Equations 23 and 24: what leaks through one step, in nats.
+
+        ``L(alpha) = max over vertices of log[(1 + q (e^alpha - 1)) / (1 + d (e^alpha - 1))]``. Exact to rounding, and never
+        above alpha. Right at every alpha from 1e-300 to 1e300, and at inf.
+
+        Parameters
+        ----------
+        alpha : float or array_like, >= 0
+            Leakage at the step before (backward) or after (forward), in nats.
+
+        Returns
+        -------
+        float or array of alpha's shape
+
+        Raises
+        ------
+        BudgetError
+            alpha is negative or not a number.
+        """
+        levels = _levels(alpha, "alpha", minimum=0.0)
+        result = self._per_level(levels.ravel(), vertex_loss, np.max, empty=np.zeros(levels.size))
+        return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
+
+    @overload
+    def contraction(self, gamma: float) -> float: ...
+    @overload
+    def contraction(self, gamma: ArrayLike) -> FloatArray | float: ...
+    def contraction(self, gamma: ArrayLike) -> FloatArray | float:
+        """Contraction curve theta(gamma): the largest hockey-stick divergence between two rows; exact to rounding.
+
+        ``theta(gamma) = max over pairs of sum_k max(q_k - gamma d_k, 0)``, for gamma >= 1; theta(1) is the Dobrushin
+        coefficient. Convex, non-increasing, piecewise linear (`docs/theory.md`, section 1). Absolute rounding error
+        below 1e-15, as it is formed from a vertex's sums rather than from the rows.
+
+        Parameters
+        ----------
+        gamma : float or array_like, >= 1
+
+        Returns
+        -------
+        float or array of gamma's shape
+
+        Raises
+        ------
+        BudgetError
+            gamma is below 1 or not a number.
+        """
+        levels = _levels(gamma, "gamma", minimum=1.0)
+        flat = levels.ravel()
+
+        def height(d: FloatArray, q: FloatArray, x: FloatArray, g: FloatArray) -> FloatArray:
+            with np.errstate(invalid="ignore"):
+                return np.maximum(np.where(d == 0.0, x, x - (g - 1.0) * d), 0.0)
+
+        result = self._per_level(flat, height, np.max, empty=np.zeros(flat.size))
+        return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
+
+    def supremum(self, *, epsilon: float) -> float:
+        """Supremum over all horizons of the leakage when every step spends epsilon; ``inf`` where there is none.
+
+        The fixed point of ``a = L(a) + epsilon``: the paper's Theorem 5, as a maximum over vertices. Where two rows leave a
+        set S with ``d = 0``, it exists only for ``epsilon < -log q``; at equality, which the paper includes, the series
+        grows without bound. Rounded up where the closed form cancels.
+
+        Parameters
+        ----------
+        epsilon : float, > 0
+            Budget of every step, in nats.
+
+        Raises
+        ------
+        BudgetError
+            epsilon is not positive and finite.
+        """
+        budget = positive(epsilon, "epsilon")
+        level = np.array([budget])
+        return float(self._per_level(level, vertex_supremum, np.max, empty=level)[0])
+
+    def sustainable_budget(self, *, alpha: float) -> float:
+        """The largest constant epsilon that keeps this direction's leakage at or below alpha for ever: ``alpha - L(alpha)``.
+
+        A lower bound, by rounding only: ``loss(alpha) + result <= alpha`` holds in floating point. 0 where rows are
+        disjoint: then no positive budget can be spent for ever.
+
+        Parameters
+        ----------
+        alpha : float, > 0
+            Level to hold, in nats.
+
+        Raises
+        ------
+        BudgetError
+            alpha is not positive and finite.
+        """
+        level = positive(alpha, "alpha")
+        point = np.array([level])
+        gap = float(self._per_level(point, vertex_gap, np.min, empty=point)[0])
+        budget, lost = gap * (1.0 - 4.0 * ULP), self.loss(level)
+        if lost + budget > level:
+            budget = math.nextafter(level - lost, 0.0)
+        return max(budget, 0.0)
+
+    def witness(self, alpha: float) -> Witness | None:
+        """The two values that leak most at this alpha and the set of values at the other time; None if nothing leaks."""
+        if not self.witnesses:
+            return None
+        level = float(_levels(alpha, "alpha", minimum=0.0))
+        d, q = self.vertices.T
+        # L(a) = a (q - d) + O(a^2): where all losses are 0 the excess decides.
+        losses = vertex_loss(d, q, self.excess, np.array([level])) if level > 0 else self.excess
+        return self.witnesses[int(np.argmax(losses))]
+
+    def merge(self, other: LeakageProfile) -> LeakageProfile:
+        """The pointwise maximum of two profiles: the hull of both vertex lists. Associative and commutative."""
+        return LeakageProfile.from_points(
+            d=np.concatenate((self.vertices[:, 0], other.vertices[:, 0])).tolist(),
+            x=np.concatenate((self.excess, other.excess)).tolist(),
+            witnesses=self.witnesses + other.witnesses,
+        )
+
+    def dominates(self, other: LeakageProfile) -> bool:
+        """Whether ``self.loss(alpha) >= other.loss(alpha)`` at every alpha: no vertex of other lies above this hull."""
+        d, x = other.vertices[:, 0], other.excess
+        return bool((x <= hull_height(self.vertices[:, 0], self.excess, d)).all())
+
+    def __len__(self) -> int:
+        return len(self.witnesses)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LeakageProfile):
+            return NotImplemented
+        return np.array_equal(self.vertices, other.vertices) and np.array_equal(self.excess, other.excess)
+
+    def __hash__(self) -> int:
+        return hash(self.vertices.tobytes())
+
+    def __repr__(self) -> str:
+        dobrushin = float(self.excess.max(initial=0.0))
+        return f"LeakageProfile({len(self)} vertices, contraction(1) = {dobrushin:.6g})"
+
+    def _per_level(
+        self, levels: FloatArray, kernel: Kernel, reduce: Callable[..., FloatArray], *, empty: FloatArray
+    ) -> FloatArray:
+        """`reduce` over vertices of `kernel` at each level, in blocks of bounded memory; `empty` if there is no vertex."""
+        if not self.witnesses or not levels.size:
+            return empty
+        d, q, x = self.vertices[:, :1], self.vertices[:, 1:], self.excess[:, None]
+        columns = max(1, BLOCK // len(self))
+        starts = range(0, levels.size, columns)
+        return np.concatenate([reduce(kernel(d, q, x, levels[None, k : k + columns]), axis=0) for k in starts])
+
+
+def positive(value: float, name: str) -> float:
+    """`value` as a float, if it is finite and positive."""
+    number = float(value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise BudgetError(f"expected {name} to be a finite number > 0 (nats), got {value}")
+    return number
+
+
+def _levels(values: ArrayLike, name: str, *, minimum: float) -> FloatArray:
+    try:
+        levels = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BudgetError(f"expected {name} to be a number or an array of numbers, got {values!r}") from None
+    if not (levels >= minimum).all():
+        bad = levels.ravel()[~(levels.ravel() >= minimum)][0]
+        raise BudgetError(f"expected {name} >= {minimum:g}, got {bad}")
+    return levels

@@ -1,0 +1,57 @@
+"""The one-dimensional root that both of the paper's algorithms search for.
+
+Notation
+--------
+a_B, a_F    levels at which BPL and FPL are held
+s_B, s_F    sustainable budgets, ``s(a) = a - L(a)``: increasing, s(0) = 0
+e           the budget of a middle step; ``s_B(a_B) = e = s_F(a_F)`` and ``a_B + a_F - e = alpha``
+
+With ``a_F = alpha - L_B(a_B)`` the second equation holds by itself, and ``s_B(a_B) - s_F(a_F)`` increases with a_B from
+``-s_F(alpha) <= 0`` to ``s_B(alpha) - s_F(s_B(alpha)) >= 0``: a bracket, so the root is found without the paper's open loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from temporaldp.leakage import LeakageProfile
+
+TINY = 1e-300
+"""Absolute tolerance of the root: none to speak of; the relative one decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Levels of both directions and the budget that holds both for ever; lower bounds by rounding only."""
+
+    backward_level: float
+    forward_level: float
+    budget: float
+
+
+def balance(backward: LeakageProfile | None, forward: LeakageProfile | None, alpha: float) -> Balance:
+    """Solve for the balance at a level alpha > 0; budget 0 where no positive one lasts."""
+    from scipy.optimize import brentq
+
+    def forward_level(level: float) -> float:
+        return alpha - (level - _sustainable(backward, level))
+
+    def imbalance(level: float) -> float:
+        return _sustainable(backward, level) - _sustainable(forward, forward_level(level))
+
+    if _sustainable(backward, alpha) <= 0.0 or _sustainable(forward, alpha) <= 0.0:
+        return Balance(alpha, alpha, 0.0)
+    level = alpha
+    if imbalance(alpha) > 0.0:
+        level = float(brentq(imbalance, 0.0, alpha, xtol=TINY, rtol=4.0 * np.finfo(np.float64).eps, maxiter=1000))
+    other = forward_level(level)
+    return Balance(level, other, min(_sustainable(backward, level), _sustainable(forward, other)))
+
+
+def _sustainable(profile: LeakageProfile | None, level: float) -> float:
+    """s(level); an unknown correlation leaks nothing, so everything can be spent again and again."""
+    if level <= 0.0:
+        return 0.0
+    return level if profile is None else profile.sustainable_budget(alpha=level)

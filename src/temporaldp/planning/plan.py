@@ -1,0 +1,80 @@
+"""A budget plan: how much each step may spend, and what it leaks then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.errors import BudgetError
+
+FloatArray = NDArray[np.float64]
+Method: TypeAlias = Literal["upper_bound", "quantified", "uniform"]
+
+NEIGHBORING_RELATION = "replace_one"
+"""Neighbouring databases differ in the value of one person at one step; how many people there are is public."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BudgetPlan:
+    """Budgets that hold temporal privacy leakage at or below alpha at every step; from `plan_budget`.
+
+    Parameters
+    ----------
+    epsilons : array, shape (T,), or (1,) where the horizon is unknown
+        Budget of each step, in nats. With an unknown horizon, the one budget of every step; see `budgets`.
+    alpha : float
+        The level that is held, in nats.
+    horizon : int or None
+        T; None if the plan holds for ever.
+    method : str
+        How it was made.
+    leakage : LeakageSeries, or LeakageSupremum where the horizon is unknown
+        By this package's own accounting; its ``worst`` never exceeds alpha, not by one ulp.
+    states : tuple of str or None
+        The states that the correlations name.
+    neighboring_relation : str
+        What the budgets refer to.
+    provenance : str or None
+        Where the correlation comes from, in words. A plan made from the very data that it protects depends on them.
+    """
+
+    epsilons: FloatArray
+    alpha: float
+    horizon: int | None
+    method: Method
+    leakage: LeakageSeries | LeakageSupremum
+    states: tuple[str, ...] | None = None
+    neighboring_relation: str = NEIGHBORING_RELATION
+    provenance: str | None = None
+
+    def __post_init__(self) -> None:
+        epsilons = np.array(self.epsilons, dtype=np.float64)
+        epsilons.flags.writeable = False
+        object.__setattr__(self, "epsilons", epsilons)
+
+    def __repr__(self) -> str:
+        steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
+        return f"BudgetPlan({self.method}, alpha = {self.alpha:g} for {steps}, worst leakage {self.leakage.worst:.6g})"
+
+    def budgets(self, n_steps: int) -> FloatArray:
+        """Budgets of the first `n_steps` steps, shape (n_steps,). Stopping early leaks less, never more.
+
+        Raises
+        ------
+        BudgetError
+            The plan has fewer steps.
+        """
+        if n_steps < 1:
+            raise BudgetError(f"expected at least 1 step, got {n_steps}")
+        if self.horizon is None:
+            return np.full(n_steps, self.epsilons[0])
+        if n_steps > self.horizon:
+            raise BudgetError(
+                f"the plan is shorter than the data: it has budgets for {self.horizon} steps, the data have {n_steps}; "
+                f"plan again with horizon={n_steps}, or without a horizon"
+            )
+        return np.array(self.epsilons[:n_steps])

@@ -1,0 +1,18 @@
+"""Spending the plan: mechanisms, and the release of a sequence of histograms."""
+
+from temporaldp.release.consistent import consistent_counts
+from temporaldp.release.continual import Release, release
+from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, DiscreteLaplaceHistogram
+from temporaldp.release.released import ReleasedHistograms, load_released, release_histograms, save_released
+
+__all__ = [
+    "HISTOGRAM_SENSITIVITY",
+    "DiscreteLaplaceHistogram",
+    "Release",
+    "ReleasedHistograms",
+    "consistent_counts",
+    "load_released",
+    "release",
+    "release_histograms",
+    "save_released",
+]

@@ -1,0 +1,228 @@
+"""Released histograms: made from trajectories and a plan, kept as Parquet or CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation import Trajectories
+from temporaldp.correlation.states import require_same_states
+from temporaldp.errors import InputError
+from temporaldp.files.atomic import replacing, require_file
+from temporaldp.planning import BudgetPlan
+from temporaldp.planning.plan import NEIGHBORING_RELATION
+from temporaldp.release.consistent import consistent_counts
+from temporaldp.release.continual import release
+from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, DiscreteLaplaceHistogram
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+METADATA_KEY = b"temporaldp"
+COLUMNS = ("time", "state", "count", "epsilon")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReleasedHistograms:
+    """Noisy histograms of T steps, with what each step spent.
+
+    Parameters
+    ----------
+    counts : int array, shape (T, n)
+    epsilons : array, shape (T,)
+        Spent at each step in nats, by OpenDP's privacy map.
+    states : tuple of n names
+    times : tuple of T labels
+    alpha : float or None
+        Level of the plan that was followed; None where a file does not say.
+    consistent : bool
+        Whether the counts were post-processed to non-negative integers with the public total.
+    neighboring_relation : str
+        What the guarantee refers to.
+    """
+
+    counts: IntArray
+    epsilons: FloatArray
+    states: tuple[str, ...]
+    times: tuple[str, ...]
+    alpha: float | None = None
+    consistent: bool = False
+    neighboring_relation: str = NEIGHBORING_RELATION
+
+    def __post_init__(self) -> None:
+        for field, kind in (("counts", np.int64), ("epsilons", np.float64)):
+            array = np.array(getattr(self, field), dtype=kind)
+            array.flags.writeable = False
+            object.__setattr__(self, field, array)
+        if self.counts.shape != (len(self.times), len(self.states)) or self.epsilons.shape != (len(self.times),):
+            raise InputError(
+                f"expected counts ({len(self.times)}, {len(self.states)}) and {len(self.times)} epsilons, "
+                f"got {self.counts.shape} and {self.epsilons.shape}"
+            )
+
+    def __repr__(self) -> str:
+        return f"ReleasedHistograms({len(self.times)} steps, {len(self.states)} states, {self.neighboring_relation})"
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Long form: one entry per time and state, in columns time, state, count, epsilon."""
+        n = len(self.states)
+        return {
+            "time": [time for time in self.times for _ in range(n)],
+            "state": list(self.states) * len(self.times),
+            "count": self.counts.ravel().tolist(),
+            "epsilon": np.repeat(self.epsilons, n).tolist(),
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """The columns time, state, count, epsilon as a pandas DataFrame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+
+def release_histograms(trajectories: Trajectories, plan: BudgetPlan, *, consistent: bool = False) -> ReleasedHistograms:
+    """Publish how many people are in each state at each step, under a plan.
+
+    Exact discrete Laplace noise from OpenDP; neighbouring databases differ in one person's value at a step, so the L1
+    sensitivity of a histogram is 2. Calling it again draws and spends again.
+
+    Parameters
+    ----------
+    trajectories : Trajectories
+        T steps. Its states are the public domain; the number of people at each step is public.
+    plan : BudgetPlan
+        With at least T steps, and for the same states.
+    consistent : bool
+        Post-process to non-negative integers that keep the public total of each step.
+
+    Raises
+    ------
+    BudgetError
+        The plan is shorter than the data. Nothing was drawn.
+    StateError
+        The plan was made for other states. Nothing was drawn.
+    """
+    if plan.states is not None:
+        require_same_states(plan.states, trajectories.states, what="the data")
+    truth = trajectories.histogram()
+    result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan)
+    counts = np.stack(result.outputs)
+    if consistent:
+        counts = np.stack(
+            [consistent_counts(row, total=int(true.sum())) for row, true in zip(counts, truth, strict=True)]
+        )
+    return ReleasedHistograms(
+        counts,
+        result.epsilons,
+        trajectories.states,
+        trajectories.times,
+        plan.alpha,
+        consistent,
+        plan.neighboring_relation,
+    )
+
+
+def save_released(released: ReleasedHistograms, path: str | Path) -> None:
+    """Write released histograms: Parquet (with the guarantee in its metadata) or CSV, one row per time and state.
+
+    Raises
+    ------
+    InputError
+        The suffix is neither .parquet nor .csv.
+    OutputError
+        The file cannot be written; what stood there is untouched.
+    """
+    write = _write_parquet if release_suffix(path) == ".parquet" else _write_csv
+    with replacing(path) as temporary:
+        write(released, temporary)
+
+
+def load_released(path: str | Path) -> ReleasedHistograms:
+    """Read histograms that `save_released` wrote.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    InputError
+        It holds something else.
+    """
+    read = _read_parquet if release_suffix(path) == ".parquet" else _read_csv
+    source = require_file(path, "released histograms")
+    try:
+        return read(source)
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise InputError(
+            f"{source}: expected histograms as `temporaldp release` writes them, got something else: {error}"
+        ) from None
+
+
+def release_suffix(path: str | Path) -> str:
+    """The suffix of a place for released histograms, if it is one that can be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in {".parquet", ".csv"}:
+        raise InputError(f"expected a file ending in .parquet or .csv for released histograms, got {str(path)!r}")
+    return suffix
+
+
+def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
+    return {
+        "mechanism": "discrete Laplace (OpenDP)",
+        "neighboring_relation": released.neighboring_relation,
+        "l1_sensitivity": HISTOGRAM_SENSITIVITY,
+        "alpha": released.alpha,
+        "consistent": released.consistent,
+        "unit": "nats",
+    }
+
+
+def _write_parquet(released: ReleasedHistograms, path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table(released.columns())
+    parquet.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(_guarantee(released))}), str(path))
+
+
+def _read_parquet(path: Path) -> ReleasedHistograms:
+    from pyarrow import parquet
+
+    table = parquet.read_table(str(path))
+    said = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))
+    return _assembled({name: table.column(name).to_pylist() for name in COLUMNS}, said)
+
+
+def _write_csv(released: ReleasedHistograms, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(zip(*released.columns().values(), strict=True))
+
+
+def _read_csv(path: Path) -> ReleasedHistograms:
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in COLUMNS}
+    return _assembled(columns, {})
+
+
+def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedHistograms:
+    """Back from long form; rows stand by time, then state."""
+    times, states = tuple(dict.fromkeys(columns["time"])), tuple(dict.fromkeys(columns["state"]))
+    if len(columns["time"]) != len(times) * len(states) or not times:
+        raise InputError(f"{len(columns['time'])} rows do not make {len(times)} times of {len(states)} states")
+    counts = np.array(columns["count"]).astype(np.int64).reshape(len(times), len(states))
+    epsilons = np.array(columns["epsilon"]).astype(np.float64).reshape(counts.shape)[:, 0]
+    relation = said.get("neighboring_relation", NEIGHBORING_RELATION)
+    return ReleasedHistograms(
+        counts, epsilons, states, times, said.get("alpha"), bool(said.get("consistent", False)), relation
+    )

@@ -1,0 +1,135 @@
+"""What a report is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.correlation import Adversary
+from temporaldp.errors import InputError
+from temporaldp.planning import BudgetPlan
+from temporaldp.release import ReleasedHistograms
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where the adversary's correlation comes from.
+
+    Parameters
+    ----------
+    source : {"matrices", "history", "protected"}
+        Given matrices; learnt from other traces; learnt from the very traces that are to be protected.
+    prior : float
+        Dirichlet concentration used in learning; 0 for maximum likelihood.
+    per_user : bool
+        One correlation per user, or one for all.
+    name : str
+        Of the file or files.
+    """
+
+    source: Literal["matrices", "history", "protected"]
+    prior: float = 0.0
+    per_user: bool = False
+    name: str = ""
+
+    @property
+    def depends_on_protected_data(self) -> bool:
+        """Whether everything computed from the correlation depends on the data that are to be protected."""
+        return self.source == "protected"
+
+    @property
+    def sentence(self) -> str:
+        """One sentence that says where the correlation comes from."""
+        if self.source == "matrices":
+            return f"Given as transition matrices ({self.name})."
+        whose = "one correlation per user" if self.per_user else "one correlation for the whole population"
+        how = (
+            f"with a Dirichlet prior of {self.prior:g} per cell"
+            if self.prior
+            else "by maximum likelihood, without a prior"
+        )
+        what = (
+            f"the protected traces themselves ({self.name})"
+            if self.source == "protected"
+            else f"other traces ({self.name})"
+        )
+        return f"Learnt from {what}: {whose}, {how}."
+
+    @property
+    def warning(self) -> str | None:
+        """What a reader must know before publishing anything computed from this correlation; None if nothing."""
+        if not self.depends_on_protected_data:
+            return None
+        return (
+            "The correlation was learnt from the very traces that are to be protected. The budgets, and everything published "
+            "about them, then depend on the protected data outside the guarantee. Learn it from public or historical data "
+            "(--history), or estimate it with differential privacy (--backward, --forward), before you publish."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """Everything that a report shows.
+
+    Parameters
+    ----------
+    adversaries : tuple of Adversary
+        One, or one per user.
+    leakage : LeakageSeries
+        Of the release that is reported on.
+    provenance : Provenance
+    times : tuple of str
+        One label per step.
+    supremum : LeakageSupremum, optional
+        Where every step spends the same.
+    plan : BudgetPlan, optional
+        If the budgets come from one.
+    released : ReleasedHistograms, optional
+    true_counts : int array, shape (T, n), optional
+        The true histogram. Private: with it, the report must not leave the house.
+    n_users : int, optional
+        Number of people in the data.
+    """
+
+    adversaries: tuple[Adversary, ...]
+    leakage: LeakageSeries
+    provenance: Provenance
+    times: tuple[str, ...]
+    supremum: LeakageSupremum | None = None
+    plan: BudgetPlan | None = None
+    released: ReleasedHistograms | None = None
+    true_counts: NDArray[np.int64] | None = None
+    n_users: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.times) != len(self.leakage):
+            raise InputError(f"expected {len(self.leakage)} time labels, one per step, got {len(self.times)}")
+        if self.true_counts is not None and self.released is None:
+            raise InputError("true counts are shown against released ones, but nothing was released")
+        if self.released is not None and len(self.released.times) != len(self.leakage):
+            raise InputError(
+                f"the released histograms have {len(self.released.times)} steps, the audited release has {len(self.leakage)}"
+            )
+        if self.true_counts is not None and self.released is not None:
+            if self.true_counts.shape != self.released.counts.shape:
+                raise InputError(
+                    f"expected true counts of shape {self.released.counts.shape} like the released ones, "
+                    f"got {self.true_counts.shape}"
+                )
+
+    @property
+    def worst_adversary(self) -> Adversary:
+        """The adversary whose target is leaked about most."""
+        if not self.leakage.members:
+            return self.adversaries[0]
+        position = [member.name for member in self.leakage.members].index(self.leakage.worst_user)
+        return self.adversaries[position]
+
+    @property
+    def level_held(self) -> bool | None:
+        """Whether the plan's alpha is held, by the accounting of this report; None without a plan."""
+        return None if self.plan is None else self.leakage.worst <= self.plan.alpha

@@ -1,0 +1,169 @@
+"""Pictures: leakage over time, budgets over time, the matrix, released against true counts.
+
+Each function returns a matplotlib ``Figure`` that belongs to nobody's global state; all are readable in grey.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from temporaldp.accounting import LeakageSeries
+from temporaldp.correlation import TransitionMatrix
+from temporaldp.files.atomic import replacing
+from temporaldp.release import ReleasedHistograms
+from temporaldp.release.histogram import noise_quantile
+
+STYLE = {
+    "font.size": 10,
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "0.88",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "figure.dpi": 100,
+    "svg.hashsalt": "temporaldp",
+}
+BLUE, ORANGE, DARK, GREY = "#2166ac", "#d6604d", "#1a1a1a", "#8c8c8c"
+WIDTH = 7.2
+MOST_TICKS = 12
+MOST_PANELS = 6
+MOST_LABELS = 30
+
+
+def leakage_figure(series: LeakageSeries, times: Sequence[str], *, alpha: float | None = None) -> Figure:
+    """BPL, FPL and TPL over time against what each release promises on its own, and the level alpha if there is one."""
+    figure, axes = _figure(3.6)
+    steps = np.arange(len(series))
+    mark = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
+    axes.plot(steps, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
+    axes.plot(steps, series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
+    axes.plot(steps, series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
+    axes.plot(steps, series.epsilons, color=GREY, linestyle=":", linewidth=2, label="promised at the step (epsilon)")
+    if alpha is not None:
+        axes.axhline(alpha, color=DARK, linewidth=0.8)
+        axes.annotate(f"alpha = {alpha:g}", (0.0, alpha), (2, 3), textcoords="offset points", fontsize=9)
+    axes.set_ylabel("privacy leakage (nats)")
+    axes.set_ylim(0, 1.12 * max(float(series.temporal.max()), alpha or 0.0))
+    _time_axis(axes, times)
+    _legend_above(axes, 2)
+    return figure
+
+
+def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
+    """The budget of each step."""
+    figure, axes = _figure(2.8)
+    steps = np.arange(len(series))
+    axes.bar(steps, series.epsilons, width=0.8, color=BLUE, label="budget of the step (epsilon)")
+    axes.axhline(
+        float(series.epsilons.mean()),
+        color=DARK,
+        linestyle="--",
+        linewidth=1,
+        label=f"mean {series.epsilons.mean():.3g}",
+    )
+    axes.set_ylabel("budget (nats)")
+    axes.grid(visible=False, axis="x")
+    _time_axis(axes, times)
+    _legend_above(axes, 2)
+    return figure
+
+
+def matrix_figure(matrix: TransitionMatrix, *, backward: bool) -> Figure:
+    """The transition matrix as a heat map, with numbers where they fit."""
+    n = matrix.n_states
+    side = min(6.0, 2.2 + 0.42 * n)
+    figure, axes = _figure(side, width=side + 1.0)
+    image = axes.imshow(matrix.dense(), cmap="Greys", vmin=0.0, vmax=1.0)
+    axes.grid(visible=False)
+    now, other = "state now", "state one step before" if backward else "state one step later"
+    axes.set_ylabel(now)
+    axes.set_xlabel(other)
+    shown = range(n) if n <= MOST_LABELS else ()
+    rotation = 90 if max(map(len, matrix.states)) > 3 else 0
+    axes.set_xticks(list(shown), [matrix.states[k] for k in shown], rotation=rotation)
+    axes.set_yticks(list(shown), [matrix.states[k] for k in shown])
+    if n <= 10:
+        for (i, j), value in np.ndenumerate(matrix.dense()):
+            shade = "white" if value > 0.55 else "black"
+            axes.text(j, i, _cell(float(value)), ha="center", va="center", color=shade, fontsize=9)
+    figure.colorbar(image, ax=axes, label="probability", shrink=0.8)
+    return figure
+
+
+def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] | None = None) -> Figure:
+    """Released counts per state over time; with the true counts, these and the band that holds 95 % of the noise."""
+    chosen = np.argsort(-released.counts.sum(axis=0), kind="stable")[:MOST_PANELS]
+    chosen = np.sort(chosen)
+    columns = min(2, len(chosen))
+    rows = -(-len(chosen) // columns)
+    figure, grid = _figure(0.6 + 1.75 * rows, subplots=(rows, columns))
+    steps = np.arange(len(released.times))
+    reach = np.array([noise_quantile(float(epsilon), 0.95) if epsilon > 0 else 0.0 for epsilon in released.epsilons])
+    panels = np.atleast_1d(np.asarray(grid, dtype=object)).ravel()
+    for panel in panels[len(chosen) :]:
+        panel.set_visible(False)
+    for panel, state in zip(panels, chosen, strict=False):
+        if true_counts is not None:
+            truth = true_counts[:, state]
+            low = truth - reach if not released.consistent else np.maximum(truth - reach, 0)
+            panel.fill_between(steps, low, truth + reach, color="0.85", label="95 % of the noise")
+            panel.plot(steps, truth, color=DARK, linewidth=1.6, label="true")
+        panel.plot(steps, released.counts[:, state], color=ORANGE, linewidth=1.1, linestyle="--", label="released")
+        panel.set_title(released.states[state], fontsize=10, loc="left")
+        panel.set_ylabel("people")
+        _time_axis(panel, released.times, most=6)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=3, fontsize=9)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | Path) -> None:
+    """Write a figure as .png or .svg, whole or not at all."""
+    with _style(), replacing(path) as temporary:
+        figure.savefig(temporary, format=Path(path).suffix.lower().lstrip("."), dpi=160, metadata=_metadata(path))
+
+
+def _metadata(path: str | Path) -> dict[str, Any]:
+    """No creation date: the same data give the same file."""
+    return {"Date": None} if Path(path).suffix.lower() == ".svg" else {}
+
+
+def _style() -> Any:
+    import matplotlib as mpl
+
+    return mpl.rc_context(STYLE)
+
+
+def _figure(height: float, *, width: float = WIDTH, subplots: tuple[int, int] = (1, 1)) -> tuple[Figure, Any]:
+    with _style():
+        figure = Figure(figsize=(width, height), layout="constrained")
+        return figure, figure.subplots(*subplots)
+
+
+def _time_axis(axes: Axes, times: Sequence[str], most: int = MOST_TICKS) -> None:
+    every = max(1, -(-len(times) // most))
+    shown = list(range(0, len(times), every))
+    crowded = sum(len(times[k]) for k in shown) > 5 * most
+    axes.set_xticks(
+        shown, [times[k] for k in shown], rotation=30 if crowded else 0, ha="right" if crowded else "center"
+    )
+    axes.set_xlim(-0.6, len(times) - 0.4)
+    axes.set_xlabel("time")
+
+
+def _legend_above(axes: Axes, columns: int) -> None:
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=9)
+
+
+def _cell(value: float) -> str:
+    return "0" if value == 0.0 else "<.005" if value < 0.005 else f"{value:.2f}"

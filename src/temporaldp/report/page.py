@@ -1,0 +1,140 @@
+"""One self-contained HTML page: nothing is loaded from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from temporaldp.correlation import TransitionMatrix
+from temporaldp.files.atomic import replacing
+from temporaldp.report import words
+from temporaldp.report.content import Evidence
+from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure
+
+MOST_ROWS = 400
+"""Steps in the table at the end; beyond, the page says where the rest is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure as a data URL, with the text that stands for it and under it."""
+
+    url: str
+    alternative: str
+    caption: str
+
+
+def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage report") -> str:
+    """The report as one HTML document: verdict, guarantee, reasons, assumptions, figures, method, numbers.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    title : str
+
+    Returns
+    -------
+    str
+        HTML that refers to nothing outside itself.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    from temporaldp import __version__
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((files("temporaldp.report") / "page.html.j2").read_text(encoding="utf-8"))
+    series = evidence.leakage
+    return template.render(
+        title=title,
+        version=__version__,
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        evidence=evidence,
+        series=series,
+        number=words.number,
+        guarantee=words.guarantee(evidence),
+        assumptions=words.assumptions(evidence),
+        reasons=words.reasons(evidence),
+        pictures=_pictures(evidence),
+        rows=list(
+            zip(
+                evidence.times,
+                series.epsilons.tolist(),
+                series.backward.tolist(),
+                series.forward.tolist(),
+                series.temporal.tolist(),
+                strict=True,
+            )
+        )[:MOST_ROWS],
+    )
+
+
+def write_report(evidence: Evidence, path: str | Path, *, title: str = "Temporal privacy leakage report") -> None:
+    """Write the report to one HTML file, whole or not at all.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written; what stood there is untouched.
+    """
+    page = render_report(evidence, title=title)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def _pictures(evidence: Evidence) -> list[Picture]:
+    series, alpha = evidence.leakage, None if evidence.plan is None else evidence.plan.alpha
+    worst = words.number(series.worst, up=True)
+    pictures = [
+        _picture(
+            leakage_figure(series, evidence.times, alpha=alpha),
+            f"Line chart of leakage over {len(series)} steps; the temporal leakage is largest, {worst} nats, at step "
+            f"{series.worst_time + 1}.",
+            "Leakage over time: what a step gives away by itself (dotted), with the past (BPL), with the future (FPL), "
+            "and with everything that is ever released (TPL).",
+        ),
+        _picture(
+            budget_figure(series, evidence.times),
+            f"Bar chart of the budget of each of {len(series)} steps.",
+            "Budget of each step.",
+        ),
+    ]
+    adversary = evidence.worst_adversary
+    for direction in ("backward", "forward"):
+        known = getattr(adversary, direction)
+        matrix = known[0] if isinstance(known, tuple) else known
+        if isinstance(matrix, TransitionMatrix):
+            whose = f" of {series.worst_user!r}, the user who is leaked about most" if series.worst_user else ""
+            first = " (first of a sequence)" if isinstance(known, tuple) else ""
+            pictures.append(
+                _picture(
+                    matrix_figure(matrix, backward=direction == "backward"),
+                    f"Heat map of the {direction} transition matrix over {matrix.n_states} states.",
+                    f"The {direction} correlation{whose}{first}.",
+                )
+            )
+    if evidence.released is not None:
+        shown = "Released counts" if evidence.true_counts is None else "Released against true counts"
+        pictures.append(
+            _picture(
+                release_figure(evidence.released, evidence.true_counts), f"{shown} over time.", f"{shown} over time."
+            )
+        )
+    return pictures
+
+
+def _picture(figure: Figure, alternative: str, caption: str) -> Picture:
+    import matplotlib as mpl
+
+    from temporaldp.report.figures import STYLE
+
+    buffer = io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return Picture(f"data:image/svg+xml;base64,{encoded}", alternative, caption)

@@ -1,0 +1,133 @@
+"""The guarantee, the assumptions and the reasons, in sentences."""
+
+from __future__ import annotations
+
+import math
+
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.adversary import Correlation
+from temporaldp.leakage import Witness
+from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY
+from temporaldp.report.content import Evidence
+
+MOST_STATES = 6
+"""A set of more states than this is named by its smaller complement, or by its size."""
+
+
+def guarantee(evidence: Evidence) -> list[str]:
+    """What is promised, to whom, and against whom."""
+    series, worst = evidence.leakage, number(evidence.leakage.worst, up=True)
+    told = [
+        f"Whatever is observed of all {len(series)} releases together, it changes the odds between any two values of one "
+        f"person at any one step by at most a factor e^{worst} = {_factor(evidence.leakage.worst)}: the release is "
+        f"{worst}-DP_T (alpha-differential privacy under temporal correlations, Cao et al., ICDE 2017, Definition 8).",
+        "Neighbouring databases differ in the value of one person at one step (replace one). The number of people is public.",
+        f"This holds against an adversary who knows everybody else's values at every step, and how values follow one another. "
+        f"The largest leakage is at step {series.worst_time + 1} ({evidence.times[series.worst_time]})"
+        + (f", about {series.worst_user!r}." if series.worst_user else "."),
+        f"All values of one person together (user level) are protected by {number(series.user_level, up=True)}-differential "
+        "privacy, whatever the correlation.",
+    ]
+    if evidence.released is not None:
+        told.append(
+            f"The noise is exact discrete Laplace noise from OpenDP, for an L1 sensitivity of {HISTOGRAM_SENSITIVITY}: one "
+            "changed value lowers one count by 1 and raises another by 1."
+        )
+    return told
+
+
+def assumptions(evidence: Evidence) -> list[str]:
+    """What must be true for the guarantee to hold, and what is not covered."""
+    known = [name for name in ("backward", "forward") if getattr(evidence.adversaries[0], name) is not None]
+    knowledge = " and ".join(known) + " correlation" if known else "no temporal correlation"
+    listed = [
+        f"Each person's values form a first-order Markov chain, of which the adversary knows the {knowledge}. "
+        "A stronger model (longer memory, correlation between people) can leak more.",
+        "Each release on its own is differentially private with its stated epsilon, with fresh and independent randomness.",
+        "The list of states and the times of release are public and do not depend on the data.",
+        "The numbers are upper bounds of the definitions: the recursion keeps one number for all pairs of values.",
+    ]
+    prior = evidence.provenance.prior
+    if prior:
+        listed.append(
+            f"A prior of {prior:g} per cell was added. Smoothing states that the adversary does not trust zeros in short "
+            "traces; an adversary who does would learn more."
+        )
+    elif evidence.provenance.source != "matrices":
+        listed.append("No prior was used: a transition that the traces never show is taken to be impossible.")
+    return listed
+
+
+def reasons(evidence: Evidence) -> list[str]:
+    """Which values are told apart at the worst step, and by what."""
+    series = evidence.leakage
+    if series.members:
+        series = next(member for member in series.members if member.name == evidence.leakage.worst_user)
+    adversary, worst = evidence.worst_adversary, evidence.leakage.worst_time
+    told = []
+    if worst > 0:
+        told += _reason(adversary, "backward", worst, float(series.backward[worst - 1]))
+    if worst < len(series) - 1:
+        told += _reason(adversary, "forward", worst, float(series.forward[worst + 1]))
+    return told
+
+
+def _reason(adversary: Adversary, direction: str, worst: int, incoming: float) -> list[str]:
+    matrix = _at(getattr(adversary, direction), worst - 1 if direction == "backward" else worst)
+    if matrix is None:
+        return []
+    profile = matrix.leakage_profile()
+    witness = profile.witness(incoming)
+    if witness is None:
+        return [f"{direction.capitalize()}: all rows of the matrix are equal, so nothing leaks this way."]
+    when = "one step before" if direction == "backward" else "one step later"
+    seen = f"{direction.capitalize()}, adding {number(profile.loss(incoming))} nats: a person in {witness.value}"
+    return [
+        f"{seen} was in {_set(witness, matrix)} {when} with probability {percent(witness.probability)}, a person in "
+        f"{witness.other_value} only with {percent(witness.other_probability)}."
+        if direction == "backward"
+        else f"{seen} is in {_set(witness, matrix)} {when} with probability {percent(witness.probability)}, a person in "
+        f"{witness.other_value} only with {percent(witness.other_probability)}."
+    ]
+
+
+def _at(correlation: Correlation, transition: int) -> TransitionMatrix | None:
+    return correlation[transition] if isinstance(correlation, tuple) else correlation
+
+
+def _set(witness: Witness, matrix: TransitionMatrix) -> str:
+    inside = witness.evidence
+    outside = [state for state in matrix.states if state not in set(inside)]
+    if len(inside) <= MOST_STATES:
+        return _either(inside)
+    if len(outside) <= MOST_STATES:
+        return f"any state but {_either(outside)}"
+    return f"one of {len(inside)} states ({', '.join(inside[:3])}, ...)"
+
+
+def _either(states: tuple[str, ...] | list[str]) -> str:
+    return states[0] if len(states) == 1 else f"{', '.join(states[:-1])} or {states[-1]}"
+
+
+def number(value: float, *, up: bool = False) -> str:
+    """Four significant digits; upwards where a guarantee is stated, so that it is never understated."""
+    if not math.isfinite(value) or value == 0.0:
+        return f"{value:g}"
+    digits = 3 - math.floor(math.log10(abs(value)))
+    scaled = value * 10.0**digits
+    # A value that is a four-digit decimal but for rounding stays what it is.
+    rounded = math.ceil(scaled - 1e-9) if up else round(scaled)
+    return f"{rounded / 10.0**digits:.4g}"
+
+
+def percent(probability: float) -> str:
+    """A probability for people: 85.2 %, <0.1 %."""
+    if 0.0 < probability < 0.001:
+        return "less than 0.1 %"
+    if 0.999 < probability < 1.0:
+        return "more than 99.9 %"
+    return f"{100.0 * probability:.1f} %"
+
+
+def _factor(leakage: float) -> str:
+    return f"{math.exp(leakage):.3g}" if leakage < 20 else f"10^{leakage / math.log(10):.0f}"

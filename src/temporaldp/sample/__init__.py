@@ -1,0 +1,1 @@
+"""The bundled data; see NOTICE for source, licence and attribution."""
