@@ -43,7 +43,8 @@ def read_traces(
     path : path
         ``.csv``, ``.tsv`` (also ``.gz``) or ``.parquet``: a table. Anything else: text with one person's sequence a line.
     layout : {"auto", "long", "wide", "sequences"}
-        "long": one row per user and time, each user's rows in order of time. "wide": one row per user, one column per step, in order.
+        "long": one row per user and time, each user's rows in order of time. "wide": one row per user, one column per step,
+        in order.
         "sequences": one person a line, states separated by blanks. "auto": by suffix, then by column names.
     user, time, state : str
         Column names of the long layout; `user` also of the wide one.

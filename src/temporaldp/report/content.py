@@ -114,12 +114,11 @@ class Evidence:
             raise InputError(
                 f"the released histograms have {len(self.released.times)} steps, the audited release has {len(self.leakage)}"
             )
-        if self.true_counts is not None and self.released is not None:
-            if self.true_counts.shape != self.released.counts.shape:
-                raise InputError(
-                    f"expected true counts of shape {self.released.counts.shape} like the released ones, "
-                    f"got {self.true_counts.shape}"
-                )
+        shapes = [
+            counts.shape for counts in (self.true_counts, getattr(self.released, "counts", None)) if counts is not None
+        ]
+        if len(set(shapes)) > 1:
+            raise InputError(f"expected true counts of shape {shapes[1]} like the released ones, got {shapes[0]}")
 
     @property
     def worst_adversary(self) -> Adversary:

@@ -5,6 +5,7 @@ Each function returns a matplotlib ``Figure`` that belongs to nobody's global st
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from temporaldp.files.atomic import replacing
 from temporaldp.release import ReleasedHistograms
 from temporaldp.release.histogram import noise_quantile
 
-STYLE = {
+STYLE: Any = {
     "font.size": 10,
     "font.family": "DejaVu Sans",
     "axes.spines.top": False,
@@ -123,7 +124,7 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
         panel.set_ylabel("people")
         _time_axis(panel, released.times, most=6)
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=3, fontsize=9)
+    figure.legend(handles, labels, loc="outside upper right", ncols=3, fontsize=9, frameon=False)
     return figure
 
 
@@ -131,6 +132,14 @@ def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png or .svg, whole or not at all."""
     with _style(), replacing(path) as temporary:
         figure.savefig(temporary, format=Path(path).suffix.lower().lstrip("."), dpi=160, metadata=_metadata(path))
+
+
+def figure_svg(figure: Figure) -> bytes:
+    """A figure as an SVG document."""
+    buffer = io.BytesIO()
+    with _style():
+        figure.savefig(buffer, format="svg", metadata=_metadata("x.svg"))
+    return buffer.getvalue()
 
 
 def _metadata(path: str | Path) -> dict[str, Any]:
@@ -162,7 +171,7 @@ def _time_axis(axes: Axes, times: Sequence[str], most: int = MOST_TICKS) -> None
 
 
 def _legend_above(axes: Axes, columns: int) -> None:
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=9)
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=9, frameon=False)
 
 
 def _cell(value: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -15,7 +14,7 @@ from temporaldp.correlation import TransitionMatrix
 from temporaldp.files.atomic import replacing
 from temporaldp.report import words
 from temporaldp.report.content import Evidence
-from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure
+from temporaldp.report.figures import budget_figure, figure_svg, leakage_figure, matrix_figure, release_figure
 
 MOST_ROWS = 400
 """Steps in the table at the end; beyond, the page says where the rest is."""
@@ -129,12 +128,5 @@ def _pictures(evidence: Evidence) -> list[Picture]:
 
 
 def _picture(figure: Figure, alternative: str, caption: str) -> Picture:
-    import matplotlib as mpl
-
-    from temporaldp.report.figures import STYLE
-
-    buffer = io.BytesIO()
-    with mpl.rc_context(STYLE):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
+    encoded = base64.b64encode(figure_svg(figure)).decode("ascii")
     return Picture(f"data:image/svg+xml;base64,{encoded}", alternative, caption)

@@ -80,13 +80,11 @@ def _reason(adversary: Adversary, direction: str, worst: int, incoming: float) -
     witness = profile.witness(incoming)
     if witness is None:
         return [f"{direction.capitalize()}: all rows of the matrix are equal, so nothing leaks this way."]
+    then = "was" if direction == "backward" else "will be"
     when = "one step before" if direction == "backward" else "one step later"
-    seen = f"{direction.capitalize()}, adding {number(profile.loss(incoming))} nats: a person in {witness.value}"
     return [
-        f"{seen} was in {_set(witness, matrix)} {when} with probability {percent(witness.probability)}, a person in "
-        f"{witness.other_value} only with {percent(witness.other_probability)}."
-        if direction == "backward"
-        else f"{seen} is in {_set(witness, matrix)} {when} with probability {percent(witness.probability)}, a person in "
+        f"{direction.capitalize()}, adding {number(profile.loss(incoming))} nats: a person in {witness.value} {then} in "
+        f"{_set(witness, matrix)} {when} with probability {percent(witness.probability)}, a person in "
         f"{witness.other_value} only with {percent(witness.other_probability)}."
     ]
 

@@ -1,0 +1,123 @@
+"""From options to adversaries and data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from temporaldp import Adversary, InputError, StateError, Trajectories, estimate_adversaries, load_matrix, read_traces
+from temporaldp.cli.options import CorrelationOptions, Known, TraceOptions
+from temporaldp.cli.render import tracked
+from temporaldp.correlation.estimation import Direction
+from temporaldp.report import Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that a subcommand works on."""
+
+    adversaries: tuple[Adversary, ...]
+    provenance: Provenance
+    trajectories: Trajectories | None
+
+    @property
+    def everyone(self) -> Adversary | tuple[Adversary, ...]:
+        """The one adversary, which may be nameless, or all of them."""
+        return self.adversaries[0] if len(self.adversaries) == 1 else self.adversaries
+
+    @property
+    def states(self) -> tuple[str, ...] | None:
+        """The states of the correlation, or else of the data."""
+        known = self.adversaries[0].states
+        return known if known is not None or self.trajectories is None else self.trajectories.states
+
+    def n_steps(self, horizon: int | None) -> int:
+        """The horizon if it is given, else the number of steps in the data."""
+        if horizon is None and self.trajectories is None:
+            raise InputError("without TRACES the number of steps is unknown; give --horizon T")
+        if horizon is not None and horizon < 1:
+            raise InputError(f"expected --horizon of at least 1 step, got {horizon}")
+        return horizon if horizon is not None else self.trajectories.n_times  # type: ignore[union-attr]
+
+    def times(self, n_steps: int) -> tuple[str, ...]:
+        """Labels of the steps: the data's where they fit, else 1, 2, ..."""
+        if self.trajectories is not None and self.trajectories.n_times == n_steps:
+            return self.trajectories.times
+        return tuple(str(step + 1) for step in range(n_steps))
+
+
+def gather(traces: Path | None, reading: TraceOptions, known: CorrelationOptions) -> Inputs:
+    """Read the data if there are any, and find out what the adversary knows."""
+    given = known.backward is not None or known.forward is not None
+    if given and (known.history is not None or known.per_user or known.prior or known.learn is not Known.BOTH):
+        raise InputError("--backward and --forward replace learning: drop --history, --per-user, --prior and --learn")
+    if given:
+        adversary = _given(known)
+        return Inputs((adversary,), _provenance(traces, known), _optional(traces, reading, adversary.states))
+    if traces is None and known.history is None:
+        raise InputError("expected TRACES or --history to learn from, or matrices with --backward and --forward")
+    if known.history is None:
+        assert traces is not None
+        data = read(traces, reading)
+        return Inputs(_learnt(data, known), _provenance(traces, known), data)
+    past = read(known.history, reading)
+    return Inputs(_learnt(past, known), _provenance(traces, known), _optional(traces, reading, past.states))
+
+
+def read(path: Path, reading: TraceOptions, states: Sequence[str] | None = None) -> Trajectories:
+    """Traces by the given options; `states` decides unless --states does."""
+    named = None if reading.states is None else [name.strip() for name in reading.states.split(",")]
+    if named is not None and states is not None and set(named) != set(states):
+        raise StateError(f"--states names {', '.join(named)}, but the correlation or plan names {', '.join(states)}")
+    return read_traces(
+        path,
+        layout=reading.layout.value,
+        user=reading.user,
+        time=reading.time,
+        state=reading.state,
+        states=states or named,
+        delimiter=reading.delimiter,
+        gaps=reading.gaps,
+        sort=reading.sort,
+    )
+
+
+def _optional(traces: Path | None, reading: TraceOptions, states: Sequence[str] | None) -> Trajectories | None:
+    return None if traces is None else read(traces, reading, states)
+
+
+def _given(known: CorrelationOptions) -> Adversary:
+    backward = None if known.backward is None else load_matrix(known.backward)
+    forward = None if known.forward is None else load_matrix(known.forward)
+    if backward is not None and forward is not None and set(backward.states) == set(forward.states):
+        forward = forward.reordered(backward.states)
+    return Adversary(backward, forward)
+
+
+def _learnt(data: Trajectories, known: CorrelationOptions) -> tuple[Adversary, ...]:
+    directions: tuple[Direction, ...] = ("backward", "forward")
+    if known.learn is not Known.BOTH:
+        directions = ("backward",) if known.learn is Known.BACKWARD else ("forward",)
+    found = estimate_adversaries(data, prior=known.prior, per_user=known.per_user, directions=directions)
+    total = data.n_users if known.per_user else 1
+    return tuple(_prepared(tracked(found, "learning correlations", total)))
+
+
+def _prepared(adversaries: Iterable[Adversary]) -> Iterable[Adversary]:
+    """Compute the profiles while the progress bar runs: they take the time, and stay with the matrices."""
+    for adversary in adversaries:
+        for matrix in adversary.matrices:
+            matrix.leakage_profile()
+        yield adversary
+
+
+def _provenance(traces: Path | None, known: CorrelationOptions) -> Provenance:
+    matrices = [path for path in (known.backward, known.forward) if path is not None]
+    if matrices:
+        return Provenance("matrices", name=", ".join(path.name for path in matrices))
+    if known.history is not None:
+        same = traces is not None and traces.exists() and known.history.exists() and traces.samefile(known.history)
+        return Provenance("protected" if same else "history", known.prior, known.per_user, known.history.name)
+    assert traces is not None
+    return Provenance("protected", known.prior, known.per_user, traces.name)

@@ -1,0 +1,97 @@
+"""`temporaldp report`: one page for whoever signs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from temporaldp import InputError, leakage_supremum, load_plan, load_released, temporal_leakage
+from temporaldp.cli import options as o
+from temporaldp.cli.inputs import gather
+from temporaldp.cli.render import console, warn, working
+from temporaldp.correlation.states import require_same_states
+from temporaldp.files.atomic import require_writable
+from temporaldp.leakage.profile import positive
+from temporaldp.report import Evidence, write_report
+
+
+def report(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the page (.html).", show_default=False)
+    ],
+    traces: o.TracesArgument = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="What each step promises, in nats.", show_default=False)
+    ] = None,
+    plan: Annotated[Path | None, typer.Option("--plan", help="Budget plan to report on.", show_default=False)] = None,
+    released: Annotated[
+        Path | None, typer.Option("--released", help="Released histograms to show.", show_default=False)
+    ] = None,
+    true_counts: Annotated[
+        bool,
+        typer.Option("--true-counts", help="Show the true counts beside the released ones: for internal use only."),
+    ] = False,
+    horizon: o.HorizonOption = None,
+    title: Annotated[str, typer.Option("--title", help="Heading of the page.")] = "Temporal privacy leakage report",
+    layout: o.LayoutOption = o.Layout.AUTO,
+    user: o.UserOption = "user",
+    time: o.TimeOption = "time",
+    state: o.StateOption = "state",
+    states: o.StatesOption = None,
+    delimiter: o.DelimiterOption = None,
+    gaps: o.GapsOption = False,
+    sort: o.SortOption = False,
+    backward: o.BackwardOption = None,
+    forward: o.ForwardOption = None,
+    history: o.HistoryOption = None,
+    learn: o.KnownOption = o.Known.BOTH,
+    prior: o.PriorOption = 0.0,
+    per_user: o.PerUserOption = False,
+) -> None:
+    """Write one self-contained HTML page: the guarantee in words, reasons, assumptions, figures, numbers.
+
+    Report on a constant promise (--epsilon), on a plan (--plan), or on what was released (--plan and --released).
+    """
+    if (epsilon is None) == (plan is None):
+        raise InputError("expected one of --epsilon (a constant promise) and --plan (planned budgets)")
+    if true_counts and (traces is None or released is None):
+        raise InputError("--true-counts shows TRACES against --released: give both")
+    require_writable(output)
+    reading = o.TraceOptions(layout, user, time, state, states, delimiter, gaps, sort)
+    inputs = gather(traces, reading, o.CorrelationOptions(backward, forward, history, learn, prior, per_user))
+    budget = None if plan is None else load_plan(plan)
+    shown = None if released is None else load_released(released)
+    steps = horizon if horizon is not None or inputs.trajectories is not None else getattr(budget, "horizon", None)
+    n_steps = len(shown.times) if shown is not None and horizon is None else inputs.n_steps(steps)
+    if budget is not None and budget.states is not None and inputs.states is not None:
+        require_same_states(budget.states, inputs.states, what="this report's correlation")
+    if shown is not None and inputs.states is not None:
+        require_same_states(inputs.states, shown.states, what="the released histograms")
+    with working("accounting"):
+        if budget is not None:
+            spent, limits = budget.budgets(n_steps), None
+        else:
+            assert epsilon is not None
+            spent = np.full(n_steps, positive(epsilon, "--epsilon"))
+            limits = leakage_supremum(inputs.everyone, epsilon=epsilon)
+        evidence = Evidence(
+            adversaries=inputs.adversaries,
+            leakage=temporal_leakage(inputs.everyone, epsilons=spent),
+            provenance=inputs.provenance,
+            times=inputs.times(n_steps) if shown is None else shown.times,
+            supremum=limits,
+            plan=budget,
+            released=shown,
+            true_counts=inputs.trajectories.histogram() if true_counts and inputs.trajectories is not None else None,
+            n_users=None if inputs.trajectories is None else inputs.trajectories.n_users,
+        )
+        write_report(evidence, output, title=title)
+    warn(inputs.provenance.warning)
+    if evidence.level_held is False:
+        warn("the plan's level is not held against this report's adversary; the page says so")
+    if true_counts:
+        warn("the page shows true counts: keep it inside")
+    console.print(f"report written to {output}", soft_wrap=True, markup=False)
