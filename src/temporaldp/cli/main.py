@@ -29,14 +29,19 @@ app.command("report")(report.report)
 app.command("demo")(demo.demo)
 
 
-@app.callback()
-def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
-) -> None:
-    """Options of the command itself."""
-    if version:
+def _say_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"temporaldp {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_say_version)
+    ] = False,
+) -> None:
+    """Options of the command itself."""
 
 
 def main() -> None:

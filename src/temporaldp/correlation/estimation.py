@@ -45,10 +45,6 @@ def estimate_transition_matrix(
     array([[0.333, 0.667],
            [0.667, 0.333]])
     """
-    if direction not in {"backward", "forward"}:
-        raise InputError(f"expected direction 'backward' or 'forward', got {direction!r}")
-    if not (np.isfinite(prior) and prior >= 0):
-        raise InputError(f"expected a finite prior >= 0 (Dirichlet concentration per cell), got {prior}")
     if user is not None and user not in trajectories.users:
         raise InputError(f"unknown user {user!r}; the traces hold {listed(trajectories.users)}")
     return _estimate(trajectories, direction, prior, None if user is None else trajectories.users.index(user))
@@ -89,6 +85,10 @@ def estimate_adversaries(
 
 
 def _estimate(trajectories: Trajectories, direction: Direction, prior: float, row: int | None) -> TransitionMatrix:
+    if direction not in {"backward", "forward"}:
+        raise InputError(f"expected direction 'backward' or 'forward', got {direction!r}")
+    if not (np.isfinite(prior) and prior >= 0):
+        raise InputError(f"expected a finite prior >= 0 (Dirichlet concentration per cell), got {prior}")
     counts = _transition_counts(trajectories, row)
     who = "" if row is None else f" of user {trajectories.users[row]!r}"
     return _normalised(counts if direction == "forward" else counts.T, trajectories.states, direction, prior, who)

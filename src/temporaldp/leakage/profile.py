@@ -179,6 +179,8 @@ class LeakageProfile:
             alpha is not positive and finite.
         """
         level = positive(alpha, "alpha")
+        if not self.witnesses:
+            return level
         point = np.array([level])
         gap = float(self._per_level(point, vertex_gap, np.min, empty=point)[0])
         budget, lost = gap * (1.0 - 4.0 * ULP), self.loss(level)

@@ -8,11 +8,9 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
@@ -20,6 +18,10 @@ from temporaldp.correlation import TransitionMatrix
 from temporaldp.files.atomic import replacing
 from temporaldp.release import ReleasedHistograms
 from temporaldp.release.histogram import noise_quantile
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 STYLE: Any = {
     "font.size": 10,
@@ -154,6 +156,8 @@ def _style() -> Any:
 
 
 def _figure(height: float, *, width: float = WIDTH, subplots: tuple[int, int] = (1, 1)) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
     with _style():
         figure = Figure(figsize=(width, height), layout="constrained")
         return figure, figure.subplots(*subplots)

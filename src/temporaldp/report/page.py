@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.files.atomic import replacing
 from temporaldp.report import words
 from temporaldp.report.content import Evidence
 from temporaldp.report.figures import budget_figure, figure_svg, leakage_figure, matrix_figure, release_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_ROWS = 400
 """Steps in the table at the end; beyond, the page says where the rest is."""

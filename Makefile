@@ -1,0 +1,38 @@
+# Everything a fresh machine needs is Python (3.11 or newer) and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO := demo
+
+.PHONY: demo test test-slow lint format picture clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt hatchling editables
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	touch $@
+
+demo: $(READY)  ## audit, plan, release and report on the bundled sample
+	$(BIN)/temporaldp demo --output $(DEMO)
+
+test: $(READY) lint  ## everything that must pass
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(READY)  ## the tests that take longer than a minute
+	$(BIN)/python -m pytest -n auto -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+picture: demo  ## the picture in the README
+	cp $(DEMO)/audit.png docs/audit.png
+
+clean:
+	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis

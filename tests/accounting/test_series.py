@@ -1,0 +1,237 @@
+"""Backward, forward and temporal leakage: reference numbers, the definition itself, and what must always hold."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matrices import budgets, matrices
+from oracles import defined_leakage
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    InputError,
+    TransitionMatrix,
+    leakage_supremum,
+    random_correlation,
+    smoothed_correlation,
+    strongest_correlation,
+    temporal_leakage,
+)
+
+
+def test_reference_series_of_other_implementations(reference):
+    cases = {case["name"]: case for case in reference["cases"]}
+    example = cases["bpl_example"]
+    series = temporal_leakage(Adversary(TransitionMatrix(example["backward"])), epsilons=[0.1] * 10)
+    assert series.backward == pytest.approx(example["bpl"], rel=1e-12)
+    figure = cases["allocation_figure"]
+    adversary = Adversary(TransitionMatrix(figure["backward"]), TransitionMatrix(figure["forward"]))
+    series = temporal_leakage(adversary, epsilons=[0.1] * 10)
+    assert series.temporal == pytest.approx(figure["tpl_epsilon_0.1_horizon_10"], rel=1e-12)
+    smooth = cases["smoothed_strongest"]
+    matrix = smoothed_correlation(strongest_correlation(smooth["n"]), s=smooth["s"])
+    for epsilon, expected in smooth["bpl_at_10"].items():
+        series = temporal_leakage(Adversary(matrix), epsilons=[float(epsilon)] * 10)
+        assert series.backward[-1] == pytest.approx(expected, rel=1e-12)
+
+
+@st.composite
+def short_releases(draw, sizes=(2, 3, 4)):
+    """A chain of matrices with a horizon small enough to enumerate every output."""
+    n = draw(st.sampled_from(sizes))
+    horizon = draw(st.integers(1, {2: 5, 3: 5, 4: 4}[n]))
+    kinds = ("integers", "zeros", "near")
+    backward = [draw(matrices(n, n, kinds=kinds)) for _ in range(horizon - 1)]
+    forward = [draw(matrices(n, n, kinds=kinds)) for _ in range(horizon - 1)]
+    epsilons = [draw(st.floats(0.05, 2.0)) for _ in range(horizon)]
+    return backward, forward, epsilons
+
+
+@given(short_releases(), st.sampled_from(["both", "backward", "forward"]))
+def test_the_definition_never_exceeds_what_is_reported(case, known):
+    backward, forward, epsilons = case
+    if len(epsilons) == 1:
+        assert temporal_leakage(Adversary(), epsilons=epsilons).temporal.tolist() == epsilons
+        return
+    adversary = Adversary(backward if known != "forward" else None, forward if known != "backward" else None)
+    series = temporal_leakage(adversary, epsilons=epsilons)
+    past = [m.dense() for m in backward] if known != "forward" else None
+    future = [m.dense() for m in forward] if known != "backward" else None
+    for reported, defined in zip(
+        (series.backward, series.forward, series.temporal), defined_leakage(past, future, epsilons), strict=True
+    ):
+        assert (defined <= reported * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("stay", [0.55, 0.8, 0.97])
+@pytest.mark.parametrize("epsilon", [0.1, 0.7])
+def test_the_definition_meets_the_report_for_symmetric_two_state_matrices(stay, epsilon):
+    matrix = TransitionMatrix([[stay, 1 - stay], [1 - stay, stay]])
+    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[epsilon] * 5)
+    chain = [matrix.dense()] * 4
+    bpl, fpl, tpl = defined_leakage(chain, chain, [epsilon] * 5)
+    assert series.backward == pytest.approx(bpl, rel=1e-12)
+    assert series.forward == pytest.approx(fpl, rel=1e-12)
+    assert series.temporal == pytest.approx(tpl, rel=1e-12)
+
+
+def test_an_output_at_five_steps_of_four_values_never_exceeds_the_report():
+    matrix = random_correlation(4, rng=4)
+    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[0.4] * 5)
+    chain = [matrix.dense()] * 4
+    for reported, defined in zip(
+        (series.backward, series.forward, series.temporal), defined_leakage(chain, chain, [0.4] * 5), strict=True
+    ):
+        assert (defined <= reported * (1 + 1e-12)).all()
+        assert (defined >= 0.7 * reported).all()  # a bound, and not an idle one
+
+
+@given(matrices(), matrices(2, 2), st.lists(budgets, min_size=1, max_size=12))
+def test_leakage_lies_between_the_budget_and_the_sum(one, _, epsilons):
+    series = temporal_leakage(Adversary(one, one), epsilons=epsilons)
+    total = math.fsum(epsilons) * (1 + 1e-12)
+    for values in (series.backward, series.forward, series.temporal):
+        assert (values >= series.epsilons * (1 - 1e-15)).all()
+        assert (values <= total).all()
+    assert series.temporal == pytest.approx(series.backward + series.forward - series.epsilons, rel=1e-12)
+    assert series.backward[0] == epsilons[0]
+    assert series.forward[-1] == epsilons[-1]
+
+
+@given(matrices(), st.lists(budgets, min_size=1, max_size=8), st.data())
+def test_spending_more_anywhere_never_leaks_less_anywhere(matrix, epsilons, data):
+    where = data.draw(st.integers(0, len(epsilons) - 1))
+    more = list(epsilons)
+    more[where] *= 1.5
+    less, greater = (temporal_leakage(Adversary(matrix, matrix), epsilons=e) for e in (epsilons, more))
+    assert (greater.temporal >= less.temporal * (1 - 1e-13)).all()
+
+
+@given(matrices(), st.lists(budgets, min_size=1, max_size=8))
+def test_time_reversal_swaps_backward_and_forward(matrix, epsilons):
+    one = temporal_leakage(Adversary(matrix, None), epsilons=epsilons)
+    other = temporal_leakage(Adversary(None, matrix), epsilons=epsilons[::-1])
+    assert one.backward.tolist() == other.forward[::-1].tolist()
+    assert one.forward.tolist() == list(epsilons)
+
+
+def test_no_correlation_leaks_the_budget_and_the_strongest_leaks_the_sum():
+    epsilons = [0.5, 0.1, 0.7]
+    assert temporal_leakage(Adversary(), epsilons=epsilons).temporal.tolist() == epsilons
+    strongest = strongest_correlation(3, rng=1)
+    series = temporal_leakage(Adversary(strongest, strongest), epsilons=epsilons)
+    assert series.backward == pytest.approx([0.5, 0.6, 1.3])
+    assert series.temporal == pytest.approx([1.3] * 3)
+
+
+def test_a_step_that_is_not_published_still_leaks_through_its_neighbours():
+    matrix = TransitionMatrix([[0.9, 0.1], [0.1, 0.9]])
+    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[1.0, 0.0, 1.0])
+    loss = matrix.leakage_profile().loss(1.0)
+    assert series.temporal[1] == pytest.approx(2 * loss)
+
+
+def test_windows_by_theorem_2():
+    matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    epsilons = [0.1, 0.2, 0.3, 0.4, 0.5]
+    series = temporal_leakage(Adversary(matrix, matrix), epsilons=epsilons)
+    assert series.window(2, 3) == series.temporal[2]
+    assert series.window(1, 3) == pytest.approx(series.backward[1] + series.forward[2])
+    assert series.window(1, 4) == pytest.approx(series.backward[1] + 0.3 + series.forward[3])
+    assert series.window(0, 5) == pytest.approx(series.backward[0] + 0.2 + 0.3 + 0.4 + series.forward[4])
+    assert series.window(None, None) == pytest.approx(series.user_level) == pytest.approx(1.5)
+    assert series.window(-2, None) == series.window(3, 5)
+    for start, stop in ((3, 3), (4, 2), (7, 9)):
+        with pytest.raises(InputError, match="window of at least one"):
+            series.window(start, stop)
+
+
+def test_the_worst_of_several_users_is_named():
+    mild = Adversary(TransitionMatrix([[0.6, 0.4], [0.4, 0.6]]), name="ann")
+    strong = Adversary(TransitionMatrix([[0.95, 0.05], [0.05, 0.95]]), name="bob")
+    series = temporal_leakage([mild, strong], epsilons=[0.2] * 6)
+    alone = temporal_leakage(strong, epsilons=[0.2] * 6)
+    assert series.worst_user == "bob"
+    assert series.worst == alone.worst
+    assert series.temporal.tolist() == alone.temporal.tolist()
+    assert series.window(1, 4) == alone.window(1, 4)
+    assert [member.name for member in series.members] == ["ann", "bob"]
+    assert temporal_leakage({"x": mild, "y": strong}, epsilons=[0.2] * 6).worst_user == "y"
+    assert temporal_leakage((a for a in (mild, strong)), epsilons=[0.2] * 6).worst_user == "bob"
+
+
+def test_users_whose_worst_directions_differ():
+    matrix = TransitionMatrix([[0.9, 0.1], [0.1, 0.9]])
+    series = temporal_leakage([Adversary(matrix, None), Adversary(None, matrix)], epsilons=[0.3] * 5)
+    # Nobody is exposed to both: the largest TPL is that of one user, not the sum of two users' worst directions.
+    assert series.worst < (series.backward + series.forward - series.epsilons).max() - 0.1
+    assert {member.name for member in series.members} == {"user 0", "user 1"}
+
+
+def test_matrices_that_vary_with_time():
+    first, second = TransitionMatrix([[1.0, 0.0], [0.0, 1.0]]), TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
+    series = temporal_leakage(Adversary(backward=[first, second]), epsilons=[0.1, 0.2, 0.4])
+    assert series.backward == pytest.approx([0.1, 0.3, 0.4])
+    series = temporal_leakage(Adversary(forward=[first, second]), epsilons=[0.1, 0.2, 0.4])
+    assert series.forward == pytest.approx([0.3, 0.2, 0.4])
+    with pytest.raises(BudgetError, match=r"serve 3 steps, but there are 4 epsilons"):
+        temporal_leakage(Adversary(forward=[first, second]), epsilons=[0.1] * 4)
+
+
+def test_a_long_series_reaches_its_supremum_and_stays_below():
+    matrix = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
+    adversary = Adversary(matrix, matrix)
+    series = temporal_leakage(adversary, epsilons=np.full(200_000, 0.3))
+    limit = leakage_supremum(adversary, epsilon=0.3)
+    assert series.backward[-1] == pytest.approx(limit.backward, rel=1e-12)
+    assert series.worst == pytest.approx(limit.temporal, rel=1e-12)
+    assert series.backward.max() <= limit.backward
+    assert series.worst <= limit.temporal
+
+
+def test_the_supremum_over_users_and_directions():
+    disjoint, mild = strongest_correlation(2), TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    limit = leakage_supremum([Adversary(mild, name="ann"), Adversary(disjoint, mild, name="bob")], epsilon=0.1)
+    assert limit.backward == limit.temporal == math.inf
+    assert limit.worst_user == "bob"
+    assert leakage_supremum(Adversary(), epsilon=0.1).temporal == 0.1
+    with pytest.raises(InputError, match="needs constant matrices"):
+        leakage_supremum(Adversary([mild, mild]), epsilon=0.1)
+
+
+def test_a_series_cannot_go_stale_and_becomes_a_frame():
+    series = temporal_leakage(Adversary(), epsilons=[0.1, 0.2])
+    with pytest.raises(ValueError, match="read-only"):
+        series.temporal[0] = 0.0
+    frame = series.to_frame()
+    assert list(frame.columns) == ["epsilon", "backward", "forward", "temporal"]
+    assert frame["temporal"].tolist() == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "message"),
+    [
+        ([], "at least one"),
+        (0.1, "one per step"),
+        ([[0.1]], "one per step"),
+        ([0.1, -0.1], "got -0.1 at step 1"),
+        ([0.1, math.nan], "got nan at step 1"),
+        ([math.inf], "got inf at step 0"),
+        (["a lot"], "sequence of numbers"),
+    ],
+)
+def test_bad_budgets_are_refused(epsilons, message):
+    with pytest.raises(BudgetError, match=message):
+        temporal_leakage(Adversary(), epsilons=epsilons)
+
+
+def test_what_is_no_adversary_is_refused():
+    with pytest.raises(InputError, match="expected an Adversary"):
+        temporal_leakage([TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])], epsilons=[0.1])
+    with pytest.raises(InputError, match="at least one Adversary"):
+        temporal_leakage([], epsilons=[0.1])

@@ -1,0 +1,319 @@
+"""The command as a user runs it: a process with arguments, output, an exit code, and files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from temporaldp import (
+    Adversary,
+    TransitionMatrix,
+    estimate_adversaries,
+    load_plan,
+    load_released,
+    load_sample,
+    plan_budget,
+    save_matrix,
+    save_plan,
+    temporal_leakage,
+)
+
+SAMPLE = str(files("temporaldp.sample") / "sleep_5min.csv")
+
+
+def temporaldp(*arguments, cwd=None, columns="200"):
+    """Run the installed command in a process of its own."""
+    environment = os.environ | {"COLUMNS": columns, "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", "from temporaldp.cli import main; main()", *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd, env=environment, check=False,
+    )  # fmt: skip
+
+
+def refused(*arguments, cwd=None, code=2):
+    """The message of a command that must fail cleanly."""
+    before = sorted(Path(cwd).iterdir()) if cwd else None
+    result = temporaldp(*arguments, cwd=cwd)
+    assert result.returncode == code, result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert before is None or sorted(Path(cwd).iterdir()) == before, "something was written"
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def plan_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plan") / "plan.json"
+    (adversary,) = estimate_adversaries(load_sample())
+    save_plan(plan_budget(adversary, alpha=1.0, horizon=47), path)
+    return path
+
+
+def test_audit_of_the_sample_prints_json_that_the_library_agrees_with():
+    result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json")
+    assert result.returncode == 0
+    found = json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is no strict JSON"))
+    (adversary,) = estimate_adversaries(load_sample())
+    series = temporal_leakage(adversary, epsilons=np.full(47, 0.1))
+    assert found["temporal"] == pytest.approx(series.temporal.tolist(), rel=1e-14)
+    assert found["backward"] == pytest.approx(series.backward.tolist(), rel=1e-14)
+    assert found["forward"] == pytest.approx(series.forward.tolist(), rel=1e-14)
+    assert found["worst_time"] == int(np.argmax(found["temporal"])) == 31
+    assert round(max(found["temporal"]), 2) == 1.03  # the issue's number
+    assert round(found["backward"][24], 3) == 0.692  # THEORY's table, sleep stages at T = 25
+    assert found["supremum"]["backward"] > found["backward"][-1]
+    assert sorted(found["states"]) == ["N1", "N2", "N3", "R", "W"]
+    assert found["epsilon"] == 0.1
+    assert "learnt from the very traces" in result.stderr
+
+
+def test_audit_for_people():
+    result = temporaldp("audit", SAMPLE, "--epsilon", "0.1")
+    assert "1.034 at step 32 (s31): 10.4 times the promise" in result.stdout or "10.3 times" in result.stdout
+    assert "a person in W was in" in result.stdout
+    assert "replace one person's value" in result.stdout
+    narrow = temporaldp("audit", SAMPLE, "--epsilon", "0.1", columns="60")
+    assert max(map(len, narrow.stdout.splitlines()[:12])) <= 60
+
+
+def test_audit_from_matrices_alone(tmp_path):
+    save_matrix(TransitionMatrix([[0.8, 0.2], [0.0, 1.0]], ["a", "b"]), tmp_path / "b.csv")
+    save_matrix(TransitionMatrix([[1.0, 0.0], [0.2, 0.8]], ["b", "a"]), tmp_path / "f.json")
+    result = temporaldp("audit", "--epsilon", "0.1", "--backward", tmp_path / "b.csv", "--horizon", "10", "--json")
+    found = json.loads(result.stdout)
+    assert found["backward"][9] == pytest.approx(0.49638859684986947, rel=1e-12)  # the authors' own program
+    assert found["forward"] == [0.1] * 10
+    assert result.stderr == ""
+    both = ["--backward", tmp_path / "b.csv", "--forward", tmp_path / "f.json", "--horizon", "3", "--json"]
+    found = json.loads(temporaldp("audit", "--epsilon", "0.5", *both).stdout)
+    assert found["supremum"]["backward"] == "inf"
+    assert float(found["supremum"]["backward"]) == math.inf
+    assert found["states"] == ["a", "b"]
+
+
+def test_audit_as_a_gate():
+    assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "1.1").returncode == 0
+    result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "1.0")
+    assert result.returncode == 3
+    assert "above --max-leakage" in result.stderr
+
+
+def test_audit_with_one_correlation_per_person(tmp_path):
+    (tmp_path / "t.csv").write_text("user,t0,t1,t2,t3,t4\nann,a,a,a,a,b\nbob,a,b,b,a,b\n")
+    result = temporaldp("audit", tmp_path / "t.csv", "--epsilon", "0.2", "--per-user", "--prior", "0.1", "--json")
+    found = json.loads(result.stdout)
+    assert found["worst_user"] in {"ann", "bob"}
+    everybody = json.loads(
+        temporaldp("audit", tmp_path / "t.csv", "--epsilon", "0.2", "--prior", "0.1", "--json").stdout
+    )
+    assert max(found["temporal"]) > max(everybody["temporal"])
+
+
+def test_history_silences_the_warning(tmp_path):
+    rows = Path(SAMPLE).read_text().splitlines()
+    (tmp_path / "past.csv").write_text("\n".join(rows[:80]))
+    (tmp_path / "now.csv").write_text("\n".join([rows[0], *rows[80:]]))
+    result = temporaldp("audit", "now.csv", "--history", "past.csv", "--epsilon", "0.1", "--json", cwd=tmp_path)
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert json.loads(result.stdout)["warning"] is None
+    same = temporaldp("audit", "now.csv", "--history", "./now.csv", "--epsilon", "0.1", "--json", cwd=tmp_path)
+    assert "very traces" in same.stderr
+
+
+def test_plan_release_and_report_of_the_sample(tmp_path):
+    steps = [
+        ("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "-o", "plan.json"),
+        ("release", SAMPLE, "--plan", "plan.json", "-o", "released.parquet", "--consistent"),
+        ("report", SAMPLE, "--plan", "plan.json", "--released", "released.parquet", "-o", "report.html"),
+    ]
+    for step in steps:
+        result = temporaldp(*step, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+    plan = load_plan(tmp_path / "plan.json")
+    assert plan.horizon == 47
+    assert plan.leakage.worst <= 1.0
+    assert "protected traces themselves" in plan.provenance
+    released = load_released(tmp_path / "released.parquet")
+    assert released.counts.sum(axis=1).tolist() == [151] * 47
+    assert (released.epsilons <= plan.epsilons).all()
+    assert parquet.read_table(tmp_path / "released.parquet").column_names == ["time", "state", "count", "epsilon"]
+    page = (tmp_path / "report.html").read_text()
+    assert "The plan holds its level" in page
+    assert "learnt from the very traces" in page
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json", "released.parquet", "report.html"]
+
+
+def test_plan_json_is_the_plan_file(tmp_path):
+    result = temporaldp("plan", SAMPLE, "--alpha", "1", "--json", "-o", tmp_path / "plan.json")
+    printed, kept = json.loads(result.stdout), json.loads((tmp_path / "plan.json").read_text())
+    assert printed | {"mean_absolute_noise": 0, "warning": 0} == kept | {"mean_absolute_noise": 0, "warning": 0}
+    assert kept["horizon"] is None
+    assert kept["method"] == "upper_bound"
+    assert kept["neighboring_relation"] == "replace_one"
+
+
+def test_plan_says_when_alpha_over_t_is_better(tmp_path):
+    save_matrix(TransitionMatrix([[0.999, 0.001], [0.001, 0.999]]), tmp_path / "m.csv")
+    result = temporaldp("plan", "--backward", tmp_path / "m.csv", "--alpha", "1", "--horizon", "5")
+    assert "try --method uniform" in result.stderr
+
+
+def test_release_refuses_to_spend_twice(tmp_path, plan_file):
+    arguments = ("release", SAMPLE, "--plan", plan_file, "-o", "r.csv")
+    assert temporaldp(*arguments, cwd=tmp_path).returncode == 0
+    first = (tmp_path / "r.csv").read_bytes()
+    assert "spends the budgets twice" in refused(*arguments, cwd=tmp_path)
+    assert (tmp_path / "r.csv").read_bytes() == first
+    assert temporaldp(*arguments, "--overwrite", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "r.csv").read_bytes() != first
+
+
+def test_report_of_a_promise_and_of_a_plan_that_does_not_hold(tmp_path, plan_file):
+    assert temporaldp("report", SAMPLE, "--epsilon", "0.1", "-o", tmp_path / "a.html").returncode == 0
+    assert "10.3 times as much" in (tmp_path / "a.html").read_text()
+    stronger = TransitionMatrix(np.eye(5) * 0.99 + 0.002, load_sample().states)
+    save_matrix(stronger, tmp_path / "m.csv")
+    arguments = ("report", SAMPLE, "--plan", plan_file, "--backward", tmp_path / "m.csv", "-o", tmp_path / "b.html")
+    result = temporaldp(*arguments)
+    assert result.returncode == 0
+    assert "not held" in result.stderr
+    assert "The level is not held" in (tmp_path / "b.html").read_text()
+
+
+def test_demo_makes_everything(tmp_path):
+    result = temporaldp("demo", "-o", tmp_path / "out")
+    assert result.returncode == 0, result.stderr
+    made = {path.name: path.stat().st_size for path in (tmp_path / "out").iterdir()}
+    pictures = {"audit.png", "plan.png", "budgets.png", "matrix.png", "released.png"}
+    assert set(made) == pictures | {"plan.json", "released.parquet", "report.html", "backward.csv"}
+    assert all(made[name] > 10_000 for name in pictures)
+    assert temporaldp("demo", "-o", tmp_path / "out").returncode == 0
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    command = (
+        f"{sys.executable} -c 'from temporaldp.cli import main; main()' audit {SAMPLE} --epsilon 0.1 --all | head -1"
+    )
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr
+
+
+def test_version_and_help():
+    assert temporaldp("--version").stdout.startswith("temporaldp 0.")
+    for command in ("audit", "plan", "release", "report", "demo"):
+        assert temporaldp(command, "--help").returncode == 0
+
+
+BAD_TRACES = {
+    "missing": (None, "does not exist"),
+    "columns": ("who,when,what\n1,0,a\n", "no column 'user'"),
+    "empty": ("", "cannot be read"),
+    "header": ("user,time,state\n", "no rows"),
+    "one state": ("user,time,state\n1,0,a\n1,1,a\n", "at least 2 different states"),
+    "nan": ("user,time,state\n1,0,a\n1,1,nan\n", "no value in data row 2"),
+    "twice": ("user,time,state\n1,0,a\n1,0,b\n", "two states at time '0'"),
+    "unsorted": ("user,time,state\n1,1,a\n1,0,b\n", "times are not in order"),
+    "mixed": ("user,time,state\n1,1,a\n1,2024-01-01,b\n", "mixed types"),
+    "no row": ("user,time,state\n1,0,a\n1,1,b\n", "no next state for 'b'|no previous state for 'a'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TRACES)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "--epsilon", "0.1"),
+        ("plan", "--alpha", "1", "-o", "p.json"),
+        ("report", "--epsilon", "1", "-o", "r.html"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_bad_traces(tmp_path, case, command):
+    content, message = BAD_TRACES[case]
+    if content is not None:
+        (tmp_path / "t.csv").write_text(content)
+    found = refused(command[0], "t.csv", *command[1:], cwd=tmp_path)
+    assert any(part in found for part in message.split("|"))
+    assert found.startswith("error: ")
+    assert found.count("error") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("audit", SAMPLE, "--epsilon", "0"), "--epsilon to be a finite number > 0"),
+        (("audit", SAMPLE, "--epsilon", "-1"), "--epsilon to be a finite number > 0"),
+        (("audit", SAMPLE, "--epsilon", "nan"), "--epsilon to be a finite number > 0"),
+        (("audit", SAMPLE, "--epsilon", "lots"), "Invalid value for '--epsilon'"),
+        (("audit", SAMPLE), "Missing option '--epsilon'"),
+        (("audit", "--epsilon", "1"), "expected TRACES"),
+        (("audit", SAMPLE, "--epsilon", "1", "--horizon", "0"), "at least 1 step"),
+        (("audit", SAMPLE, "--epsilon", "1", "--prior", "-1"), "prior >= 0"),
+        (("audit", SAMPLE, "--epsilon", "1", "--states", "W,R"), "not among the expected states 'W', 'R'"),
+        (("audit", SAMPLE, "--epsilon", "1", "--states", "W,,R"), "name of state 1 is missing"),
+        (("audit", SAMPLE, "--epsilon", "1", "--layout", "long"), "no column 'time', 'state'"),
+        (("audit", SAMPLE, "--epsilon", "1", "--history", "absent.csv"), "absent.csv does not exist"),
+        (("plan", SAMPLE, "--alpha", "0"), "--alpha to be a finite number > 0"),
+        (("plan", SAMPLE, "--alpha", "-2"), "--alpha to be a finite number > 0"),
+        (("plan", SAMPLE, "--alpha", "1", "--horizon", "0"), "at least 1 step"),
+        (("plan", SAMPLE, "--alpha", "1", "--method", "magic"), "Invalid value for '--method'"),
+        (("plan", SAMPLE, "--alpha", "1", "--method", "quantified"), "needs the horizon"),
+        (("plan", SAMPLE, "--alpha", "1", "-o", "no/folder/p.json"), "folder no/folder does not exist"),
+        (("release", SAMPLE, "--plan", "absent.json", "-o", "r.csv"), "absent.json does not exist"),
+        (("release", SAMPLE, "--plan", "absent.json", "-o", "r.xlsx"), ".parquet or .csv"),
+        (("release", SAMPLE, "--plan", "absent.json", "-o", "no/r.csv"), "folder no does not exist"),
+        (("report", SAMPLE, "-o", "r.html"), "one of --epsilon"),
+        (("report", SAMPLE, "--epsilon", "1", "-o", "no/r.html"), "folder no does not exist"),
+        (("report", SAMPLE, "--epsilon", "1", "--true-counts", "-o", "r.html"), "give both"),
+    ],
+)
+def test_bad_arguments(tmp_path, arguments, message):
+    assert message in refused(*arguments, cwd=tmp_path).replace("\n", " ")
+
+
+def test_states_that_differ_between_matrix_plan_and_data(tmp_path, plan_file):
+    save_matrix(TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], ["W", "X"]), tmp_path / "m.csv")
+    message = refused("audit", SAMPLE, "--epsilon", "1", "--backward", "m.csv", cwd=tmp_path)
+    assert "is not among the expected states 'W', 'X'" in message
+    (tmp_path / "t.csv").write_text("user,t0,t1\n1,W,N9\n")
+    assert "state 'N9' is not among" in refused("release", "t.csv", "--plan", plan_file, "-o", "r.csv", cwd=tmp_path)
+
+
+def test_a_plan_shorter_than_the_data(tmp_path):
+    save_plan(plan_budget(Adversary(), alpha=1.0, horizon=3), tmp_path / "p.json")
+    message = refused("release", SAMPLE, "--plan", "p.json", "-o", "r.parquet", cwd=tmp_path)
+    assert "budgets for 3 steps, the data have 47" in message
+
+
+def test_a_level_that_cannot_be_held_has_its_own_code(tmp_path):
+    save_matrix(TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], ["home", "work"]), tmp_path / "m.csv")
+    message = refused("plan", "--backward", "m.csv", "--alpha", "1", "-o", "p.json", cwd=tmp_path, code=3)
+    assert "'home' and 'work' apart with certainty" in message
+
+
+def test_a_release_killed_while_it_works_leaves_no_half_file(tmp_path, plan_file):
+    script = (
+        "import os, signal\n"
+        "from temporaldp.release import released\n"
+        "write = released._write_parquet\n"
+        "def dies(*arguments):\n"
+        "    write(*arguments)\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n"
+        "released._write_parquet = dies\n"
+        "from temporaldp.cli import main\n"
+        "main()\n"
+    )
+    arguments = ["release", SAMPLE, "--plan", str(plan_file), "-o", "r.parquet"]
+    result = subprocess.run([sys.executable, "-c", script, *arguments], cwd=tmp_path, capture_output=True, check=False)
+    assert result.returncode != 0
+    assert not (tmp_path / "r.parquet").exists()

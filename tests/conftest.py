@@ -1,0 +1,46 @@
+"""What all tests share: the reference numbers, the data sets, and random matrices."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+settings.register_profile("temporaldp", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("temporaldp")
+
+
+def shared_folder() -> Path:
+    """Where the reference numbers and data sets lie: beside the checkout unless the environment says otherwise."""
+    return Path(os.environ.get("TEMPORALDP_SHARED", REPOSITORY.parent / "shared"))
+
+
+@pytest.fixture(scope="session")
+def reference() -> dict[str, Any]:
+    """Numbers that other people's implementations printed."""
+    path = shared_folder() / "reference" / "values.json"
+    if not path.is_file():
+        pytest.skip(f"no reference numbers at {path}; set TEMPORALDP_SHARED")
+    return json.loads(path.read_text())
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The real data sets."""
+    path = shared_folder() / "data"
+    if not path.is_dir():
+        pytest.skip(f"no data sets at {path}; set TEMPORALDP_SHARED")
+    return path
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator with a fixed seed."""
+    return np.random.default_rng(20170501)

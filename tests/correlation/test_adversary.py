@@ -1,0 +1,111 @@
+"""Adversaries and generators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from matrices import matrices
+from temporaldp import (
+    Adversary,
+    InputError,
+    MatrixError,
+    StateError,
+    TransitionMatrix,
+    random_correlation,
+    smoothed_correlation,
+    strongest_correlation,
+)
+
+CHAIN = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["a", "b"])
+
+
+@given(matrices(min_n=2, max_n=3, kinds=("integers",)), st.integers(2, 5), st.integers(0, 2**16))
+def test_from_forward_gives_the_posterior_of_the_joint_distribution(matrix, horizon, seed):
+    initial = np.random.default_rng(seed).dirichlet(np.ones(matrix.n_states))
+    adversary = Adversary.from_forward(matrix, initial=initial, horizon=horizon)
+    # Independent: the joint distribution of two neighbouring times, from the definition of the chain.
+    marginal = initial
+    for backward in adversary.backward:
+        joint = np.einsum("x,xy->yx", marginal, matrix.dense())
+        assert backward.dense() == pytest.approx(joint / joint.sum(axis=1, keepdims=True), rel=1e-10)
+        marginal = joint.sum(axis=1)
+    assert adversary.forward is matrix
+    assert adversary.n_steps == horizon
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+def test_from_a_stationary_start_the_backward_matrix_is_constant(stored):
+    chain = TransitionMatrix(stored(random_correlation(4, rng=3).dense()))
+    pi = chain.stationary_distribution()
+    adversary = Adversary.from_forward(chain, initial=pi)
+    assert isinstance(adversary.backward, TransitionMatrix)
+    assert adversary.backward == chain.reversed(pi)
+    assert adversary.n_steps is None
+
+
+def test_from_forward_with_a_sequence():
+    other = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], ["a", "b"])
+    adversary = Adversary.from_forward([CHAIN, other], initial=[0.5, 0.5])
+    assert adversary.backward[0] == CHAIN.reversed([0.5, 0.5])
+    assert adversary.backward[1] == other.reversed([0.45, 0.55])
+    with pytest.raises(InputError, match="serve 3 steps, but horizon is 5"):
+        Adversary.from_forward([CHAIN, other], initial=[0.5, 0.5], horizon=5)
+
+
+def test_from_forward_refuses_what_is_not_determined():
+    with pytest.raises(InputError, match="not stationary"):
+        Adversary.from_forward(CHAIN, initial=[0.5, 0.5])
+    with pytest.raises(InputError, match="at least 2 steps"):
+        Adversary.from_forward(CHAIN, initial=[0.5, 0.5], horizon=1)
+    with pytest.raises(InputError, match="got None"):
+        Adversary.from_forward(None, initial=[0.5, 0.5])
+    never = TransitionMatrix([[1.0, 0.0], [0.5, 0.5]])
+    with pytest.raises(MatrixError, match="'1' cannot be reached"):
+        Adversary.from_forward(never, initial=[1.0, 0.0], horizon=3)
+
+
+def test_adversaries_are_checked():
+    other = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], ["a", "c"])
+    with pytest.raises(StateError, match="lacks 'b' and has 'c'"):
+        Adversary(CHAIN, other)
+    with pytest.raises(StateError, match="another order"):
+        Adversary(CHAIN, TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], ["b", "a"]))
+    with pytest.raises(InputError, match="equally long"):
+        Adversary([CHAIN], [CHAIN, CHAIN])
+    with pytest.raises(InputError, match="is empty"):
+        Adversary([])
+    with pytest.raises(InputError, match="got ndarray"):
+        Adversary(np.eye(2))
+    with pytest.raises(InputError, match=r"got list \(item 0\)"):
+        Adversary([[0.5, 0.5]])
+    assert Adversary().states is None
+    assert Adversary([CHAIN, CHAIN]).n_steps == 3
+
+
+def test_the_strongest_correlation_is_a_permutation():
+    matrix = strongest_correlation(6, rng=5).dense()
+    assert sorted(matrix.argmax(axis=1).tolist()) == list(range(6))
+    assert matrix.sum() == 6.0
+    assert (strongest_correlation(3).dense() == np.eye(3)).all()
+
+
+def test_smoothing_adds_s_once():
+    smoothed = smoothed_correlation(strongest_correlation(50), s=0.005).dense()
+    assert smoothed == pytest.approx((np.eye(50) + 0.005) / (1 + 50 * 0.005), rel=1e-15)
+
+
+@pytest.mark.parametrize("s", [0.0, -1.0, float("nan"), float("inf")])
+def test_smoothing_needs_a_positive_parameter(s):
+    with pytest.raises(InputError, match="s > 0"):
+        smoothed_correlation(CHAIN, s=s)
+
+
+def test_generators_need_two_states():
+    with pytest.raises(MatrixError, match="at least 2 states"):
+        strongest_correlation(1)
+    with pytest.raises(MatrixError, match="at least 2 states"):
+        random_correlation(1, rng=0)

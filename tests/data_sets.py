@@ -1,0 +1,63 @@
+"""The real data sets as files that the command reads; each folder's SOURCE.md says how to read it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+INCOME_YEARS = range(1929, 2010)
+
+
+def income_quintiles(folder: Path, target: Path) -> Path:
+    """Quintile of each US state's per-capita income in each year: wide, one row per US state."""
+    with (folder / "us_state_income" / "usjoin.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    income = np.array([[float(row[str(year)]) for year in INCOME_YEARS] for row in rows])
+    quintiles = np.empty(income.shape, dtype=int)
+    for t in range(income.shape[1]):
+        column = income[:, t]
+        quintiles[:, t] = np.searchsorted(np.quantile(column, [0.2, 0.4, 0.6, 0.8]), column, side="left")
+    with target.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["user", *INCOME_YEARS])
+        writer.writerows([row["Name"], *line] for row, line in zip(rows, quintiles.tolist(), strict=True))
+    return target
+
+
+def dod_sequences(folder: Path, target: Path) -> Path:
+    """Sleep stages by the first scorer: long, unscored epochs (-1) left out, so that they are gaps."""
+    with (
+        gzip.open(folder / "sleep_dod" / "dod_stages_5scorers.csv.gz", "rt") as file,
+        target.open("w", newline="") as out,
+    ):
+        writer = csv.writer(out)
+        writer.writerow(["user", "time", "state"])
+        for row in csv.DictReader(file):
+            if row["scorer"] == "1":
+                stages = enumerate(row["stages"].split())
+                writer.writerows((row["record"], t, stage) for t, stage in stages if stage != "-1")
+    return target
+
+
+def bike_locations(folder: Path, target: Path, days: int = 90) -> Path:
+    """Where each bike was last left, at midnight UTC of each of the first days of 2014: long, from its first trip on."""
+    with gzip.open(folder / "bikeshare_bayarea_2014" / "trips.csv.gz", "rt") as file:
+        trips = sorted((row["end_date"], row["bike_id"], row["end_terminal"]) for row in csv.DictReader(file))
+    start = datetime(2014, 1, 2)
+    where: dict[str, str] = {}
+    position = 0
+    with target.open("w", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(["bike", "day", "station"])
+        for day in range(days):
+            midnight = (start + timedelta(days=day)).strftime("%Y-%m-%dT%H:%MZ")
+            while position < len(trips) and trips[position][0] <= midnight:
+                _, bike, terminal = trips[position]
+                where[bike] = terminal
+                position += 1
+            writer.writerows((bike, midnight[:10], station) for bike, station in where.items())
+    return target

@@ -1,0 +1,215 @@
+"""Reading traces: every layout gives the same trajectories, and what cannot be read says why."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from temporaldp import StateError, TraceError, load_sample, read_traces
+
+CODES = [[0, 1, 1], [1, 0, 1]]
+LONG = "user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,b\n2,1,a\n2,2,b\n"
+WIDE = "user,t0,t1,t2\n1,a,b,b\n2,b,a,b\n"
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.write_text(content)
+    return path
+
+
+def read(folder, name, content, **options):
+    return read_traces(write(folder, name, content), **options)
+
+
+def test_all_layouts_and_formats_agree(tmp_path):
+    table = pa.table({"user": [1, 1, 1, 2, 2, 2], "time": [0, 1, 2] * 2, "state": list("abbbab")})
+    parquet.write_table(table, tmp_path / "long.parquet")
+    dictionary = table.set_column(2, "state", table.column("state").dictionary_encode())
+    parquet.write_table(dictionary, tmp_path / "coded.parquet")
+    parquet.write_table(
+        pa.table({"user": [1, 2], "t0": ["a", "b"], "t1": ["b", "a"], "t2": ["b", "b"]}), tmp_path / "w.parquet"
+    )
+    with gzip.open(tmp_path / "long.csv.gz", "wt") as file:
+        file.write(LONG)
+    found = [
+        read(tmp_path, "long.csv", LONG),
+        read(tmp_path, "wide.csv", WIDE),
+        read(tmp_path, "long.tsv", LONG.replace(",", "\t")),
+        read(tmp_path, "semicolon.csv", LONG.replace(",", ";"), delimiter=";"),
+        read(tmp_path, "crlf.csv", "\ufeff" + LONG.replace("\n", "\r\n")),
+        read(tmp_path, "quoted.csv", LONG.replace("a\n", '"a"\n')),
+        read(tmp_path, "named.csv", LONG.replace("user,time,state", "id,t,s"), user="id", time="t", state="s"),
+        read(tmp_path, "lines.seq", "a b b\nb a b\n"),
+        read(tmp_path, "lines.txt", "a, b, b\n\nb, a, b\n", delimiter=","),
+        *(read_traces(tmp_path / name) for name in ("long.parquet", "coded.parquet", "w.parquet", "long.csv.gz")),
+    ]
+    for data in found:
+        assert data.states == ("a", "b")
+        assert data.users == ("1", "2")
+        assert data.codes.tolist() == CODES
+
+
+def test_interleaved_users_are_no_disorder(tmp_path):
+    rows = LONG.splitlines()
+    data = read(tmp_path, "t.csv", "\n".join([rows[0], *rows[1::3], *rows[2::3], *rows[3::3]]))
+    assert data.codes.tolist() == CODES
+
+
+def test_the_order_of_states_is_the_given_one(tmp_path):
+    data = read(tmp_path, "t.csv", LONG, states=["c", "b", "a"])
+    assert data.states == ("c", "b", "a")
+    assert data.codes.tolist() == [[2, 1, 1], [1, 2, 1]]
+
+
+@pytest.mark.parametrize(
+    ("times", "labels"),
+    [
+        (["0", "1", "2"], ("0", "1", "2")),
+        (["9", "10", "11"], ("9", "10", "11")),
+        (["-1.5", "-1.0", "-0.5"], ("-1.5", "-1.0", "-0.5")),
+        (["2024-01-30", "2024-01-31", "2024-02-01"], ("2024-01-30", "2024-01-31", "2024-02-01")),
+        (
+            ["2024-01-01T08:00Z", "2024-01-01T09:00Z", "2024-01-01 10:00Z"],
+            ("2024-01-01T08:00", "2024-01-01T09:00", "2024-01-01T10:00"),
+        ),
+    ],
+)
+def test_times_are_ordered_as_what_they_are(tmp_path, times, labels):
+    rows = [
+        f"{user},{time},{state}"
+        for user, states in ((1, "abb"), (2, "bab"))
+        for time, state in zip(times, states, strict=True)
+    ]
+    data = read(tmp_path, "t.csv", "user,time,state\n" + "\n".join(rows))
+    assert data.times == labels
+    assert data.codes.tolist() == CODES
+    assert data.consecutive.all()
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ms"), pa.timestamp("us", tz="Europe/Amsterdam"), pa.date32()])
+def test_times_of_parquet_types(tmp_path, kind):
+    days = [dt.datetime(2024, 1, day) for day in (1, 2, 3)]
+    table = pa.table({"user": [1, 1, 1], "time": pa.array(days).cast(kind), "state": ["a", "b", "a"]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    data = read_traces(tmp_path / "t.parquet")
+    assert data.n_times == 3
+    assert data.codes.tolist() == [[0, 1, 0]]
+    assert data.consecutive.all()
+
+
+def test_gaps_are_kept_as_gaps(tmp_path):
+    data = read(tmp_path, "t.csv", "user,time,state\n1,0,a\n1,1,b\n1,2,a\n1,9,b\n1,10,a\n2,1,a\n")
+    assert data.times == ("0", "1", "2", "9", "10")
+    assert data.consecutive.tolist() == [True, True, False, True]
+    assert data.codes.tolist() == [[0, 1, 0, 1, 0], [-1, 0, -1, -1, -1]]
+    wide = read(tmp_path, "w.csv", "user,t0,t1,t2\n1,a,,b\n2,b,a,\n", gaps=True)
+    assert wide.codes.tolist() == [[0, -1, 1], [1, 0, -1]]
+
+
+def test_sorting_is_asked_for(tmp_path):
+    shuffled = "user,time,state\n1,1,b\n1,0,a\n1,2,b\n"
+    with pytest.raises(TraceError, match=r"user '1' has '0' \(data row 2\) after '1' \(data row 1\).*--sort"):
+        read(tmp_path, "t.csv", shuffled)
+    assert read(tmp_path, "t.csv", shuffled, sort=True).codes.tolist() == [[0, 1, 1]]
+    columns = "user,10,9,11\n1,b,a,b\n"
+    with pytest.raises(TraceError, match=r"columns are not in order of time.*--sort"):
+        read(tmp_path, "w.csv", columns)
+    assert read(tmp_path, "w.csv", columns, sort=True).codes.tolist() == [[0, 1, 1]]
+    assert read(tmp_path, "w.csv", columns, sort=True).times == ("9", "10", "11")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("t.csv", "", {}, "cannot be read as one"),
+        ("t.csv", "user,time,state\n", {}, "header but no rows"),
+        ("t.csv", "who,time,state\n1,0,a\n", {}, r"no column 'user' \(the file has 'who', 'time', 'state'\).*--user"),
+        ("t.csv", "user,when,state\n1,0,a\n", {}, r"a column 'state' but no column 'time'.*--time"),
+        ("t.csv", "user,time,what\n1,0,a\n", {}, r"a column 'time' but no column 'state'.*--state"),
+        ("t.csv", LONG.replace(",", ";"), {}, "no column 'user'.*--delimiter"),
+        ("t.csv", "user,time,user\n1,0,a\n", {}, "repeated: 'user'"),
+        ("t.csv", "user\n1\n", {}, "one column per step"),
+        (
+            "t.csv",
+            "user,time,state\n1,0,a\n1,0,b\n",
+            {},
+            r"'1' has two states at time '0' \(data rows 1 and 2: 'a', 'b'\)",
+        ),
+        ("t.csv", "user,time,state\n1,0,a\n1,1,\n", {}, r"'state' has no value in data row 2"),
+        ("t.csv", "user,time,state\n1,0,a\n1,1,NaN\n", {}, r"'state' has no value in data row 2 \(got 'NaN'"),
+        ("t.csv", "user,time,state\n,0,a\n1,1,b\n", {}, r"'user' has no value in data row 1"),
+        ("t.csv", "user,time,state\n1,,a\n1,1,b\n", {}, r"'time' has no value in data row 1"),
+        ("t.csv", "user,t0,t1\n1,a,\n", {}, r"'t1' has no value in data row 1.*--gaps"),
+        ("t.csv", "user,t0,t1\n1,,\n", {"gaps": True}, "every cell is empty"),
+        ("t.csv", "user,t0,t1\n1,a,b\n1,b,a\n", {}, r"user '1' has 2 rows"),
+        ("t.csv", "user,time,state\n1,0,a\n1,1,a\n", {}, "at least 2 different states, got only 'a'"),
+        (
+            "t.csv",
+            "user,time,state\n1,0,a\n1,2024-01-01,b\n",
+            {},
+            "mixed types: '0' is a number, '2024-01-01' is a date",
+        ),
+        ("t.csv", "user,time,state\n1,0,a\n1,soon,b\n", {}, r"time 'soon' in data row 2 .*like the others \('0'\)"),
+        ("t.csv", "user,time,state\n1,0,a\n1,inf,b\n", {}, "time 'inf' in data row 2"),
+        (
+            "t.csv",
+            "user,time,state\n1,0,a\n1,1,b\n1,7,a\n1,19,b\n1,40,a\n",
+            {},
+            "no regular step: '0' and '1' are closest",
+        ),
+        ("t.csv", "user,time,state\n1,0,a,9\n1,1,b\n", {}, "cannot be read as one"),
+        ("t.seq", "", {}, "is empty"),
+        ("t.seq", "a b\na nan b\n", {}, "sequence 2 holds 'nan'"),
+        ("t.seq", "a a a\n", {}, "at least 2 different states"),
+        ("t.parquet", "not parquet", {}, "Parquet table, but"),
+    ],
+)
+def test_what_cannot_be_read_says_why(tmp_path, name, content, options, message):
+    path = write(tmp_path, name, content)
+    with pytest.raises(TraceError, match=message) as caught:
+        read_traces(path, **options)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_nulls_and_mixed_types_in_parquet(tmp_path):
+    for state in (["a", None], [float("nan"), 1.0]):
+        parquet.write_table(pa.table({"user": [1, 1], "time": [0, 1], "state": state}), tmp_path / "t.parquet")
+        with pytest.raises(TraceError, match="'state' has no value in data row"):
+            read_traces(tmp_path / "t.parquet")
+    times = pa.array([dt.datetime(2024, 1, 1), None])
+    parquet.write_table(pa.table({"user": [1, 1], "time": times, "state": ["a", "b"]}), tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match="'time' has no value in data row 2"):
+        read_traces(tmp_path / "t.parquet")
+
+
+def test_whole_floats_are_the_integers_they_once_were(tmp_path):
+    parquet.write_table(pa.table({"user": [1.0, 1.0], "time": [0, 1], "state": [3.0, 4.0]}), tmp_path / "t.parquet")
+    data = read_traces(tmp_path / "t.parquet")
+    assert data.states == ("3", "4")
+    assert data.users == ("1",)
+
+
+def test_unknown_states_are_named(tmp_path):
+    with pytest.raises(StateError, match="state 'b' is not among the expected states 'a', 'c'"):
+        read(tmp_path, "t.csv", LONG, states=["a", "c"])
+    with pytest.raises(StateError, match="hold 'b'"):
+        read(tmp_path, "t.seq", "a b\n", states=["a", "c"])
+
+
+def test_the_bundled_sample():
+    sample = load_sample()
+    assert (sample.n_users, sample.n_times, sample.states) == (151, 47, ("W", "R", "N1", "N2", "N3"))
+    counts = sample.histogram()
+    assert (counts.sum(axis=1) == 151).all()
+    assert counts[0].tolist() == [147, 0, 4, 0, 0]
+
+
+def test_the_bundled_sample_is_the_collected_one(data_folder):
+    path = data_folder / "sleep_hmc" / "quickstart_sleep_5min.csv"
+    assert np.array_equal(read_traces(path, states=["W", "R", "N1", "N2", "N3"]).codes, load_sample().codes)

@@ -1,0 +1,114 @@
+"""Independent ways to the same numbers. Nothing here is imported from temporaldp.
+
+- exact loss of a matrix: all subsets of columns and all pairs of rows, in rational arithmetic, logarithm to 60 digits;
+- the linear-fractional program of the paper, in its O(n) form, solved by HiGHS;
+- the definition: the worst epsilon-DP mechanism, its outputs enumerated.
+"""
+
+from __future__ import annotations
+
+import itertools
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import linprog
+
+DIGITS = 60
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def exact_loss(matrix, alpha: float) -> float:
+    """max over pairs of rows and subsets S of log[(1 + q(S) k) / (1 + d(S) k)], k = e^alpha - 1, to 60 digits."""
+    rows = [[Fraction(float(p)) for p in row] for row in np.asarray(matrix)]
+    # For a fixed pair, only the sets {k : q_k > g d_k} can be best: prefixes by falling ratio q/d. Taking them exactly,
+    # in rationals, keeps the oracle usable beyond a handful of columns; `brute_force_loss` takes every subset.
+    with localcontext() as context:
+        context.prec = DIGITS + 400
+        k = (Decimal(alpha).exp() - 1) if alpha < 3000 else None
+        best = Decimal(0)
+        for q_row, d_row in itertools.permutations(rows, 2):
+            ratio = lambda j, q=q_row, d=d_row: (d[j] == 0, q[j] / d[j] if d[j] else q[j])  # noqa: E731
+            order = sorted((j for j in range(len(rows)) if q_row[j] > d_row[j]), key=ratio, reverse=True)
+            q = d = Fraction(0)
+            for j in order:
+                q, d = q + q_row[j], d + d_row[j]
+                assert k is not None
+                value = (1 + _decimal(q) * k) / (1 + _decimal(d) * k)
+                best = max(best, value.ln())
+        return float(best)
+
+
+def brute_force_loss(matrix, alpha: float) -> float:
+    """The same maximum over every subset of columns, in floating point; for small n and moderate alpha."""
+    matrix = np.asarray(matrix)
+    n = len(matrix)
+    k = np.expm1(alpha)
+    sets = np.array(list(itertools.product((0.0, 1.0), repeat=n)))
+    mass = matrix @ sets.T
+    return float(np.max(np.log1p(mass[:, None] * k) - np.log1p(mass[None, :] * k)))
+
+
+def highs_loss(matrix, alpha: float) -> float:
+    """max q x / d x over m <= x_j <= e^alpha m for every pair of rows: the O(n) form of the paper's program."""
+    matrix = np.asarray(matrix)
+    n = len(matrix)
+    best = 0.0
+    for i, j in itertools.permutations(range(n), 2):
+        # Charnes and Cooper: scale so that d x = 1; the last variable is m.
+        above = np.hstack((np.eye(n), np.full((n, 1), -np.exp(alpha))))
+        below = np.hstack((-np.eye(n), np.ones((n, 1))))
+        answer = linprog(
+            np.append(-matrix[i], 0.0),
+            A_ub=np.vstack((above, below)),
+            b_ub=np.zeros(2 * n),
+            A_eq=np.append(matrix[j], 0.0)[None, :],
+            b_eq=[1.0],
+            bounds=(0, None),
+            method="highs",
+        )
+        assert answer.status == 0, answer.message
+        best = max(best, float(np.log(-answer.fun)))
+    return best
+
+
+def worst_mechanism(n: int, epsilon: float) -> np.ndarray:
+    """Likelihoods, shape (outputs, n): one output per proper non-empty set of values, e^epsilon inside it and 1 outside."""
+    sets = np.array([s for s in itertools.product((0, 1), repeat=n) if 0 < sum(s) < n])
+    return np.exp(epsilon * sets)
+
+
+def defined_leakage(backward, forward, epsilons) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """BPL, FPL and TPL by their definitions, for the worst mechanism at every step, all outputs enumerated.
+
+    ``backward`` and ``forward`` are one matrix per transition, or None. The likelihood of the releases up to t given the value
+    at t follows the chain: ``Pr(r_1..r_t | y) = Pr(r_t | y) sum_x B[y, x] Pr(r_1..r_{t-1} | x)``.
+    """
+    n = len((backward or forward)[0])
+    steps = len(epsilons)
+    past = _arrivals(backward, list(epsilons), n)
+    future = _arrivals(None if forward is None else forward[::-1], list(epsilons)[::-1], n)[::-1]
+    worst = [_pairwise(np.log(worst_mechanism(n, e))) for e in epsilons]
+    bpl = np.array([np.max(past[t] + worst[t]) for t in range(steps)])
+    fpl = np.array([np.max(future[t] + worst[t]) for t in range(steps)])
+    tpl = np.array([np.max(past[t] + worst[t] + future[t]) for t in range(steps)])
+    return bpl, fpl, tpl
+
+
+def _arrivals(matrices, epsilons, n: int) -> list[np.ndarray]:
+    """For each step, D[i, j]: the largest log ratio between values i and j of what was released before it."""
+    carried = [np.zeros((n, n))]
+    likelihood = np.ones((1, n))
+    for k in range(len(epsilons) - 1):
+        outputs = worst_mechanism(n, epsilons[k])
+        joint = (likelihood[:, None, :] * outputs[None, :, :]).reshape(-1, n)
+        likelihood = np.ones((1, n)) if matrices is None else joint @ np.asarray(matrices[k]).T
+        carried.append(_pairwise(np.log(likelihood)))
+    return carried
+
+
+def _pairwise(log_likelihood: np.ndarray) -> np.ndarray:
+    return np.max(log_likelihood[:, :, None] - log_likelihood[:, None, :], axis=0)
