@@ -17,7 +17,10 @@ from temporaldp.report import Evidence
 from temporaldp.report.words import number, reasons
 
 
+@o.grouped
 def audit(
+    reading: o.TraceOptions,
+    known: o.CorrelationOptions,
     epsilon: Annotated[float, typer.Option("--epsilon", help="What each step promises, in nats.", show_default=False)],
     traces: o.TracesArgument = None,
     horizon: o.HorizonOption = None,
@@ -29,20 +32,6 @@ def audit(
     ] = None,
     all_steps: Annotated[bool, typer.Option("--all", help="Show every step in the table.")] = False,
     as_json: o.JsonOption = False,
-    layout: o.LayoutOption = o.Layout.AUTO,
-    user: o.UserOption = "user",
-    time: o.TimeOption = "time",
-    state: o.StateOption = "state",
-    states: o.StatesOption = None,
-    delimiter: o.DelimiterOption = None,
-    gaps: o.GapsOption = False,
-    sort: o.SortOption = False,
-    backward: o.BackwardOption = None,
-    forward: o.ForwardOption = None,
-    history: o.HistoryOption = None,
-    learn: o.KnownOption = o.Known.BOTH,
-    prior: o.PriorOption = 0.0,
-    per_user: o.PerUserOption = False,
 ) -> None:
     """Measure what a release that spends epsilon at every step really gives away, step by step.
 
@@ -50,8 +39,7 @@ def audit(
     """
     budget = positive(epsilon, "--epsilon")
     limit = None if max_leakage is None else positive(max_leakage, "--max-leakage")
-    reading = o.TraceOptions(layout, user, time, state, states, delimiter, gaps, sort)
-    inputs = gather(traces, reading, o.CorrelationOptions(backward, forward, history, learn, prior, per_user))
+    inputs = gather(traces, reading, known)
     n_steps = inputs.n_steps(horizon)
     with working("accounting"):
         series = temporal_leakage(inputs.everyone, epsilons=np.full(n_steps, budget))

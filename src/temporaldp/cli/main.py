@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated
 
@@ -46,6 +47,8 @@ def options(
 
 def main() -> None:
     """Run the command; an error that we expect is one message on standard error and an exit code, never a traceback."""
+    # A polite kill unwinds like an error, so that temporary files go away; by default Python would just stop.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         app()
     except TemporaldpError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
@@ -96,27 +98,57 @@ OverwriteOption: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TraceOptions:
     """How to read a file of traces."""
 
-    layout: Layout
-    user: str
-    time: str
-    state: str
-    states: str | None
-    delimiter: str | None
-    gaps: bool
-    sort: bool
+    layout: LayoutOption = Layout.AUTO
+    user: UserOption = "user"
+    time: TimeOption = "time"
+    state: StateOption = "state"
+    states: StatesOption = None
+    delimiter: DelimiterOption = None
+    gaps: GapsOption = False
+    sort: SortOption = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CorrelationOptions:
     """Where the correlation comes from."""
 
-    backward: Path | None
-    forward: Path | None
-    history: Path | None
-    learn: Known
-    prior: float
-    per_user: bool
+    backward: BackwardOption = None
+    forward: ForwardOption = None
+    history: HistoryOption = None
+    learn: KnownOption = Known.BOTH
+    prior: PriorOption = 0.0
+    per_user: PerUserOption = False
+
+
+GROUPS = (TraceOptions, CorrelationOptions)
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameters of type `TraceOptions` or `CorrelationOptions` are written out, one option a field.
+
+    Typer reads a function's signature; so the options of a group are declared once, as fields, and a command asks for the
+    group as a whole.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if hint in GROUPS}
+    own = [p.replace(annotation=hints[name]) for name, p in signature(command).parameters.items() if name not in groups]
+    spread = [
+        Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=types[field.name])
+        for group in groups.values()
+        for types in [get_type_hints(group, include_extras=True)]
+        for field in fields(group)
+    ]
+
+    def run(**values: Any) -> None:
+        made = {name: group(**{f.name: values.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        command(**values, **made)
+
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own] + spread
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run

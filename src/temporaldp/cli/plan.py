@@ -28,7 +28,10 @@ class MethodOption(StrEnum):
     UNIFORM = "uniform"
 
 
+@o.grouped
 def plan(
+    reading: o.TraceOptions,
+    known: o.CorrelationOptions,
     alpha: Annotated[float, typer.Option("--alpha", help="Level to hold at every step, in nats.", show_default=False)],
     traces: o.TracesArgument = None,
     horizon: Annotated[
@@ -51,27 +54,12 @@ def plan(
     ] = None,
     all_steps: Annotated[bool, typer.Option("--all", help="Show every step in the table.")] = False,
     as_json: o.JsonOption = False,
-    layout: o.LayoutOption = o.Layout.AUTO,
-    user: o.UserOption = "user",
-    time: o.TimeOption = "time",
-    state: o.StateOption = "state",
-    states: o.StatesOption = None,
-    delimiter: o.DelimiterOption = None,
-    gaps: o.GapsOption = False,
-    sort: o.SortOption = False,
-    backward: o.BackwardOption = None,
-    forward: o.ForwardOption = None,
-    history: o.HistoryOption = None,
-    learn: o.KnownOption = o.Known.BOTH,
-    prior: o.PriorOption = 0.0,
-    per_user: o.PerUserOption = False,
 ) -> None:
     """Choose budgets so that no step leaks more than alpha, whatever is released before and after it."""
     level = positive(alpha, "--alpha")
     if output is not None:
         require_writable(output)
-    reading = o.TraceOptions(layout, user, time, state, states, delimiter, gaps, sort)
-    inputs = gather(traces, reading, o.CorrelationOptions(backward, forward, history, learn, prior, per_user))
+    inputs = gather(traces, reading, known)
     with working("planning"):
         made = plan_budget(
             inputs.everyone, alpha=level, horizon=horizon, method=None if method is None else method.value

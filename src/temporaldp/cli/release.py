@@ -18,7 +18,9 @@ from temporaldp.release.released import release_suffix
 from temporaldp.report.words import number
 
 
+@o.grouped
 def release(
+    reading: o.TraceOptions,
     traces: o.RequiredTraces,
     plan: Annotated[Path, typer.Option("--plan", help="Budget plan from `temporaldp plan`.", show_default=False)],
     output: Annotated[
@@ -29,14 +31,6 @@ def release(
     ] = False,
     overwrite: o.OverwriteOption = False,
     as_json: o.JsonOption = False,
-    layout: o.LayoutOption = o.Layout.AUTO,
-    user: o.UserOption = "user",
-    time: o.TimeOption = "time",
-    state: o.StateOption = "state",
-    states: o.StatesOption = None,
-    delimiter: o.DelimiterOption = None,
-    gaps: o.GapsOption = False,
-    sort: o.SortOption = False,
 ) -> None:
     """Publish how many people are in each state at each step, with exact discrete Laplace noise under a plan.
 
@@ -50,7 +44,7 @@ def release(
             "anybody, say --overwrite; otherwise keep it"
         )
     budget = load_plan(plan)
-    data = read(traces, o.TraceOptions(layout, user, time, state, states, delimiter, gaps, sort), budget.states)
+    data = read(traces, reading, budget.states)
     with working("drawing noise"):
         released = release_histograms(data, budget, consistent=consistent)
     save_released(released, output)

@@ -18,7 +18,10 @@ from temporaldp.leakage.profile import positive
 from temporaldp.report import Evidence, write_report
 
 
+@o.grouped
 def report(
+    reading: o.TraceOptions,
+    known: o.CorrelationOptions,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write the page (.html).", show_default=False)
     ],
@@ -36,20 +39,6 @@ def report(
     ] = False,
     horizon: o.HorizonOption = None,
     title: Annotated[str, typer.Option("--title", help="Heading of the page.")] = "Temporal privacy leakage report",
-    layout: o.LayoutOption = o.Layout.AUTO,
-    user: o.UserOption = "user",
-    time: o.TimeOption = "time",
-    state: o.StateOption = "state",
-    states: o.StatesOption = None,
-    delimiter: o.DelimiterOption = None,
-    gaps: o.GapsOption = False,
-    sort: o.SortOption = False,
-    backward: o.BackwardOption = None,
-    forward: o.ForwardOption = None,
-    history: o.HistoryOption = None,
-    learn: o.KnownOption = o.Known.BOTH,
-    prior: o.PriorOption = 0.0,
-    per_user: o.PerUserOption = False,
 ) -> None:
     """Write one self-contained HTML page: the guarantee in words, reasons, assumptions, figures, numbers.
 
@@ -60,8 +49,7 @@ def report(
     if true_counts and (traces is None or released is None):
         raise InputError("--true-counts shows TRACES against --released: give both")
     require_writable(output)
-    reading = o.TraceOptions(layout, user, time, state, states, delimiter, gaps, sort)
-    inputs = gather(traces, reading, o.CorrelationOptions(backward, forward, history, learn, prior, per_user))
+    inputs = gather(traces, reading, known)
     budget = None if plan is None else load_plan(plan)
     shown = None if released is None else load_released(released)
     steps = horizon if horizon is not None or inputs.trajectories is not None else getattr(budget, "horizon", None)
