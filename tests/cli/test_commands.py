@@ -209,6 +209,62 @@ def test_a_reader_that_goes_away_is_no_error():
     assert "Traceback" not in result.stderr
 
 
+def test_the_exit_code_of_a_reader_that_goes_away_and_of_a_full_disk():
+    command = (
+        f"set -o pipefail; {sys.executable} -c 'from temporaldp.cli import main; main()' audit {SAMPLE} --epsilon 0.1"
+    )
+    for more in ("--all", "--json"):
+        result = subprocess.run(
+            ["bash", "-c", f"{command} {more} 2>/dev/null | head -1"], capture_output=True, check=False
+        )
+        assert result.returncode == 0
+    if Path("/dev/full").exists():
+        result = subprocess.run(["bash", "-c", f"{command} > /dev/full"], capture_output=True, text=True, check=False)
+        assert result.returncode == 2
+        assert "No space left on device" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_inputs_are_not_written_over(tmp_path, plan_file):
+    (tmp_path / "t.csv").write_text("user,t0,t1,t2\n1,a,b,a\n2,b,b,a\n")
+    (tmp_path / "p.json").write_bytes(plan_file.read_bytes())
+    for arguments in (
+        ("plan", "t.csv", "--alpha", "1", "-o", "t.csv"),
+        ("plan", "--history", "t.csv", "--alpha", "1", "-o", "./t.csv"),
+        ("report", "t.csv", "--plan", "p.json", "-o", "p.json"),
+        ("release", "t.csv", "--plan", "p.json", "-o", "t.csv", "--overwrite"),
+    ):
+        content = {path: path.read_bytes() for path in tmp_path.iterdir()}
+        assert "also read, and would be lost" in refused(*arguments, cwd=tmp_path)
+        assert {path: path.read_bytes() for path in tmp_path.iterdir()} == content
+
+
+def test_a_history_without_somebody_cannot_account_for_them(tmp_path):
+    (tmp_path / "past.csv").write_text("user,t0,t1,t2\n1,a,b,a\n2,b,b,a\n")
+    (tmp_path / "now.csv").write_text("user,t0,t1\n2,a,b\n9,b,a\n")
+    arguments = ("audit", "now.csv", "--history", "past.csv", "--epsilon", "1", "--prior", "1", "--per-user")
+    assert "nobody called '9'" in refused(*arguments, cwd=tmp_path)
+
+
+def test_a_report_of_another_plans_release_is_refused(tmp_path, plan_file):
+    save_plan(plan_budget(Adversary(), alpha=5.0, horizon=47), tmp_path / "lavish.json")
+    assert temporaldp("release", SAMPLE, "--plan", "lavish.json", "-o", "r.csv", cwd=tmp_path).returncode == 0
+    message = refused("report", SAMPLE, "--plan", plan_file, "--released", "r.csv", "-o", "r.html", cwd=tmp_path)
+    assert "not released under this plan" in message or "do not match" in message
+
+
+def test_more_steps_than_memory_is_one_message(tmp_path):
+    assert "not enough memory" in refused(
+        "audit", SAMPLE, "--epsilon", "1", "--horizon", "1000000000000000", cwd=tmp_path
+    )
+
+
+def test_names_with_markup_and_emoji_codes_are_shown_as_they_are(tmp_path):
+    (tmp_path / "t.csv").write_text("user,t0,t1,t2,t3\n1,[red],:cat:,[red],:cat:\n2,:cat:,:cat:,[red],[red]\n")
+    result = temporaldp("audit", "t.csv", "--epsilon", "0.1", cwd=tmp_path)
+    assert ":cat:, [red]" in result.stdout
+
+
 def test_version_and_help():
     assert temporaldp("--version").stdout.startswith("temporaldp 0.")
     for command in ("audit", "plan", "release", "report", "demo"):

@@ -109,3 +109,18 @@ def test_generators_need_two_states():
         strongest_correlation(1)
     with pytest.raises(MatrixError, match="at least 2 states"):
         random_correlation(1, rng=0)
+
+
+def test_a_slow_drift_is_not_taken_for_stationary():
+    # One step moves the distribution by 1e-13, but for ever: the chain ends elsewhere.
+    chain = TransitionMatrix([[1 - 1e-13, 1e-13], [1e-14, 1 - 1e-14]])
+    start = np.array([1.0, 10**0.5]) / (1 + 10**0.5)
+    with pytest.raises(InputError, match="not stationary"):
+        Adversary.from_forward(chain, initial=start)
+    pi = chain.stationary_distribution()
+    assert isinstance(Adversary.from_forward(chain, initial=pi).backward, TransitionMatrix)
+
+
+def test_every_start_of_a_chain_that_never_moves_is_stationary():
+    adversary = Adversary.from_forward(strongest_correlation(3), initial=[0.2, 0.3, 0.5])
+    assert adversary.backward == strongest_correlation(3)

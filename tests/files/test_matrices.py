@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -136,12 +137,12 @@ def test_plans_come_back_whole(tmp_path, horizon):
     ("change", "message"),
     [
         ({"format": "other/9"}, "expected format"),
-        ({"epsilons": [0.1]}, "expected 3 finite epsilons"),
-        ({"epsilons": [0.1, -0.1, 0.1]}, "finite epsilons"),
-        ({"epsilons": "lots"}, "content does not fit"),
+        ({"epsilons": [10.0, 10.0, 10.0]}, "was changed after it was made"),
         ({"alpha": 0.5}, "was changed after it was made"),
-        ({"leakage": {}}, "content does not fit"),
-        ({"horizon": None}, "expected 1 finite epsilons"),
+        ({"alpha": float("inf")}, "content does not fit"),
+        ({"leakage": {}}, "was changed after it was made"),
+        ({"neighboring_relation": "add_remove"}, "was changed after it was made"),
+        ({"digest": 5}, "was changed after it was made"),
     ],
 )
 def test_plans_that_were_changed_are_refused(tmp_path, change, message):
@@ -158,6 +159,37 @@ def test_a_truncated_plan_is_refused(tmp_path):
     path.write_text(path.read_text()[:100])
     with pytest.raises(InputError, match="expected a plan"):
         load_plan(path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(InputError, match="expected a plan"):
+        load_plan(path)
     path.write_bytes(bytes(np.arange(255, dtype=np.uint8)))
     with pytest.raises(InputError, match="expected a plan"):
         load_plan(path)
+
+
+def test_devices_and_pipes_are_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(OutputError, match="no regular file"):
+        save_matrix(CHAIN, pipe)
+    assert pipe.is_fifo()
+
+
+def test_a_symbolic_link_is_written_through(tmp_path):
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    save_matrix(CHAIN, tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert load_matrix(tmp_path / "real.csv") == CHAIN
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "index out of range", "negative index"])
+def test_damaged_archives_are_refused(tmp_path, damage):
+    path = tmp_path / "m.npz"
+    if damage in ("truncated", "empty"):
+        save_matrix(CHAIN, path)
+        path.write_bytes(path.read_bytes()[: 60 if damage == "truncated" else 0])
+    else:
+        indices = np.array([0, 5 if "range" in damage else -1])
+        np.savez(path, states=np.array(["a", "b"]), data=np.ones(2), indices=indices, indptr=np.array([0, 1, 2]))
+    with pytest.raises(MatrixError, match="save_matrix writes"):
+        load_matrix(path)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from temporaldp import StateError, TraceError, load_sample, read_traces
+from temporaldp import InputError, StateError, TraceError, load_sample, read_traces
 
 CODES = [[0, 1, 1], [1, 0, 1]]
 LONG = "user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,b\n2,1,a\n2,2,b\n"
@@ -164,6 +164,12 @@ def test_sorting_is_asked_for(tmp_path):
             "no regular step: '0' and '1' are closest",
         ),
         ("t.csv", "user,time,state\n1,0,a,9\n1,1,b\n", {}, "cannot be read as one"),
+        ("t.csv", "user,s0,s1,s10,s2\n1,a,b,a,b\n", {}, r"not in order of time \('s0', 's1', 's10', 's2'\)"),
+        ("t.csv", "user,9,10,x\n1,a,b,a\n", {"sort": True}, "cannot be sorted by time"),
+        ("t.csv", ",user,t0,t1\n0,1,a,b\n", {}, r"column '' looks like the row index"),
+        ("t.csv", "user,Unnamed: 0,t0,t1\n1,0,a,b\n", {}, "looks like the row index"),
+        ("t.csv", 'user,time,state\n1,0,a\n1,1,"b\n1,2,a\n', {}, "line breaks or control characters|cannot be read"),
+        ("t.txt", "user,time,state\n1,0,a\n1,1,b\n", {}, "looks like a CSV table.*--layout long"),
         ("t.seq", "", {}, "is empty"),
         ("t.seq", "a b\na nan b\n", {}, "sequence 2 holds 'nan'"),
         ("t.seq", "a a a\n", {}, "at least 2 different states"),
@@ -172,7 +178,7 @@ def test_sorting_is_asked_for(tmp_path):
 )
 def test_what_cannot_be_read_says_why(tmp_path, name, content, options, message):
     path = write(tmp_path, name, content)
-    with pytest.raises(TraceError, match=message) as caught:
+    with pytest.raises((TraceError, StateError), match=message) as caught:
         read_traces(path, **options)
     assert str(caught.value).startswith(str(path))
 
@@ -193,6 +199,97 @@ def test_whole_floats_are_the_integers_they_once_were(tmp_path):
     data = read_traces(tmp_path / "t.parquet")
     assert data.states == ("3", "4")
     assert data.users == ("1",)
+
+
+@pytest.mark.parametrize("where", ["long", "wide"])
+def test_a_null_category_is_missing_and_not_the_last_category(tmp_path, where):
+    states = pa.array(["A", None, "B"]).dictionary_encode()
+    table = pa.table({"user": [1, 1, 1], "time": [0, 1, 2], "state": states})
+    if where == "wide":
+        table = pa.table({"user": [1, 2, 3], "t0": states, "t1": ["A", "B", "A"]})
+        parquet.write_table(table, tmp_path / "t.parquet")
+        assert read_traces(tmp_path / "t.parquet", gaps=True).codes.tolist() == [[0, 0], [-1, 1], [1, 0]]
+    parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match="no value in data row 2"):
+        read_traces(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        (pa.array([[1], [2]]), "values of type list"),
+        (pa.array([b"a", b"b"]), "values of type binary"),
+    ],
+)
+def test_columns_that_hold_no_names_are_refused(tmp_path, column, message):
+    parquet.write_table(pa.table({"user": [1, 1], "time": [0, 1], "state": column}), tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match=message):
+        read_traces(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (pa.array([0.0, float("inf")]), "cannot be read as times"),
+        (pa.array([False, True]), "cannot be read as times"),
+    ],
+)
+def test_times_that_are_none_are_refused(tmp_path, times, message):
+    parquet.write_table(pa.table({"user": [1, 1], "time": times, "state": ["a", "b"]}), tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match=message):
+        read_traces(tmp_path / "t.parquet")
+
+
+def test_small_integer_types_do_not_wrap(tmp_path):
+    times = pa.array([-128, -127, -126, 127], type=pa.int8())
+    parquet.write_table(pa.table({"user": [1] * 4, "time": times, "state": list("abab")}), tmp_path / "t.parquet")
+    assert read_traces(tmp_path / "t.parquet").consecutive.tolist() == [True, True, False]
+
+
+def test_parquet_is_known_by_its_content(tmp_path):
+    parquet.write_table(pa.table({"user": [1, 1], "time": [0, 1], "state": ["a", "b"]}), tmp_path / "t.pq")
+    assert read_traces(tmp_path / "t.pq").codes.tolist() == [[0, 1]]
+
+
+def test_headers_with_blanks_and_columns_in_numbered_order(tmp_path):
+    data = read(tmp_path, "t.csv", "user, time, state\n1,0,a\n1,1,b\n")
+    assert data.codes.tolist() == [[0, 1]]
+    wide = read(tmp_path, "w.csv", "user,s0,s10,s2\n1,a,b,b\n", sort=True)
+    assert wide.times == ("s0", "s2", "s10")
+    assert wide.codes.tolist() == [[0, 1, 1]]
+
+
+def test_timestamps_with_offsets_are_turned_to_utc(tmp_path):
+    rows = "1,2024-03-31T00:30+01:00,a\n1,2024-03-31T01:30+01:00,b\n1,2024-03-31T03:30+02:00,a\n"
+    data = read(tmp_path, "t.csv", "user,time,state\n" + rows)
+    assert data.times == ("2024-03-30T23:30", "2024-03-31T00:30", "2024-03-31T01:30")
+    assert data.consecutive.all()
+
+
+def test_a_word_for_missing_may_be_the_name_of_a_state(tmp_path):
+    content = "user,time,state\n1,0,none\n1,1,NA\n"
+    with pytest.raises(TraceError, match="no value in data row 1"):
+        read(tmp_path, "t.csv", content)
+    assert read(tmp_path, "t.csv", content, states=["none", "NA"]).codes.tolist() == [[0, 1]]
+
+
+def test_damaged_archives_are_refused(tmp_path):
+    whole = gzip.compress(b"a b a\n" * 1000)
+    for damaged in (whole[:-20], whole[:12] + b"xxxx" + whole[16:], b"a b a"):
+        (tmp_path / "t.txt.gz").write_bytes(damaged)
+        with pytest.raises(TraceError, match="cannot be read"):
+            read_traces(tmp_path / "t.txt.gz")
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", "\u00e9"])
+def test_bad_delimiters_are_refused(tmp_path, delimiter):
+    with pytest.raises(InputError, match="one ASCII character"):
+        read(tmp_path, "t.csv", LONG, delimiter=delimiter)
+
+
+def test_one_column_cannot_be_two_things(tmp_path):
+    with pytest.raises(InputError, match="three different columns"):
+        read(tmp_path, "t.csv", LONG, user="state")
 
 
 def test_unknown_states_are_named(tmp_path):

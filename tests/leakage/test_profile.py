@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -303,4 +304,50 @@ def test_arguments_are_refused_with_their_names():
     with pytest.raises(BudgetError, match="number or an array"):
         profile.loss("much")
     with pytest.raises(InputError, match="m vertices"):
-        LeakageProfile(np.zeros((2, 2)), np.zeros(1), ())
+        LeakageProfile(np.zeros((2, 2)), np.zeros(1), np.zeros(1), ())
+
+
+def test_supremum_does_not_underflow_for_badly_scaled_rows():
+    # Nearly (0, q) with q = 1e-200 against d = 1e-300: the root is e + log(q / d) for e beyond -log q.
+    profile = TransitionMatrix([[1e-200, 1.0], [1e-300, 1.0]]).leakage_profile()
+    assert profile.supremum(epsilon=800.0) == pytest.approx(800.0 + 100 * math.log(10), rel=1e-13)
+
+
+@given(st.floats(-30, -0.01), st.floats(-40, -0.5))
+def test_supremum_close_to_where_it_ceases_to_exist_is_not_too_low(log_q, log_distance):
+    # d = 0: exp(a) - 1 = (exp(e) - 1) / (1 - q exp(e)), in 60-digit arithmetic.
+    q = math.exp(log_q)
+    epsilon = -math.log(q) * (1 - math.exp(log_distance))
+    found = TransitionMatrix([[q, 1 - q], [0.0, 1.0]]).leakage_profile().supremum(epsilon=epsilon)
+    with localcontext() as context:
+        context.prec = 60
+        grow = Decimal(epsilon).exp() - 1
+        left = 1 - Decimal(q) * (grow + 1)
+        expected = (1 + grow / left).ln() if left > 0 else Decimal("inf")
+    assert Decimal(found) >= expected * (1 - Decimal("1e-16"))
+
+
+@pytest.mark.parametrize(("q", "alpha"), [(0.9999, 650.0), (1 - 1e-12, 601.0), (0.8, 1e15), (0.8, 650.0), (0.5, 599.0)])
+def test_sustainable_budget_at_large_levels_is_sustained(q, alpha):
+    # d = 0: a - L(a) = -log(q + (1 - q) exp(-a)), which is -log q there.
+    profile = TransitionMatrix([[q, 1 - q], [0.0, 1.0]]).leakage_profile()
+    budget = profile.sustainable_budget(alpha=alpha)
+    assert budget <= -math.log(q)
+    assert budget == pytest.approx(-math.log(q), rel=1e-13)
+    assert profile.supremum(epsilon=budget * (1 - 1e-12)) < math.inf
+
+
+def test_the_complement_of_a_vertex_keeps_its_digits():
+    c, d = 1.0e-14, 2.3e-22
+    matrix = TransitionMatrix([[0.3 * (1 - c), 0.7 * (1 - c), c], [d, 0.0, 1 - d], [0.1, 0.1, 0.8]])
+    budget = matrix.leakage_profile().sustainable_budget(alpha=11.0235)
+    outside = matrix.dense()[0, 2]
+    expected = math.log1p(outside * -math.expm1(-11.0235) + d * math.expm1(11.0235))
+    assert budget <= expected * (1 + 1e-14)
+    assert budget == pytest.approx(expected, rel=1e-3)  # the smaller of two sums that differ by the row's own rounding
+
+
+def test_rows_that_sum_to_more_than_one_by_rounding_leave_no_holes():
+    profile = TransitionMatrix([[1 + 9e-13, 0.0], [1 + 5e-13, 0.0]]).leakage_profile()
+    assert 0.0 <= profile.loss(601.0) < 1e-12
+    assert np.isfinite(profile.loss(np.geomspace(1e-3, 1e6, 50))).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -178,3 +180,17 @@ def test_a_plan_hands_out_budgets_step_by_step():
 def test_bad_arguments_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         plan_budget(Adversary(BACKWARD), **arguments)
+
+
+@pytest.mark.parametrize("q", [1 - 1e-6, 1 - 1e-10])
+@pytest.mark.parametrize("alpha", [1.0, 30.0, 100.0])
+def test_plans_for_ever_spend_what_there_is_under_very_strong_correlation(q, alpha):
+    matrix = TransitionMatrix([[q, 1 - q], [0.0, 1.0]])
+    plan = plan_budget(Adversary(matrix), alpha=alpha)
+    assert plan.epsilons[0] == pytest.approx(matrix.leakage_profile().sustainable_budget(alpha=alpha), rel=5e-2)
+
+
+def test_the_naive_plan_sums_to_no_more_than_alpha():
+    for horizon in range(1, 200):
+        plan = plan_budget(Adversary(), alpha=1.1, horizon=horizon, method="uniform")
+        assert math.fsum(plan.epsilons) <= 1.1

@@ -207,11 +207,45 @@ def test_files_that_hold_no_release_are_refused(tmp_path):
     (tmp_path / "r.csv").write_text("time,state,count,epsilon\n0,a,1,0.1\n0,b,1,0.1\n1,a,2,0.1\n")
     with pytest.raises(InputError, match="3 rows do not make 2 times of 2 states"):
         load_released(tmp_path / "r.csv")
+    for row, message in {
+        "0,a,2,0.1": "stand in two rows",
+        "0,b,2,0.2": "two epsilons",
+        "0,b,1.5,0.1": "temporaldp release",
+        "0,b,2,0.1,9": "4 cells in every row",
+        "0,b,2,nan": "two epsilons",
+    }.items():
+        (tmp_path / "r.csv").write_text(f"time,state,count,epsilon\n0,a,1,0.1\n{row}\n")
+        with pytest.raises(InputError, match=message):
+            load_released(tmp_path / "r.csv")
+    (tmp_path / "r.csv").write_text("time,state,count,epsilon\n0,a,1,-0.1\n0,b,1,-0.1\n")
+    with pytest.raises(InputError, match="finite epsilons > 0"):
+        load_released(tmp_path / "r.csv")
     parquet.write_table(pa.table({"x": [1]}), tmp_path / "r.parquet")
     with pytest.raises(InputError, match="temporaldp release"):
         load_released(tmp_path / "r.parquet")
     with pytest.raises(InputError, match=r"\.parquet or \.csv"):
         load_released(tmp_path / "r.json")
+
+
+def test_a_released_file_that_was_sorted_keeps_its_counts(tmp_path):
+    released = release_histograms(load_sample(), plan_budget(Adversary(), alpha=0.2))
+    save_released(released, tmp_path / "r.csv")
+    head, *rows = (tmp_path / "r.csv").read_text().splitlines()
+    (tmp_path / "r.csv").write_text("\n".join([head, *sorted(rows, key=lambda row: row.split(",")[1])]))
+    again = load_released(tmp_path / "r.csv")
+    order = [again.states.index(state) for state in released.states]
+    assert again.counts[:, order].tolist() == released.counts.tolist()
+
+
+def test_consistent_counts_of_enormous_noise_do_not_overflow():
+    found = consistent_counts(np.array([2**62, 2**62, -(2**62), 5, 2**62 - 1]), total=151)
+    assert found.sum() == 151
+    assert (found >= 0).all()
+
+
+def test_noise_that_does_not_fit_64_bits_is_refused():
+    with pytest.raises(BudgetError, match="would not fit 64-bit counts"):
+        DiscreteLaplaceHistogram(n_states=2)([1, 2], 1e-18)
 
 
 def test_a_release_becomes_a_frame():

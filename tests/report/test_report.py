@@ -190,6 +190,22 @@ def test_evidence_that_does_not_fit_is_refused(released):
         )
 
 
+def test_a_release_that_spent_more_than_is_accounted_for_is_refused(released):
+    sample = load_sample()
+    lavish = release_histograms(sample, plan_budget(Adversary(), alpha=5.0))
+    with pytest.raises(InputError, match="they were not released under this plan"):
+        Evidence(released.adversaries, released.leakage, released.provenance, released.times, released=lavish)
+
+
+def test_names_that_look_like_formulas_or_fit_no_font_are_drawn(tmp_path):
+    names = ["$\\foo$", "cost $5^$ #", "\u5bb6", "x" * 5000]
+    matrix = TransitionMatrix(random_correlation(4, rng=1).dense(), names)
+    save_figure(matrix_figure(matrix, backward=True), tmp_path / "m.png")
+    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[0.1] * 4)
+    page = render_report(Evidence((Adversary(matrix, matrix),), series, Provenance("matrices"), tuple(names)))
+    assert "cost $5^$ #" in page
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_figures_are_written_the_same_twice(tmp_path, released, suffix):
     for name in ("one", "two"):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.leakage.profile import LARGEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,7 +119,8 @@ def temporal_leakage(adversary: Adversaries, *, epsilons: ArrayLike) -> LeakageS
 
     ``BPL_1 = e_1``, ``BPL_t = L_B(BPL_{t-1}) + e_t``; ``FPL_T = e_T``, ``FPL_t = L_F(FPL_{t+1}) + e_t``;
     ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10 of the paper, Sections III-B and IV). An unknown correlation has
-    L = 0. Upper bounds in nats, exact to rounding.
+    L = 0. Upper bounds in nats, exact to rounding: each step adds at most an ulp, so that only a series that grows for
+    ever (disjoint rows) drifts, by 1e-13 relative in 10,000 steps.
 
     Parameters
     ----------
@@ -163,9 +165,9 @@ def budgets(epsilons: ArrayLike) -> FloatArray:
             f"expected epsilons of shape (T,), one per step and at least one, got shape {spent.shape}; for T equal steps "
             "write numpy.full(T, epsilon)"
         )
-    bad = np.flatnonzero(~(np.isfinite(spent) & (spent >= 0.0)))
+    bad = np.flatnonzero(~((spent >= 0.0) & (spent <= LARGEST)))
     if bad.size:
-        raise BudgetError(f"expected finite epsilons >= 0, got {spent[bad[0]]} at step {bad[0]}")
+        raise BudgetError(f"expected epsilons from 0 to {LARGEST:g}, got {spent[bad[0]]} at step {bad[0]}")
     return spent
 
 

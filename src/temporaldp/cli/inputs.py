@@ -10,6 +10,7 @@ from temporaldp import Adversary, InputError, StateError, Trajectories, estimate
 from temporaldp.cli.options import CorrelationOptions, Known, TraceOptions
 from temporaldp.cli.render import tracked
 from temporaldp.correlation.estimation import Direction
+from temporaldp.correlation.states import listed
 from temporaldp.report import Provenance
 
 
@@ -47,22 +48,30 @@ class Inputs:
         return tuple(str(step + 1) for step in range(n_steps))
 
 
-def gather(traces: Path | None, reading: TraceOptions, known: CorrelationOptions) -> Inputs:
-    """Read the data if there are any, and find out what the adversary knows."""
+def gather(
+    traces: Path | None, reading: TraceOptions, known: CorrelationOptions, states: tuple[str, ...] | None = None
+) -> Inputs:
+    """Read the data if there are any, and find out what the adversary knows; `states` are a plan's, in its order."""
     given = known.backward is not None or known.forward is not None
     if given and (known.history is not None or known.per_user or known.prior or known.learn is not Known.BOTH):
         raise InputError("--backward and --forward replace learning: drop --history, --per-user, --prior and --learn")
     if given:
-        adversary = _given(known)
+        adversary = _given(known, states)
         return Inputs((adversary,), _provenance(traces, known), _optional(traces, reading, adversary.states))
     if traces is None and known.history is None:
         raise InputError("expected TRACES or --history to learn from, or matrices with --backward and --forward")
     if known.history is None:
         assert traces is not None
-        data = read(traces, reading)
-        return Inputs(_learnt(data, known), _provenance(traces, known), data)
-    past = read(known.history, reading)
-    return Inputs(_learnt(past, known), _provenance(traces, known), _optional(traces, reading, past.states))
+        everything = read(traces, reading, states)
+        return Inputs(_learnt(everything, known), _provenance(traces, known), everything)
+    past = read(known.history, reading, states)
+    data = _optional(traces, reading, past.states)
+    if known.per_user and data is not None and (unknown := sorted(set(data.users) - set(past.users))):
+        raise InputError(
+            f"--per-user needs a history of everybody in TRACES, but {known.history.name} has nobody called "
+            f"{listed(unknown)}; leave out --per-user or give a longer history"
+        )
+    return Inputs(_learnt(past, known), _provenance(traces, known), data)
 
 
 def read(path: Path, reading: TraceOptions, states: Sequence[str] | None = None) -> Trajectories:
@@ -87,12 +96,13 @@ def _optional(traces: Path | None, reading: TraceOptions, states: Sequence[str] 
     return None if traces is None else read(traces, reading, states)
 
 
-def _given(known: CorrelationOptions) -> Adversary:
-    backward = None if known.backward is None else load_matrix(known.backward)
-    forward = None if known.forward is None else load_matrix(known.forward)
-    if backward is not None and forward is not None and set(backward.states) == set(forward.states):
-        forward = forward.reordered(backward.states)
-    return Adversary(backward, forward)
+def _given(known: CorrelationOptions, states: tuple[str, ...] | None) -> Adversary:
+    """The adversary of the given matrices, their states in one order: the plan's, or the first matrix's."""
+    matrices = [None if path is None else load_matrix(path) for path in (known.backward, known.forward)]
+    order = states or next(matrix.states for matrix in matrices if matrix is not None)
+    return Adversary(
+        *(m.reordered(order) if m is not None and set(m.states) == set(order) else m for m in matrices),
+    )
 
 
 def _learnt(data: Trajectories, known: CorrelationOptions) -> tuple[Adversary, ...]:

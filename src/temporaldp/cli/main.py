@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -47,17 +49,36 @@ def options(
 
 def main() -> None:
     """Run the command; an error that we expect is one message on standard error and an exit code, never a traceback."""
-    # A polite kill unwinds like an error, so that temporary files go away; by default Python would just stop.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    _unwind_when_killed()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a name still gets the numbers
     try:
         app()
     except TemporaldpError as error:
-        errors.print(f"[bold red]error:[/] {_escaped(str(error))}", soft_wrap=True)
-        sys.exit(LEVEL_NOT_HELD if isinstance(error, PlanError) else BAD_INPUT)
+        _stop(str(error), LEVEL_NOT_HELD if isinstance(error, PlanError) else BAD_INPUT)
+    except MemoryError:
+        _stop(
+            "not enough memory for that many steps, people or states; use fewer, or plan without a horizon", BAD_INPUT
+        )
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): that is no error of ours.
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has read enough
         sys.exit(0)
+    except OSError as error:
+        _stop(f"cannot write the output: {error.strerror or error}", BAD_INPUT)
+
+
+def _unwind_when_killed() -> None:
+    """A polite kill unwinds like an error, so that temporary files go away; by default Python would just stop."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda caught, _: sys.exit(128 + caught))
+
+
+def _stop(message: str, code: int) -> NoReturn:
+    errors.print(f"[bold red]error:[/] {_escaped(message)}", soft_wrap=True)
+    sys.exit(code)
 
 
 def _escaped(message: str) -> str:

@@ -123,6 +123,11 @@ class CorrelationOptions:
     prior: PriorOption = 0.0
     per_user: PerUserOption = False
 
+    @property
+    def files(self) -> tuple[Path | None, ...]:
+        """The files that are read for it."""
+        return self.backward, self.forward, self.history
+
 
 GROUPS = (TraceOptions, CorrelationOptions)
 

@@ -58,7 +58,7 @@ def plan(
     """Choose budgets so that no step leaks more than alpha, whatever is released before and after it."""
     level = positive(alpha, "--alpha")
     if output is not None:
-        require_writable(output)
+        require_writable(output, reads=(traces, *known.files))
     inputs = gather(traces, reading, known)
     with working("planning"):
         made = plan_budget(

@@ -37,7 +37,7 @@ def release(
     Every run draws new noise and spends the budgets again, so an output that exists is not replaced unless you say so.
     """
     release_suffix(output)
-    require_writable(output)
+    require_writable(output, reads=(traces, plan))
     if output.exists() and not overwrite:
         raise OutputError(
             f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shown to "

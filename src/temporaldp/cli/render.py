@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -18,8 +20,20 @@ from temporaldp.report.words import number
 
 Item = TypeVar("Item")
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+
+class Terminal(Console):
+    """A console that leaves quietly when its reader has gone (`| head`): that is no error of ours."""
+
+    def on_broken_pipe(self) -> None:
+        """Stop without a word, with the code for success."""
+        self.quiet = True
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        raise SystemExit(0)
+
+
+console = Terminal(highlight=False, emoji=False)
+errors = Console(stderr=True, highlight=False, emoji=False)
 
 MOST_ROWS = 12
 

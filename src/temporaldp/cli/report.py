@@ -48,16 +48,18 @@ def report(
         raise InputError("expected one of --epsilon (a constant promise) and --plan (planned budgets)")
     if true_counts and (traces is None or released is None):
         raise InputError("--true-counts shows TRACES against --released: give both")
-    require_writable(output)
-    inputs = gather(traces, reading, known)
+    require_writable(output, reads=(traces, plan, released, *known.files))
     budget = None if plan is None else load_plan(plan)
+    inputs = gather(traces, reading, known, None if budget is None else budget.states)
     shown = None if released is None else load_released(released)
+    if shown is not None and inputs.states is not None:
+        shown = shown.reordered(inputs.states)
     steps = horizon if horizon is not None or inputs.trajectories is not None else getattr(budget, "horizon", None)
     n_steps = len(shown.times) if shown is not None and horizon is None else inputs.n_steps(steps)
     if budget is not None and budget.states is not None and inputs.states is not None:
         require_same_states(budget.states, inputs.states, what="this report's correlation")
-    if shown is not None and inputs.states is not None:
-        require_same_states(inputs.states, shown.states, what="the released histograms")
+    if shown is not None and inputs.trajectories is not None and shown.times != inputs.trajectories.times:
+        raise InputError("the times of the released histograms are not those of TRACES, or stand in another order")
     with working("accounting"):
         if budget is not None:
             spent, limits = budget.budgets(n_steps), None

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.correlation.states import require_same_states
-from temporaldp.correlation.transition import TransitionMatrix, distribution
-from temporaldp.errors import InputError
+from temporaldp.correlation.transition import FloatArray, TransitionMatrix, distribution
+from temporaldp.errors import InputError, MatrixError
 
 Correlation: TypeAlias = TransitionMatrix | tuple[TransitionMatrix, ...] | None
 
 STATIONARY_TOLERANCE = 1e-12
-"""Relative change per entry below which a distribution counts as unchanged by one step: rounding, not movement."""
+"""Relative distance per entry within which a distribution is the chain's stationary one: rounding, not movement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Adversary:
                     f"{len(chain)} forward matrices serve {len(chain) + 1} steps, but horizon is {horizon}"
                 )
             steps = chain
-        elif np.allclose(marginal @ chain.probabilities, marginal, rtol=STATIONARY_TOLERANCE, atol=0.0):
+        elif _is_stationary(marginal, chain):
             return cls(chain.reversed(marginal), chain, name=name)
         elif horizon is None:
             raise InputError(
@@ -152,6 +152,16 @@ class Adversary:
         """Number of steps T that the sequences of matrices serve; None if every matrix is constant."""
         lengths = [len(value) + 1 for value in (self.backward, self.forward) if isinstance(value, tuple)]
         return lengths[0] if lengths else None
+
+
+def _is_stationary(marginal: FloatArray, chain: TransitionMatrix) -> bool:
+    """Whether the chain stays at `marginal` for ever. A small change in one step is not enough: it could add up."""
+    if not np.allclose(marginal @ chain.probabilities, marginal, rtol=STATIONARY_TOLERANCE, atol=0.0):
+        return False
+    try:
+        return np.allclose(marginal, chain.stationary_distribution(), rtol=STATIONARY_TOLERANCE, atol=0.0)
+    except MatrixError:  # several closed classes: many stationary distributions, and this one must stay put exactly
+        return np.array_equal(marginal @ chain.probabilities, marginal)
 
 
 def _correlation(value: TransitionMatrix | Sequence[TransitionMatrix] | None, which: str) -> Correlation:

@@ -11,6 +11,9 @@ from temporaldp.correlation.trajectories import IntArray, Trajectories
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, InputError
 
+MOST_STATES = 20_000
+"""States up to which a dense table of counts is made: 3 GiB."""
+
 Direction: TypeAlias = Literal["backward", "forward"]
 
 
@@ -97,9 +100,22 @@ def _estimate(trajectories: Trajectories, direction: Direction, prior: float, ro
 def _transition_counts(trajectories: Trajectories, row: int | None) -> IntArray:
     """Counts N[i, j] of i at t, j at t + 1; of everybody, or of the user in that row."""
     n = trajectories.n_states
+    if n > MOST_STATES:
+        raise EstimationError(
+            f"the traces hold {n} different states ({listed(trajectories.states, 3)}), and a matrix over them would not fit "
+            f"in memory (at most {MOST_STATES}); is that the column with the state? Group its values into fewer"
+        )
+    if trajectories.n_times < 2:
+        raise EstimationError(
+            "the traces have a single time step, and a correlation needs at least two; give longer traces"
+        )
     codes = trajectories.codes if row is None else trajectories.codes[[row]]
     now, after = codes[:, :-1], codes[:, 1:]
     observed = (now >= 0) & (after >= 0) & trajectories.consecutive
+    if row is None and not observed.any():
+        raise EstimationError(
+            "nobody is observed at two consecutive times, so the traces show no transition; check the times"
+        )
     cells = now[observed].astype(np.int64) * n + after[observed]
     return np.bincount(cells, minlength=n * n).reshape(n, n)
 

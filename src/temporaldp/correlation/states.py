@@ -17,7 +17,7 @@ def state_names(states: Iterable[object]) -> tuple[str, ...]:
         missing = state is None or state != state or not str(state).strip()  # noqa: PLR0124
         if missing:
             raise StateError(f"the name of state {position} is missing (got {state!r}); give every state a name")
-        names.append(str(state))
+        names.append(printable(state, "state name"))
     seen: set[str] = set()
     for position, name in enumerate(names):
         if name in seen:
@@ -26,6 +26,16 @@ def state_names(states: Iterable[object]) -> tuple[str, ...]:
             )
         seen.add(name)
     return tuple(names)
+
+
+def printable(name: object, what: str) -> str:
+    """`name` as text; refused if it holds line breaks or control characters, which no name has but a broken file."""
+    text = str(name)
+    if not text.isprintable() and any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+        raise StateError(
+            f"{what} {text[:40]!r} holds line breaks or control characters; is a quote left open in the file?"
+        )
+    return text
 
 
 def require_same_states(expected: Sequence[str], got: Sequence[str], *, what: str) -> None:
@@ -43,5 +53,5 @@ def require_same_states(expected: Sequence[str], got: Sequence[str], *, what: st
 
 def listed(names: Sequence[object], limit: int = 8) -> str:
     """Names for a message: at most `limit` of them, then how many more."""
-    shown = ", ".join(repr(str(name)) for name in names[:limit])
+    shown = ", ".join(repr(str(name)[:60]) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

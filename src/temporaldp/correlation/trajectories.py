@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation.states import listed, state_names
+from temporaldp.correlation.states import listed, printable, state_names
 from temporaldp.errors import StateError, TraceError
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -64,7 +64,7 @@ class Trajectories:
                 f"expected integer codes from -1 to {len(names) - 1}, got {table.dtype} {table.min()}..{table.max()}"
             )
         n_users, n_times = table.shape
-        user_names = tuple(map(str, range(n_users) if users is None else users))
+        user_names = tuple(printable(user, "user name") for user in (range(n_users) if users is None else users))
         time_labels = tuple(map(str, range(n_times) if times is None else times))
         steps = np.ones(n_times - 1, dtype=bool) if consecutive is None else np.array(consecutive, dtype=bool)
         if (len(user_names), len(time_labels), len(steps)) != (n_users, n_times, n_times - 1):

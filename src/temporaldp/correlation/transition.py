@@ -22,6 +22,12 @@ ROW_SUM_TOLERANCE = 1e-12
 """Largest admitted distance of a row sum from 1. Dividing a row of 20,000 doubles by its own sum leaves less than
 1e-13; a row rounded to six decimals, or kept in single precision, is refused rather than renormalised in silence."""
 
+SMALLEST_REACHED = 1e-280
+"""Probability below which a state counts as not reached: the products of Bayes' rule would lose their digits."""
+
+SMALLEST_PROBABILITY = float(np.finfo(np.float64).tiny)
+"""Smallest probability beside 0. Smaller doubles have lost digits, and ratios of them leave the range of doubles."""
+
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class TransitionMatrix:
@@ -34,7 +40,8 @@ class TransitionMatrix:
     Parameters
     ----------
     probabilities : array_like or scipy.sparse matrix, shape (n, n), n >= 2
-        Non-negative, finite, every row summing to 1 within `ROW_SUM_TOLERANCE`. Copied in; sparse input stays sparse.
+        Finite, 0 or at least 2.2e-308, every row summing to 1 within `ROW_SUM_TOLERANCE`. Copied in; sparse input stays
+        sparse.
     states : sequence of n distinct names, optional
         Defaults to ``"0", "1", ...``. Other objects are named by ``str``.
 
@@ -97,18 +104,20 @@ class TransitionMatrix:
         weights = distribution(initial, self.states)
         joint = sparse.diags_array(weights) @ self.probabilities if self.is_sparse else weights[:, None] * self.dense()
         reached = np.asarray(joint.sum(axis=0)).ravel()
-        if not (reached > 0.0).all():
-            unreached = [self.states[k] for k in np.flatnonzero(~(reached > 0.0))]
+        if not (reached >= SMALLEST_REACHED).all():
+            unreached = [self.states[k] for k in np.flatnonzero(~(reached >= SMALLEST_REACHED))]
             raise MatrixError(
                 f"{listed(unreached)} cannot be reached from the given distribution, so Bayes' rule gives no row for it; "
                 "use an initial distribution and a matrix that reach every state (a prior does), or drop the state"
             )
         if self.is_sparse:
-            return TransitionMatrix((sparse.diags_array(1.0 / reached) @ joint.T).tocsr(), self.states)
+            turned = sparse.csr_array(joint.T)
+            turned.data /= np.repeat(reached, np.diff(turned.indptr))
+            return TransitionMatrix(turned, self.states)
         return TransitionMatrix(joint.T / reached[:, None], self.states)
 
     def stationary_distribution(self) -> FloatArray:
-        """The unique pi, shape (n,), with ``pi P = pi``; accurate to rounding in every entry, however small.
+        """The unique pi, shape (n,), with ``pi P = pi``; accurate to rounding in every entry down to 1e-300.
 
         Grassmann, Taksar and Heyman's elimination on the chain's one closed class: no subtraction, so nothing cancels.
         States outside the class get 0. Works on a dense copy, in O(n^3).
@@ -144,10 +153,11 @@ class TransitionMatrix:
         temporaldp.LeakageProfile
         """
         if self._profile is None:
-            # The one upward call of the house: the method belongs to the matrix, the algorithm to leakage/.
+            # The one upward call of the house: the method belongs to the matrix, the algorithm to leakage/, which knows
+            # rows and names only and imports nothing from here, so that there is no circle.
             from temporaldp.leakage import compute_profile
 
-            object.__setattr__(self, "_profile", compute_profile(self))
+            object.__setattr__(self, "_profile", compute_profile(self.probabilities, self.states))
         assert self._profile is not None
         return self._profile
 
@@ -217,7 +227,7 @@ def _checked_square(probabilities: Any) -> FloatArray | sparse.csr_array:
 
 def _check_entries(matrix: FloatArray | sparse.csr_array, names: tuple[str, ...]) -> None:
     values = matrix.data if isinstance(matrix, sparse.csr_array) else matrix.ravel()
-    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0.0)))
+    bad = np.flatnonzero(~(np.isfinite(values) & ((values == 0.0) | (values >= SMALLEST_PROBABILITY))))
     if bad.size == 0:
         return
     if isinstance(matrix, sparse.csr_array):
@@ -226,8 +236,8 @@ def _check_entries(matrix: FloatArray | sparse.csr_array, names: tuple[str, ...]
     else:
         i, j = divmod(int(bad[0]), matrix.shape[1])
     raise MatrixError(
-        f"expected finite probabilities >= 0, got {values[bad[0]]} in row {names[i]!r} (row {i}), "
-        f"column {names[j]!r} (column {j}); {bad.size} such entries in all"
+        f"expected finite probabilities, 0 or at least {SMALLEST_PROBABILITY:.3g}, got {values[bad[0]]} in row "
+        f"{names[i]!r} (row {i}), column {names[j]!r} (column {j}); {bad.size} such entries in all"
     )
 
 
@@ -252,9 +262,15 @@ def _gth(chain: FloatArray) -> FloatArray:
     work = chain.copy()
     n = work.shape[0]
     for k in range(n - 1, 0, -1):
-        work[:k, k] /= work[k, :k].sum()
+        leaving = work[k, :k].sum()
+        if not leaving >= SMALLEST_PROBABILITY:
+            raise MatrixError(
+                "the stationary distribution leaves the range of doubles: some states are all but never left"
+            )
+        work[:k, k] /= leaving
         work[:k, :k] += np.outer(work[:k, k], work[k, :k])
     pi = np.ones(n)
     for k in range(1, n):
         pi[k] = pi[:k] @ work[:k, k]
+        pi[: k + 1] /= max(1.0, pi[k])
     return np.asarray(pi / pi.sum(), dtype=np.float64)

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,8 +20,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     try:
-        if target.is_dir():
-            raise IsADirectoryError("it is a folder")
+        target = target.resolve()  # through a symbolic link to the file that it stands for
+        _refuse_what_is_no_file(target)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
     except OSError as error:
         raise _unwritable(target, error) from error
@@ -47,24 +47,50 @@ def _settle(temporary: Path, target: Path) -> None:
     temporary.replace(target)
 
 
-def require_writable(path: str | Path) -> None:
-    """Raise `OutputError` now rather than after the work is done, or the noise drawn, if `path` cannot be written."""
+def require_writable(path: str | Path, *, reads: Iterable[Path | None] = ()) -> None:
+    """Raise `OutputError` now rather than after the work is done, or the noise drawn, if `path` cannot be written.
+
+    `reads` are the files that the work reads: none of them may be written over.
+    """
     target = Path(path)
-    if target.is_dir():
-        raise _unwritable(target, IsADirectoryError("it is a folder"))
-    if not target.parent.is_dir():
-        raise _unwritable(target, FileNotFoundError(f"folder {target.parent} does not exist"))
-    if not os.access(target.parent, os.W_OK):
-        raise _unwritable(target, PermissionError(f"no permission to write in folder {target.parent}"))
+    try:
+        _refuse_what_is_no_file(target)
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"folder {target.parent} does not exist")
+        if not os.access(target.parent, os.W_OK):
+            raise PermissionError(f"no permission to write in folder {target.parent}")
+        for source in reads:
+            if source is not None and source.exists() and target.exists() and source.samefile(target):
+                raise FileExistsError("it is also read, and would be lost")
+    except OSError as error:
+        raise _unwritable(target, error) from error
 
 
 def require_file(path: str | Path, what: str) -> Path:
-    """`path` if there is a readable file; `MissingFileError` otherwise."""
+    """`path` if there is a regular file; `MissingFileError` otherwise."""
     source = Path(path)
-    if not source.is_file():
-        found = "is a folder" if source.is_dir() else "does not exist"
-        raise MissingFileError(f"expected a file with {what}, but {source} {found}")
-    return source
+    try:
+        if source.is_file():
+            return source
+        found = "is a folder" if source.is_dir() else "is no regular file" if source.exists() else "does not exist"
+    except OSError as error:
+        found = f"cannot be looked up: {error.strerror}"
+    raise MissingFileError(f"expected a file with {what}, but {source} {found}")
+
+
+def brief(error: BaseException) -> str:
+    """Another library's message on one printable line, for the end of one of ours."""
+    line = " ".join(str(error).split()) or type(error).__name__
+    shown = "".join(letter if letter.isprintable() else "?" for letter in line)
+    return shown if len(shown) <= 160 else f"{shown[:160]}..."
+
+
+def _refuse_what_is_no_file(target: Path) -> None:
+    """Renaming a file into the place of a folder, a device or a pipe would destroy it."""
+    if target.is_dir():
+        raise IsADirectoryError("it is a folder")
+    if target.exists() and not target.is_file():
+        raise FileExistsError("it is no regular file")
 
 
 def _unwritable(target: Path, error: OSError) -> OutputError:

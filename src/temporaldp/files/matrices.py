@@ -3,6 +3,7 @@
 import csv
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ from scipy import sparse
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.errors import InputError, MatrixError
-from temporaldp.files.atomic import replacing, require_file
+from temporaldp.files.atomic import brief, replacing, require_file
+
+UNREADABLE = (
+    ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError, EOFError, RecursionError, OverflowError,
+    MemoryError, OSError, csv.Error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What parsers raise on files that are damaged or something else altogether."""
 
 
 def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
@@ -54,9 +61,9 @@ def load_matrix(path: str | Path) -> TransitionMatrix:
         return reader(source)
     except InputError as error:
         raise type(error)(f"{source}: {error}") from None
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise MatrixError(
-            f"{source}: expected a transition matrix as save_matrix writes it, got something else: {error}"
+            f"{source}: expected a transition matrix as save_matrix writes it, got something else: {brief(error)}"
         ) from None
 
 
@@ -120,11 +127,11 @@ def _write_npz(matrix: TransitionMatrix, path: Path) -> None:
 
 
 def _read_npz(path: Path) -> TransitionMatrix:
-    with np.load(path, allow_pickle=False) as parts:
-        states = parts["states"].tolist()
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
+        states = [str(name) for name in np.atleast_1d(parts["states"])]
         if "probabilities" in parts:
             return TransitionMatrix(parts["probabilities"], states)
         shape = (len(states), len(states))
-        return TransitionMatrix(
-            sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=shape), states
-        )
+        stored = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
+        stored.check_format(full_check=True)
+        return TransitionMatrix(stored, states)

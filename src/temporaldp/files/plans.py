@@ -1,5 +1,6 @@
 """Budget plans on disk: JSON that a person can read and a program can trust."""
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.series import DIRECTIONS
 from temporaldp.errors import InputError
-from temporaldp.files.atomic import replacing, require_file
+from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan
 
 FORMAT = "temporaldp.plan/1"
@@ -34,8 +35,8 @@ def save_plan(plan: BudgetPlan, path: str | Path) -> None:
 
 
 def plan_document(plan: BudgetPlan) -> dict[str, Any]:
-    """A plan as JSON values."""
-    return {
+    """A plan as JSON values, with a digest that shows whether any of them was changed."""
+    document = {
         "format": FORMAT,
         "alpha": plan.alpha,
         "horizon": plan.horizon,
@@ -47,6 +48,14 @@ def plan_document(plan: BudgetPlan) -> dict[str, Any]:
         "epsilons": plan.epsilons.tolist(),
         "leakage": leakage_document(plan.leakage),
     }
+    return document | {"digest": _digest(document)}
+
+
+def _digest(document: dict[str, Any]) -> str:
+    """SHA-256 of everything but the digest itself, in one canonical spelling."""
+    content = {key: value for key, value in document.items() if key != "digest"}
+    spelled = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(spelled.encode("utf-8")).hexdigest()
 
 
 def load_plan(path: str | Path) -> BudgetPlan:
@@ -62,9 +71,8 @@ def load_plan(path: str | Path) -> BudgetPlan:
     source = require_file(path, "a budget plan (from `temporaldp plan`)")
     try:
         document = json.loads(source.read_text(encoding="utf-8"))
-        if document["format"] != FORMAT:
-            raise InputError(f"{source}: expected format {FORMAT!r}, got {document['format']!r}")
-        plan = BudgetPlan(
+        _refuse_changed(document)
+        return BudgetPlan(
             np.array(document["epsilons"], dtype=np.float64),
             float(document["alpha"]),
             document["horizon"],
@@ -74,14 +82,19 @@ def load_plan(path: str | Path) -> BudgetPlan:
             document["neighboring_relation"],
             document["provenance"],
         )
-    except (KeyError, TypeError, ValueError, UnicodeDecodeError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    except (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError) as error:
         raise InputError(
-            f"{source}: expected a plan as `temporaldp plan` writes it, but its content does not fit: {error!r}"
+            f"{source}: expected a plan as `temporaldp plan` writes it, but its content does not fit: {brief(error)}"
         ) from None
-    _check(plan, source)
-    return plan
+
+
+def _refuse_changed(document: dict[str, Any]) -> None:
+    if document["format"] != FORMAT:
+        raise InputError(f"expected format {FORMAT!r}, got {str(document['format'])[:40]!r}")
+    if document["digest"] != _digest(document):
+        raise InputError("the plan was changed after it was made, and nothing vouches for it any more: plan again")
 
 
 def leakage_document(leakage: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
@@ -102,17 +115,3 @@ def _leakage(document: dict[str, Any], epsilons: list[float]) -> LeakageSeries |
         return LeakageSupremum(limits[0], limits[1], limits[2], limits[3])
     past, future, both = (np.array(document[field], dtype=np.float64) for field in DIRECTIONS)
     return LeakageSeries(np.array(epsilons, dtype=np.float64), past, future, both)
-
-
-def _check(plan: BudgetPlan, source: Path) -> None:
-    expected = (plan.horizon or 1,)
-    usable = plan.epsilons.shape == expected and bool((np.isfinite(plan.epsilons) & (plan.epsilons >= 0)).all())
-    if not usable:
-        raise InputError(
-            f"{source}: expected {expected[0]} finite epsilons >= 0, got an array of shape {plan.epsilons.shape}"
-        )
-    if not 0 < plan.leakage.worst <= plan.alpha:
-        raise InputError(
-            f"{source}: the plan says alpha = {plan.alpha:g}, but its own leakage is {plan.leakage.worst:g}; "
-            "the file was changed after it was made: plan again"
-        )

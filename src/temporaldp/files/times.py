@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -31,8 +33,8 @@ def ordered_times(column: NDArray[Any], name: str) -> Times:
     A gap is accounted for like one step, which is an upper bound: a matrix power leaks no more than the matrix.
     """
     values, codes = np.unique(_comparable(column, name), return_inverse=True)
-    # Dates stay dates when subtracted; as floats their distances can be compared with a tolerance.
-    distances = np.diff(values).astype(np.float64)
+    # From the first one on, so that dates become durations; as floats their distances can be compared with a tolerance.
+    distances = np.diff((values - values[0]).astype(np.float64))
     step = distances.min(initial=np.inf)
     consecutive = distances <= step * (1.0 + STEP_TOLERANCE)
     labels = tuple(str(value) for value in values)
@@ -47,28 +49,37 @@ def ordered_times(column: NDArray[Any], name: str) -> Times:
     return Times(labels, codes, consecutive)
 
 
-def in_order(labels: Sequence[str]) -> bool:
-    """Whether labels that can be read as times increase; labels that cannot are taken as they come."""
+def label_order(labels: Sequence[str]) -> NDArray[np.intp] | None:
+    """The order of labels that are times, or one word with growing numbers (s0, s1, ..., s10); None if they are neither."""
     column = np.array(labels, dtype=object)
+    numbered = [re.fullmatch(r"(.*?)(\d+)", label) for label in labels]
+    stems = {match.group(1) for match in numbered if match is not None}
     try:
-        values = _parsed(column, "")
+        if all(numbered) and len(stems) == 1 and stems != {""}:
+            values: NDArray[Any] = np.array([int(match.group(2)) for match in numbered if match is not None])
+        else:
+            values = _parsed(column, "")
     except TraceError:
-        return True
-    return bool((values[1:] > values[:-1]).all())
+        return None
+    return np.argsort(values, kind="stable")
 
 
 def _comparable(column: NDArray[Any], name: str) -> NDArray[Any]:
-    if column.dtype.kind in "iufM":
+    if column.dtype.kind in "iu":
+        return column.astype(np.int64 if column.max() <= np.iinfo(np.int64).max else np.float64)
+    if column.dtype.kind == "M" or (column.dtype.kind == "f" and np.isfinite(column).all()):
         return column
+    if column.dtype.kind != "O":
+        raise TraceError(f"column {name!r} holds {column.dtype} values, which cannot be read as times")
     kinds = {type(entry) for entry in column}
-    if kinds != {str}:
-        try:
-            return np.array(column.tolist(), dtype="datetime64[us]")
-        except (ValueError, TypeError):
-            raise TraceError(
-                f"times in column {name!r} are of mixed types: {sorted(k.__name__ for k in kinds)}"
-            ) from None
-    return _parsed(column, name)
+    if kinds == {str}:
+        return _parsed(column, name)
+    try:
+        return np.array(column.tolist(), dtype="datetime64[us]")
+    except (ValueError, TypeError):
+        listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+        what = "are of mixed types" if len(kinds) > 1 else "cannot be read as times"
+        raise TraceError(f"times in column {name!r} {what}: {listed}") from None
 
 
 def _parsed(column: NDArray[Any], name: str) -> NDArray[Any]:
@@ -94,20 +105,28 @@ def _parsed(column: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _kind(word: str) -> str | None:
-    for kind, read in (("int", int), ("float", float), ("date", _date)):
+    """Whether a word is a whole number of 64 bits, another number, or a date; None if it is none of them."""
+    try:
+        number = float(word)
+    except ValueError:
         try:
-            value = read(word)
+            _date(word)
         except (ValueError, OverflowError):
-            continue
-        return None if kind == "float" and not np.isfinite(value) else kind
-    return None
+            return None
+        return "date"
+    if not np.isfinite(number):
+        return None
+    return "int" if re.fullmatch(r"\s*[+-]?\d{1,18}\s*", word) else "float"
 
 
 def _date(word: str) -> np.datetime64:
-    """An ISO date or timestamp; a trailing Z (UTC) is understood, other offsets are refused by NumPy's parser."""
+    """An ISO date, month or timestamp; one with an offset (or Z) is turned to UTC."""
     if len(word) < 7 or word[4] != "-":
         raise ValueError(word)
-    return np.datetime64(word.removesuffix("Z").replace(" ", "T", 1), "us")
+    if len(word) == 7:
+        return np.datetime64(word, "us")
+    moment = datetime.fromisoformat(word)
+    return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
 
 
 def _dates(column: NDArray[Any]) -> NDArray[np.datetime64]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import re
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -14,11 +16,15 @@ from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import listed, state_names
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError, StateError, TraceError
-from temporaldp.files.atomic import require_file
-from temporaldp.files.times import Times, in_order, ordered_times
+from temporaldp.files.atomic import brief, require_file
+from temporaldp.files.times import Times, label_order, ordered_times
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
 Column: TypeAlias = NDArray[np.object_]
+Domain: TypeAlias = tuple[str, ...] | None
+
+SAVED_INDEX = r"|Unnamed: \d+|__index_level_\d+__"
+"""Names that data frames give the column of row numbers when they are saved with it."""
 
 MISSING_WORDS = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>"})
 """What table programs write for a missing value; compared without case and surrounding blanks."""
@@ -74,10 +80,16 @@ def read_traces(
         A state outside `states`.
     """
     source = require_file(path, "traces")
+    if len({user, time, state}) < 3:
+        raise InputError(f"expected three different columns, got user {user!r}, time {time!r} and state {state!r}")
+    separator = "\t" if delimiter == "\\t" else delimiter
+    if separator is not None and (len(separator) != 1 or not separator.isascii()):
+        raise InputError(f"expected a delimiter of one ASCII character (or \\t for a tab), got {delimiter!r}")
+    domain = None if states is None else state_names(states)
     try:
         if _is_table(source, layout):
-            return _from_table(source, layout, (user, time, state), states, delimiter, gaps, sort)
-        return _from_lines(source, states, delimiter)
+            return _from_table(source, layout, (user, time, state), domain, separator, gaps, sort)
+        return _from_lines(source, domain, separator)
     except (TraceError, StateError) as error:
         raise type(error)(f"{source}: {error}") from None
 
@@ -86,25 +98,37 @@ def _is_table(source: Path, layout: Layout) -> bool:
     if layout not in {"auto", "long", "wide", "sequences"}:
         raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
     suffixes = [suffix.lower() for suffix in source.suffixes]
-    return layout in {"long", "wide"} or (layout == "auto" and not {".csv", ".tsv", ".parquet"}.isdisjoint(suffixes))
+    return layout in {"long", "wide"} or (
+        layout == "auto" and (_is_parquet(source) or not {".csv", ".tsv", ".parquet"}.isdisjoint(suffixes))
+    )
+
+
+def _is_parquet(source: Path) -> bool:
+    with source.open("rb") as file:
+        return source.suffix.lower() == ".parquet" or file.read(4) == b"PAR1"
 
 
 def _from_table(
     source: Path,
     layout: Layout,
     names: tuple[str, str, str],
-    states: Iterable[object] | None,
+    states: Domain,
     delimiter: str | None,
     gaps: bool,
     sort: bool,
 ) -> Trajectories:
-    table = _parquet(source) if source.suffix.lower() == ".parquet" else _csv(source, delimiter)
+    table = _parquet(source) if _is_parquet(source) else _csv(source, delimiter)
+    table = table.rename_columns([name.strip() for name in table.column_names])
     columns = table.column_names
     user, time, state = names
-    if repeated := sorted({name for name in columns if columns.count(name) > 1}):
-        raise TraceError(f"column names are repeated: {listed(repeated)}")
+    _refuse_repeated(columns)
     if layout == "auto":
         layout = _guess_layout(columns, names)
+    if layout == "wide" and (saved := [name for name in columns if re.fullmatch(SAVED_INDEX, name)]):
+        raise TraceError(
+            f"column {listed(saved)} looks like the row index of a data frame, not like a step; "
+            "save without it (index=False) or drop the column"
+        )
     needed = (user, time, state) if layout == "long" else (user,)
     if lacking := [name for name in needed if name not in columns]:
         options = {user: "--user", time: "--time", state: "--state"}
@@ -133,11 +157,9 @@ def _guess_layout(columns: Sequence[str], names: tuple[str, str, str]) -> Layout
     return "long" if len(found) == 2 else "wide"
 
 
-def _from_long(
-    read: dict[str, Column], names: tuple[str, str, str], states: Iterable[object] | None, sort: bool
-) -> Trajectories:
+def _from_long(read: dict[str, Column], names: tuple[str, str, str], states: Domain, sort: bool) -> Trajectories:
     for name in names:
-        _refuse_missing(read[name], name)
+        _refuse_missing(read[name], name, states if name == names[2] else None)
     users, user_codes = np.unique(_text(read[names[0]]), return_inverse=True)
     times = ordered_times(read[names[1]], names[1])
     domain, state_codes = _encoded(_text(read[names[2]]), states)
@@ -170,17 +192,21 @@ def _refuse_unsorted(users: Column, user_codes: NDArray[np.intp], times: Times) 
         )
 
 
-def _from_wide(
-    read: dict[str, Column], user: str, states: Iterable[object] | None, gaps: bool, sort: bool
-) -> Trajectories:
+def _from_wide(read: dict[str, Column], user: str, states: Domain, gaps: bool, sort: bool) -> Trajectories:
     steps = [name for name in read if name != user]
     if not steps:
         raise TraceError(f"the wide layout needs one column per step beside {user!r}, but there is none")
-    if not in_order(steps):
+    order = label_order(steps)
+    if sort and order is None:
+        raise TraceError(
+            f"the columns cannot be sorted by time: {listed(steps, 4)} are no numbers, dates or numbered words"
+        )
+    if order is not None and (np.diff(order) < 0).any():
         if not sort:
-            raise TraceError("the columns are not in order of time; if they are the steps, sort them with --sort")
-        times = ordered_times(np.array(steps, dtype=object), "header")
-        steps = [steps[k] for k in np.argsort(times.codes)]
+            raise TraceError(
+                f"the columns are not in order of time ({listed(steps, 4)}); if they are the steps, sort them with --sort"
+            )
+        steps = [steps[k] for k in order]
     _refuse_missing(read[user], user)
     users = _text(read[user])
     names, counts = np.unique(users, return_counts=True)
@@ -188,9 +214,9 @@ def _from_wide(
         raise TraceError(f"user {names[counts > 1][0]!r} has {counts.max()} rows; the wide layout has one row per user")
     if not gaps:
         for step in steps:
-            _refuse_missing(read[step], step, advice="; if the person was not observed then, say so with --gaps")
+            _refuse_missing(read[step], step, states, "; if the person was not observed then, say so with --gaps")
     cells = np.stack([_text(read[step]) for step in steps], axis=1)
-    observed = ~np.stack([_missing(read[step]) for step in steps], axis=1)
+    observed = ~np.stack([_missing(read[step], states) for step in steps], axis=1)
     if not observed.any():
         raise TraceError("every cell is empty")
     domain, state_codes = _encoded(cells[observed], states)
@@ -199,17 +225,25 @@ def _from_wide(
     return Trajectories(codes, states=domain, users=users, times=steps)
 
 
-def _from_lines(source: Path, states: Iterable[object] | None, delimiter: str | None) -> Trajectories:
+def _from_lines(source: Path, states: Domain, delimiter: str | None) -> Trajectories:
     opener = gzip.open if source.suffix.lower() == ".gz" else open
     try:
         with opener(source, "rt", encoding="utf-8-sig") as file:
-            lines = [[cell.strip() for cell in line.strip().split(delimiter)] for line in file if line.strip()]
-    except (UnicodeDecodeError, OSError) as error:
-        raise TraceError(f"expected text with one person's sequence a line, but it cannot be read: {error}") from None
+            text = [line.strip() for line in file if line.strip()]
+    except (UnicodeDecodeError, OSError, EOFError, zlib.error) as error:
+        reason = brief(error)
+        raise TraceError(f"expected text with one person's sequence a line, but it cannot be read: {reason}") from None
+    commas = {line.count(",") for line in text}
+    if delimiter is None and len(commas) == 1 and commas != {0}:
+        raise TraceError(
+            "this looks like a CSV table, not like sequences separated by blanks; say --layout long or --layout wide, or "
+            "--delimiter , if each line is one person's sequence"
+        )
+    lines = [[cell.strip() for cell in line.split(delimiter)] for line in text]
     if not lines:
         raise TraceError("the file is empty")
     for number, line in enumerate(lines, start=1):
-        if bad := [cell for cell in line if cell.lower() in MISSING_WORDS]:
+        if bad := [cell for cell in line if cell.lower() in MISSING_WORDS and cell not in (states or ())]:
             raise TraceError(
                 f"sequence {number} holds {bad[0]!r}, which is no state; split the sequence there or drop it"
             )
@@ -226,8 +260,10 @@ def _csv(source: Path, delimiter: str | None) -> Any:
             header = csv.open_csv(stream, parse_options=csv.ParseOptions(delimiter=separator)).schema.names
         text = csv.ConvertOptions(column_types={name: pa.string() for name in header}, strings_can_be_null=False)
         return csv.read_csv(str(source), parse_options=csv.ParseOptions(delimiter=separator), convert_options=text)
-    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, TypeError) as error:
-        raise TraceError(f"expected a CSV table with a header row, but it cannot be read as one: {error}") from None
+    except (ValueError, TypeError, OSError, pa.ArrowException) as error:
+        raise TraceError(
+            f"expected a CSV table with a header row, but it cannot be read as one: {brief(error)}"
+        ) from None
 
 
 def _parquet(source: Path) -> Any:
@@ -235,27 +271,47 @@ def _parquet(source: Path) -> Any:
     from pyarrow import parquet
 
     try:
+        names = parquet.read_schema(str(source)).names
+        _refuse_repeated(names)
         return parquet.read_table(str(source))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise TraceError(f"expected a Parquet table, but it cannot be read as one: {error}") from None
+    except (OSError, pa.ArrowException) as error:
+        raise TraceError(f"expected a Parquet table, but it cannot be read as one: {brief(error)}") from None
+
+
+def _refuse_repeated(columns: Sequence[str]) -> None:
+    if repeated := sorted({name for name in columns if columns.count(name) > 1}):
+        raise TraceError(f"column names are repeated: {listed(repeated)}")
 
 
 def _objects(table: Any, name: str) -> Column:
-    return np.asarray(table.column(name).to_numpy(zero_copy_only=False))
+    """A column as a NumPy array; missing entries are None, NaN or NaT."""
+    import pyarrow as pa
+
+    column = table.column(name)
+    if pa.types.is_dictionary(column.type):  # a category: its codes would turn a null into the last category
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        raise TraceError(f"column {name!r} holds values of type {kind}; expected text, numbers or times")
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _missing(column: Column) -> NDArray[np.bool_]:
-    """Which entries are null, NaN, NaT or a word for them."""
+def _missing(column: Column, states: Domain = None) -> NDArray[np.bool_]:
+    """Which entries are null, NaN, NaT or a word for them that is not the name of a state."""
     if column.dtype.kind in "fM":
         return np.asarray(np.isnan(column) if column.dtype.kind == "f" else np.isnat(column))
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=bool)
     words, inverse = _distinct(column)
-    return np.array([word is None or str(word).strip().lower() in MISSING_WORDS for word in words])[inverse]
+    named = set(states or ())
+    empty = [word is None or (str(word).strip().lower() in MISSING_WORDS and word not in named) for word in words]
+    return np.array(empty)[inverse]
 
 
-def _refuse_missing(column: Column, name: str, advice: str = "; drop the row or fill it in") -> None:
-    bad = np.flatnonzero(_missing(column))
+def _refuse_missing(
+    column: Column, name: str, states: Domain = None, advice: str = "; drop the row or fill it in"
+) -> None:
+    bad = np.flatnonzero(_missing(column, states))
     if bad.size:
         raise TraceError(
             f"column {name!r} has no value in data row {bad[0] + 1} (got {column[bad[0]]!r}; {bad.size} such cells){advice}"
@@ -278,10 +334,10 @@ def _distinct(column: Column) -> tuple[list[Any], NDArray[np.intp]]:
     return list(seen), inverse
 
 
-def _encoded(column: Column, states: Iterable[object] | None) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+def _encoded(column: Column, states: Domain) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     """The domain and each entry's position in it."""
     words, inverse = _distinct(column)
-    domain = tuple(sorted(words)) if states is None else state_names(states)
+    domain = tuple(sorted(words)) if states is None else states
     position = {name: k for k, name in enumerate(domain)}
     if unknown := [word for word in words if word not in position]:
         raise StateError(f"state {listed(unknown)} is not among the expected states {listed(domain)}")

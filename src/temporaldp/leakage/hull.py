@@ -16,9 +16,6 @@ TIE_TOLERANCE = 8.0 * float(np.finfo(np.float64).eps)
 """Relative difference below which two slopes, or a point and the hull, count as tied. Ties in exact arithmetic differ by
 a few roundings; a point dropped as tied would change the loss by less than that same relative amount."""
 
-STEEPEST = float(np.finfo(np.float64).max)
-"""Slope of an edge too steep for a double (d below 1e-308). Such edges are all kept: one vertex too many does no harm."""
-
 
 def upper_hull(d: FloatArray, x: FloatArray) -> NDArray[np.intp]:
     """Indices of the hull's vertices with slope x / d > 0 on their left, by increasing d; (0, 0) is implied."""
@@ -27,7 +24,7 @@ def upper_hull(d: FloatArray, x: FloatArray) -> NDArray[np.intp]:
     chain: list[tuple[int, float]] = []  # (index, slope of the edge that ends there)
     for index in order[rising]:
         slope = _slope(d, x, chain, index)
-        while chain and chain[-1][1] * (1.0 - TIE_TOLERANCE) <= slope < STEEPEST:
+        while chain and chain[-1][1] * (1.0 - TIE_TOLERANCE) <= slope:
             chain.pop()
             slope = _slope(d, x, chain, index)
         chain.append((int(index), slope))
@@ -37,9 +34,7 @@ def upper_hull(d: FloatArray, x: FloatArray) -> NDArray[np.intp]:
 def _slope(d: FloatArray, x: FloatArray, chain: list[tuple[int, float]], index: int) -> float:
     left_d, left_x = (float(d[chain[-1][0]]), float(x[chain[-1][0]])) if chain else (0.0, 0.0)
     run, rise = float(d[index]) - left_d, float(x[index]) - left_x
-    if run == 0.0:
-        return np.inf
-    return min(rise / run, STEEPEST)
+    return rise / run if run > 0.0 else np.inf
 
 
 def hull_height(d: FloatArray, x: FloatArray, at: FloatArray) -> FloatArray:

@@ -17,7 +17,10 @@ from temporaldp.leakage.witness import Witness
 
 FloatArray = NDArray[np.float64]
 
-Kernel: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
+Kernel: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Budgets and levels outside are refused: nobody means them, and arithmetic on them would leave the range of doubles."""
 
 BLOCK = 1 << 20
 """Vertices times levels evaluated at once: 8 MiB a temporary."""
@@ -35,8 +38,8 @@ class LeakageProfile:
     ----------
     vertices : array, shape (m, 2)
         Columns d and q, by increasing d. m = 0: all rows are equal and nothing leaks.
-    excess : array, shape (m,)
-        ``q - d`` with all its digits.
+    excess, complement : array, shape (m,)
+        ``q - d`` and ``1 - q`` with all their digits.
     witnesses : tuple of m Witness
         What each vertex is made of.
 
@@ -56,28 +59,33 @@ class LeakageProfile:
 
     vertices: FloatArray
     excess: FloatArray
+    complement: FloatArray
     witnesses: tuple[Witness, ...]
 
     def __post_init__(self) -> None:
-        for field in ("vertices", "excess"):
+        for field in ("vertices", "excess", "complement"):
             array = np.array(getattr(self, field), dtype=np.float64)
             array.flags.writeable = False
             object.__setattr__(self, field, array)
         object.__setattr__(self, "witnesses", tuple(self.witnesses))
-        if self.vertices.shape != (len(self.witnesses), 2) or self.excess.shape != (len(self.witnesses),):
+        m = len(self.witnesses)
+        if self.vertices.shape != (m, 2) or self.excess.shape != (m,) or self.complement.shape != (m,):
             raise InputError(
-                f"expected m vertices (m, 2), m excesses and m witnesses, got {self.vertices.shape}, {self.excess.shape} "
-                f"and {len(self.witnesses)}"
+                f"expected m vertices (m, 2), m excesses, m complements and m witnesses, got {self.vertices.shape}, "
+                f"{self.excess.shape}, {self.complement.shape} and {m}"
             )
 
     @classmethod
-    def from_points(cls, *, d: Sequence[float], x: Sequence[float], witnesses: Sequence[Witness]) -> LeakageProfile:
-        """The hull of the given points (d, x = q - d), each with its witness."""
+    def from_points(
+        cls, *, d: Sequence[float], x: Sequence[float], c: Sequence[float], witnesses: Sequence[Witness]
+    ) -> LeakageProfile:
+        """The hull of the given points (d, x = q - d, c = 1 - q), each with its witness."""
         points_d, points_x = np.asarray(d, dtype=np.float64), np.asarray(x, dtype=np.float64)
         kept = upper_hull(points_d, points_x)
         chosen = tuple(witnesses[k] for k in kept)
         q = np.array([witness.probability for witness in chosen], dtype=np.float64)
-        return cls(np.stack((points_d[kept], q), axis=1), points_x[kept], chosen)
+        points_c = np.asarray(c, dtype=np.float64)
+        return cls(np.stack((points_d[kept], q), axis=1), points_x[kept], points_c[kept], chosen)
 
     @overload
     def loss(self, alpha: float) -> float: ...
@@ -134,7 +142,7 @@ class LeakageProfile:
         levels = _levels(gamma, "gamma", minimum=1.0)
         flat = levels.ravel()
 
-        def height(d: FloatArray, q: FloatArray, x: FloatArray, g: FloatArray) -> FloatArray:
+        def height(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, g: FloatArray) -> FloatArray:
             with np.errstate(invalid="ignore"):
                 return np.maximum(np.where(d == 0.0, x, x - (g - 1.0) * d), 0.0)
 
@@ -146,7 +154,7 @@ class LeakageProfile:
 
         The fixed point of ``a = L(a) + epsilon``: the paper's Theorem 5, as a maximum over vertices. Where two rows leave a
         set S with ``d = 0``, it exists only for ``epsilon < -log q``; at equality, which the paper includes, the series
-        grows without bound. Rounded up where the closed form cancels.
+        grows without bound. An upper bound, by rounding only.
 
         Parameters
         ----------
@@ -195,7 +203,7 @@ class LeakageProfile:
         level = float(_levels(alpha, "alpha", minimum=0.0))
         d, q = self.vertices.T
         # L(a) = a (q - d) + O(a^2): where all losses are 0 the excess decides.
-        losses = vertex_loss(d, q, self.excess, np.array([level])) if level > 0 else self.excess
+        losses = vertex_loss(d, q, self.excess, self.complement, np.array([level])) if level > 0 else self.excess
         return self.witnesses[int(np.argmax(losses))]
 
     def merge(self, other: LeakageProfile) -> LeakageProfile:
@@ -203,6 +211,7 @@ class LeakageProfile:
         return LeakageProfile.from_points(
             d=np.concatenate((self.vertices[:, 0], other.vertices[:, 0])).tolist(),
             x=np.concatenate((self.excess, other.excess)).tolist(),
+            c=np.concatenate((self.complement, other.complement)).tolist(),
             witnesses=self.witnesses + other.witnesses,
         )
 
@@ -232,17 +241,20 @@ class LeakageProfile:
         """`reduce` over vertices of `kernel` at each level, in blocks of bounded memory; `empty` if there is no vertex."""
         if not self.witnesses or not levels.size:
             return empty
-        d, q, x = self.vertices[:, :1], self.vertices[:, 1:], self.excess[:, None]
+        d, q = self.vertices[:, :1], self.vertices[:, 1:]
+        x, c = self.excess[:, None], self.complement[:, None]
         columns = max(1, BLOCK // len(self))
         starts = range(0, levels.size, columns)
-        return np.concatenate([reduce(kernel(d, q, x, levels[None, k : k + columns]), axis=0) for k in starts])
+        return np.concatenate([reduce(kernel(d, q, x, c, levels[None, k : k + columns]), axis=0) for k in starts])
 
 
 def positive(value: float, name: str) -> float:
-    """`value` as a float, if it is finite and positive."""
+    """`value` as a float, if it is a budget or level that anybody could mean."""
     number = float(value)
     if not (math.isfinite(number) and number > 0.0):
         raise BudgetError(f"expected {name} to be a finite number > 0 (nats), got {value}")
+    if not SMALLEST <= number <= LARGEST:
+        raise BudgetError(f"expected {name} between {SMALLEST:g} and {LARGEST:g} nats, got {value}")
     return number
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from math import fsum, nextafter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from temporaldp.planning.plan import BudgetPlan, Method
 FloatArray = NDArray[np.float64]
 
 ULP = float(np.finfo(np.float64).eps)
+SMALLEST_SHARE = 64.0 * ULP
+"""A budget below this share of alpha is lost in the rounding of a step, and no plan for ever is made of it."""
+
 METHODS: tuple[Method, ...] = ("upper_bound", "quantified", "uniform")
 
 
@@ -77,7 +81,8 @@ def plan_budget(
         _check_steps(one, name, n_steps)
     if chosen == "uniform":
         assert n_steps is not None
-        epsilons = np.full(n_steps, level / n_steps)
+        share = level / n_steps
+        epsilons = np.full(n_steps, share if fsum([share] * n_steps) <= level else nextafter(share, 0.0))
     elif chosen == "quantified":
         assert n_steps is not None
         epsilons = np.min([_quantified(one, name, level, n_steps) for name, one in users], axis=0)
@@ -90,11 +95,10 @@ def plan_budget(
 def _upper_bound(adversary: Adversary, name: str | None, alpha: float) -> float:
     """Algorithm 2. Budget e with ``L(a) + e <= a`` in both directions, so that no step of any horizon exceeds alpha."""
     found = _balance(adversary, alpha)
-    # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
-    budget = found.budget - 4.0 * ULP * alpha
-    if budget <= 0.0:
+    if found.budget < SMALLEST_SHARE * alpha:
         raise PlanError(_nothing_lasts(adversary, name, alpha))
-    return budget
+    # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
+    return found.budget - 4.0 * ULP * alpha
 
 
 def _quantified(adversary: Adversary, name: str | None, alpha: float, n_steps: int) -> FloatArray:
@@ -128,7 +132,7 @@ def _held(
     """The plan, shrunk by ulps until our own accounting says at most alpha. Ends: at the last factor nothing is spent."""
     everyone = {str(name): one for name, one in users} if len(users) > 1 else users[0][1]
     states = users[0][1].states
-    for halving in range(54):
+    for halving in range(53):
         spent = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
         leakage = (
             leakage_supremum(everyone, epsilon=float(spent[0]))
@@ -137,7 +141,7 @@ def _held(
         )
         if leakage.worst <= alpha:
             return BudgetPlan(spent, alpha, horizon, method, leakage, states)
-    raise AssertionError("a plan that spends nothing leaks nothing")
+    raise PlanError(_nothing_lasts(users[0][1], users[0][0], alpha))
 
 
 def _nothing_lasts(adversary: Adversary, name: str | None, alpha: float) -> str:

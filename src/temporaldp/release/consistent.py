@@ -1,5 +1,7 @@
 """Post-processing of noisy counts: non-negative integers with the public total."""
 
+from itertools import accumulate
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -39,16 +41,16 @@ def consistent_counts(noisy: ArrayLike, *, total: int) -> IntArray:
         raise InputError(f"expected a vector of whole noisy counts, got {counts.dtype} of shape {counts.shape}")
     if total < 0:
         raise InputError(f"expected a public total >= 0, got {total}")
-    order = np.argsort(-counts, kind="stable")
-    falling = counts[order].astype(np.int64)
+    order = sorted(range(counts.size), key=lambda k: -int(counts[k]))
+    falling = [
+        int(counts[k]) for k in order
+    ]  # Python's integers: noise under a tiny budget would overflow sums of int64
     # Keeping the k largest, each loses (sum - total) / k; the right k is the last whose smallest count stays positive.
-    sizes = np.arange(1, counts.size + 1)
-    excess = np.cumsum(falling) - total
-    keep = int(np.flatnonzero(falling * sizes > excess)[-1]) + 1 if total > 0 else 0
+    excess = [running - total for running in accumulate(falling)]
+    keep = max((k for k in range(1, len(falling) + 1) if falling[k - 1] * k > excess[k - 1]), default=0) if total else 0
     result = np.zeros(counts.size, dtype=np.int64)
     if keep:
-        share, rest = divmod(int(excess[keep - 1]), keep)
-        kept = falling[:keep] - share
-        kept[keep - rest :] -= 1 if rest else 0
-        result[order[:keep]] = kept
+        share, rest = divmod(excess[keep - 1], keep)
+        for rank in range(keep):
+            result[order[rank]] = falling[rank] - share - (1 if rank >= keep - rest else 0)
     return result

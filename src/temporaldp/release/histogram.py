@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.errors import InputError
+from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.profile import positive
 
 IntArray = NDArray[np.int64]
 
 HISTOGRAM_SENSITIVITY = 2
 """L1 sensitivity of a histogram when one person's value is replaced: one count falls by 1, another rises by 1."""
+
+LARGEST_SCALE = 2.0**53
+"""Noise of a larger scale is refused: OpenDP would cut it off at the ends of 64-bit integers."""
 
 LARGEST_COUNT = 2**53
 """Counts beyond this are refused: OpenDP works on 64-bit integers and needs room for the noise."""
@@ -90,6 +93,11 @@ def _measurement(scale: float) -> Any:
     """OpenDP's discrete Laplace measurement on vectors of 64-bit integers under the L1 distance."""
     import opendp.prelude as dp
 
+    if scale > LARGEST_SCALE:
+        raise BudgetError(
+            f"expected an epsilon of at least {HISTOGRAM_SENSITIVITY / LARGEST_SCALE:g} for a histogram: noise of scale "
+            f"{scale:g} would not fit 64-bit counts"
+        )
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     return dp.m.make_laplace(*space, scale=scale)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
-from temporaldp.files.atomic import replacing, require_file
+from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan
 from temporaldp.planning.plan import NEIGHBORING_RELATION
 from temporaldp.release.consistent import consistent_counts
@@ -68,6 +68,8 @@ class ReleasedHistograms:
                 f"expected counts ({len(self.times)}, {len(self.states)}) and {len(self.times)} epsilons, "
                 f"got {self.counts.shape} and {self.epsilons.shape}"
             )
+        if not (np.isfinite(self.epsilons) & (self.epsilons > 0.0)).all():
+            raise InputError(f"expected finite epsilons > 0, got {self.epsilons.min()} to {self.epsilons.max()}")
 
     def __repr__(self) -> str:
         return f"ReleasedHistograms({len(self.times)} steps, {len(self.states)} states, {self.neighboring_relation})"
@@ -81,6 +83,13 @@ class ReleasedHistograms:
             "count": self.counts.ravel().tolist(),
             "epsilon": np.repeat(self.epsilons, n).tolist(),
         }
+
+    def reordered(self, states: tuple[str, ...]) -> ReleasedHistograms:
+        """The same histograms with their states in the given order, which must name the same states."""
+        if set(states) != set(self.states):
+            require_same_states(states, self.states, what="the released histograms")
+        order = [self.states.index(state) for state in states]
+        return replace(self, counts=self.counts[:, order], states=states)
 
     def to_frame(self) -> pd.DataFrame:
         """The columns time, state, count, epsilon as a pandas DataFrame (needs pandas)."""
@@ -160,9 +169,9 @@ def load_released(path: str | Path) -> ReleasedHistograms:
     source = require_file(path, "released histograms")
     try:
         return read(source)
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, csv.Error) as error:
         raise InputError(
-            f"{source}: expected histograms as `temporaldp release` writes them, got something else: {error}"
+            f"{source}: expected histograms as `temporaldp release` writes them, got something else: {brief(error)}"
         ) from None
 
 
@@ -209,20 +218,34 @@ def _write_csv(released: ReleasedHistograms, path: Path) -> None:
 
 
 def _read_csv(path: Path) -> ReleasedHistograms:
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in COLUMNS}
-    return _assembled(columns, {})
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    if any(None in row or None in row.values() for row in rows):
+        raise InputError(f"expected {len(COLUMNS)} cells in every row ({', '.join(COLUMNS)})")
+    return _assembled({name: [row[name] for row in rows] for name in COLUMNS}, {})
 
 
 def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedHistograms:
-    """Back from long form; rows stand by time, then state."""
+    """Back from long form, every count to its time and state: people sort such files."""
     times, states = tuple(dict.fromkeys(columns["time"])), tuple(dict.fromkeys(columns["state"]))
-    if len(columns["time"]) != len(times) * len(states) or not times:
-        raise InputError(f"{len(columns['time'])} rows do not make {len(times)} times of {len(states)} states")
-    counts = np.array(columns["count"]).astype(np.int64).reshape(len(times), len(states))
-    epsilons = np.array(columns["epsilon"]).astype(np.float64).reshape(counts.shape)[:, 0]
-    relation = said.get("neighboring_relation", NEIGHBORING_RELATION)
+    counts: dict[tuple[str, str], int] = {}
+    spent: dict[str, float] = {}
+    for time, state, count, epsilon in zip(*(columns[name] for name in COLUMNS), strict=True):
+        if (time, state) in counts:
+            raise InputError(f"time {time!r} and state {state!r} stand in two rows")
+        if spent.setdefault(time, float(epsilon)) != float(epsilon):
+            raise InputError(f"time {time!r} has two epsilons, {spent[time]:g} and {float(epsilon):g}")
+        if isinstance(count, float) and not count.is_integer():
+            raise InputError(f"expected whole counts, got {count}")
+        counts[time, state] = int(count)
+    if len(counts) != len(times) * len(states) or not counts:
+        raise InputError(f"{len(counts)} rows do not make {len(times)} times of {len(states)} states")
     return ReleasedHistograms(
-        counts, epsilons, states, times, said.get("alpha"), bool(said.get("consistent", False)), relation
+        np.array([[counts[time, state] for state in states] for time in times], dtype=np.int64),
+        np.array([spent[time] for time in times]),
+        states,
+        times,
+        said.get("alpha"),
+        bool(said.get("consistent", False)),
+        said.get("neighboring_relation", NEIGHBORING_RELATION),
     )

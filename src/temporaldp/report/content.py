@@ -114,6 +114,13 @@ class Evidence:
             raise InputError(
                 f"the released histograms have {len(self.released.times)} steps, the audited release has {len(self.leakage)}"
             )
+        spent = None if self.released is None else self.released.epsilons
+        if spent is not None and (spent > self.leakage.epsilons).any():
+            step = int(np.argmax(spent > self.leakage.epsilons))
+            raise InputError(
+                f"the released histograms spent {spent[step]:g} at step {step + 1}, but only "
+                f"{self.leakage.epsilons[step]:g} is accounted for: they were not released under this plan or promise"
+            )
         shapes = [
             counts.shape for counts in (self.true_counts, getattr(self.released, "counts", None)) if counts is not None
         ]

@@ -6,9 +6,12 @@ Each function returns a matplotlib ``Figure`` that belongs to nobody's global st
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Arguments = ParamSpec("Arguments")
+
 STYLE: Any = {
     "font.size": 10,
     "font.family": "DejaVu Sans",
@@ -35,6 +40,7 @@ STYLE: Any = {
     "legend.frameon": False,
     "figure.dpi": 100,
     "svg.hashsalt": "temporaldp",
+    "text.parse_math": False,  # a name with two dollar signs is a name
 }
 BLUE, ORANGE, DARK, GREY = "#2166ac", "#d6604d", "#1a1a1a", "#8c8c8c"
 WIDTH = 7.2
@@ -43,6 +49,28 @@ MOST_PANELS = 6
 MOST_LABELS = 30
 
 
+@contextmanager
+def _style() -> Iterator[None]:
+    """Our style; and no warnings on names that a font cannot show or that leave little room: the figure stays readable."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def _styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
+    """Draw with our style from the first to the last artist."""
+
+    @wraps(draw)
+    def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
+        with _style():
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+@_styled
 def leakage_figure(series: LeakageSeries, times: Sequence[str], *, alpha: float | None = None) -> Figure:
     """BPL, FPL and TPL over time against what each release promises on its own, and the level alpha if there is one."""
     figure, axes = _figure(3.6)
@@ -62,6 +90,7 @@ def leakage_figure(series: LeakageSeries, times: Sequence[str], *, alpha: float 
     return figure
 
 
+@_styled
 def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
     """The budget of each step."""
     figure, axes = _figure(2.8)
@@ -81,6 +110,7 @@ def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
     return figure
 
 
+@_styled
 def matrix_figure(matrix: TransitionMatrix, *, backward: bool) -> Figure:
     """The transition matrix as a heat map, with numbers where they fit."""
     n = matrix.n_states
@@ -93,8 +123,8 @@ def matrix_figure(matrix: TransitionMatrix, *, backward: bool) -> Figure:
     axes.set_xlabel(other)
     shown = range(n) if n <= MOST_LABELS else ()
     rotation = 90 if max(map(len, matrix.states)) > 3 else 0
-    axes.set_xticks(list(shown), [matrix.states[k] for k in shown], rotation=rotation)
-    axes.set_yticks(list(shown), [matrix.states[k] for k in shown])
+    axes.set_xticks(list(shown), [_short(matrix.states[k]) for k in shown], rotation=rotation)
+    axes.set_yticks(list(shown), [_short(matrix.states[k]) for k in shown])
     if n <= 10:
         for (i, j), value in np.ndenumerate(matrix.dense()):
             shade = "white" if value > 0.55 else "black"
@@ -103,6 +133,7 @@ def matrix_figure(matrix: TransitionMatrix, *, backward: bool) -> Figure:
     return figure
 
 
+@_styled
 def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] | None = None) -> Figure:
     """Released counts per state over time; with the true counts, these and the band that holds 95 % of the noise."""
     chosen = np.argsort(-released.counts.sum(axis=0), kind="stable")[:MOST_PANELS]
@@ -122,7 +153,7 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
             panel.fill_between(steps, low, truth + reach, color="0.85", label="95 % of the noise")
             panel.plot(steps, truth, color=DARK, linewidth=1.6, label="true")
         panel.plot(steps, released.counts[:, state], color=ORANGE, linewidth=1.1, linestyle="--", label="released")
-        panel.set_title(released.states[state], fontsize=10, loc="left")
+        panel.set_title(_short(released.states[state], 40), fontsize=10, loc="left")
         panel.set_ylabel("people")
         _time_axis(panel, released.times, most=6)
     handles, labels = panels[0].get_legend_handles_labels()
@@ -149,18 +180,11 @@ def _metadata(path: str | Path) -> dict[str, Any]:
     return {"Date": None} if Path(path).suffix.lower() == ".svg" else {}
 
 
-def _style() -> Any:
-    import matplotlib as mpl
-
-    return mpl.rc_context(STYLE)
-
-
 def _figure(height: float, *, width: float = WIDTH, subplots: tuple[int, int] = (1, 1)) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure
 
-    with _style():
-        figure = Figure(figsize=(width, height), layout="constrained")
-        return figure, figure.subplots(*subplots)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(*subplots)
 
 
 def _time_axis(axes: Axes, times: Sequence[str], most: int = MOST_TICKS) -> None:
@@ -168,7 +192,7 @@ def _time_axis(axes: Axes, times: Sequence[str], most: int = MOST_TICKS) -> None
     shown = list(range(0, len(times), every))
     crowded = sum(len(times[k]) for k in shown) > 5 * most
     axes.set_xticks(
-        shown, [times[k] for k in shown], rotation=30 if crowded else 0, ha="right" if crowded else "center"
+        shown, [_short(times[k]) for k in shown], rotation=30 if crowded else 0, ha="right" if crowded else "center"
     )
     axes.set_xlim(-0.6, len(times) - 0.4)
     axes.set_xlabel("time")
@@ -180,3 +204,7 @@ def _legend_above(axes: Axes, columns: int) -> None:
 
 def _cell(value: float) -> str:
     return "0" if value == 0.0 else "<.005" if value < 0.005 else f"{value:.2f}"
+
+
+def _short(name: str, most: int = 20) -> str:
+    return name if len(name) <= most else f"{name[: most - 3]}..."
