@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := demo
 
-.PHONY: demo test test-slow lint format picture clean
+.PHONY: demo test test-slow lint format picture tables clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -15,6 +15,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
+
+# The tests run on all cores already: threads inside BLAS would only get in each other's way.
+test test-slow: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -33,6 +36,9 @@ format: $(READY)
 
 picture: demo  ## the picture in the README
 	cp $(DEMO)/audit.png docs/audit.png
+
+tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
+	$(BIN)/python benchmarks/plan_table.py docs/plans.md
 
 clean:
 	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -113,3 +113,7 @@ def test_bikes(data_folder, tmp_path):
     found = audited(path, *columns, "--epsilon", "0.1", "--prior", "0.1")
     assert len(found["states"]) >= 65
     assert len(found["temporal"]) == 90
+
+
+def test_the_reference_numbers_are_the_collected_ones(data_folder, reference):
+    assert json.loads((data_folder.parent / "reference" / "values.json").read_text()) == reference

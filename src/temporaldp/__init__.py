@@ -26,7 +26,7 @@ from temporaldp.errors import (
 )
 from temporaldp.files import load_matrix, load_plan, load_sample, read_traces, save_matrix, save_plan
 from temporaldp.leakage import LeakageProfile, Witness
-from temporaldp.planning import BudgetPlan, plan_budget
+from temporaldp.planning import BudgetPlan, compare_plans, plan_budget
 from temporaldp.release import (
     HISTOGRAM_SENSITIVITY,
     DiscreteLaplaceHistogram,
@@ -65,6 +65,7 @@ __all__ = [
     "Trajectories",
     "TransitionMatrix",
     "Witness",
+    "compare_plans",
     "consistent_counts",
     "estimate_adversaries",
     "estimate_transition_matrix",

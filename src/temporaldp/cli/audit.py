@@ -9,12 +9,12 @@ import typer
 
 from temporaldp import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import Inputs, gather
+from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.plans import json_number
 from temporaldp.leakage.profile import positive
 from temporaldp.report import Evidence
-from temporaldp.report.words import number, reasons
+from temporaldp.report.words import number, reasons, steps
 
 
 @o.grouped
@@ -45,6 +45,7 @@ def audit(
         series = temporal_leakage(inputs.everyone, epsilons=np.full(n_steps, budget))
         limits = leakage_supremum(inputs.everyone, epsilon=budget)
     warn(inputs.provenance.warning)
+    warn(absences(inputs.trajectories))
     if as_json:
         say_json(audit_document(inputs, series, limits, budget))
     else:
@@ -80,24 +81,28 @@ def show_audit(
 ) -> None:
     """The audit for people."""
     times = inputs.times(len(series))
-    worst = f"{number(series.worst, up=True)} at step {series.worst_time + 1} ({times[series.worst_time]})"
+    where = f"step {series.worst_time + 1} of {len(series)}, time {times[series.worst_time]}"
     rows = [
         ("correlation", inputs.provenance.sentence),
         ("states", ", ".join(inputs.states or ())),
         ("promised at each step", f"{epsilon:g}"),
-        ("really given away, at worst", f"{worst}: {series.worst / epsilon:.1f} times the promise"),
+        (
+            "leakage, at worst (upper bound)",
+            f"{number(series.worst, up=True)}, {series.worst / epsilon:.1f} times the promise",
+        ),
+        ("where", where),
         ("if it went on for ever", _limits(limits)),
         ("user level (all steps together)", number(series.user_level, up=True)),
     ]
     if series.worst_user:
-        rows.insert(4, ("about", series.worst_user))
+        rows.insert(5, ("about", series.worst_user))
     data = inputs.trajectories
     people = "" if data is None else f"{data.n_users} people, "
-    facts(f"Temporal privacy leakage of {people}{len(series)} steps (nats, replace one person's value)", rows)
+    facts(f"Temporal privacy leakage of {people}{steps(len(series))} (nats, replace one person's value)", rows)
     steps_table(series, times, every_row=all_steps)
     evidence = Evidence(inputs.adversaries, series, inputs.provenance, times)
     for sentence in reasons(evidence):
-        console.print(sentence, soft_wrap=True, markup=False)
+        console.print(sentence, markup=False)
 
 
 def _limits(limits: LeakageSupremum) -> str:

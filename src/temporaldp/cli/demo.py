@@ -45,7 +45,7 @@ def demo(
         raise OutputError(f"cannot make folder {output}: {error.strerror}; choose another with -o") from error
     data = load_sample()
     adversary = next(iter(estimate_adversaries(data)))
-    provenance = Provenance("protected", name="the bundled sample")
+    provenance = Provenance("protected", name="the bundled sample", states_given=True)
     inputs = Inputs((adversary,), provenance, data)
 
     console.rule("1. audit", align="left")
@@ -55,7 +55,7 @@ def demo(
 
     console.rule("2. plan", align="left")
     plan = plan_budget(adversary, alpha=ALPHA, horizon=data.n_times)
-    plan = dataclasses.replace(plan, provenance=provenance.sentence)
+    plan = dataclasses.replace(plan, provenance=provenance.sentence, warning=provenance.warning)
     save_plan(plan, output / "plan.json")
     show_plan(inputs, plan)
 

@@ -57,13 +57,13 @@ def gather(
         raise InputError("--backward and --forward replace learning: drop --history, --per-user, --prior and --learn")
     if given:
         adversary = _given(known, states)
-        return Inputs((adversary,), _provenance(traces, known), _optional(traces, reading, adversary.states))
+        return Inputs((adversary,), _provenance(traces, known, reading), _optional(traces, reading, adversary.states))
     if traces is None and known.history is None:
         raise InputError("expected TRACES or --history to learn from, or matrices with --backward and --forward")
     if known.history is None:
         assert traces is not None
         everything = read(traces, reading, states)
-        return Inputs(_learnt(everything, known), _provenance(traces, known), everything)
+        return Inputs(_learnt(everything, known), _provenance(traces, known, reading), everything)
     past = read(known.history, reading, states)
     data = _optional(traces, reading, past.states)
     if known.per_user and data is not None and (unknown := sorted(set(data.users) - set(past.users))):
@@ -71,7 +71,7 @@ def gather(
             f"--per-user needs a history of everybody in TRACES, but {known.history.name} has nobody called "
             f"{listed(unknown)}; leave out --per-user or give a longer history"
         )
-    return Inputs(_learnt(past, known), _provenance(traces, known), data)
+    return Inputs(_learnt(past, known), _provenance(traces, known, reading), data)
 
 
 def read(path: Path, reading: TraceOptions, states: Sequence[str] | None = None) -> Trajectories:
@@ -89,6 +89,16 @@ def read(path: Path, reading: TraceOptions, states: Sequence[str] | None = None)
         delimiter=reading.delimiter,
         gaps=reading.gaps,
         sort=reading.sort,
+    )
+
+
+def absences(data: Trajectories | None) -> str | None:
+    """What a reader must know where somebody is not observed at every step; None if everybody always is."""
+    if data is None or (data.codes >= 0).all():
+        return None
+    return (
+        "some people are not observed at every step. How many are observed when is treated as public and is not protected; "
+        "if it must be, give those who are absent a state of their own"
     )
 
 
@@ -122,12 +132,13 @@ def _prepared(adversaries: Iterable[Adversary]) -> Iterable[Adversary]:
         yield adversary
 
 
-def _provenance(traces: Path | None, known: CorrelationOptions) -> Provenance:
+def _provenance(traces: Path | None, known: CorrelationOptions, reading: TraceOptions) -> Provenance:
     matrices = [path for path in (known.backward, known.forward) if path is not None]
     if matrices:
         return Provenance("matrices", name=", ".join(path.name for path in matrices))
     if known.history is not None:
         same = traces is not None and traces.exists() and known.history.exists() and traces.samefile(known.history)
-        return Provenance("protected" if same else "history", known.prior, known.per_user, known.history.name)
+        given = reading.states is not None
+        return Provenance("protected" if same else "history", known.prior, known.per_user, known.history.name, given)
     assert traces is not None
-    return Provenance("protected", known.prior, known.per_user, traces.name)
+    return Provenance("protected", known.prior, known.per_user, traces.name, reading.states is not None)

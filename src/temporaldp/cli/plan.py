@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from rich.table import Table
 
-from temporaldp import BudgetPlan, LeakageSeries, plan_budget, save_plan
+from temporaldp import BudgetError, BudgetPlan, LeakageSeries, compare_plans, plan_budget, save_plan
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import Inputs, gather
+from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
 from temporaldp.leakage.profile import positive
+from temporaldp.planning.plan import Method
 from temporaldp.release.histogram import mean_absolute_noise
-from temporaldp.report.words import number
+from temporaldp.report.figures import comparison_figure, figure_suffix, save_figure
+from temporaldp.report.words import number, steps
+
+
+class ObjectiveOption(StrEnum):
+    """What the optimal plan minimises."""
+
+    MEAN_ABSOLUTE_ERROR = "mean_absolute_error"
+    MEAN_SQUARED_ERROR = "mean_squared_error"
 
 
 class MethodOption(StrEnum):
     """How budgets are chosen."""
 
+    OPTIMAL = "optimal"
     UPPER_BOUND = "upper_bound"
     QUANTIFIED = "quantified"
     UNIFORM = "uniform"
@@ -44,10 +57,18 @@ def plan(
         MethodOption | None,
         typer.Option(
             "--method",
-            help="upper_bound: one budget, any horizon (default without --horizon). quantified: more at both ends "
-            "(default with it). uniform: alpha / T.",
+            help="optimal: least noise for T steps (default with --horizon). upper_bound: one budget, any horizon "
+            "(default without). quantified: the paper's Algorithm 3. uniform: alpha / T.",
             show_default=False,
         ),
+    ] = None,
+    objective: Annotated[
+        ObjectiveOption, typer.Option("--objective", help="What the optimal plan minimises.")
+    ] = ObjectiveOption.MEAN_ABSOLUTE_ERROR,
+    compare: Annotated[bool, typer.Option("--compare", help="Print every method's plan side by side.")] = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", help="Draw the budgets of every method (.png or .svg).", show_default=False),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Where to write the plan (JSON).", show_default=False)
@@ -57,49 +78,103 @@ def plan(
 ) -> None:
     """Choose budgets so that no step leaks more than alpha, whatever is released before and after it."""
     level = positive(alpha, "--alpha")
-    if output is not None:
-        require_writable(output, reads=(traces, *known.files))
+    if (compare or figure is not None) and horizon is None:
+        raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
+    for place in (output, figure):
+        if place is not None:
+            require_writable(place, reads=(traces, *known.files))
+    if figure is not None:
+        figure_suffix(figure)
     inputs = gather(traces, reading, known)
     with working("planning"):
         made = plan_budget(
-            inputs.everyone, alpha=level, horizon=horizon, method=None if method is None else method.value
+            inputs.everyone,
+            alpha=level,
+            horizon=horizon,
+            method=None if method is None else method.value,
+            objective=objective.value,
         )
-    made = dataclasses.replace(made, provenance=inputs.provenance.sentence, states=inputs.states)
+        plans = {}
+        if horizon is not None and (compare or figure is not None):
+            plans = compare_plans(inputs.everyone, alpha=level, horizon=horizon, objective=objective.value)
+    made = dataclasses.replace(
+        made, provenance=inputs.provenance.sentence, warning=inputs.provenance.warning, states=inputs.states
+    )
     warn(inputs.provenance.warning)
+    warn(absences(inputs.trajectories))
     if output is not None:
         save_plan(made, output)
+    if figure is not None and horizon is not None:
+        save_figure(comparison_figure(plans, inputs.times(horizon)), figure)
     if as_json:
         noise = mean_absolute_noise(made.epsilons)
-        say_json(plan_document(made) | {"mean_absolute_noise": noise, "warning": inputs.provenance.warning})
+        compared = {"comparison": [_row(plan) for plan in plans.values()]} if plans else {}
+        say_json(plan_document(made) | {"mean_absolute_noise": noise} | compared)
         return
     show_plan(inputs, made, all_steps=all_steps)
-    if output is not None:
-        console.print(f"plan written to {output}", soft_wrap=True, markup=False)
+    if compare:
+        show_comparison(plans)
+    for what, place in (("plan", output), ("figure", figure)):
+        if place is not None:
+            console.print(f"{what} written to {place}", soft_wrap=True, markup=False)
+
+
+def _row(plan: BudgetPlan) -> dict[str, Any]:
+    """What one method costs and leaks."""
+    return {
+        "method": plan.method,
+        "mean_absolute_noise": mean_absolute_noise(plan.epsilons),
+        "mean_inverse_epsilon": float(np.mean(1.0 / plan.epsilons)),
+        "smallest_epsilon": float(plan.epsilons.min()),
+        "largest_epsilon": float(plan.epsilons.max()),
+        "worst_leakage": plan.leakage.worst,
+    }
+
+
+def show_comparison(plans: Mapping[Method, BudgetPlan]) -> None:
+    """Every method side by side, for people."""
+    table = Table(title="All methods side by side", title_justify="left", title_style="bold")
+    table.add_column("method")
+    for name in ("noise per count", "least budget", "largest", "worst leakage"):
+        table.add_column(name, justify="right")
+    for plan in plans.values():
+        row = _row(plan)
+        budgets = [f"{row[name]:.4g}" for name in ("mean_absolute_noise", "smallest_epsilon", "largest_epsilon")]
+        table.add_row(plan.method, *budgets, number(row["worst_leakage"], up=True))
+    console.print(table)
+    if lacking := [method for method in ("upper_bound", "quantified") if method not in plans]:
+        console.print(
+            f"No positive budget holds alpha for ever, so there is no plan by {' or '.join(lacking)}.", style="dim"
+        )
 
 
 def show_plan(inputs: Inputs, made: BudgetPlan, *, all_steps: bool = False) -> None:
     """The plan for people."""
     first, last = made.epsilons[0], made.epsilons[-1]
     middle = made.epsilons[len(made.epsilons) // 2]
-    spent = f"{first:.4g} first, {middle:.4g} between, {last:.4g} last"
-    if first == last == middle:
-        spent = f"{first:.4g} at every step"
+    spent = f"{first:.4g} at every step"
+    if not (made.epsilons == first).all():
+        between = "" if len(made.epsilons) < 3 else f"{middle:.4g} in the middle, "
+        spent = f"{first:.4g} first, {between}{last:.4g} last"
     rows = [
         ("correlation", inputs.provenance.sentence),
         ("method", made.method),
-        ("horizon", "any number of steps" if made.horizon is None else f"{made.horizon} steps"),
+        ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
-        ("leakage, at worst", f"{number(made.leakage.worst, up=True)} of {made.alpha:g}"),
+        ("leakage, at worst (upper bound)", f"{number(made.leakage.worst, up=True)} of {made.alpha:g}"),
         ("mean absolute noise per count", f"{mean_absolute_noise(made.epsilons):.4g}"),
     ]
+    if made.error is not None and made.error_bound is not None:
+        short = made.error / made.error_bound - 1.0
+        rows.insert(2, ("certificate", f"no plan has less noise by more than {100.0 * short:.2g} % ({made.objective})"))
     facts(f"Budget plan for alpha = {made.alpha:g} (nats, replace one person's value)", rows)
     if made.horizon is None:
         return
     if isinstance(made.leakage, LeakageSeries):
         steps_table(made.leakage, inputs.times(made.horizon), every_row=all_steps)
     naive = mean_absolute_noise([made.alpha / made.horizon])
-    if made.method != "uniform" and naive < mean_absolute_noise(made.epsilons):
+    if made.method not in {"uniform", "optimal"} and naive < mean_absolute_noise(made.epsilons):
         warn(
             f"alpha / T at every step has less noise here ({naive:.4g} per count on average) and holds the same level: "
-            "try --method uniform"
+            "try --method optimal, which is never worse than either"
         )

@@ -9,13 +9,13 @@ import typer
 
 from temporaldp import ReleasedHistograms, load_plan, release_histograms, save_released
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import read
+from temporaldp.cli.inputs import absences, read
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import BudgetPlan
 from temporaldp.release.released import release_suffix
-from temporaldp.report.words import number
+from temporaldp.report.words import number, steps
 
 
 @o.grouped
@@ -48,8 +48,8 @@ def release(
     with working("drawing noise"):
         released = release_histograms(data, budget, consistent=consistent)
     save_released(released, output)
-    if budget.provenance is not None and "protected" in budget.provenance:
-        warn(f"the plan depends on protected data: {budget.provenance}")
+    warn(budget.warning)
+    warn(absences(data))
     if as_json:
         say_json(_document(released, budget, output))
     else:
@@ -74,7 +74,7 @@ def show_release(released: ReleasedHistograms, plan: BudgetPlan, output: Path) -
     """What was released, for people."""
     rows = [
         ("written to", str(output)),
-        ("histograms", f"{len(released.times)} steps of {len(released.states)} states"),
+        ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
         ("guarantee", f"at most {plan.alpha:g} nats about any step (alpha-DP_T), replace one person's value"),
         ("spent per step", f"{number(float(released.epsilons.min()))} to {number(float(released.epsilons.max()))}"),
         ("noise", "exact discrete Laplace (OpenDP), L1 sensitivity 2"),

@@ -46,7 +46,7 @@ def say_json(document: dict[str, Any]) -> None:
 def warn(sentence: str | None) -> None:
     """A warning on standard error, so that it reaches a person even when the output goes to a program."""
     if sentence:
-        errors.print(f"[bold yellow]warning:[/] {escape(sentence)}", soft_wrap=True)
+        errors.print(f"[bold yellow]warning:[/] {escape(sentence)}")
 
 
 def facts(title: str, rows: Sequence[tuple[str, str]]) -> None:
@@ -66,13 +66,13 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, every_row: bool)
     if not every_row and n_steps > MOST_ROWS:
         spread = {round(k * (n_steps - 1) / (MOST_ROWS - 2)) for k in range(MOST_ROWS - 1)}
         shown = sorted(spread | {series.worst_time})
-    table = Table(pad_edge=False)
+    table = Table()
     for name in ("step", "time", "epsilon", "backward", "forward", "temporal"):
         table.add_column(name, justify="left" if name == "time" else "right")
     for step in shown:
         values = (series.epsilons[step], series.backward[step], series.forward[step], series.temporal[step])
         mark = "bold" if step == series.worst_time else None
-        cells = [number(float(value), up=True) for value in values]
+        cells = [number(float(values[0])), *(number(float(value), up=True) for value in values[1:])]
         table.add_row(str(step + 1), escape(times[step]), *cells, style=mark)
     console.print(table)
     if len(shown) < n_steps:

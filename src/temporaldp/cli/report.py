@@ -10,7 +10,7 @@ import typer
 
 from temporaldp import InputError, leakage_supremum, load_plan, load_released, temporal_leakage
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import gather
+from temporaldp.cli.inputs import absences, gather
 from temporaldp.cli.render import console, warn, working
 from temporaldp.correlation.states import require_same_states
 from temporaldp.files.atomic import require_writable
@@ -36,6 +36,9 @@ def report(
     true_counts: Annotated[
         bool,
         typer.Option("--true-counts", help="Show the true counts beside the released ones: for internal use only."),
+    ] = False,
+    name_users: Annotated[
+        bool, typer.Option("--name-users", help="With --per-user: name the person who is leaked about most.")
     ] = False,
     horizon: o.HorizonOption = None,
     title: Annotated[str, typer.Option("--title", help="Heading of the page.")] = "Temporal privacy leakage report",
@@ -77,11 +80,14 @@ def report(
             released=shown,
             true_counts=inputs.trajectories.histogram() if true_counts and inputs.trajectories is not None else None,
             n_users=None if inputs.trajectories is None else inputs.trajectories.n_users,
+            name_users=name_users,
         )
         write_report(evidence, output, title=title)
-    warn(inputs.provenance.warning)
+    for sentence in (*evidence.warnings, absences(inputs.trajectories)):
+        warn(sentence)
+    if evidence.internal:
+        warn("the page is marked as internal: " + " ".join(evidence.internal))
+    console.print(f"report written to {output}", soft_wrap=True, markup=False)
     if evidence.level_held is False:
         warn("the plan's level is not held against this report's adversary; the page says so")
-    if true_counts:
-        warn("the page shows true counts: keep it inside")
-    console.print(f"report written to {output}", soft_wrap=True, markup=False)
+        raise typer.Exit(3)

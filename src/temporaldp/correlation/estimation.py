@@ -130,6 +130,6 @@ def _normalised(
         other = "next" if direction == "forward" else "previous"
         raise EstimationError(
             f"the traces{who} show no {other} state for {listed(empty)}, so there is no {direction} row for it; "
-            "give a prior (for example prior=1), longer traces, or fewer states"
+            "give a prior (prior=1, or --prior 1), longer traces, or fewer states"
         )
     return TransitionMatrix(weights / totals[:, None], states)

@@ -45,6 +45,10 @@ def plan_document(plan: BudgetPlan) -> dict[str, Any]:
         "neighboring_relation": plan.neighboring_relation,
         "states": plan.states,
         "provenance": plan.provenance,
+        "warning": plan.warning,
+        "objective": plan.objective,
+        "error": plan.error,
+        "error_bound": plan.error_bound,
         "epsilons": plan.epsilons.tolist(),
         "leakage": leakage_document(plan.leakage),
     }
@@ -81,6 +85,10 @@ def load_plan(path: str | Path) -> BudgetPlan:
             None if document["states"] is None else tuple(document["states"]),
             document["neighboring_relation"],
             document["provenance"],
+            document["warning"],
+            document["objective"],
+            document["error"],
+            document["error_bound"],
         )
     except InputError as error:
         raise InputError(f"{source}: {error}") from None

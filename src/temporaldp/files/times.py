@@ -33,13 +33,15 @@ def ordered_times(column: NDArray[Any], name: str) -> Times:
     A gap is accounted for like one step, which is an upper bound: a matrix power leaks no more than the matrix.
     """
     values, codes = np.unique(_comparable(column, name), return_inverse=True)
+    if values.dtype.kind == "M" and (values.astype("datetime64[M]") == values).all():
+        values = values.astype("datetime64[M]")  # months are one step apart, though some are longer than others
     # From the first one on, so that dates become durations; as floats their distances can be compared with a tolerance.
     distances = np.diff((values - values[0]).astype(np.float64))
     step = distances.min(initial=np.inf)
     consecutive = distances <= step * (1.0 + STEP_TOLERANCE)
     labels = tuple(str(value) for value in values)
     if values.dtype.kind == "M":
-        labels = tuple(np.datetime_as_string(values, unit="auto").tolist())
+        labels = _stamps(values, zone="Z" if _in_utc(column) else "")
     if 2 * int(consecutive.sum()) < len(distances):
         close = int(np.argmin(distances))
         raise TraceError(
@@ -47,6 +49,23 @@ def ordered_times(column: NDArray[Any], name: str) -> Times:
             f"only {int(consecutive.sum())} of {len(distances)} distances are that short; round the times to one grid first"
         )
     return Times(labels, codes, consecutive)
+
+
+def _stamps(values: NDArray[np.datetime64], zone: str) -> tuple[str, ...]:
+    """All to the same precision: months, days if all are midnights, else minutes, seconds or less."""
+    if values.dtype == np.dtype("datetime64[M]"):
+        return tuple(np.datetime_as_string(values).tolist())
+    unit = next((u for u in ("D", "m", "s") if (values.astype(f"datetime64[{u}]") == values).all()), "us")
+    stamps = np.datetime_as_string(values.astype(f"datetime64[{unit}]")).tolist()
+    return tuple(stamps if unit == "D" else [stamp + zone for stamp in stamps])
+
+
+def _in_utc(column: NDArray[Any]) -> bool:
+    """Whether the times were written with an offset, so that they now stand in UTC."""
+    return column.dtype.kind == "O" and all(
+        isinstance(word, str) and re.search(r"\d(Z|[+-]\d\d:?\d\d)$", word) and "T" in word.replace(" ", "T")
+        for word in column
+    )
 
 
 def label_order(labels: Sequence[str]) -> NDArray[np.intp] | None:

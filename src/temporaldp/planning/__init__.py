@@ -1,6 +1,6 @@
-"""How much to spend: the paper's two algorithms and the plan itself."""
+"""How much to spend: the optimal plan, the paper's two algorithms, and the plan itself."""
 
-from temporaldp.planning.budget import plan_budget
+from temporaldp.planning.budget import compare_plans, plan_budget
 from temporaldp.planning.plan import BudgetPlan
 
-__all__ = ["BudgetPlan", "plan_budget"]
+__all__ = ["BudgetPlan", "compare_plans", "plan_budget"]

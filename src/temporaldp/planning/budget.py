@@ -1,12 +1,15 @@
-"""Budgets that hold a level at every step: the paper's Algorithms 2 and 3, and alpha / T."""
+"""Budgets that hold a level at every step: the optimal plan, the paper's Algorithms 2 and 3, and alpha / T."""
 
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
+from dataclasses import replace
 from math import fsum, nextafter
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import leakage_supremum, temporal_leakage
 from temporaldp.accounting.population import Adversaries, named
@@ -15,81 +18,150 @@ from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.leakage import LeakageProfile, Witness
 from temporaldp.leakage.profile import positive
 from temporaldp.planning.balance import Balance, balance
+from temporaldp.planning.optimal import Measure, Objective, measure, optimise
 from temporaldp.planning.plan import BudgetPlan, Method
 
 FloatArray = NDArray[np.float64]
+Users: TypeAlias = list[tuple[str | None, Adversary]]
 
 ULP = float(np.finfo(np.float64).eps)
 SMALLEST_SHARE = 64.0 * ULP
 """A budget below this share of alpha is lost in the rounding of a step, and no plan for ever is made of it."""
 
-METHODS: tuple[Method, ...] = ("upper_bound", "quantified", "uniform")
+METHODS: tuple[Method, ...] = ("optimal", "upper_bound", "quantified", "uniform")
 
 
 def plan_budget(
-    adversary: Adversaries, *, alpha: float, horizon: int | None = None, method: Method | None = None
+    adversary: Adversaries,
+    *,
+    alpha: float,
+    horizon: int | None = None,
+    method: Method | None = None,
+    objective: Objective = "mean_absolute_error",
+    weights: ArrayLike | None = None,
 ) -> BudgetPlan:
     """Choose budgets so that temporal privacy leakage stays at or below alpha at every step.
 
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        Several: budgets that hold for each of them, the paper's minimum over users.
+        Several: budgets that hold for each of them. "optimal" chooses them jointly; the other methods take the paper's minimum
+        over users.
     alpha : float, > 0
         Level to hold, in nats, under substitution of one person's value.
     horizon : int, optional
         Number of steps T. Without it, the plan holds for ever.
-    method : {"upper_bound", "quantified", "uniform"}, optional
+    method : {"optimal", "upper_bound", "quantified", "uniform"}, optional
+        "optimal": least noise by `objective` (needs the horizon), never worse than the others.
         "upper_bound": one constant budget that holds for any number of steps (the paper's Algorithm 2).
         "quantified": larger budgets at both ends, TPL equal to alpha at every step for a single user (Algorithm 3; needs
         the horizon). "uniform": alpha / T (needs the horizon), which holds whatever the correlation is and beats both at
-        short horizons under strong correlation. Default: "quantified" if the horizon is known, else "upper_bound".
+        short horizons under strong correlation. Default: "optimal" if the horizon is known, else "upper_bound".
+    objective : {"mean_absolute_error", "mean_squared_error"}
+        What "optimal" minimises: the mean over steps of 1 / epsilon, or of 1 / epsilon^2.
+    weights : array_like, shape (T,), optional
+        How much each step matters to "optimal", >= 0. A step of weight 0 is not published and gets budget 0.
 
     Returns
     -------
     BudgetPlan
-        A lower bound on what could be spent, by rounding and by method; its leakage never exceeds alpha.
+        A lower bound on what could be spent, by rounding and by method; its leakage never exceeds alpha. An optimal plan says
+        how far from optimal it can be (`error`, `error_bound`).
 
     Raises
     ------
     BudgetError
-        alpha or the horizon is not admissible, or contradicts the adversary's matrices.
+        alpha, the horizon or the weights are not admissible, or contradict the adversary's matrices or one another.
     PlanError
         No positive budget holds alpha with this method; names the two states that are told apart for certain.
 
     Notes
     -----
-    Matrices that vary with time enter the first two methods by the merged profile of each direction, which leaks at least as
-    much as each of them: the level is held, at some loss of budget.
+    Matrices that vary with time enter the paper's two methods by the merged profile of each direction, which leaks at least as
+    much as each of them: the level is held, at some loss of budget. "optimal" and the accounting take them as they are.
 
     Examples
     --------
     >>> from temporaldp import Adversary, TransitionMatrix
     >>> adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
-    >>> plan_budget(adversary, alpha=1.0, horizon=5).epsilons.round(4)
+    >>> plan_budget(adversary, alpha=1.0, horizon=5, method="quantified").epsilons.round(4)
     array([0.4998, 0.2039, 0.2039, 0.2039, 0.7041])
+    >>> plan = plan_budget(adversary, alpha=1.0, horizon=5)
+    >>> plan.epsilons.round(4)
+    array([0.367 , 0.2812, 0.2761, 0.3274, 0.3874])
+    >>> round(plan.error, 4), plan.error_bound <= plan.error
+    (3.1078, True)
     """
     level = positive(alpha, "alpha")
     n_steps = _checked_horizon(horizon)
-    chosen = method or ("upper_bound" if n_steps is None else "quantified")
+    chosen = method or ("upper_bound" if n_steps is None else "optimal")
     if chosen not in METHODS:
         raise InputError(f"expected method to be one of {', '.join(METHODS)}, got {method!r}")
     if n_steps is None and chosen != "upper_bound":
         raise BudgetError(f"method {chosen!r} needs the horizon (number of steps); without one use 'upper_bound'")
+    if weights is not None and chosen != "optimal":
+        raise BudgetError(f"weights are for the method 'optimal'; {chosen!r} treats all steps alike")
     users = list(named(adversary))
     for name, one in users:
         _check_steps(one, name, n_steps)
-    if chosen == "uniform":
+    if chosen == "optimal":
         assert n_steps is not None
-        share = level / n_steps
-        epsilons = np.full(n_steps, share if fsum([share] * n_steps) <= level else nextafter(share, 0.0))
-    elif chosen == "quantified":
-        assert n_steps is not None
-        epsilons = np.min([_quantified(one, name, level, n_steps) for name, one in users], axis=0)
-    else:
-        constant = min(_upper_bound(one, name, level) for name, one in users)
-        epsilons = np.full(n_steps or 1, constant)
-    return _held(users, epsilons, level, n_steps, chosen)
+        return _optimal(users, level, n_steps, measure(objective, weights, n_steps))
+    return _held(users, _budgets(users, level, n_steps, chosen), level, n_steps, chosen)
+
+
+def compare_plans(
+    adversary: Adversaries,
+    *,
+    alpha: float,
+    horizon: int,
+    objective: Objective = "mean_absolute_error",
+    weights: ArrayLike | None = None,
+) -> dict[Method, BudgetPlan]:
+    """The plan of every method that has one, side by side; arguments and errors as for `plan_budget`.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, TransitionMatrix
+    >>> matrix = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
+    >>> plans = compare_plans(Adversary(matrix, matrix), alpha=1.0, horizon=8)
+    >>> {method: round(float((1 / plan.epsilons).mean()), 2) for method, plan in plans.items()}
+    {'optimal': 4.25, 'upper_bound': 5.91, 'quantified': 4.86, 'uniform': 8.0}
+    """
+    users = dict(enumerate(named(adversary)))
+    everyone = {str(name if name is not None else k): one for k, (name, one) in users.items()}
+    single = next(iter(everyone.values())) if len(everyone) == 1 else everyone
+    found: dict[Method, BudgetPlan] = {}
+    for method in METHODS:
+        own = {"objective": objective, "weights": weights} if method == "optimal" else {}
+        with suppress(PlanError):
+            found[method] = plan_budget(single, alpha=alpha, horizon=horizon, method=method, **own)  # type: ignore[arg-type]
+    return found
+
+
+def _budgets(users: Users, alpha: float, horizon: int | None, method: Method) -> FloatArray:
+    """Budgets by the paper's algorithms, or alpha / T; before they are held to alpha by our own accounting."""
+    if method == "upper_bound":
+        return np.full(horizon or 1, min(_upper_bound(one, name, alpha) for name, one in users))
+    assert horizon is not None
+    if method == "quantified":
+        return np.asarray(np.min([_quantified(one, name, alpha, horizon) for name, one in users], axis=0))
+    share = alpha / horizon
+    return np.full(horizon, share if fsum([share] * horizon) <= alpha else nextafter(share, 0.0))
+
+
+def _optimal(users: Users, alpha: float, horizon: int, by: Measure) -> BudgetPlan:
+    starts = []
+    for method in ("uniform", "quantified", "upper_bound"):
+        with suppress(PlanError):
+            starts.append(_held(users, _budgets(users, alpha, horizon, method), alpha, horizon, method).epsilons)
+
+    def held(epsilons: FloatArray) -> FloatArray:
+        return _held(users, epsilons, alpha, horizon, "optimal").epsilons
+
+    found = optimise([one for _, one in users], alpha, by, starts, held)
+    plan = _held(users, found.epsilons, alpha, horizon, "optimal")
+    return replace(plan, objective=by.objective, error=by.error(plan.epsilons), error_bound=found.bound)
 
 
 def _upper_bound(adversary: Adversary, name: str | None, alpha: float) -> float:
@@ -126,9 +198,7 @@ def _merged(adversary: Adversary, direction: str) -> LeakageProfile | None:
     return merged
 
 
-def _held(
-    users: list[tuple[str | None, Adversary]], epsilons: FloatArray, alpha: float, horizon: int | None, method: Method
-) -> BudgetPlan:
+def _held(users: Users, epsilons: FloatArray, alpha: float, horizon: int | None, method: Method) -> BudgetPlan:
     """The plan, shrunk by ulps until our own accounting says at most alpha. Ends: at the last factor nothing is spent."""
     everyone = {str(name): one for name, one in users} if len(users) > 1 else users[0][1]
     states = users[0][1].states

@@ -12,7 +12,7 @@ from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.errors import BudgetError
 
 FloatArray = NDArray[np.float64]
-Method: TypeAlias = Literal["upper_bound", "quantified", "uniform"]
+Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
 
 NEIGHBORING_RELATION = "replace_one"
 """Neighbouring databases differ in the value of one person at one step; how many people there are is public."""
@@ -40,6 +40,16 @@ class BudgetPlan:
         What the budgets refer to.
     provenance : str or None
         Where the correlation comes from, in words. A plan made from the very data that it protects depends on them.
+    warning : str or None
+        What a reader must know before publishing anything made with the plan; None if nothing.
+    objective : str or None
+        What an optimal plan was made for: "mean_absolute_error" (mean of 1 / epsilon) or "mean_squared_error" (mean of
+        1 / epsilon^2), weighted if weights were given.
+    error : float or None
+        The objective's value for an optimal plan.
+    error_bound : float or None
+        A certified lower bound: no budgets that hold alpha have a smaller error, so ``error / error_bound - 1`` is the most
+        that an optimal plan can be short of optimal.
     """
 
     epsilons: FloatArray
@@ -50,6 +60,10 @@ class BudgetPlan:
     states: tuple[str, ...] | None = None
     neighboring_relation: str = NEIGHBORING_RELATION
     provenance: str | None = None
+    warning: str | None = None
+    objective: str | None = None
+    error: float | None = None
+    error_bound: float | None = None
 
     def __post_init__(self) -> None:
         epsilons = np.array(self.epsilons, dtype=np.float64)

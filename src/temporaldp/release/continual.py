@@ -26,25 +26,28 @@ class AccountedMechanism(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release(Generic[Output]):
     """What was released: one output per step, and what each step spent.
 
     Parameters
     ----------
     outputs : tuple of length T
-        In order; the mechanism's own type.
+        In order; the mechanism's own type, or None for a step that the plan gives no budget.
     epsilons : array, shape (T,)
         Privacy loss of each step in nats, as the mechanism states it: at most the plan's budget.
     """
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[Output | None, ...]
     epsilons: FloatArray
 
     def __post_init__(self) -> None:
         epsilons = np.array(self.epsilons, dtype=np.float64)
         epsilons.flags.writeable = False
         object.__setattr__(self, "epsilons", epsilons)
+
+    def __repr__(self) -> str:
+        return f"Release({len(self.outputs)} steps, spent {self.epsilons.sum():.6g} nats in all)"
 
 
 def release(
@@ -68,6 +71,7 @@ def release(
     Returns
     -------
     Release
+        A step with budget 0 is not published: the mechanism is not called for it.
 
     Raises
     ------
@@ -87,12 +91,14 @@ def release(
         raise BudgetError("expected at least one snapshot, got none")
     budgets = plan.budgets(len(taken)).tolist()
     spent = [_spent(mechanism, budget, step) for step, budget in enumerate(budgets)]
-    outputs = tuple(mechanism(snapshot, budget) for snapshot, budget in zip(taken, budgets, strict=True))
+    outputs = tuple(
+        mechanism(one, budget) if budget > 0.0 else None for one, budget in zip(taken, budgets, strict=True)
+    )
     return Release(outputs, np.array(spent))
 
 
 def _spent(mechanism: Any, budget: float, step: int) -> float:
-    if not isinstance(mechanism, AccountedMechanism):
+    if budget == 0.0 or not isinstance(mechanism, AccountedMechanism):
         return budget
     spent = float(mechanism.epsilon_spent(budget))
     if not 0.0 <= spent <= budget:

@@ -99,7 +99,7 @@ class ReleasedHistograms:
 
 
 def release_histograms(trajectories: Trajectories, plan: BudgetPlan, *, consistent: bool = False) -> ReleasedHistograms:
-    """Publish how many people are in each state at each step, under a plan.
+    """Publish how many people are in each state at each step that has a budget, under a plan.
 
     Exact discrete Laplace noise from OpenDP; neighbouring databases differ in one person's value at a step, so the L1
     sensitivity of a histogram is 2. Calling it again draws and spends again.
@@ -124,16 +124,16 @@ def release_histograms(trajectories: Trajectories, plan: BudgetPlan, *, consiste
         require_same_states(plan.states, trajectories.states, what="the data")
     truth = trajectories.histogram()
     result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan)
-    counts = np.stack(result.outputs)
+    published = [t for t, output in enumerate(result.outputs) if output is not None]
+    counts = np.stack([output for output in result.outputs if output is not None])
     if consistent:
-        counts = np.stack(
-            [consistent_counts(row, total=int(true.sum())) for row, true in zip(counts, truth, strict=True)]
-        )
+        totals = truth.sum(axis=1).tolist()
+        counts = np.stack([consistent_counts(row, total=totals[t]) for row, t in zip(counts, published, strict=True)])
     return ReleasedHistograms(
         counts,
-        result.epsilons,
+        result.epsilons[published],
         trajectories.states,
-        trajectories.times,
+        tuple(trajectories.times[t] for t in published),
         plan.alpha,
         consistent,
         plan.neighboring_relation,

@@ -29,12 +29,15 @@ class Provenance:
         One correlation per user, or one for all.
     name : str
         Of the file or files.
+    states_given : bool
+        Whether the list of states was given rather than taken from what occurs in the traces.
     """
 
     source: Literal["matrices", "history", "protected"]
     prior: float = 0.0
     per_user: bool = False
     name: str = ""
+    states_given: bool = False
 
     @property
     def depends_on_protected_data(self) -> bool:
@@ -64,10 +67,11 @@ class Provenance:
         """What a reader must know before publishing anything computed from this correlation; None if nothing."""
         if not self.depends_on_protected_data:
             return None
+        states = "" if self.states_given else " So does the list of states, unless --states gives it."
         return (
             "The correlation was learnt from the very traces that are to be protected. The budgets, and everything published "
-            "about them, then depend on the protected data outside the guarantee. Learn it from public or historical data "
-            "(--history), or estimate it with differential privacy (--backward, --forward), before you publish."
+            f"about them, then depend on the protected data outside the guarantee.{states} Learn it from public or historical "
+            "data (--history), or estimate it with differential privacy (--backward, --forward), before you publish."
         )
 
 
@@ -93,6 +97,8 @@ class Evidence:
         The true histogram. Private: with it, the report must not leave the house.
     n_users : int, optional
         Number of people in the data.
+    name_users : bool
+        Whether the person who is leaked about most may be named.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -104,6 +110,7 @@ class Evidence:
     released: ReleasedHistograms | None = None
     true_counts: NDArray[np.int64] | None = None
     n_users: int | None = None
+    name_users: bool = False
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.leakage):
@@ -134,6 +141,41 @@ class Evidence:
             return self.adversaries[0]
         position = [member.name for member in self.leakage.members].index(self.leakage.worst_user)
         return self.adversaries[position]
+
+    @property
+    def who(self) -> str | None:
+        """The person who is leaked about most, as the report may call them; None where there is one correlation for all."""
+        if not self.leakage.worst_user:
+            return None
+        return repr(self.leakage.worst_user) if self.name_users else "one person"
+
+    @property
+    def internal(self) -> list[str]:
+        """Why the report must stay inside; empty if it may be shown to anybody."""
+        reasons = []
+        if self.true_counts is not None:
+            reasons.append("It shows the true counts, which the guarantee does not cover.")
+        if self.provenance.depends_on_protected_data:
+            reasons.append("It shows a correlation that was learnt from the protected traces.")
+        if self.provenance.per_user:
+            reasons.append("It shows the correlation of a single person.")
+        return reasons
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know before publishing anything that the report is about."""
+        if self.plan is None:
+            return [self.provenance.warning] if self.provenance.warning else []
+        found = [f"The plan: {self.plan.warning}"] if self.plan.warning else []
+        if self.provenance.depends_on_protected_data and not self.plan.warning:
+            found.append("The adversary of this report, though not the plan, was learnt from the protected traces.")
+        return found
+
+    @property
+    def explained_step(self) -> int:
+        """The step whose leakage is explained: the middle one of all that leak most."""
+        tied = np.flatnonzero(self.leakage.temporal >= self.leakage.worst * (1.0 - 1e-9))
+        return int(tied[len(tied) // 2])
 
     @property
     def level_held(self) -> bool | None:

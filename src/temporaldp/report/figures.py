@@ -6,8 +6,9 @@ Each function returns a matplotlib ``Figure`` that belongs to nobody's global st
 from __future__ import annotations
 
 import io
+import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -18,7 +19,10 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
 from temporaldp.correlation import TransitionMatrix
+from temporaldp.errors import InputError
 from temporaldp.files.atomic import replacing
+from temporaldp.planning import BudgetPlan
+from temporaldp.planning.plan import Method
 from temporaldp.release import ReleasedHistograms
 from temporaldp.release.histogram import noise_quantile
 
@@ -79,10 +83,20 @@ def leakage_figure(series: LeakageSeries, times: Sequence[str], *, alpha: float 
     axes.plot(steps, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
     axes.plot(steps, series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
     axes.plot(steps, series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
-    axes.plot(steps, series.epsilons, color=GREY, linestyle=":", linewidth=2, label="promised at the step (epsilon)")
+    axes.plot(
+        steps,
+        series.epsilons,
+        color=GREY,
+        linestyle=":",
+        linewidth=2,
+        drawstyle="steps-mid",
+        label="promised at the step (epsilon)",
+    )
     if alpha is not None:
         axes.axhline(alpha, color=DARK, linewidth=0.8)
-        axes.annotate(f"alpha = {alpha:g}", (0.0, alpha), (2, 3), textcoords="offset points", fontsize=9)
+        axes.annotate(
+            f"alpha = {alpha:g}", (len(series) - 1, alpha), (0, 6), textcoords="offset points", fontsize=9, ha="right"
+        )
     axes.set_ylabel("privacy leakage (nats)")
     axes.set_ylim(0, 1.12 * max(float(series.temporal.max()), alpha or 0.0))
     _time_axis(axes, times)
@@ -105,6 +119,32 @@ def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
     )
     axes.set_ylabel("budget (nats)")
     axes.grid(visible=False, axis="x")
+    _time_axis(axes, times)
+    _legend_above(axes, 2)
+    return figure
+
+
+@_styled
+def comparison_figure(plans: Mapping[Method, BudgetPlan], times: Sequence[str]) -> Figure:
+    """Budgets over time of several plans for the same level; less noise is a larger budget."""
+    figure, axes = _figure(3.4)
+    lines = {"optimal": "-", "quantified": "--", "upper_bound": "-.", "uniform": ":"}
+    colours = {"optimal": DARK, "quantified": BLUE, "upper_bound": ORANGE, "uniform": GREY}
+    for method, plan in plans.items():
+        noise = float(np.mean(1.0 / plan.epsilons))
+        label = f"{method.replace('_', ' ')}: mean 1/epsilon {noise:.4g}"
+        axes.plot(
+            np.arange(len(times)),
+            plan.epsilons,
+            color=colours[method],
+            linestyle=lines[method],
+            linewidth=2.2 if method == "optimal" else 1.6,
+            marker="o" if len(times) <= 60 and method == "optimal" else None,
+            markersize=3,
+            label=label,
+        )
+    axes.set_ylabel("budget (nats)")
+    axes.set_ylim(bottom=0.0)
     _time_axis(axes, times)
     _legend_above(axes, 2)
     return figure
@@ -143,6 +183,7 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
     figure, grid = _figure(0.6 + 1.75 * rows, subplots=(rows, columns))
     steps = np.arange(len(released.times))
     reach = np.array([noise_quantile(float(epsilon), 0.95) if epsilon > 0 else 0.0 for epsilon in released.epsilons])
+    noise = "95 % of the noise" + (", before post-processing" if released.consistent else "")
     panels = np.atleast_1d(np.asarray(grid, dtype=object)).ravel()
     for panel in panels[len(chosen) :]:
         panel.set_visible(False)
@@ -150,21 +191,32 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
         if true_counts is not None:
             truth = true_counts[:, state]
             low = truth - reach if not released.consistent else np.maximum(truth - reach, 0)
-            panel.fill_between(steps, low, truth + reach, color="0.85", label="95 % of the noise")
+            panel.fill_between(steps, low, truth + reach, color="0.85", label=noise)
             panel.plot(steps, truth, color=DARK, linewidth=1.6, label="true")
-        panel.plot(steps, released.counts[:, state], color=ORANGE, linewidth=1.1, linestyle="--", label="released")
+        panel.plot(steps, released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
         panel.set_title(_short(released.states[state], 40), fontsize=10, loc="left")
         panel.set_ylabel("people")
         _time_axis(panel, released.times, most=6)
+    for panel in panels[: len(chosen) - columns]:  # the panel below says it
+        panel.set_xlabel("")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper right", ncols=3, fontsize=9, frameon=False)
+    figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=9, frameon=False)
     return figure
+
+
+def figure_suffix(path: str | Path) -> str:
+    """The suffix of a place for a figure, if it is one that can be drawn."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in {".png", ".svg"}:
+        raise InputError(f"expected a figure file ending in .png or .svg, got {str(path)!r}")
+    return suffix
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png or .svg, whole or not at all."""
+    suffix = figure_suffix(path)
     with _style(), replacing(path) as temporary:
-        figure.savefig(temporary, format=Path(path).suffix.lower().lstrip("."), dpi=160, metadata=_metadata(path))
+        figure.savefig(temporary, format=suffix.lstrip("."), dpi=160, metadata=_metadata(path))
 
 
 def figure_svg(figure: Figure) -> bytes:
@@ -204,6 +256,12 @@ def _legend_above(axes: Axes, columns: int) -> None:
 
 def _cell(value: float) -> str:
     return "0" if value == 0.0 else "<.005" if value < 0.005 else f"{value:.2f}"
+
+
+def _without_year(labels: list[str]) -> list[str]:
+    """Dates and timestamps of one year as month, day and time of day; anything else as it is."""
+    dated = all(re.match(r"\d{4}-\d\d-\d\d", label) for label in labels) and len({label[:4] for label in labels}) == 1
+    return [label[5:].replace("T", " ").removesuffix("Z") for label in labels] if dated else labels
 
 
 def _short(name: str, most: int = 20) -> str:

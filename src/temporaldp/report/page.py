@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.files.atomic import replacing
+from temporaldp.release.histogram import mean_absolute_noise
 from temporaldp.report import words
 from temporaldp.report.content import Evidence
 from temporaldp.report.figures import budget_figure, figure_svg, leakage_figure, matrix_figure, release_figure
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 400
 """Steps in the table at the end; beyond, the page says where the rest is."""
+
+
+METHODS = {
+    "optimal": "optimal: least noise for this horizon",
+    "upper_bound": "upper bound: one budget that holds for ever",
+    "quantified": "quantified: larger budgets at both ends",
+    "uniform": "uniform: alpha divided by the number of steps",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,8 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         evidence=evidence,
         series=series,
         number=words.number,
+        method=METHODS.get(evidence.plan.method, evidence.plan.method) if evidence.plan else None,
+        noise=mean_absolute_noise(series.epsilons[series.epsilons > 0.0]),
         guarantee=words.guarantee(evidence),
         assumptions=words.assumptions(evidence),
         reasons=words.reasons(evidence),
@@ -110,13 +121,14 @@ def _pictures(evidence: Evidence) -> list[Picture]:
         known = getattr(adversary, direction)
         matrix = known[0] if isinstance(known, tuple) else known
         if isinstance(matrix, TransitionMatrix):
-            whose = f" of {series.worst_user!r}, the user who is leaked about most" if series.worst_user else ""
+            whose = f" of {evidence.who}, the one who is leaked about most" if evidence.who else ""
             first = " (first of a sequence)" if isinstance(known, tuple) else ""
+            when = "before" if direction == "backward" else "later"
             pictures.append(
                 _picture(
                     matrix_figure(matrix, backward=direction == "backward"),
                     f"Heat map of the {direction} transition matrix over {matrix.n_states} states.",
-                    f"The {direction} correlation{whose}{first}.",
+                    f"The {direction} correlation{whose}{first}: a row tells where a person in that state is one step {when}.",
                 )
             )
     if evidence.released is not None:

@@ -17,14 +17,19 @@ MOST_STATES = 6
 def guarantee(evidence: Evidence) -> list[str]:
     """What is promised, to whom, and against whom."""
     series, worst = evidence.leakage, number(evidence.leakage.worst, up=True)
+    tied = int((series.temporal >= series.worst * (1.0 - 1e-9)).sum())
+    where = f"at step {series.worst_time + 1} of {len(series)}, time {evidence.times[series.worst_time]}"
+    if tied > 1:
+        where = f"at {tied} of {steps(len(series))}"
+    seen = "would be observed" if evidence.released is None else "is observed"
     told = [
-        f"Whatever is observed of all {len(series)} releases together, it changes the odds between any two values of one "
-        f"person at any one step by at most a factor e^{worst} = {_factor(evidence.leakage.worst)}: the release is "
-        f"{worst}-DP_T (alpha-differential privacy under temporal correlations, Cao et al., ICDE 2017, Definition 8).",
-        "Neighbouring databases differ in the value of one person at one step (replace one). The number of people is public.",
-        f"This holds against an adversary who knows everybody else's values at every step, and how values follow one another. "
-        f"The largest leakage is at step {series.worst_time + 1} ({evidence.times[series.worst_time]})"
-        + (f", about {series.worst_user!r}." if series.worst_user else "."),
+        f"Whatever {seen} of all {len(series)} releases together changes the odds between any two values of one person at any "
+        f"one step by at most a factor e^{worst} = {_factor(float(worst))}: the release is {worst}-DP_T (alpha-differential "
+        "privacy under temporal correlations, Cao et al., ICDE 2017, Definition 8).",
+        "Neighbouring databases differ in the value of one person at one step (replace one). How many people are observed "
+        "when is treated as public.",
+        "This holds against an adversary who knows everybody else's values at every step, and how values follow one another. "
+        f"The largest leakage is {where}" + (f", about {evidence.who}." if evidence.who else "."),
         f"All values of one person together (user level) are protected by {number(series.user_level, up=True)}-differential "
         "privacy, whatever the correlation.",
     ]
@@ -44,7 +49,7 @@ def assumptions(evidence: Evidence) -> list[str]:
         f"Each person's values form a first-order Markov chain, of which the adversary knows the {knowledge}. "
         "A stronger model (longer memory, correlation between people) can leak more.",
         "Each release on its own is differentially private with its stated epsilon, with fresh and independent randomness.",
-        "The list of states and the times of release are public and do not depend on the data.",
+        "It is assumed that the list of states and the times of release are public and do not depend on the data.",
         "The numbers are upper bounds of the definitions: the recursion keeps one number for all pairs of values.",
     ]
     prior = evidence.provenance.prior
@@ -63,17 +68,17 @@ def reasons(evidence: Evidence) -> list[str]:
     series = evidence.leakage
     if series.members:
         series = next(member for member in series.members if member.name == evidence.leakage.worst_user)
-    adversary, worst = evidence.worst_adversary, evidence.leakage.worst_time
+    adversary, step = evidence.worst_adversary, evidence.explained_step
     told = []
-    if worst > 0:
-        told += _reason(adversary, "backward", worst, float(series.backward[worst - 1]))
-    if worst < len(series) - 1:
-        told += _reason(adversary, "forward", worst, float(series.forward[worst + 1]))
+    if step > 0:
+        told += _reason(adversary, "backward", step, float(series.backward[step - 1]), float(series.temporal[step]))
+    if step < len(series) - 1:
+        told += _reason(adversary, "forward", step, float(series.forward[step + 1]), float(series.temporal[step]))
     return told
 
 
-def _reason(adversary: Adversary, direction: str, worst: int, incoming: float) -> list[str]:
-    matrix = _at(getattr(adversary, direction), worst - 1 if direction == "backward" else worst)
+def _reason(adversary: Adversary, direction: str, step: int, incoming: float, total: float) -> list[str]:
+    matrix = _at(getattr(adversary, direction), step - 1 if direction == "backward" else step)
     if matrix is None:
         return []
     profile = matrix.leakage_profile()
@@ -83,9 +88,9 @@ def _reason(adversary: Adversary, direction: str, worst: int, incoming: float) -
     then = "was" if direction == "backward" else "will be"
     when = "one step before" if direction == "backward" else "one step later"
     return [
-        f"{direction.capitalize()}, adding {number(profile.loss(incoming))} nats: a person in {witness.value} {then} in "
-        f"{_set(witness, matrix)} {when} with probability {percent(witness.probability)}, a person in "
-        f"{witness.other_value} only with {percent(witness.other_probability)}."
+        f"{direction.capitalize()}, {number(profile.loss(incoming))} of the {number(total, up=True)} nats: a person in "
+        f"{witness.value} {then} in {_set(witness, matrix)} {when} with probability {percent(witness.probability)}, a person "
+        f"in {witness.other_value} only with {percent(witness.other_probability)}."
     ]
 
 
@@ -118,6 +123,11 @@ def number(value: float, *, up: bool = False) -> str:
     return f"{rounded / 10.0**digits:.4g}"
 
 
+def steps(count: int) -> str:
+    """1 step, 2 steps."""
+    return f"{count} step{'' if count == 1 else 's'}"
+
+
 def percent(probability: float) -> str:
     """A probability for people: 85.2 %, <0.1 %."""
     if 0.0 < probability < 0.001:
@@ -128,4 +138,4 @@ def percent(probability: float) -> str:
 
 
 def _factor(leakage: float) -> str:
-    return f"{math.exp(leakage):.3g}" if leakage < 20 else f"10^{leakage / math.log(10):.0f}"
+    return number(math.exp(leakage), up=True) if leakage < 20 else f"10^{leakage / math.log(10):.0f}"

@@ -1,0 +1,113 @@
+"""How far from optimal a plan can be: a lower bound on the loss of every plan that holds alpha.
+
+Notation
+--------
+e, v, L_h    as in `carriers.py`; B = e + v for each carrier
+y            multipliers >= 0 of the solver's constraints, any at all
+
+**Weak duality.** For every feasible plan, the loss is at least the loss minus multipliers times (non-negative) constraints.
+With B in place of v that Lagrangian is a sum of functions of one variable each: one of every e_t, and for every carrier one of
+every B_t, ``(a linear term) + sum_h y_h L_h(B_t)``. Their minima over [0, alpha] add up to a bound for *every* plan, though
+the problem is not convex. (That B >= e is forgotten, which can only lower the bound.) Where a carrier starts, B = e.
+
+Minima are taken cell by cell of a grid: L_h increases, and its slope rises and then falls, so that on a cell the slope is at
+least its smaller value at the two ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.planning.barrier import Program
+from temporaldp.planning.carriers import Carrier
+
+FloatArray = NDArray[np.float64]
+
+CELLS = 1500
+"""Cells of the grid on [0, alpha]; the error falls with their square."""
+
+ROUNDING = 1e-12
+"""Relative amount taken off for the rounding of the sums."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Values at the left end of each cell and a lower bound of the slope on it; one row per function."""
+
+    value: FloatArray
+    slope: FloatArray
+
+
+def lower_bound(program: Program, multipliers: list[FloatArray]) -> float:
+    """A number that the loss of no plan with temporal leakage at most alpha lies below; up to the last rounding."""
+    users = [np.maximum(part, 0.0) for part in multipliers[len(program.carriers) :]]
+    grid = np.linspace(0.0, program.alpha, CELLS + 1)
+    total = -program.alpha * sum(float(part.sum()) for part in users)
+    tilt = sum(users, np.zeros(program.horizon))  # coefficient of e_t
+    at_ends = {0: Cells(np.zeros(CELLS), np.zeros(CELLS)), program.horizon - 1: Cells(np.zeros(CELLS), np.zeros(CELLS))}
+    size = program.alpha * float(tilt.sum())
+    for k, carrier in enumerate(program.carriers):
+        y = np.maximum(multipliers[k], 0.0)
+        incoming = np.zeros(program.horizon)
+        incoming[carrier.target] = y.sum(axis=0)
+        coefficient = users[carrier.user] - incoming  # of v_t, hence of B_t, and minus that of e_t
+        start = 0 if carrier.backward else program.horizon - 1
+        for step, cells in _outgoing(program, carrier, y, grid):
+            if step == start:
+                at_ends[step] = Cells(at_ends[step].value + cells.value, at_ends[step].slope + cells.slope)
+            else:
+                total += _least(cells, float(coefficient[step]), grid)
+        last = program.horizon - 1 - start
+        if last != start:
+            total += min(0.0, float(coefficient[last]) * program.alpha)
+        moved = np.ones(program.horizon, dtype=bool)
+        moved[start] = False
+        tilt[moved] -= coefficient[moved]
+        size += program.alpha * float(np.abs(coefficient).sum())
+    total += _budget_terms(program, tilt, at_ends, grid)
+    return total - ROUNDING * (abs(total) + size)
+
+
+def _outgoing(program: Program, carrier: Carrier, y: FloatArray, grid: FloatArray) -> Iterator[tuple[int, Cells]]:
+    """For each source step, ``sum_h y_h L_h`` on the grid's cells."""
+    constant = carrier.d.shape[1] == 1
+    for k, step in enumerate(range(program.horizon)[carrier.source]):
+        if k == 0 or not constant:
+            column = slice(0, 1) if constant else slice(k, k + 1)
+            one = Carrier(carrier.user, carrier.backward, carrier.d[:, column], carrier.x[:, column])
+            height, slope = one.loss(grid)[:, :-1], one.slopes(grid)[0]
+            least = np.minimum(slope[:, :-1], slope[:, 1:])
+        yield step, Cells(y[:, k] @ height, y[:, k] @ least)
+
+
+def _least(cells: Cells, coefficient: float, grid: FloatArray) -> float:
+    """Lower bound of ``min over [0, alpha] of coefficient B + function(B)``."""
+    width = grid[1] - grid[0]
+    at_left = coefficient * grid[:-1] + cells.value
+    return float((at_left + np.minimum(0.0, (coefficient + cells.slope) * width)).min())
+
+
+def _budget_terms(program: Program, tilt: FloatArray, at_ends: dict[int, Cells], grid: FloatArray) -> float:
+    """Minima over e_t of ``w_t / e^p + tilt_t e``, and at the two ends of what starts there as well."""
+    total = 0.0
+    p, alpha = program.power, program.alpha
+    inner = program.published.copy()
+    inner[list(at_ends)] = False
+    w, c = program.weights[inner], tilt[inner]
+    best = np.full(len(w), alpha)
+    best[c > 0] = np.minimum(alpha, (p * w[c > 0] / c[c > 0]) ** (1.0 / (p + 1)))
+    total += float((w / best**p + c * best).sum())
+    width, right = grid[1] - grid[0], grid[1:]
+    for step, cells in at_ends.items():
+        if not program.published[step]:
+            continue  # e = 0 there, and every L_h(0) = 0
+        # 1 / e^p is convex: its tangent at the right end of a cell lies below it on the cell.
+        weight = program.weights[step]
+        slope = -p * weight / right ** (p + 1) + tilt[step] + cells.slope
+        at_left = weight / right**p + p * weight / right ** (p + 1) * width + tilt[step] * grid[:-1] + cells.value
+        total += float((at_left + np.minimum(0.0, slope * width)).min())
+    return total

@@ -1,0 +1,127 @@
+"""The constraints that carry leakage from one step to the next, as the optimal plan's solver sees them.
+
+Notation
+--------
+e        budgets, shape (T,)
+v        what arrives at each step through one direction of one user's correlation, shape (T,)
+L_h      loss of one vertex h; ``v[target] >= L_h(e[source] + v[source])`` for every vertex and transition
+d, x     the vertices' d and excess, shape (m, 1) where the matrix is constant, else (m, T - 1), padded with x = 0 (L = 0)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.leakage import LeakageProfile
+
+FloatArray = NDArray[np.float64]
+
+EARLIER, LATER = slice(None, -1), slice(1, None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carrier:
+    """One direction of one user's correlation: from `source` steps to `target` steps, by the vertices (d, x)."""
+
+    user: int
+    backward: bool
+    d: FloatArray
+    x: FloatArray
+
+    @property
+    def source(self) -> slice:
+        """The steps that leakage comes from."""
+        return EARLIER if self.backward else LATER
+
+    @property
+    def target(self) -> slice:
+        """The steps that leakage arrives at, one for each source."""
+        return LATER if self.backward else EARLIER
+
+    def loss(self, level: FloatArray) -> FloatArray:
+        """L_h at each source's level, shape (m, T - 1)."""
+        decay = np.exp(-level)[None, :]
+        return np.log1p(self.x * (1.0 - decay) / (self.d + (1.0 - self.d) * decay))
+
+    def slopes(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """First and second derivative of L_h, shape (m, T - 1) each."""
+        decay = np.exp(-level)[None, :]
+        q = self.d + self.x
+        above, below = q + (1.0 - q) * decay, self.d + (1.0 - self.d) * decay
+        first = self.x * decay / (above * below)
+        return first, first * (1.0 - q / above - self.d / below)
+
+    def arrived(self, epsilons: FloatArray) -> FloatArray:
+        """The recursion itself: what arrives at each step when these budgets are spent, shape (T,)."""
+        steps = range(len(epsilons) - 1) if self.backward else range(len(epsilons) - 1, 0, -1)
+        move = 1 if self.backward else -1
+        found = np.zeros(len(epsilons))
+        for t in steps:
+            column = min(t, t + move) if self.d.shape[1] > 1 else 0
+            decay = np.exp(-(epsilons[t] + found[t]))
+            d, x = self.d[:, column], self.x[:, column]
+            found[t + move] = np.log1p(x * (1.0 - decay) / (d + (1.0 - d) * decay)).max()
+        return found
+
+
+def carriers(users: list[Adversary], alpha: float) -> list[Carrier]:
+    """Every direction of every user that carries anything at levels up to alpha."""
+    found = []
+    for index, user in enumerate(users):
+        for backward, known in ((True, user.backward), (False, user.forward)):
+            if known is None:
+                continue
+            matrices = (known,) if isinstance(known, TransitionMatrix) else known
+            columns = [_relevant(matrix.leakage_profile(), alpha) for matrix in matrices]
+            rows = max(len(d) for d, _ in columns)
+            if rows == 0:
+                continue
+            d, x = np.full((rows, len(columns)), 0.5), np.zeros((rows, len(columns)))
+            for k, (column_d, column_x) in enumerate(columns):
+                d[: len(column_d), k], x[: len(column_x), k] = column_d, column_x
+            found.append(Carrier(index, backward, d, x))
+    return found
+
+
+def _relevant(profile: LeakageProfile, alpha: float) -> tuple[FloatArray, FloatArray]:
+    """Vertices that are largest at some level in (0, alpha]: as levels rise, the tangent walks along the hull to smaller d."""
+    if not len(profile):
+        return np.zeros(0), np.zeros(0)
+    d, x = profile.vertices[:, 0], profile.excess
+    decay = np.exp(-alpha)
+    steepest = int(np.argmax(x * (1.0 - decay) / (d + (1.0 - d) * decay)))
+    return d[steepest:], x[steepest:]
+
+
+def undominated(users: list[Adversary]) -> list[Adversary]:
+    """The users who can be the worst: nobody else leaks at least as much in both directions, at every level.
+
+    Only users with constant matrices are compared; the others are all kept.
+    """
+    kept: list[Adversary] = []
+    for user in users:
+        if any(_dominates(other, user) for other in kept):
+            continue
+        kept = [other for other in kept if not _dominates(user, other)] + [user]
+    return kept
+
+
+def _dominates(one: Adversary, other: Adversary) -> bool:
+    pairs = ((one.backward, other.backward), (one.forward, other.forward))
+    if any(isinstance(matrix, tuple) for pair in pairs for matrix in pair):
+        return False
+    return all(_covers(above, below) for above, below in pairs)
+
+
+def _covers(above: object, below: object) -> bool:
+    if below is None:
+        return True
+    if above is None:
+        return isinstance(below, TransitionMatrix) and len(below.leakage_profile()) == 0
+    assert isinstance(above, TransitionMatrix)
+    assert isinstance(below, TransitionMatrix)
+    return above.leakage_profile().dominates(below.leakage_profile())

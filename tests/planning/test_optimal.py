@@ -1,0 +1,203 @@
+"""The optimal plan against other people's optima, another family of solvers, brute force, and its own certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from matrices import matrices
+from temporaldp import (
+    Adversary,
+    TransitionMatrix,
+    compare_plans,
+    estimate_adversaries,
+    load_sample,
+    plan_budget,
+    random_correlation,
+    release,
+    release_histograms,
+    smoothed_correlation,
+    strongest_correlation,
+    temporal_leakage,
+)
+
+POWER = {"mean_absolute_error": 1, "mean_squared_error": 2}
+
+
+def error(epsilons, objective="mean_absolute_error", weights=None):
+    """The objective by its definition."""
+    weights = np.ones(len(epsilons)) if weights is None else np.asarray(weights, dtype=float)
+    on = weights > 0
+    return float((weights[on] / np.asarray(epsilons)[on] ** POWER[objective]).sum() / weights.sum())
+
+
+def sequential_quadratic(users, alpha, horizon, objective, start, weights=None):
+    """SLSQP over the budgets alone: the accounting as a black box, numerical derivatives. Shares nothing with the solver."""
+
+    def room(budgets):
+        return np.concatenate([alpha - temporal_leakage(user, epsilons=np.abs(budgets)).temporal for user in users])
+
+    found = minimize(
+        lambda budgets: error(np.abs(budgets) + 1e-12, objective, weights),
+        start,
+        constraints={"type": "ineq", "fun": room},
+        bounds=[(1e-6, alpha)] * horizon,
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-13},
+    )
+    budgets = np.clip(found.x, 1e-9, None)
+    for _ in range(20):  # it may overstep by its own tolerance
+        worst = max(temporal_leakage(user, epsilons=budgets).worst for user in users)
+        budgets = budgets * min(1.0, alpha / worst)
+    return budgets
+
+
+def test_reference_optima(reference):
+    for row in reference["optimal_plans"]["mean_inverse_epsilon"]:
+        matrix = smoothed_correlation(strongest_correlation(50), s=row["s"])
+        plan = plan_budget(Adversary(matrix, matrix), alpha=reference["optimal_plans"]["alpha"], horizon=row["horizon"])
+        assert plan.method == "optimal"
+        assert error(plan.epsilons) == pytest.approx(row["optimal"], rel=1e-6)
+        assert plan.error == pytest.approx(error(plan.epsilons), rel=1e-12)
+        assert row["optimal"] * (1 + 1e-8) >= plan.error_bound >= row["optimal"] * (1 - 1e-4)
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 7),
+    st.integers(2, 9),
+    st.floats(0.3, 4.0),
+    st.sampled_from(["mean_absolute_error", "mean_squared_error"]),
+)
+def test_another_family_of_solvers_finds_nothing_better(seed, n, horizon, alpha, objective):
+    rng = np.random.default_rng(seed)
+    users = [
+        Adversary(*(TransitionMatrix(rng.dirichlet(np.full(n, 0.7), size=n)) for _ in range(2)))
+        for _ in range(int(rng.integers(1, 3)))
+    ]
+    plan = plan_budget(users, alpha=alpha, horizon=horizon, objective=objective)
+    assert plan.leakage.worst <= alpha
+    for start in (np.full(horizon, alpha / horizon), plan.epsilons * rng.uniform(0.6, 0.95, horizon)):
+        other = sequential_quadratic(users, alpha, horizon, objective, start)
+        assert max(temporal_leakage(user, epsilons=other).worst for user in users) <= alpha * (1 + 1e-12)
+        assert error(other, objective) >= plan.error * (1 - 1e-6)
+        assert error(other, objective) >= plan.error_bound
+
+
+@settings(max_examples=60)
+@given(
+    matrices(kinds=("integers", "zeros", "near")),
+    st.floats(0.01, 30.0),
+    st.sampled_from([1, 2, 3, 8, 40]),
+    st.sampled_from(["both", "backward", "forward", "neither"]),
+    st.sampled_from(["mean_absolute_error", "mean_squared_error"]),
+)
+def test_never_above_alpha_and_never_worse_than_the_other_methods(matrix, alpha, horizon, known, objective):
+    adversary = Adversary(
+        matrix if known in ("both", "backward") else None, matrix if known in ("both", "forward") else None
+    )
+    plans = compare_plans(adversary, alpha=alpha, horizon=horizon, objective=objective)
+    best = plans["optimal"]
+    assert temporal_leakage(adversary, epsilons=best.epsilons).worst <= alpha
+    for plan in plans.values():
+        assert plan.leakage.worst <= alpha
+        assert best.error <= error(plan.epsilons, objective) * (1 + 1e-12)
+        assert error(plan.epsilons, objective) >= best.error_bound * (1 - 1e-12)
+    assert 0 <= best.error_bound <= best.error
+
+
+def test_no_plan_on_a_fine_grid_is_better_or_below_the_bound():
+    adversary = Adversary(TransitionMatrix([[0.9, 0.1], [0.0, 1.0]]), TransitionMatrix([[0.7, 0.3], [0.1, 0.9]]))
+    plan = plan_budget(adversary, alpha=1.0, horizon=3)
+    grid = np.linspace(0.02, 1.0, 50)
+    feasible = [
+        error(budgets)
+        for budgets in np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)
+        if budgets.max() < 0.95 and budgets.sum() > 1.0 and temporal_leakage(adversary, epsilons=budgets).worst <= 1.0
+    ]
+    assert len(feasible) > 50
+    assert min(feasible) >= plan.error * (1 - 1e-9)
+    assert min(feasible) == pytest.approx(plan.error, rel=0.1)  # and the grid comes close, so that the test can fail
+
+
+def test_the_certificate_is_tight_where_the_problem_is_convex():
+    # One vertex with d = 0: L is convex, and the problem then has no duality gap.
+    matrix = TransitionMatrix([[0.9, 0.1], [0.0, 1.0]])
+    plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=30)
+    assert plan.error_bound == pytest.approx(plan.error, rel=1e-4)
+
+
+def test_several_users_jointly_are_at_least_as_good_as_the_minimum_over_users():
+    users = [Adversary(random_correlation(6, rng=k), random_correlation(6, rng=50 + k)) for k in range(5)]
+    plan = plan_budget(users, alpha=2.0, horizon=100)
+    alone = np.min([plan_budget(user, alpha=2.0, horizon=100).epsilons for user in users], axis=0)
+    assert plan.error <= error(alone) * (1 + 1e-9)
+    for user in users:
+        assert temporal_leakage(user, epsilons=plan.epsilons).worst <= 2.0
+
+
+def test_dominated_users_change_nothing():
+    weak = Adversary(TransitionMatrix([[0.6, 0.4], [0.4, 0.6]]), None)
+    strong = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
+    alone = plan_budget(strong, alpha=1.0, horizon=12)
+    both = plan_budget([weak, strong, Adversary()], alpha=1.0, horizon=12)
+    assert both.error == pytest.approx(alone.error, rel=1e-9)
+    assert both.error_bound == pytest.approx(alone.error_bound, rel=1e-6)
+
+
+def test_matrices_that_vary_with_time_and_one_that_repeats():
+    matrix = random_correlation(4, rng=9)
+    constant = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=15)
+    repeated = plan_budget(Adversary([matrix] * 14, [matrix] * 14), alpha=1.0, horizon=15)
+    assert repeated.error == pytest.approx(constant.error, rel=1e-8)
+    varying = Adversary.from_forward(matrix, initial=[0.7, 0.1, 0.1, 0.1], horizon=15)
+    plans = compare_plans(varying, alpha=1.0, horizon=15)
+    assert plans["optimal"].leakage.worst <= 1.0
+    assert plans["optimal"].error < error(plans["quantified"].epsilons)
+
+
+def test_weights_move_budgets_and_a_step_without_weight_gets_none():
+    matrix = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
+    adversary = Adversary(matrix, matrix)
+    weights = [1, 1, 4, 0, 1, 1]
+    plan = plan_budget(adversary, alpha=1.0, horizon=6, weights=weights)
+    even = plan_budget(adversary, alpha=1.0, horizon=6)
+    assert plan.epsilons[3] == 0.0
+    assert plan.epsilons[2] > 1.2 * even.epsilons[2]
+    assert plan.error == pytest.approx(error(plan.epsilons, weights=weights), rel=1e-12)
+    other = sequential_quadratic([adversary], 1.0, 6, "mean_absolute_error", np.full(6, 1 / 6), weights)
+    assert error(other, weights=weights) >= plan.error * (1 - 1e-6)
+    assert plan.leakage.worst <= 1.0
+    assert release(lambda count, epsilon: count, range(6), plan).outputs == (0, 1, 2, None, 4, 5)
+
+
+def test_a_histogram_without_budget_is_not_published():
+    sample = load_sample()
+    (adversary,) = estimate_adversaries(sample)
+    plan = plan_budget(adversary, alpha=1.0, horizon=47, weights=np.arange(47) % 2)
+    released = release_histograms(sample, plan, consistent=True)
+    assert released.times == sample.times[1::2]
+    assert (released.counts.sum(axis=1) == 151).all()
+    assert (released.epsilons > 0).all()
+
+
+@pytest.mark.parametrize("horizon", [1000, 10_000])
+def test_long_horizons_are_flat_in_the_middle_at_the_level_for_ever(horizon):
+    (adversary,) = estimate_adversaries(load_sample())
+    plan = plan_budget(adversary, alpha=1.0, horizon=horizon)
+    for_ever = plan_budget(adversary, alpha=1.0).epsilons[0]
+    assert plan.leakage.worst <= 1.0
+    assert plan.epsilons[horizon // 4 : -horizon // 4] == pytest.approx(for_ever, rel=2e-3)
+    assert plan.epsilons[0] > 1.5 * for_ever
+    assert 0.9 * plan.error < plan.error_bound <= plan.error
+
+
+def test_identity_leaves_nothing_better_than_the_naive_plan():
+    matrix = strongest_correlation(3)
+    plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=20)
+    assert plan.epsilons == pytest.approx([0.05] * 20, rel=1e-6)
+    assert plan.error_bound == pytest.approx(20.0, rel=1e-4)
