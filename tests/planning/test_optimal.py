@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from matrices import matrices
 from temporaldp import (
     Adversary,
+    InputError,
     TransitionMatrix,
     compare_plans,
     estimate_adversaries,
@@ -68,7 +69,7 @@ def test_reference_optima(reference):
 @settings(max_examples=25)
 @given(
     st.integers(0, 2**32 - 1),
-    st.integers(2, 7),
+    st.integers(2, 12),
     st.integers(2, 9),
     st.floats(0.3, 4.0),
     st.sampled_from(["mean_absolute_error", "mean_squared_error"]),
@@ -172,6 +173,9 @@ def test_weights_move_budgets_and_a_step_without_weight_gets_none():
     other = sequential_quadratic([adversary], 1.0, 6, "mean_absolute_error", np.full(6, 1 / 6), weights)
     assert error(other, weights=weights) >= plan.error * (1 - 1e-6)
     assert plan.leakage.worst <= 1.0
+    assert plan_budget(adversary, alpha=1.0, horizon=6, objective=weights).epsilons.tolist() == plan.epsilons.tolist()
+    with pytest.raises(InputError, match="given twice"):
+        plan_budget(adversary, alpha=1.0, horizon=6, objective=weights, weights=weights)
     assert release(lambda count, epsilon: count, range(6), plan).outputs == (0, 1, 2, None, 4, 5)
 
 

@@ -37,7 +37,7 @@ def plan_budget(
     alpha: float,
     horizon: int | None = None,
     method: Method | None = None,
-    objective: Objective = "mean_absolute_error",
+    objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
 ) -> BudgetPlan:
     """Choose budgets so that temporal privacy leakage stays at or below alpha at every step.
@@ -57,8 +57,9 @@ def plan_budget(
         "quantified": larger budgets at both ends, TPL equal to alpha at every step for a single user (Algorithm 3; needs
         the horizon). "uniform": alpha / T (needs the horizon), which holds whatever the correlation is and beats both at
         short horizons under strong correlation. Default: "optimal" if the horizon is known, else "upper_bound".
-    objective : {"mean_absolute_error", "mean_squared_error"}
-        What "optimal" minimises: the mean over steps of 1 / epsilon, or of 1 / epsilon^2.
+    objective : {"mean_absolute_error", "mean_squared_error"}, or array_like, shape (T,)
+        What "optimal" minimises: the mean over steps of 1 / epsilon, or of 1 / epsilon^2. Weights in its place mean the first,
+        weighted.
     weights : array_like, shape (T,), optional
         How much each step matters to "optimal", >= 0. A step of weight 0 is not published and gets budget 0.
 
@@ -92,6 +93,10 @@ def plan_budget(
     >>> round(plan.error, 4), plan.error_bound <= plan.error
     (3.1078, True)
     """
+    if not isinstance(objective, str):
+        if weights is not None:
+            raise InputError("weights are given twice: as the objective, and as weights")
+        objective, weights = "mean_absolute_error", objective
     level = positive(alpha, "alpha")
     n_steps = _checked_horizon(horizon)
     chosen = method or ("upper_bound" if n_steps is None else "optimal")
@@ -115,7 +120,7 @@ def compare_plans(
     *,
     alpha: float,
     horizon: int,
-    objective: Objective = "mean_absolute_error",
+    objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
 ) -> dict[Method, BudgetPlan]:
     """The plan of every method that has one, side by side; arguments and errors as for `plan_budget`.
