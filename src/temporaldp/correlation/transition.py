@@ -232,7 +232,7 @@ def _check_entries(matrix: FloatArray | sparse.csr_array, names: tuple[str, ...]
         return
     if isinstance(matrix, sparse.csr_array):
         entries = matrix.tocoo()
-        i, j = int(entries.coords[0][bad[0]]), int(entries.coords[1][bad[0]])
+        i, j = int(entries.row[bad[0]]), int(entries.col[bad[0]])
     else:
         i, j = divmod(int(bad[0]), matrix.shape[1])
     raise MatrixError(
