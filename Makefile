@@ -34,8 +34,8 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-picture: demo  ## the picture in the README
-	cp $(DEMO)/audit.png docs/audit.png
+picture: demo  ## the pictures in the README and in docs/plans.md
+	cp $(DEMO)/audit.png $(DEMO)/comparison.png docs/
 
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md

@@ -26,6 +26,11 @@ hold alpha at every step. Smoothed strongest correlation of the paper's Section 
 the bundled sample. "certified" is the most by which any plan could be better than the optimal one. Made by `make tables`;
 seconds are of one run on two cores, for the optimal plan with its certificate.
 
+![Budgets over 47 steps by the four methods, alpha = 1: the optimal plan spends more at both ends](comparison.png)
+
+*The bundled sample, alpha = 1: `temporaldp plan sleep_5min.csv --alpha 1 --horizon 47 --compare --figure comparison.png`, or
+`make picture`.*
+
 | correlation | T | alpha | optimal | Algorithm 2 | Algorithm 3 | alpha / T | best other / optimal | certified | seconds |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """

@@ -231,6 +231,23 @@ def test_a_plan_from_history_and_a_plan_from_protected_data_are_told_apart(tmp_p
         assert "Internal" not in page
 
 
+def test_a_report_of_a_plan_covers_all_that_is_planned(tmp_path):
+    short = [",".join(line.split(",")[:11]) for line in Path(SAMPLE).read_text().splitlines()]
+    (tmp_path / "now.csv").write_text("\n".join(short))
+    options = ("now.csv", "--history", SAMPLE)
+    for horizon in ((), ("--horizon", "47")):
+        name = "for_ever" if not horizon else "known"
+        temporaldp("plan", *options, "--alpha", "1", *horizon, "-o", f"{name}.json", cwd=tmp_path)
+        temporaldp("release", "now.csv", "--plan", f"{name}.json", "-o", f"{name}.csv", cwd=tmp_path)
+        for released in ((), ("--released", f"{name}.csv")):
+            result = temporaldp("report", *options, "--plan", f"{name}.json", *released, "-o", "r.html", cwd=tmp_path)
+            assert result.returncode == 0, result.stderr
+            page = " ".join((tmp_path / "r.html").read_text().split())
+            assert ("<td>47</td>" in page) == (name == "known" and not released)
+            assert ("about the first 10: releases to come raise" in page) == (name == "known" and bool(released))
+            assert ("If the release went on for ever" in page) == (name == "for_ever")
+
+
 def test_nobody_is_named_unless_asked_for(tmp_path):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2,t3\nann,a,b,a,b\nbob,a,a,a,b\n")
     arguments = ("report", "t.csv", "--epsilon", "0.2", "--per-user", "--prior", "0.1", "-o", "r.html")
@@ -253,7 +270,7 @@ def test_demo_makes_everything(tmp_path):
     result = temporaldp("demo", "-o", tmp_path / "out")
     assert result.returncode == 0, result.stderr
     made = {path.name: path.stat().st_size for path in (tmp_path / "out").iterdir()}
-    pictures = {"audit.png", "plan.png", "budgets.png", "matrix.png", "released.png"}
+    pictures = {"audit.png", "plan.png", "budgets.png", "comparison.png", "matrix.png", "released.png"}
     assert set(made) == pictures | {"plan.json", "released.parquet", "report.html", "backward.csv"}
     assert all(made[name] > 10_000 for name in pictures)
     assert temporaldp("demo", "-o", tmp_path / "out").returncode == 0

@@ -11,6 +11,7 @@ import typer
 
 from temporaldp import (
     OutputError,
+    compare_plans,
     estimate_adversaries,
     leakage_supremum,
     load_sample,
@@ -23,11 +24,18 @@ from temporaldp import (
 )
 from temporaldp.cli.audit import show_audit
 from temporaldp.cli.inputs import Inputs
-from temporaldp.cli.plan import show_plan
+from temporaldp.cli.plan import show_comparison, show_plan
 from temporaldp.cli.release import show_release
 from temporaldp.cli.render import console, warn, working
 from temporaldp.report import Evidence, Provenance, write_report
-from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure, save_figure
+from temporaldp.report.figures import (
+    budget_figure,
+    comparison_figure,
+    leakage_figure,
+    matrix_figure,
+    release_figure,
+    save_figure,
+)
 
 EPSILON = 0.1
 ALPHA = 1.0
@@ -58,6 +66,8 @@ def demo(
     plan = dataclasses.replace(plan, provenance=provenance.sentence, warning=provenance.warning)
     save_plan(plan, output / "plan.json")
     show_plan(inputs, plan)
+    plans = compare_plans(adversary, alpha=ALPHA, horizon=data.n_times)
+    show_comparison(plans)
 
     console.rule("3. release", align="left")
     released = release_histograms(data, plan, consistent=True)
@@ -79,6 +89,7 @@ def demo(
             ("audit.png", leakage_figure(audited, data.times)),
             ("plan.png", leakage_figure(planned, data.times, alpha=ALPHA)),
             ("budgets.png", budget_figure(planned, data.times)),
+            ("comparison.png", comparison_figure(plans, data.times)),
             ("matrix.png", matrix_figure(adversary.backward, backward=True)),
             ("released.png", release_figure(released, truth)),
         ):

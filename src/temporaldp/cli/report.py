@@ -8,9 +8,17 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from temporaldp import InputError, leakage_supremum, load_plan, load_released, temporal_leakage
+from temporaldp import (
+    BudgetPlan,
+    InputError,
+    ReleasedHistograms,
+    leakage_supremum,
+    load_plan,
+    load_released,
+    temporal_leakage,
+)
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import absences, gather
+from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, warn, working
 from temporaldp.correlation.states import require_same_states
 from temporaldp.files.atomic import require_writable
@@ -57,15 +65,15 @@ def report(
     shown = None if released is None else load_released(released)
     if shown is not None and inputs.states is not None:
         shown = shown.reordered(inputs.states)
-    steps = horizon if horizon is not None or inputs.trajectories is not None else getattr(budget, "horizon", None)
-    n_steps = len(shown.times) if shown is not None and horizon is None else inputs.n_steps(steps)
+    n_steps = _reported_steps(horizon, shown, budget, inputs)
     if budget is not None and budget.states is not None and inputs.states is not None:
         require_same_states(budget.states, inputs.states, what="this report's correlation")
     if shown is not None and inputs.trajectories is not None and shown.times != inputs.trajectories.times:
         raise InputError("the times of the released histograms are not those of TRACES, or stand in another order")
     with working("accounting"):
         if budget is not None:
-            spent, limits = budget.budgets(n_steps), None
+            spent = budget.budgets(n_steps)
+            limits = leakage_supremum(inputs.everyone, epsilon=spent[0]) if budget.horizon is None else None
         else:
             assert epsilon is not None
             spent = np.full(n_steps, positive(epsilon, "--epsilon"))
@@ -91,3 +99,16 @@ def report(
     if evidence.level_held is False:
         warn("the plan's level is not held against this report's adversary; the page says so")
         raise typer.Exit(3)
+
+
+def _reported_steps(
+    horizon: int | None, shown: ReleasedHistograms | None, budget: BudgetPlan | None, inputs: Inputs
+) -> int:
+    """The steps that are asked for, else those that were released, else all that are planned, else those in the data.
+
+    A plan counts before the data: steps to come raise the leakage of those that were, and a report must not leave them out.
+    """
+    if horizon is None and shown is not None:
+        return len(shown.times)
+    planned = None if budget is None else budget.horizon
+    return inputs.n_steps(planned if horizon is None else horizon)

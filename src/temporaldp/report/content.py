@@ -179,5 +179,11 @@ class Evidence:
 
     @property
     def level_held(self) -> bool | None:
-        """Whether the plan's alpha is held, by the accounting of this report; None without a plan."""
-        return None if self.plan is None else self.leakage.worst <= self.plan.alpha
+        """Whether the plan's alpha is held, by the accounting of this report; None without a plan.
+
+        A plan for ever must hold for ever.
+        """
+        if self.plan is None:
+            return None
+        for_ever = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
+        return max(self.leakage.worst, for_ever) <= self.plan.alpha

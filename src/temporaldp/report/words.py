@@ -52,6 +52,12 @@ def assumptions(evidence: Evidence) -> list[str]:
         "It is assumed that the list of states and the times of release are public and do not depend on the data.",
         "The numbers are upper bounds of the definitions: the recursion keeps one number for all pairs of values.",
     ]
+    planned = None if evidence.plan is None else evidence.plan.horizon
+    if planned is not None and planned > len(evidence.leakage):
+        listed.append(
+            f"The plan has {planned} steps, and this report is about the first {len(evidence.leakage)}: releases to come raise "
+            f"the leakage of these steps, to at most {evidence.plan.alpha if evidence.plan else 0:g} if the plan is followed."
+        )
     prior = evidence.provenance.prior
     if prior:
         listed.append(
