@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 
 from matrices import matrices
 from temporaldp import (
@@ -205,3 +205,57 @@ def test_identity_leaves_nothing_better_than_the_naive_plan():
     plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=20)
     assert plan.epsilons == pytest.approx([0.05] * 20, rel=1e-6)
     assert plan.error_bound == pytest.approx(20.0, rel=1e-4)
+
+
+def stochastic(rows):
+    rows = np.array(rows)
+    return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True))
+
+
+def test_uneven_weights_at_large_alpha_have_local_optima_that_are_not_fallen_for():
+    # Found by a random search: from the paper's plans alone, the solver ends 5 % above this shape, scaled until TPL = alpha.
+    adversary = Adversary(
+        stochastic([[0.9915060997803905, 0.008493900219609496], [9.593752711092187e-10, 0.9999999990406248]]),
+        stochastic([[0.9618281204327074, 0.03817186956729262], [1.3873853048124456e-05, 0.9999861261469519]]),
+    )
+    weights = np.array([0.0794886968505064, 0.004717397982034528, 0.871613058436772, 0.04418084073068715])
+    shape = np.sqrt(weights)
+    factor = brentq(lambda f: temporal_leakage(adversary, epsilons=f * shape).worst - 50, 1e-3, 1e3, xtol=1e-12)
+    plan = plan_budget(adversary, alpha=50, horizon=4, objective=weights)
+    assert plan.error <= error(factor * shape, weights=weights)
+    assert plan.error == pytest.approx(0.0446011, rel=1e-5)  # the best of 25 starts and of differential evolution
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1e-12, 1e-20, 1e-60])
+def test_at_small_alpha_the_problem_has_no_scale(alpha):
+    adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
+    reference, plan = (plan_budget(adversary, alpha=level, horizon=10) for level in (1e-6, alpha))
+    assert plan.epsilons / alpha == pytest.approx(reference.epsilons / 1e-6, rel=1e-3)
+    assert plan.error * alpha == pytest.approx(reference.error * 1e-6, rel=1e-4)
+    assert plan.error_bound == pytest.approx(plan.error, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "best"),
+    [
+        ([1e-30, 1, 1, 1], 3.0),
+        ([1e-300, 1, 1, 1], 3.0),
+        ([1e-30, 1, 0, 1], 2.0),
+        ([1e308, 1e308, 1, 1], 2.0),
+        ([4, 1, 1, 4], 3.6),
+    ],
+)
+def test_extreme_weights(weights, best):
+    # Values that never change: e_t sum to alpha = 1, and the optimum is (sum of sqrt(w))^2 / sum of w.
+    matrix = strongest_correlation(2)
+    plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=4, weights=weights)
+    assert plan.error == pytest.approx(best, rel=1e-8)
+    assert plan.error_bound == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [500.0, 745.0, 3000.0])
+def test_enormous_alpha_is_planned_without_a_murmur(alpha):
+    for matrix in (strongest_correlation(2), TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])):
+        plan = plan_budget(Adversary(matrix, matrix), alpha=alpha, horizon=20)
+        assert plan.leakage.worst <= alpha
+        assert plan.error_bound <= plan.error <= 20 / alpha * (1 + 1e-12)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporaldp.leakage import LeakageProfile
+from temporaldp.leakage.profile import SMALLEST
 
 TINY = 1e-300
 """Absolute tolerance of the root: none to speak of; the relative one decides."""
@@ -52,6 +53,6 @@ def balance(backward: LeakageProfile | None, forward: LeakageProfile | None, alp
 
 def _sustainable(profile: LeakageProfile | None, level: float) -> float:
     """s(level); an unknown correlation leaks nothing, so everything can be spent again and again."""
-    if level <= 0.0:
+    if level < SMALLEST:
         return 0.0
     return level if profile is None else profile.sustainable_budget(alpha=level)

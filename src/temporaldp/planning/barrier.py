@@ -28,6 +28,9 @@ GAP = 1e-10
 
 MOST_ITERATIONS = 400
 FRACTION_TO_BOUNDARY = 0.99
+SMALLEST_DECREASE = 1e-14
+"""Decrease of the barrier function, as a share of the loss, below which rounding alone is left."""
+
 SMALLEST_STEP = 1e-12
 CENTRING = 1e10
 """Multipliers stay within this factor of mu / g, so that a poor step cannot freeze the method."""
@@ -64,8 +67,11 @@ class Program:
         return [0] + [1 + k for k, carrier in enumerate(self.carriers) if carrier.user == user]
 
     def constraints(self, z: FloatArray) -> list[FloatArray]:
-        """g(z)."""
-        found = [z[c.target, 1 + k] - c.loss(z[c.source, 0] + z[c.source, 1 + k]) for k, c in enumerate(self.carriers)]
+        """g(z); not a number, and so not positive, where a trial step went far out of range."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = [
+                z[c.target, 1 + k] - c.loss(z[c.source, 0] + z[c.source, 1 + k]) for k, c in enumerate(self.carriers)
+            ]
         return found + [self.alpha - z[:, self.columns(user)].sum(axis=1) for user in range(self.n_users)]
 
 
@@ -95,7 +101,7 @@ def minimise(program: Program, start: FloatArray) -> Solution:
         y = [np.clip(a, mu / (CENTRING * b), CENTRING * mu / b) for a, b in zip(y, g, strict=True)]
         if step <= SMALLEST_STEP:
             break
-        if decrease <= 0.1 * mu:
+        if decrease <= max(0.1 * mu, SMALLEST_DECREASE):
             if mu * count <= GAP:
                 break
             mu = max(0.2 * mu, 0.5 * GAP / count)

@@ -16,7 +16,7 @@ from temporaldp.accounting.population import Adversaries, named
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.leakage import LeakageProfile, Witness
-from temporaldp.leakage.profile import positive
+from temporaldp.leakage.profile import SMALLEST, positive
 from temporaldp.planning.balance import Balance, balance
 from temporaldp.planning.optimal import Measure, Objective, measure, optimise
 from temporaldp.planning.plan import BudgetPlan, Method
@@ -172,7 +172,7 @@ def _optimal(users: Users, alpha: float, horizon: int, by: Measure) -> BudgetPla
 def _upper_bound(adversary: Adversary, name: str | None, alpha: float) -> float:
     """Algorithm 2. Budget e with ``L(a) + e <= a`` in both directions, so that no step of any horizon exceeds alpha."""
     found = _balance(adversary, alpha)
-    if found.budget < SMALLEST_SHARE * alpha:
+    if found.budget < max(SMALLEST_SHARE * alpha, SMALLEST):
         raise PlanError(_nothing_lasts(adversary, name, alpha))
     # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
     return found.budget - 4.0 * ULP * alpha
@@ -204,11 +204,13 @@ def _merged(adversary: Adversary, direction: str) -> LeakageProfile | None:
 
 
 def _held(users: Users, epsilons: FloatArray, alpha: float, horizon: int | None, method: Method) -> BudgetPlan:
-    """The plan, shrunk by ulps until our own accounting says at most alpha. Ends: at the last factor nothing is spent."""
+    """The plan, shrunk by ulps, then by more, until our own accounting says at most alpha; the last factor is a half."""
     everyone = {str(name): one for name, one in users} if len(users) > 1 else users[0][1]
     states = users[0][1].states
     for halving in range(53):
         spent = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
+        if horizon is None and spent[0] < SMALLEST:
+            break
         leakage = (
             leakage_supremum(everyone, epsilon=float(spent[0]))
             if horizon is None

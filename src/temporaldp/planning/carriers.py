@@ -20,6 +20,9 @@ from temporaldp.leakage import LeakageProfile
 
 FloatArray = NDArray[np.float64]
 
+SMALLEST_DECAY = 1e-300
+"""exp(-level) is not taken to be smaller, so that 1 / exp(-level) stays in the range of doubles."""
+
 EARLIER, LATER = slice(None, -1), slice(1, None)
 
 
@@ -44,12 +47,11 @@ class Carrier:
 
     def loss(self, level: FloatArray) -> FloatArray:
         """L_h at each source's level, shape (m, T - 1)."""
-        decay = np.exp(-level)[None, :]
-        return np.log1p(self.x * (1.0 - decay) / (self.d + (1.0 - self.d) * decay))
+        return _loss(self.d, self.x, level[None, :])
 
     def slopes(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
         """First and second derivative of L_h, shape (m, T - 1) each."""
-        decay = np.exp(-level)[None, :]
+        decay = np.maximum(np.exp(-level), SMALLEST_DECAY)[None, :]
         q = self.d + self.x
         above, below = q + (1.0 - q) * decay, self.d + (1.0 - self.d) * decay
         first = self.x * decay / (above * below)
@@ -62,9 +64,7 @@ class Carrier:
         found = np.zeros(len(epsilons))
         for t in steps:
             column = min(t, t + move) if self.d.shape[1] > 1 else 0
-            decay = np.exp(-(epsilons[t] + found[t]))
-            d, x = self.d[:, column], self.x[:, column]
-            found[t + move] = np.log1p(x * (1.0 - decay) / (d + (1.0 - d) * decay)).max()
+            found[t + move] = _loss(self.d[:, column], self.x[:, column], epsilons[t] + found[t]).max()
         return found
 
 
@@ -92,9 +92,14 @@ def _relevant(profile: LeakageProfile, alpha: float) -> tuple[FloatArray, FloatA
     if not len(profile):
         return np.zeros(0), np.zeros(0)
     d, x = profile.vertices[:, 0], profile.excess
-    decay = np.exp(-alpha)
-    steepest = int(np.argmax(x * (1.0 - decay) / (d + (1.0 - d) * decay)))
+    steepest = int(np.argmax(_loss(d, x, np.float64(alpha))))
     return d[steepest:], x[steepest:]
+
+
+def _loss(d: FloatArray, x: FloatArray, level: FloatArray | np.float64) -> FloatArray:
+    """L_h; never too high, and too low only beyond 690 nats with d = 0: a solver may relax a constraint, not invent one."""
+    decay = np.maximum(np.exp(-level), SMALLEST_DECAY)
+    return np.asarray(np.log1p(x * -np.expm1(-level) / (d + (1.0 - d) * decay)), dtype=np.float64)
 
 
 def undominated(users: list[Adversary]) -> list[Adversary]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.correlation import Adversary
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.barrier import Program, minimise
 from temporaldp.planning.bound import lower_bound
 from temporaldp.planning.carriers import carriers, undominated
@@ -20,11 +20,21 @@ Objective: TypeAlias = Literal["mean_absolute_error", "mean_squared_error"]
 
 POWERS: dict[str, int] = {"mean_absolute_error": 1, "mean_squared_error": 2}
 
-START_SHARE = 0.9
-"""Share of a known plan that the solver starts from: well inside, so that no constraint is tight."""
+START_SHARES = (0.9, 0.5)
+"""Shares of a known plan that the solver starts from: inside, so that no constraint is tight. Leakage is not convex, and
+starts differ in the local optimum that they lead to where weights are uneven and alpha is large."""
 
-MOST_STEPS_FOR_EVERY_START = 2_000
-"""Longer horizons start from the best known plan only; every start has given the same optimum so far."""
+WEIGHT_POWERS = (1.0, 0.5, 0.25)
+"""Without correlation the best budgets are proportional to ``weight^(1 / (p + 1))``; powers around it make further starts."""
+
+MOST_STEPS_FOR_EVERY_START = 1_000
+"""Longer horizons start from the two best plans only."""
+
+RAISING_STEPS = 20
+"""Halvings of the bracket in which a start is scaled; a start need not be exact."""
+
+LEAST_WEIGHT = 1e-20
+"""Weights below this share of the largest count as this share in the solver, though not in the measure."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +64,8 @@ def measure(objective: str, weights: ArrayLike | None, horizon: int) -> Measure:
         raise BudgetError(f"expected {horizon} weights, one per step, got an array of shape {given.shape}")
     if not (np.isfinite(given) & (given >= 0.0)).all() or not given.any():
         raise BudgetError("expected finite weights >= 0, and at least one above 0")
-    return Measure("mean_squared_error" if POWERS[objective] == 2 else "mean_absolute_error", given / given.sum())
+    share = given / given.max()
+    return Measure("mean_squared_error" if POWERS[objective] == 2 else "mean_absolute_error", share / share.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,24 +91,66 @@ def optimise(
     alpha : float
     by : Measure
     starts : list of array, shape (T,)
-        Plans that hold alpha.
+        Plans that hold alpha by our own accounting.
     held : callable
         Shrinks budgets by ulps until our own accounting says at most alpha.
     """
     horizon = len(by.weights)
-    on = by.weights > 0.0
+    power = POWERS[by.objective]
     if horizon == 1:
         return Optimum(np.array([alpha]), by.error(np.array([alpha])))
+    on = by.weights > 0.0
     worst_users = undominated(users)
-    known = [np.where(on, start, 0.0) for start in starts]
-    program = Program(alpha, by.weights, POWERS[by.objective], carriers(worst_users, alpha), len(worst_users))
-    candidates, bounds = [held(plan) for plan in known], []
-    ranked = sorted(known, key=by.error)
-    for start in ranked if horizon <= MOST_STEPS_FOR_EVERY_START else ranked[:1]:
-        solution = minimise(program, START_SHARE * start)
-        candidates.append(held(solution.epsilons))
-        bounds.append(lower_bound(program, solution.multipliers))
+    program = Program(alpha, by.weights, power, carriers(worst_users, alpha), len(worst_users))
+    eased = replace(program, weights=np.where(on, np.maximum(by.weights, LEAST_WEIGHT * by.weights.max()), 0.0))
+    long = horizon > MOST_STEPS_FOR_EVERY_START
+    known = [np.where(on, start, 0.0) for start in starts]  # spending less at some steps keeps them below alpha
+    candidates, bounds = list(known), []
+    if np.ptp(by.weights[on]) > 0.0:
+        powers = (1.0 / (power + 1), *WEIGHT_POWERS)
+        known += [
+            _raised(program, np.where(on, eased.weights**share, 0.0)) for share in (powers[:1] if long else powers)
+        ]
+    ranked = sorted(known, key=by.error)[: 2 if long else None]
+    plans = [] if long else known[len(candidates) :]
+    for start in ranked:
+        for share in START_SHARES[: 1 if long else None]:
+            solution = minimise(eased, share * start)
+            bounds.append(lower_bound(program, solution.multipliers))
+            plans.append(solution.epsilons)
+    candidates += [plan for plan in map(_quietly(held), plans) if plan is not None]
     best = min(candidates, key=by.error)
-    # Nobody can spend more than alpha at a step: a bound that is always there.
-    bounds.append(alpha ** -POWERS[by.objective])
-    return Optimum(best, min(max(bounds), by.error(best)))
+    error = by.error(best)
+    # A bound above a plan that holds would be a rounding accident, and is not believed; nobody spends more than alpha a step.
+    believed = [bound for bound in bounds if bound <= error * (1.0 + 1e-9)]
+    return Optimum(best, min(max([*believed, alpha**-power]), error))
+
+
+def _raised(program: Program, shape: FloatArray) -> FloatArray:
+    """Budgets of this shape, as large as alpha allows by the solver's own recursion."""
+
+    def worst(factor: float) -> float:
+        epsilons = factor * shape
+        arrived = [carrier.arrived(epsilons) for carrier in program.carriers]
+        sums = [epsilons + sum(v for v, c in zip(arrived, program.carriers, strict=True) if c.user == user)
+                for user in range(program.n_users)]  # fmt: skip
+        return float(np.max(sums))
+
+    # TPL lies between the largest budget and the sum of all: a bracket.
+    low, high = program.alpha / float(shape.sum()), program.alpha / float(shape.max())
+    for _ in range(RAISING_STEPS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if worst(middle) <= program.alpha else (low, middle)
+    return low * shape
+
+
+def _quietly(held: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray | None]:
+    """`held`, with None for budgets that cannot be held: another plan will do."""
+
+    def attempt(epsilons: FloatArray) -> FloatArray | None:
+        try:
+            return held(epsilons)
+        except PlanError:
+            return None
+
+    return attempt
