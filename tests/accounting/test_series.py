@@ -233,5 +233,7 @@ def test_bad_budgets_are_refused(epsilons, message):
 def test_what_is_no_adversary_is_refused():
     with pytest.raises(InputError, match="expected an Adversary"):
         temporal_leakage([TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])], epsilons=[0.1])
+    with pytest.raises(InputError, match="two adversaries are named 'x'"):
+        temporal_leakage([Adversary(name="x"), Adversary(name="x")], epsilons=[0.1])
     with pytest.raises(InputError, match="at least one Adversary"):
         temporal_leakage([], epsilons=[0.1])

@@ -342,6 +342,10 @@ def test_names_with_markup_and_emoji_codes_are_shown_as_they_are(tmp_path):
 
 def test_version_and_help():
     assert temporaldp("--version").stdout.startswith("temporaldp 0.")
+    module = subprocess.run(
+        [sys.executable, "-m", "temporaldp", "--version"], capture_output=True, text=True, check=True
+    )
+    assert module.stdout.startswith("temporaldp 0.")
     for command in ("audit", "plan", "release", "report", "demo"):
         assert temporaldp(command, "--help").returncode == 0
 

@@ -15,13 +15,18 @@ def named(adversaries: Adversaries) -> Iterator[tuple[str | None, Adversary]]:
         yield adversaries.name, adversaries
         return
     pairs = adversaries.items() if isinstance(adversaries, Mapping) else ((None, item) for item in adversaries)
+    seen: set[str] = set()
     count = 0
     for key, adversary in pairs:
         if not isinstance(adversary, Adversary):
             raise InputError(
                 f"expected an Adversary or several of them, got {type(adversary).__name__} at position {count}"
             )
-        yield key or adversary.name or f"user {count}", adversary
+        name = key or adversary.name or f"user {count}"
+        if name in seen:
+            raise InputError(f"two adversaries are named {name!r}; give each its own name, so that none is left out")
+        seen.add(name)
+        yield name, adversary
         count += 1
     if count == 0:
         raise InputError("expected at least one Adversary, got none")
