@@ -86,17 +86,17 @@ def plan(
     if figure is not None:
         figure_suffix(figure)
     inputs = gather(traces, reading, known)
+    chosen = None if method is None else method.value
+    plans: dict[Method, BudgetPlan] = {}
     with working("planning"):
-        made = plan_budget(
-            inputs.everyone,
-            alpha=level,
-            horizon=horizon,
-            method=None if method is None else method.value,
-            objective=objective.value,
-        )
-        plans = {}
         if horizon is not None and (compare or figure is not None):
             plans = compare_plans(inputs.everyone, alpha=level, horizon=horizon, objective=objective.value)
+        wanted = chosen or "optimal"
+        made = (
+            plans[wanted]
+            if wanted in plans
+            else plan_budget(inputs.everyone, alpha=level, horizon=horizon, method=chosen, objective=objective.value)
+        )
     made = dataclasses.replace(
         made, provenance=inputs.provenance.sentence, warning=inputs.provenance.warning, states=inputs.states
     )
