@@ -86,12 +86,12 @@ def plan(
     if figure is not None:
         figure_suffix(figure)
     inputs = gather(traces, reading, known)
-    chosen = None if method is None else method.value
+    chosen: Method | None = None if method is None else method.value
     plans: dict[Method, BudgetPlan] = {}
     with working("planning"):
         if horizon is not None and (compare or figure is not None):
             plans = compare_plans(inputs.everyone, alpha=level, horizon=horizon, objective=objective.value)
-        wanted = chosen or "optimal"
+        wanted: Method = chosen or "optimal"
         made = (
             plans[wanted]
             if wanted in plans
