@@ -52,6 +52,23 @@ def brute_force_loss(matrix, alpha: float) -> float:
     return float(np.max(np.log1p(mass[:, None] * k) - np.log1p(mass[None, :] * k)))
 
 
+def extended_loss(matrix, alpha: float) -> float:
+    """Newton's iteration on every pair (the paper's Algorithm 1 in other words), summed in 80-bit floating point."""
+    rows = np.asarray(matrix).astype(np.longdouble)
+    k = np.expm1(np.longdouble(alpha))
+    best = np.longdouble(0)
+    for q in rows:
+        excess = np.zeros(len(rows), dtype=np.longdouble)  # g - 1, one per other row
+        for _ in range(200):
+            inside = (q - rows) > excess[:, None] * rows
+            gain = np.where(inside, q - rows, 0).sum(axis=1) * k / (1 + np.where(inside, rows, 0).sum(axis=1) * k)
+            if (gain <= excess).all():
+                break
+            excess = np.maximum(gain, excess)
+        best = max(best, excess.max())
+    return float(np.log1p(best))
+
+
 def highs_loss(matrix, alpha: float) -> float:
     """max q x / d x over m <= x_j <= e^alpha m for every pair of rows: the O(n) form of the paper's program."""
     matrix = np.asarray(matrix)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from temporaldp import InputError, StateError, TraceError, load_sample, read_traces
+from temporaldp import InputError, StateError, TraceError, estimate_transition_matrix, load_sample, read_traces
 
 CODES = [[0, 1, 1], [1, 0, 1]]
 LONG = "user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,b\n2,1,a\n2,2,b\n"
@@ -116,6 +116,34 @@ def test_gaps_are_kept_as_gaps(tmp_path):
     assert data.codes.tolist() == [[0, 1, 0, 1, 0], [-1, 0, -1, -1, -1]]
     wide = read(tmp_path, "w.csv", "user,t0,t1,t2\n1,a,,b\n2,b,a,\n", gaps=True)
     assert wide.codes.tolist() == [[0, -1, 1], [1, 0, -1]]
+
+
+def test_columns_that_are_times_have_gaps_too(tmp_path):
+    header = "user,2024-01-01,2024-01-02,2024-01-03,2024-01-09,2024-01-10"
+    data = read(tmp_path, "w.csv", f"{header}\n1,a,b,a,b,a\n")
+    assert data.consecutive.tolist() == [True, True, False, True]
+    # Only a -> b, b -> a and b -> a were seen: a -> b across the six missing days is no transition.
+    matrix = estimate_transition_matrix(data, direction="forward", prior=1.0)
+    assert matrix.dense() == pytest.approx(np.array([[1 / 3, 2 / 3], [3 / 4, 1 / 4]]))
+    numbered = read(tmp_path, "n.csv", "user,s1,s2,s3,s7\n1,a,b,a,b\n")
+    assert numbered.consecutive.tolist() == [True, True, False]
+    named = read(tmp_path, "m.csv", "user,mon,tue,fri\n1,a,b,a\n")
+    assert named.consecutive.all()
+    assert named.step is None
+
+
+@pytest.mark.parametrize(
+    ("times", "step"),
+    [
+        (["0", "1"], "1"),
+        (["0.0", "0.5"], "0.5"),
+        (["2024-01-01T08:00", "2024-01-01T08:05"], "300 seconds"),
+        (["2024-01-01", "2024-01-02"], "86400 seconds"),
+        (["2024-01", "2024-04"], "3 months"),
+    ],
+)
+def test_the_length_of_a_step_is_known(tmp_path, times, step):
+    assert read(tmp_path, "t.csv", f"user,time,state\n1,{times[0]},a\n1,{times[1]},b\n").step == step
 
 
 def test_sorting_is_asked_for(tmp_path):

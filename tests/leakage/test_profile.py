@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matrices import alphas, budgets, matrices
-from oracles import brute_force_loss, exact_loss, highs_loss
+from oracles import brute_force_loss, exact_loss, extended_loss, highs_loss
 from temporaldp import (
     BudgetError,
     InputError,
@@ -351,3 +351,18 @@ def test_rows_that_sum_to_more_than_one_by_rounding_leave_no_holes():
     profile = TransitionMatrix([[1 + 9e-13, 0.0], [1 + 5e-13, 0.0]]).leakage_profile()
     assert 0.0 <= profile.loss(601.0) < 1e-12
     assert np.isfinite(profile.loss(np.geomspace(1e-3, 1e6, 50))).all()
+
+
+@pytest.mark.parametrize("kind", ["uniform", "sparse", "near"])
+@pytest.mark.parametrize("alpha", [0.01, 1.0, 30.0])
+def test_loss_keeps_its_digits_at_larger_sizes(kind, alpha):
+    rng = np.random.default_rng(7)
+    n = 120
+    rows = {
+        "uniform": lambda: rng.random((n, n)),
+        "sparse": lambda: rng.random((n, n)) ** 40,
+        "near": lambda: (rng.random(n) + 0.1) * (1 + 1e-9 * rng.standard_normal((n, n))),
+    }[kind]()
+    matrix = TransitionMatrix(rows / rows.sum(axis=1, keepdims=True))
+    found = matrix.leakage_profile().loss(alpha)
+    assert found == pytest.approx(extended_loss(matrix.dense(), alpha), rel=EXACT, abs=0)

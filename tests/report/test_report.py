@@ -72,7 +72,7 @@ def test_the_page_of_a_release_warns_and_is_marked_internal(released):
     assert "Internal. Do not publish this page. It shows the true counts" in page
     assert "It shows a correlation that was learnt from the protected traces" in page
     assert "The adversary of this report, though not the plan, was learnt from the protected traces" in page
-    assert "at 47 of 47 steps" in page or re.search(r"at \d+ of 47 steps", page)
+    assert re.search(r"The largest leakage is at \d+ of 47 steps\.", page)
     assert "L1 sensitivity of 2" in page
     assert "A prior of 1 per cell was added" in page
 

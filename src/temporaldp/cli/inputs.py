@@ -21,6 +21,7 @@ class Inputs:
     adversaries: tuple[Adversary, ...]
     provenance: Provenance
     trajectories: Trajectories | None
+    step: str | None = None
 
     @property
     def everyone(self) -> Adversary | tuple[Adversary, ...]:
@@ -63,15 +64,20 @@ def gather(
     if known.history is None:
         assert traces is not None
         everything = read(traces, reading, states)
-        return Inputs(_learnt(everything, known), _provenance(traces, known, reading), everything)
+        return Inputs(_learnt(everything, known), _provenance(traces, known, reading), everything, everything.step)
     past = read(known.history, reading, states)
     data = _optional(traces, reading, past.states)
+    if data is not None and None not in (past.step, data.step) and past.step != data.step:
+        raise InputError(
+            f"one step of {known.history.name} is {past.step}, one step of the release is {data.step}: a correlation over "
+            "another length of time says nothing about it; give a history of the same step"
+        )
     if known.per_user and data is not None and (unknown := sorted(set(data.users) - set(past.users))):
         raise InputError(
             f"--per-user needs a history of everybody in TRACES, but {known.history.name} has nobody called "
             f"{listed(unknown)}; leave out --per-user or give a longer history"
         )
-    return Inputs(_learnt(past, known), _provenance(traces, known, reading), data)
+    return Inputs(_learnt(past, known), _provenance(traces, known, reading), data, past.step)
 
 
 def read(path: Path, reading: TraceOptions, states: Sequence[str] | None = None) -> Trajectories:

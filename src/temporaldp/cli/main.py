@@ -65,7 +65,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has read enough
         sys.exit(0)
     except OSError as error:
-        _stop(f"cannot write the output: {error.strerror or error}", BAD_INPUT)
+        _stop(f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}", BAD_INPUT)
 
 
 def _unwind_when_killed() -> None:

@@ -98,7 +98,11 @@ def plan(
             else plan_budget(inputs.everyone, alpha=level, horizon=horizon, method=chosen, objective=objective.value)
         )
     made = dataclasses.replace(
-        made, provenance=inputs.provenance.sentence, warning=inputs.provenance.warning, states=inputs.states
+        made,
+        provenance=inputs.provenance.sentence,
+        warning=inputs.provenance.warning,
+        states=inputs.states,
+        step=inputs.step,
     )
     warn(inputs.provenance.warning)
     warn(absences(inputs.trajectories))

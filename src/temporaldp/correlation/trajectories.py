@@ -32,6 +32,8 @@ class Trajectories:
     times : sequence of n_times labels, in order
     consecutive : bool array, shape (n_times - 1,), optional
         Whether times k and k + 1 are one step apart. Where they are not, no transition is counted between them.
+    step : str, optional
+        How long one step is, in words. A correlation learnt at one step says nothing about a release at another.
 
     Raises
     ------
@@ -43,6 +45,7 @@ class Trajectories:
     users: tuple[str, ...]
     times: tuple[str, ...]
     consecutive: NDArray[np.bool_]
+    step: str | None
 
     def __init__(
         self,
@@ -52,6 +55,7 @@ class Trajectories:
         users: Iterable[object] | None = None,
         times: Iterable[object] | None = None,
         consecutive: NDArray[np.bool_] | None = None,
+        step: str | None = None,
     ) -> None:
         table = np.array(codes)
         names = state_names(states)
@@ -76,7 +80,7 @@ class Trajectories:
             raise TraceError("user names must be distinct: one row per user")
         for array in (table, steps):
             array.flags.writeable = False
-        for field, value in zip(self.__slots__, (table, names, user_names, time_labels, steps), strict=True):
+        for field, value in zip(self.__slots__, (table, names, user_names, time_labels, steps, step), strict=True):
             object.__setattr__(self, field, value)
 
     @classmethod

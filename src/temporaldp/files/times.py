@@ -19,11 +19,12 @@ STEP_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Distinct times in order: their labels, each row's position, and whether neighbours are one step apart."""
+    """Distinct times in order: labels, each entry's position, which neighbours are one step apart, and that step."""
 
     labels: tuple[str, ...]
     codes: NDArray[np.intp]
     consecutive: NDArray[np.bool_]
+    step: str | None
 
 
 def ordered_times(column: NDArray[Any], name: str) -> Times:
@@ -35,20 +36,57 @@ def ordered_times(column: NDArray[Any], name: str) -> Times:
     values, codes = np.unique(_comparable(column, name), return_inverse=True)
     if values.dtype.kind == "M" and (values.astype("datetime64[M]") == values).all():
         values = values.astype("datetime64[M]")  # months are one step apart, though some are longer than others
-    # From the first one on, so that dates become durations; as floats their distances can be compared with a tolerance.
-    distances = np.diff((values - values[0]).astype(np.float64))
-    step = distances.min(initial=np.inf)
-    consecutive = distances <= step * (1.0 + STEP_TOLERANCE)
     labels = tuple(str(value) for value in values)
     if values.dtype.kind == "M":
         labels = _stamps(values, zone="Z" if _in_utc(column) else "")
+    consecutive, step = _steps(values, labels, f"column {name!r}")
+    return Times(labels, codes, consecutive, step)
+
+
+def ordered_labels(labels: Sequence[str]) -> Times | None:
+    """The same for a header whose names are times, or one word with numbers (s0, s1, ..., s10); None if they are neither."""
+    numbered = [re.fullmatch(r"(.*?)(\d+)", label) for label in labels]
+    stems = {match.group(1) for match in numbered if match is not None}
+    column = np.array(labels, dtype=object)
+    if all(numbered) and len(stems) == 1:
+        column = np.array([match.group(2) for match in numbered if match is not None], dtype=object)
+    try:
+        values = _parsed(column, "header")
+    except TraceError:
+        return None
+    order = np.argsort(values, kind="stable")
+    ordered = tuple(labels[k] for k in order)
+    if values.dtype.kind == "M" and (values.astype("datetime64[M]") == values).all():
+        values = values.astype("datetime64[M]")
+    consecutive, step = _steps(values[order], ordered, "the header")
+    codes = np.empty(len(labels), dtype=np.intp)
+    codes[order] = np.arange(len(labels))
+    return Times(ordered, codes, consecutive, step)
+
+
+def _steps(values: NDArray[Any], labels: Sequence[str], where: str) -> tuple[NDArray[np.bool_], str | None]:
+    """Which neighbours are one step apart, and the step in words; None where there is a single time."""
+    # From the first one on, so that dates become durations; as floats their distances can be compared with a tolerance.
+    distances = np.diff((values - values[0]).astype(np.float64))
+    if not distances.size:
+        return np.zeros(0, dtype=bool), None
+    shortest = int(np.argmin(distances))
+    consecutive = distances <= distances[shortest] * (1.0 + STEP_TOLERANCE)
     if 2 * int(consecutive.sum()) < len(distances):
-        close = int(np.argmin(distances))
         raise TraceError(
-            f"times in column {name!r} follow no regular step: {labels[close]!r} and {labels[close + 1]!r} are closest, but "
+            f"times in {where} follow no regular step: {labels[shortest]!r} and {labels[shortest + 1]!r} are closest, but "
             f"only {int(consecutive.sum())} of {len(distances)} distances are that short; round the times to one grid first"
         )
-    return Times(labels, codes, consecutive)
+    return consecutive, _in_words(values[shortest + 1] - values[shortest])
+
+
+def _in_words(distance: Any) -> str:
+    """A distance as 1 month, 300 seconds, or a plain number."""
+    if not isinstance(distance, np.timedelta64):
+        return f"{float(distance):g}"
+    if np.datetime_data(distance.dtype)[0] == "M":
+        return f"{distance.astype(int)} months"
+    return f"{distance / np.timedelta64(1, 's'):g} seconds"
 
 
 def _stamps(values: NDArray[np.datetime64], zone: str) -> tuple[str, ...]:
@@ -66,21 +104,6 @@ def _in_utc(column: NDArray[Any]) -> bool:
         isinstance(word, str) and re.search(r"\d(Z|[+-]\d\d:?\d\d)$", word) and "T" in word.replace(" ", "T")
         for word in column
     )
-
-
-def label_order(labels: Sequence[str]) -> NDArray[np.intp] | None:
-    """The order of labels that are times, or one word with growing numbers (s0, s1, ..., s10); None if they are neither."""
-    column = np.array(labels, dtype=object)
-    numbered = [re.fullmatch(r"(.*?)(\d+)", label) for label in labels]
-    stems = {match.group(1) for match in numbered if match is not None}
-    try:
-        if all(numbered) and len(stems) == 1 and stems != {""}:
-            values: NDArray[Any] = np.array([int(match.group(2)) for match in numbered if match is not None])
-        else:
-            values = _parsed(column, "")
-    except TraceError:
-        return None
-    return np.argsort(values, kind="stable")
 
 
 def _comparable(column: NDArray[Any], name: str) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from temporaldp.correlation.states import listed, state_names
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.files.atomic import brief, require_file
-from temporaldp.files.times import Times, label_order, ordered_times
+from temporaldp.files.times import Times, ordered_labels, ordered_times
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
 Column: TypeAlias = NDArray[np.object_]
@@ -177,7 +177,9 @@ def _from_long(read: dict[str, Column], names: tuple[str, str, str], states: Dom
         )
     codes = np.full((len(users), len(times.labels)), ABSENT, dtype=np.int32)
     codes.ravel()[cells] = state_codes
-    return Trajectories(codes, states=domain, users=users, times=times.labels, consecutive=times.consecutive)
+    return Trajectories(
+        codes, states=domain, users=users, times=times.labels, consecutive=times.consecutive, step=times.step
+    )
 
 
 def _refuse_unsorted(users: Column, user_codes: NDArray[np.intp], times: Times) -> None:
@@ -196,17 +198,17 @@ def _from_wide(read: dict[str, Column], user: str, states: Domain, gaps: bool, s
     steps = [name for name in read if name != user]
     if not steps:
         raise TraceError(f"the wide layout needs one column per step beside {user!r}, but there is none")
-    order = label_order(steps)
-    if sort and order is None:
+    times = ordered_labels(steps)
+    if sort and times is None:
         raise TraceError(
             f"the columns cannot be sorted by time: {listed(steps, 4)} are no numbers, dates or numbered words"
         )
-    if order is not None and (np.diff(order) < 0).any():
+    if times is not None and times.labels != tuple(steps):
         if not sort:
             raise TraceError(
                 f"the columns are not in order of time ({listed(steps, 4)}); if they are the steps, sort them with --sort"
             )
-        steps = [steps[k] for k in order]
+        steps = list(times.labels)
     _refuse_missing(read[user], user)
     users = _text(read[user])
     names, counts = np.unique(users, return_counts=True)
@@ -222,7 +224,9 @@ def _from_wide(read: dict[str, Column], user: str, states: Domain, gaps: bool, s
     domain, state_codes = _encoded(cells[observed], states)
     codes = np.full(cells.shape, ABSENT, dtype=np.int32)
     codes[observed] = state_codes
-    return Trajectories(codes, states=domain, users=users, times=steps)
+    consecutive = None if times is None else times.consecutive
+    step = None if times is None else times.step
+    return Trajectories(codes, states=domain, users=users, times=steps, consecutive=consecutive, step=step)
 
 
 def _from_lines(source: Path, states: Domain, delimiter: str | None) -> Trajectories:

@@ -36,7 +36,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Values at the left end of each cell and a lower bound of the slope on it; one row per function."""
+    """Of one increasing function: its value at the left end of each cell, and a lower bound of its slope on it."""
 
     value: FloatArray
     slope: FloatArray

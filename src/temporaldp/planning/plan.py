@@ -38,6 +38,8 @@ class BudgetPlan:
         The states that the correlations name.
     neighboring_relation : str
         What the budgets refer to.
+    step : str or None
+        How long one step is, where the traces that the correlation comes from say so.
     provenance : str or None
         Where the correlation comes from, in words. A plan made from the very data that it protects depends on them.
     warning : str or None
@@ -59,6 +61,7 @@ class BudgetPlan:
     leakage: LeakageSeries | LeakageSupremum
     states: tuple[str, ...] | None = None
     neighboring_relation: str = NEIGHBORING_RELATION
+    step: str | None = None
     provenance: str | None = None
     warning: str | None = None
     objective: str | None = None

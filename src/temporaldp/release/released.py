@@ -119,9 +119,16 @@ def release_histograms(trajectories: Trajectories, plan: BudgetPlan, *, consiste
         The plan is shorter than the data. Nothing was drawn.
     StateError
         The plan was made for other states. Nothing was drawn.
+    InputError
+        The plan was made for steps of another length. Nothing was drawn.
     """
     if plan.states is not None:
         require_same_states(plan.states, trajectories.states, what="the data")
+    if None not in (plan.step, trajectories.step) and plan.step != trajectories.step:
+        raise InputError(
+            f"the plan is for steps of {plan.step}, the data have steps of {trajectories.step}: a correlation over another "
+            "length of time says nothing about them; plan with a history of the same step"
+        )
     truth = trajectories.histogram()
     result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan)
     published = [t for t, output in enumerate(result.outputs) if output is not None]

@@ -48,6 +48,7 @@ def assumptions(evidence: Evidence) -> list[str]:
     listed = [
         f"Each person's values form a first-order Markov chain, of which the adversary knows the {knowledge}. "
         "A stronger model (longer memory, correlation between people) can leak more.",
+        "The correlation is over one step of this release; over longer steps it would be weaker, over shorter ones stronger.",
         "Each release on its own is differentially private with its stated epsilon, with fresh and independent randomness.",
         "It is assumed that the list of states and the times of release are public and do not depend on the data.",
         "The numbers are upper bounds of the definitions: the recursion keeps one number for all pairs of values.",

@@ -1,0 +1,129 @@
+"""What the command refuses: one message, exit code 2 (3 where no plan exists), no traceback, nothing written."""
+
+from __future__ import annotations
+
+import pytest
+
+from command import SAMPLE, refused, temporaldp
+from temporaldp import (
+    Adversary,
+    TransitionMatrix,
+    estimate_adversaries,
+    load_sample,
+    plan_budget,
+    save_matrix,
+    save_plan,
+)
+
+
+@pytest.fixture(scope="module")
+def plan_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plan") / "plan.json"
+    (adversary,) = estimate_adversaries(load_sample())
+    save_plan(plan_budget(adversary, alpha=1.0, horizon=47), path)
+    return path
+
+
+BAD_TRACES = {
+    "missing": (None, "does not exist"),
+    "columns": ("who,when,what\n1,0,a\n", "no column 'user'"),
+    "empty": ("", "cannot be read"),
+    "header": ("user,time,state\n", "no rows"),
+    "one state": ("user,time,state\n1,0,a\n1,1,a\n", "at least 2 different states"),
+    "nan": ("user,time,state\n1,0,a\n1,1,nan\n", "no value in data row 2"),
+    "twice": ("user,time,state\n1,0,a\n1,0,b\n", "two states at time '0'"),
+    "unsorted": ("user,time,state\n1,1,a\n1,0,b\n", "times are not in order"),
+    "mixed": ("user,time,state\n1,1,a\n1,2024-01-01,b\n", "mixed types"),
+    "no row": ("user,time,state\n1,0,a\n1,1,b\n", "no next state for 'b'|no previous state for 'a'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TRACES)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("audit", "--epsilon", "0.1"),
+        ("plan", "--alpha", "1", "-o", "p.json"),
+        ("report", "--epsilon", "1", "-o", "r.html"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_bad_traces(tmp_path, case, command):
+    content, message = BAD_TRACES[case]
+    if content is not None:
+        (tmp_path / "t.csv").write_text(content)
+    found = refused(command[0], "t.csv", *command[1:], cwd=tmp_path)
+    assert any(part in found for part in message.split("|"))
+    assert found.startswith("error: ")
+    assert found.count("error") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("audit", SAMPLE, "--epsilon", "0"), "--epsilon to be a finite number > 0"),
+        (("audit", SAMPLE, "--epsilon", "-1"), "--epsilon to be a finite number > 0"),
+        (("audit", SAMPLE, "--epsilon", "nan"), "--epsilon to be a finite number > 0"),
+        (("audit", SAMPLE, "--epsilon", "lots"), "Invalid value for '--epsilon'"),
+        (("audit", SAMPLE), "Missing option '--epsilon'"),
+        (("audit", "--epsilon", "1"), "expected TRACES"),
+        (("audit", SAMPLE, "--epsilon", "1", "--horizon", "0"), "at least 1 step"),
+        (("audit", SAMPLE, "--epsilon", "1", "--prior", "-1"), "prior >= 0"),
+        (("audit", SAMPLE, "--epsilon", "1", "--states", "W,R"), "not among the expected states 'W', 'R'"),
+        (("audit", SAMPLE, "--epsilon", "1", "--states", "W,,R"), "name of state 1 is missing"),
+        (("audit", SAMPLE, "--epsilon", "1", "--layout", "long"), "no column 'time', 'state'"),
+        (("audit", SAMPLE, "--epsilon", "1", "--history", "absent.csv"), "absent.csv does not exist"),
+        (("plan", SAMPLE, "--alpha", "0"), "--alpha to be a finite number > 0"),
+        (("plan", SAMPLE, "--alpha", "-2"), "--alpha to be a finite number > 0"),
+        (("plan", SAMPLE, "--alpha", "1", "--horizon", "0"), "at least 1 step"),
+        (("plan", SAMPLE, "--alpha", "1", "--method", "magic"), "Invalid value for '--method'"),
+        (("plan", SAMPLE, "--alpha", "1", "--method", "quantified"), "needs the horizon"),
+        (("plan", SAMPLE, "--alpha", "1", "--compare"), "need --horizon T"),
+        (("plan", SAMPLE, "--alpha", "1", "--horizon", "9", "--figure", "x.bmp"), ".png or .svg"),
+        (("plan", SAMPLE, "--alpha", "1", "-o", "no/folder/p.json"), "folder no/folder does not exist"),
+        (("release", SAMPLE, "--plan", "absent.json", "-o", "r.csv"), "absent.json does not exist"),
+        (("release", SAMPLE, "--plan", "absent.json", "-o", "r.xlsx"), ".parquet or .csv"),
+        (("release", SAMPLE, "--plan", "absent.json", "-o", "no/r.csv"), "folder no does not exist"),
+        (("report", SAMPLE, "-o", "r.html"), "one of --epsilon"),
+        (("report", SAMPLE, "--epsilon", "1", "-o", "no/r.html"), "folder no does not exist"),
+        (("report", SAMPLE, "--epsilon", "1", "--true-counts", "-o", "r.html"), "give both"),
+    ],
+)
+def test_bad_arguments(tmp_path, arguments, message):
+    assert message in refused(*arguments, cwd=tmp_path).replace("\n", " ")
+
+
+def test_states_that_differ_between_matrix_plan_and_data(tmp_path, plan_file):
+    save_matrix(TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], ["W", "X"]), tmp_path / "m.csv")
+    message = refused("audit", SAMPLE, "--epsilon", "1", "--backward", "m.csv", cwd=tmp_path)
+    assert "is not among the expected states 'W', 'X'" in message
+    (tmp_path / "t.csv").write_text("user,t0,t1\n1,W,N9\n")
+    assert "state 'N9' is not among" in refused("release", "t.csv", "--plan", plan_file, "-o", "r.csv", cwd=tmp_path)
+
+
+def test_a_plan_shorter_than_the_data(tmp_path):
+    save_plan(plan_budget(Adversary(), alpha=1.0, horizon=3), tmp_path / "p.json")
+    message = refused("release", SAMPLE, "--plan", "p.json", "-o", "r.parquet", cwd=tmp_path)
+    assert "budgets for 3 steps, the data have 47" in message
+
+
+def test_a_level_that_cannot_be_held_has_its_own_code(tmp_path):
+    save_matrix(TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], ["home", "work"]), tmp_path / "m.csv")
+    message = refused("plan", "--backward", "m.csv", "--alpha", "1", "-o", "p.json", cwd=tmp_path, code=3)
+    assert "'home' and 'work' apart with certainty" in message
+
+
+def test_a_history_of_another_step_is_refused(tmp_path):
+    rows = ["user,time,state"]
+    rows += [f"{u},2024-01-01T{h:02d}:00,{s}" for u in (1, 2) for h, s in enumerate("abbaabab")]
+    (tmp_path / "hourly.csv").write_text("\n".join(rows))
+    rows = ["user,time,state"]
+    rows += [f"{u},2024-01-02T08:{5 * m:02d},{s}" for u in (1, 2) for m, s in enumerate("abbaabab")]
+    (tmp_path / "now.csv").write_text("\n".join(rows))
+    message = refused("audit", "now.csv", "--history", "hourly.csv", "--epsilon", "0.1", cwd=tmp_path)
+    assert "one step of hourly.csv is 3600 seconds, one step of the release is 300 seconds" in message
+    made = temporaldp("plan", "--history", "hourly.csv", "--alpha", "1", "-o", "plan.json", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    message = refused("release", "now.csv", "--plan", "plan.json", "-o", "r.csv", cwd=tmp_path)
+    assert "the plan is for steps of 3600 seconds, the data have steps of 300 seconds" in message
+    assert temporaldp("release", "hourly.csv", "--plan", "plan.json", "-o", "r.csv", cwd=tmp_path).returncode == 0
