@@ -224,9 +224,9 @@ def _from_wide(read: dict[str, Column], user: str, states: Domain, gaps: bool, s
     domain, state_codes = _encoded(cells[observed], states)
     codes = np.full(cells.shape, ABSENT, dtype=np.int32)
     codes[observed] = state_codes
-    consecutive = None if times is None else times.consecutive
-    step = None if times is None else times.step
-    return Trajectories(codes, states=domain, users=users, times=steps, consecutive=consecutive, step=step)
+    if times is None:
+        return Trajectories(codes, states=domain, users=users, times=steps)
+    return Trajectories(codes, states=domain, users=users, times=steps, consecutive=times.consecutive, step=times.step)
 
 
 def _from_lines(source: Path, states: Domain, delimiter: str | None) -> Trajectories:
