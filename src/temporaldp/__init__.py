@@ -1,6 +1,6 @@
 """Differential privacy under temporal correlations: quantify the leakage, bound it, and spend it on real releases."""
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_profiles, leakage_supremum, temporal_leakage
 from temporaldp.correlation import (
     ROW_SUM_TOLERANCE,
     Adversary,
@@ -25,7 +25,7 @@ from temporaldp.errors import (
     TraceError,
 )
 from temporaldp.files import load_matrix, load_plan, load_sample, read_traces, save_matrix, save_plan
-from temporaldp.leakage import LeakageProfile, Witness
+from temporaldp.leakage import LeakageProfile, LeakageProfiles, Witness, loss
 from temporaldp.planning import BudgetPlan, compare_plans, plan_budget
 from temporaldp.release import (
     HISTOGRAM_SENSITIVITY,
@@ -51,6 +51,7 @@ __all__ = [
     "EstimationError",
     "InputError",
     "LeakageProfile",
+    "LeakageProfiles",
     "LeakageSeries",
     "LeakageSupremum",
     "MatrixError",
@@ -69,11 +70,13 @@ __all__ = [
     "consistent_counts",
     "estimate_adversaries",
     "estimate_transition_matrix",
+    "leakage_profiles",
     "leakage_supremum",
     "load_matrix",
     "load_plan",
     "load_released",
     "load_sample",
+    "loss",
     "plan_budget",
     "random_correlation",
     "read_traces",

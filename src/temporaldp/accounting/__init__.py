@@ -1,6 +1,7 @@
 """What a sequence of releases leaks: backward, forward and temporal privacy leakage, windows, suprema."""
 
+from temporaldp.accounting.profiles import leakage_profiles
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.supremum import LeakageSupremum, leakage_supremum
 
-__all__ = ["LeakageSeries", "LeakageSupremum", "leakage_supremum", "temporal_leakage"]
+__all__ = ["LeakageSeries", "LeakageSupremum", "leakage_profiles", "leakage_supremum", "temporal_leakage"]

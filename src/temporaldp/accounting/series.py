@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.population import Adversaries, named
+from temporaldp.accounting.recursion import arrivals
 from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.transition import know_profiles
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.profile import LARGEST
 
@@ -53,9 +56,7 @@ class LeakageSeries:
 
     def __post_init__(self) -> None:
         for field in ("epsilons", *DIRECTIONS):
-            array = np.array(getattr(self, field), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, field, array)
+            object.__setattr__(self, field, _frozen(getattr(self, field)))
 
     def __len__(self) -> int:
         return len(self.epsilons)
@@ -114,6 +115,20 @@ class LeakageSeries:
         return pd.DataFrame({column: getattr(self, field) for column, field in fields.items()})
 
 
+def _frozen(values: FloatArray) -> FloatArray:
+    """A read-only copy; an array that nobody can write to is kept as it is, so that users share their epsilons."""
+    if (
+        isinstance(values, np.ndarray)
+        and values.dtype == np.float64
+        and values.base is None
+        and not values.flags.writeable
+    ):
+        return values
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False
+    return array
+
+
 def temporal_leakage(adversary: Adversaries, *, epsilons: ArrayLike) -> LeakageSeries:
     """What a sequence of releases leaks at each step to an adversary who knows temporal correlations.
 
@@ -146,8 +161,8 @@ def temporal_leakage(adversary: Adversaries, *, epsilons: ArrayLike) -> LeakageS
     >>> temporal_leakage(adversary, epsilons=[0.1] * 5).backward.round(4)
     array([0.1   , 0.1808, 0.2471, 0.3024, 0.3488])
     """
-    spent = budgets(epsilons)
-    members = [_single(one, spent, name) for name, one in named(adversary)]
+    spent = _frozen(budgets(epsilons))
+    members = _members(list(named(adversary)), spent)
     if len(members) == 1:
         return members[0]
     past, future, both = (np.max([getattr(m, field) for m in members], axis=0) for field in DIRECTIONS)
@@ -171,36 +186,49 @@ def budgets(epsilons: ArrayLike) -> FloatArray:
     return spent
 
 
-def _single(adversary: Adversary, spent: FloatArray, name: str | None) -> LeakageSeries:
-    n_steps = len(spent)
-    if adversary.n_steps not in {None, n_steps}:
-        raise BudgetError(
-            f"the adversary's matrices serve {adversary.n_steps} steps, but there are {n_steps} epsilons; give one matrix "
-            "per transition (one fewer than steps) or a constant matrix"
-        )
-    past = _carried(_per_transition(adversary.backward, n_steps), spent)
-    future = _carried(reversed(list(_per_transition(adversary.forward, n_steps))), spent[::-1])[::-1]
-    return LeakageSeries(spent, past + spent, future + spent, past + future + spent, name)
+def _members(named_adversaries: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
+    """The series of every user, all users at once."""
+    for _, adversary in named_adversaries:
+        if adversary.n_steps not in {None, len(spent)}:
+            raise BudgetError(
+                f"the adversary's matrices serve {adversary.n_steps} steps, but there are {len(spent)} epsilons; give one "
+                "matrix per transition (one fewer than steps) or a constant matrix"
+            )
+    past = _arrivals([adversary.backward for _, adversary in named_adversaries], spent)
+    # Forward leakage runs from the last step to the first: the same recursion on everything reversed.
+    reverse = [_reversed(adversary.forward) for _, adversary in named_adversaries]
+    future = _arrivals(reverse, spent[::-1])[:, ::-1]
+    series = []
+    for (name, _), before, after in zip(named_adversaries, past, future, strict=True):
+        series.append(LeakageSeries(spent, before + spent, after + spent, before + after + spent, name))
+    return series
 
 
-def _per_transition(
-    correlation: TransitionMatrix | Sequence[TransitionMatrix] | None, n_steps: int
-) -> Iterator[TransitionMatrix | None]:
-    for k in range(n_steps - 1):
-        yield correlation[k] if isinstance(correlation, Sequence) else correlation
+def _reversed(correlation: Correlation) -> Correlation:
+    return correlation[::-1] if isinstance(correlation, tuple) else correlation
 
 
-def _carried(matrices: Iterator[TransitionMatrix | None], spent: FloatArray) -> FloatArray:
-    """``L(total leakage of the step before)`` for every step: what arrives through the matrices, 0 at the first."""
-    arrived = np.zeros(len(spent))
-    previous: tuple[TransitionMatrix | None, float] = (None, -1.0)
-    for k, matrix in enumerate(matrices, start=1):
-        incoming = float(arrived[k - 1] + spent[k - 1])
+def _arrivals(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
+    """What arrives at every step of every user, shape (users, T), through the correlations of one direction."""
+    numbers: dict[int, int] = {}
+    matrices: list[TransitionMatrix] = []
+
+    def number(matrix: TransitionMatrix | None) -> int:
         if matrix is None:
-            continue
-        if previous[0] is matrix and previous[1] == incoming:
-            arrived[k] = arrived[k - 1]  # the series has reached its fixed point: nothing to compute
-        else:
-            arrived[k] = matrix.leakage_profile().loss(incoming)
-        previous = (matrix, incoming)
-    return arrived
+            return -1
+        if id(matrix) not in numbers:
+            numbers[id(matrix)] = len(matrices)
+            matrices.append(matrix)
+        return numbers[id(matrix)]
+
+    n_transitions = len(spent) - 1
+    if any(isinstance(correlation, tuple) for correlation in correlations):
+        each = [c if isinstance(c, tuple) else (c,) * n_transitions for c in correlations]
+        which = np.array([[number(matrix) for matrix in row] for row in each], dtype=np.int64)
+    else:
+        one = np.array([number(c) for c in correlations if not isinstance(c, tuple)], dtype=np.int64)
+        which = np.broadcast_to(one[:, None], (len(correlations), n_transitions))
+    if n_transitions:
+        know_profiles(matrices)
+    profiles = [matrix.leakage_profile() for matrix in matrices] if n_transitions else []
+    return arrivals(profiles, which, np.ascontiguousarray(spent))

@@ -13,28 +13,38 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 TIE_TOLERANCE = 8.0 * float(np.finfo(np.float64).eps)
-"""Relative difference below which two slopes, or a point and the hull, count as tied. Ties in exact arithmetic differ by
-a few roundings; a point dropped as tied would change the loss by less than that same relative amount."""
+"""Relative height by which a point must rise above the hull without it. Ties in exact arithmetic differ by a few roundings; a
+point dropped as tied would change the loss by less than that same relative amount."""
 
 
 def upper_hull(d: FloatArray, x: FloatArray) -> NDArray[np.intp]:
     """Indices of the hull's vertices with slope x / d > 0 on their left, by increasing d; (0, 0) is implied."""
+    if _is_hull(d, x):
+        return np.arange(d.size)
     order = np.lexsort((-x, d))
-    rising = x[order] > np.concatenate(([0.0], np.maximum.accumulate(x[order])))[:-1]
-    chain: list[tuple[int, float]] = []  # (index, slope of the edge that ends there)
+    rising = x[order] > np.concatenate(([0.0], np.maximum.accumulate(x[order])))[:-1] * (1.0 + TIE_TOLERANCE)
+    chain: list[tuple[float, float, int]] = []  # (d, x, index)
     for index in order[rising]:
-        slope = _slope(d, x, chain, index)
-        while chain and chain[-1][1] * (1.0 - TIE_TOLERANCE) <= slope:
+        new_d, new_x = float(d[index]), float(x[index])
+        while chain and chain[-1][0] > 0.0:
+            left_d, left_x = chain[-2][:2] if len(chain) > 1 else (0.0, 0.0)
+            last_d, last_x, _ = chain[-1]
+            line = left_x + (new_x - left_x) * ((last_d - left_d) / (new_d - left_d))
+            if last_x > line * (1.0 + TIE_TOLERANCE):
+                break
             chain.pop()
-            slope = _slope(d, x, chain, index)
-        chain.append((int(index), slope))
-    return np.array([index for index, _ in chain], dtype=np.intp)
+        chain.append((new_d, new_x, int(index)))
+    return np.array([index for _, _, index in chain], dtype=np.intp)
 
 
-def _slope(d: FloatArray, x: FloatArray, chain: list[tuple[int, float]], index: int) -> float:
-    left_d, left_x = (float(d[chain[-1][0]]), float(x[chain[-1][0]])) if chain else (0.0, 0.0)
-    run, rise = float(d[index]) - left_d, float(x[index]) - left_x
-    return rise / run if run > 0.0 else np.inf
+def _is_hull(d: FloatArray, x: FloatArray) -> bool:
+    """Whether the points are their own hull in order, as those of a search are; saves the walk."""
+    if not d.size or x[0] <= 0.0 or (np.diff(d) <= 0.0).any() or (x[1:] <= x[:-1] * (1.0 + TIE_TOLERANCE)).any():
+        return False
+    left_d, left_x = np.concatenate(([0.0], d[:-2])), np.concatenate(([0.0], x[:-2]))
+    share = (d[:-1] - left_d) / (d[1:] - left_d)
+    height = left_x + (x[1:] - left_x) * share
+    return bool((x[:-1] > height * (1.0 + TIE_TOLERANCE))[d[:-1] > 0.0].all())
 
 
 def hull_height(d: FloatArray, x: FloatArray, at: FloatArray) -> FloatArray:

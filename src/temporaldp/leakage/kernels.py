@@ -1,74 +1,60 @@
-"""Closed forms of one vertex, elementwise and free of overflow and cancellation.
+"""Which kernels compute: Numba's machine code, or whole arrays through NumPy and SciPy, or through PyTorch on an accelerator.
 
-Notation
---------
-d, q    Pr(S | other_value) and Pr(S | value) of one vertex, 0 <= d < q <= 1
-x       q - d, summed from the differences of the entries: it keeps its digits where rows are nearly equal
-c       1 - q, summed from the entries: it keeps its digits where q is nearly 1
-a       the leakage that comes in (alpha), nats; e the budget of one step (epsilon)
-L(a)    log[(1 + q (exp(a) - 1)) / (1 + d (exp(a) - 1))], the loss of the vertex
-
-All arguments broadcast; all functions trust their input. Entries are 0 or normal doubles, so x / d never overflows.
+``TEMPORALDP_KERNELS`` chooses: ``auto`` (the default), ``numba``, ``numpy`` or ``torch``. All give the same vertices; the
+tests run with numba and numpy. ``TEMPORALDP_THREADS`` bounds the threads (the default is one for every core that the
+process may use).
 """
 
-import numpy as np
-from numpy.typing import NDArray
+from __future__ import annotations
 
-FloatArray = NDArray[np.float64]
+import importlib.util
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-DIRECT_LIMIT = 600.0
-"""Up to here exp(-a) is a normal double and keeps all its digits (it ends at a = 708); beyond, logarithms are added."""
+from temporaldp.errors import InputError
 
-ULP = float(np.finfo(np.float64).eps)
+Result = TypeVar("Result")
 
-SLACK = 4.0 * ULP
-"""Relative amount given to the safe side where the closed form of the supremum is a difference of rounded terms."""
+CHOICES = ("auto", "numba", "numpy", "torch")
 
+SMALL = 40**3
+"""Entries of all pairs of rows up to which `auto` uses arrays: a few milliseconds, less than it takes to load Numba."""
 
-def vertex_loss(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
-    """L(a), never above a; exact to rounding.
-
-    ``L = log1p(x (1 - exp(-a)) / (d + (1 - d) exp(-a)))``; for large a the fraction's logarithm y is formed first and
-    ``L = log(1 + exp(y))``. The second form of the denominator is why a = 5000 and d = 0 are no special cases.
-    """
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        direct = np.log1p(x * -np.expm1(-a) / (d + (1.0 - d) * np.exp(-a)))
-        scaled = np.logaddexp(0.0, np.log(x) - np.logaddexp(np.log(d), np.log1p(-d) - a))
-    return np.minimum(np.where(a <= DIRECT_LIMIT, direct, scaled), a)
+WORTH_A_THREAD = 1 << 22
+"""Entries of work below which one thread is faster than several: starting one takes 0.1 ms."""
 
 
-def vertex_supremum(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, e: FloatArray) -> FloatArray:
-    """The root a of ``a = L(a) + e``, rounded up; inf where there is none (d = 0 and e >= -log q).
-
-    The paper's Theorem 5, as a quadratic in y = exp(a) - 1: ``d y^2 + B y - C = 0`` with ``B = c + d - q (exp(e) - 1)`` and
-    ``C = exp(e) - 1``. For small e this loses no digits at a near 0; for large e it is scaled by exp(-e), so that nothing
-    overflows. B is a difference: `SLACK` of its terms is given away, so that its rounding can only raise the root. With
-    d = 0 the root is C / B and needs B > 0: at e = -log q there is none, rounding or not.
-    """
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        grow, shrink, rest = np.expm1(e), np.exp(-e), -np.expm1(-e)
-        near_b = c + d - q * grow - SLACK * (c + d + q * grow)
-        far_b = shrink * (c + d) - q * rest - SLACK * (shrink * (c + d) + q * rest)
-        near = np.log1p(_positive_root(d, near_b, grow))
-        far = e + np.log(shrink + _positive_root(d, far_b, shrink * rest))
-        line = np.where(near_b > 0.0, np.log1p(grow / near_b), np.inf)
-    return np.nextafter(np.maximum(np.where(d == 0.0, line, np.where(e <= 1.0, near, far)), e), np.inf)
+def chosen_kernels(work: int) -> str:
+    """``numba``, ``numpy`` or ``torch``, for work on so many entries. By size alone, so that a number never depends on luck."""
+    choice = os.environ.get("TEMPORALDP_KERNELS", "auto")
+    if choice not in CHOICES:
+        raise InputError(f"expected TEMPORALDP_KERNELS to be one of {', '.join(CHOICES)}, got {choice!r}")
+    if choice in {"numba", "torch"} and importlib.util.find_spec(choice) is None:
+        raise InputError(f"TEMPORALDP_KERNELS is {choice}, but {choice} is not installed; install it or choose numpy")
+    if choice != "auto":
+        return choice
+    return "numba" if work > SMALL and importlib.util.find_spec("numba") is not None else "numpy"
 
 
-def _positive_root(d: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
-    """The positive root of ``d y^2 + b y - c`` (c >= 0, d > 0), by the form that neither cancels nor underflows."""
-    root = np.hypot(b, 2.0 * np.sqrt(d) * np.sqrt(c))
-    return np.where(b > 0.0, 2.0 * c / (b + root), (root - b) / (2.0 * d))
+def n_threads() -> int:
+    """Threads to use: ``TEMPORALDP_THREADS``, or one for every core that this process may run on."""
+    asked = os.environ.get("TEMPORALDP_THREADS")
+    if asked is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise InputError(f"expected TEMPORALDP_THREADS to be a whole number from 1, got {asked!r}")
+    return int(asked)
 
 
-def vertex_gap(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
-    """``a - L(a)``, without the subtraction, which would cancel under strong correlation; exact to rounding.
-
-    ``a - L = log1p([c (1 - exp(-a)) + d (exp(a) - 1)] / (q + c exp(-a)))``; for large a the logarithms of numerator and
-    denominator of ``exp(a - L)`` are formed first.
-    """
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        lost = -np.expm1(-a)
-        direct = np.log1p((c * lost + d * np.expm1(a)) / (q + c * np.exp(-a)))
-        scaled = np.logaddexp(np.log1p(-d), np.log(d) + a) - np.log1p(-c * lost)
-    return np.where(a <= DIRECT_LIMIT, direct, scaled)
+def spread(function: Callable[[int, int], Result], n_items: int, *, step: int, work: int) -> list[Result]:
+    """``function(first, last)`` over blocks of the items 0 .. n_items - 1, in order, on as many threads as pay."""
+    threads = min(n_threads(), 1 + work // WORTH_A_THREAD)
+    if threads == 1:
+        return [function(0, n_items)]
+    # Several blocks a thread, as some take longer; each a multiple of `step`.
+    length = step * max(1, -(-n_items // (4 * threads * step)))
+    blocks = [(first, min(first + length, n_items)) for first in range(0, n_items, length)]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(lambda block: function(*block), blocks))

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.hull import hull_height, upper_hull
-from temporaldp.leakage.kernels import ULP, vertex_gap, vertex_loss, vertex_supremum
-from temporaldp.leakage.witness import Witness
+from temporaldp.leakage.vertex import ULP, largest_loss, largest_supremum, smallest_gap, vertex_loss
+from temporaldp.leakage.witness import Witness, WitnessList
 
 FloatArray = NDArray[np.float64]
 
@@ -40,12 +40,16 @@ class LeakageProfile:
         Columns d and q, by increasing d. m = 0: all rows are equal and nothing leaks.
     excess, complement : array, shape (m,)
         ``q - d`` and ``1 - q`` with all their digits.
-    witnesses : tuple of m Witness
+    witnesses : sequence of m Witness
         What each vertex is made of.
+    tolerance : float
+        0 for an exact profile. Otherwise vertices are corners outside the hull: every quantity is on the safe side, the loss
+        at most ``min((1 + tolerance) L, L + log(1 + tolerance))``, and a witness is the pair at the left of its corner.
 
     Notes
     -----
-    All quantities are in nats and exact to rounding (relative error below 1e-13) unless their docstring says otherwise.
+    All quantities are in nats and exact to rounding (relative error below 1e-13) unless their docstring says otherwise, and
+    upper bounds where the profile has a tolerance.
 
     Examples
     --------
@@ -60,14 +64,16 @@ class LeakageProfile:
     vertices: FloatArray
     excess: FloatArray
     complement: FloatArray
-    witnesses: tuple[Witness, ...]
+    witnesses: Sequence[Witness]
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         for field in ("vertices", "excess", "complement"):
             array = np.array(getattr(self, field), dtype=np.float64)
             array.flags.writeable = False
             object.__setattr__(self, field, array)
-        object.__setattr__(self, "witnesses", tuple(self.witnesses))
+        if not isinstance(self.witnesses, WitnessList):
+            object.__setattr__(self, "witnesses", tuple(self.witnesses))
         m = len(self.witnesses)
         if self.vertices.shape != (m, 2) or self.excess.shape != (m,) or self.complement.shape != (m,):
             raise InputError(
@@ -77,15 +83,21 @@ class LeakageProfile:
 
     @classmethod
     def from_points(
-        cls, *, d: Sequence[float], x: Sequence[float], c: Sequence[float], witnesses: Sequence[Witness]
+        cls,
+        *,
+        d: ArrayLike,
+        x: ArrayLike,
+        q: ArrayLike,
+        c: ArrayLike,
+        witnesses: Sequence[Witness],
+        tolerance: float = 0.0,
     ) -> LeakageProfile:
-        """The hull of the given points (d, x = q - d, c = 1 - q), each with its witness."""
-        points_d, points_x = np.asarray(d, dtype=np.float64), np.asarray(x, dtype=np.float64)
-        kept = upper_hull(points_d, points_x)
-        chosen = tuple(witnesses[k] for k in kept)
-        q = np.array([witness.probability for witness in chosen], dtype=np.float64)
-        points_c = np.asarray(c, dtype=np.float64)
-        return cls(np.stack((points_d[kept], q), axis=1), points_x[kept], points_c[kept], chosen)
+        """The hull of the given points (d, x = q - d, q, c = 1 - q), each with its witness."""
+        points = np.array([d, x, q, c], dtype=np.float64)
+        kept = upper_hull(points[0], points[1])
+        if kept.size < points.shape[1] or not (np.diff(kept) == 1).all():
+            points, witnesses = points[:, kept], tuple(witnesses[int(k)] for k in kept)
+        return cls(points[[0, 2]].T, points[1], points[3], witnesses, tolerance)
 
     @overload
     def loss(self, alpha: float) -> float: ...
@@ -112,7 +124,7 @@ class LeakageProfile:
             alpha is negative or not a number.
         """
         levels = _levels(alpha, "alpha", minimum=0.0)
-        result = self._per_level(levels.ravel(), vertex_loss, np.max, empty=np.zeros(levels.size))
+        result = self._per_level(levels.ravel(), largest_loss, empty=np.zeros(levels.size))
         return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
 
     @overload
@@ -144,9 +156,9 @@ class LeakageProfile:
 
         def height(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, g: FloatArray) -> FloatArray:
             with np.errstate(invalid="ignore"):
-                return np.maximum(np.where(d == 0.0, x, x - (g - 1.0) * d), 0.0)
+                return np.asarray(np.max(np.where(d == 0.0, x, x - (g - 1.0) * d), axis=0, initial=0.0))
 
-        result = self._per_level(flat, height, np.max, empty=np.zeros(flat.size))
+        result = self._per_level(flat, height, empty=np.zeros(flat.size))
         return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
 
     def supremum(self, *, epsilon: float) -> float:
@@ -168,7 +180,7 @@ class LeakageProfile:
         """
         budget = positive(epsilon, "epsilon")
         level = np.array([budget])
-        return float(self._per_level(level, vertex_supremum, np.max, empty=level)[0])
+        return float(self._per_level(level, largest_supremum, empty=level)[0])
 
     def sustainable_budget(self, *, alpha: float) -> float:
         """The largest constant epsilon that keeps this direction's leakage at or below alpha for ever: ``alpha - L(alpha)``.
@@ -187,10 +199,10 @@ class LeakageProfile:
             alpha is not positive and finite.
         """
         level = positive(alpha, "alpha")
-        if not self.witnesses:
+        if not len(self):
             return level
         point = np.array([level])
-        gap = float(self._per_level(point, vertex_gap, np.min, empty=point)[0])
+        gap = float(self._per_level(point, smallest_gap, empty=point)[0])
         budget, lost = gap * (1.0 - 4.0 * ULP), self.loss(level)
         if lost + budget > level:
             budget = math.nextafter(level - lost, 0.0)
@@ -198,7 +210,7 @@ class LeakageProfile:
 
     def witness(self, alpha: float) -> Witness | None:
         """The two values that leak most at this alpha and the set of values at the other time; None if nothing leaks."""
-        if not self.witnesses:
+        if not len(self):
             return None
         level = float(_levels(alpha, "alpha", minimum=0.0))
         d, q = self.vertices.T
@@ -209,10 +221,12 @@ class LeakageProfile:
     def merge(self, other: LeakageProfile) -> LeakageProfile:
         """The pointwise maximum of two profiles: the hull of both vertex lists. Associative and commutative."""
         return LeakageProfile.from_points(
-            d=np.concatenate((self.vertices[:, 0], other.vertices[:, 0])).tolist(),
-            x=np.concatenate((self.excess, other.excess)).tolist(),
-            c=np.concatenate((self.complement, other.complement)).tolist(),
-            witnesses=self.witnesses + other.witnesses,
+            d=np.concatenate((self.vertices[:, 0], other.vertices[:, 0])),
+            x=np.concatenate((self.excess, other.excess)),
+            q=np.concatenate((self.vertices[:, 1], other.vertices[:, 1])),
+            c=np.concatenate((self.complement, other.complement)),
+            witnesses=(*self.witnesses, *other.witnesses),
+            tolerance=max(self.tolerance, other.tolerance),
         )
 
     def dominates(self, other: LeakageProfile) -> bool:
@@ -233,19 +247,18 @@ class LeakageProfile:
 
     def __repr__(self) -> str:
         dobrushin = float(self.excess.max(initial=0.0))
-        return f"LeakageProfile({len(self)} vertices, contraction(1) = {dobrushin:.6g})"
+        bound = f", at most {self.tolerance:g} too high" if self.tolerance else ""
+        return f"LeakageProfile({len(self)} vertices, contraction(1) = {dobrushin:.6g}{bound})"
 
-    def _per_level(
-        self, levels: FloatArray, kernel: Kernel, reduce: Callable[..., FloatArray], *, empty: FloatArray
-    ) -> FloatArray:
-        """`reduce` over vertices of `kernel` at each level, in blocks of bounded memory; `empty` if there is no vertex."""
-        if not self.witnesses or not levels.size:
+    def _per_level(self, levels: FloatArray, kernel: Kernel, *, empty: FloatArray) -> FloatArray:
+        """`kernel`, which reduces over vertices, at each level, in blocks of bounded memory; `empty` if there is no vertex."""
+        if not len(self) or not levels.size:
             return empty
         d, q = self.vertices[:, :1], self.vertices[:, 1:]
         x, c = self.excess[:, None], self.complement[:, None]
         columns = max(1, BLOCK // len(self))
         starts = range(0, levels.size, columns)
-        return np.concatenate([reduce(kernel(d, q, x, c, levels[None, k : k + columns]), axis=0) for k in starts])
+        return np.concatenate([kernel(d, q, x, c, levels[None, k : k + columns]) for k in starts])
 
 
 def positive(value: float, name: str) -> float:

@@ -1,6 +1,13 @@
 """Why a step leaks: the two values that are told apart, and by what."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +29,34 @@ class Witness:
     evidence: tuple[str, ...]
     probability: float
     other_probability: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WitnessList(Sequence[Witness]):
+    """Witnesses by number, put into words when asked for: most are never looked at.
+
+    `pairs` (m, 2) and `members` number the states; the set of witness v is ``members[starts[v] : starts[v + 1]]``;
+    `probabilities` (m, 2) are d and q.
+    """
+
+    states: tuple[str, ...]
+    pairs: NDArray[np.int64]
+    members: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    probabilities: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @overload
+    def __getitem__(self, index: int) -> Witness: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Witness, ...]: ...
+    def __getitem__(self, index: int | slice) -> Witness | tuple[Witness, ...]:
+        if isinstance(index, slice):
+            return tuple(self[k] for k in range(*index.indices(len(self))))
+        v = range(len(self))[index]
+        value, other = (self.states[int(k)] for k in self.pairs[v])
+        evidence = tuple(self.states[int(k)] for k in self.members[self.starts[v] : self.starts[v + 1]])
+        d, q = self.probabilities[v]
+        return Witness(value, other, evidence, float(q), float(d))

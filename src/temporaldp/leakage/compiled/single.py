@@ -1,0 +1,72 @@
+"""The loss at one alpha, without the profile: one slope, raised as better pairs are found.
+
+Notation
+--------
+h     g - 1 of the best pair so far; L = log(1 + h) when nobody is better
+w     1 / (e^a - 1): the pair (q, d) is better than h if and only if E_(1 + h)(q || d) > h w
+S     {k : q_k - d_k > h d_k}; Newton's (Dinkelbach's) step is h <- x(S) / (w + d(S)), the paper's Algorithm 1 for one pair
+"""
+
+import numpy as np
+
+from temporaldp.leakage.compiled.options import kernel
+from temporaldp.leakage.compiled.pairs import set_sums
+from temporaldp.leakage.compiled.screening import open_all, raised_divergences, workspace
+from temporaldp.leakage.compiled.table import TILE
+
+GAIN = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
+"""A step must raise h by this factor: less is the rounding of its sums."""
+
+
+@kernel
+def climb(store, i, j, w, best):
+    """Raise best = [h, i, j, limit] by Newton's steps on one pair, while they gain; whether they did."""
+    gained = False
+    while True:
+        d, x, _ = set_sums(store, i, j, best[0], best[0])
+        h = x / (w + d) if x > 0.0 else 0.0
+        if h <= best[0] * GAIN:
+            return gained
+        best[1], best[2], best[3] = i, j, best[0]
+        best[0] = h
+        gained = True
+
+
+@kernel
+def first_guess(store, n, partner, w):
+    """The best of the pairs (k, partner[k]), then of its row's and its other row's pairs, as [h, i, j, limit]."""
+    best = np.zeros(4)
+    best[2] = 1.0
+    for k in range(n):
+        climb(store, k, partner[k], w, best)
+    gained = best[0] > 0.0
+    while gained:
+        gained = False
+        for other in range(n):
+            if other != int(best[1]):
+                gained |= climb(store, int(best[1]), other, w, best)
+        for row in range(n):
+            if row != int(best[2]):
+                gained |= climb(store, row, int(best[2]), w, best)
+    return best
+
+
+@kernel
+def loss_among(store, table, first, last, w, best, shared):
+    """Raise `best` over all pairs (i, j), j in [first, last); `shared` is a slope that other threads have reached."""
+    n, scale = table[2].shape[0], table[6]
+    work = workspace(table)
+    raised = np.empty((TILE, table[0].shape[0]), np.float32)
+    for j in range(first, last, TILE):
+        if shared[0] > best[0]:
+            best[0], best[1] = shared[0], -1.0
+        h = best[0]
+        open_all(table, j, work)
+        raised_divergences(table, j, h, work, raised)
+        needed = np.float32(h * w * scale * (1.0 - 1e-6))
+        for t in range(min(TILE, last - j)):
+            values = raised[t]
+            for i in range(n):
+                if values[i] > needed and i != j + t:
+                    climb(store, i, j + t, w, best)
+        shared[0] = max(shared[0], best[0])

@@ -1,0 +1,125 @@
+"""From a matrix to its leakage profile: find the vertices, add them up exactly, name their witnesses.
+
+The matrix is a checked dense array or ``scipy.sparse.csr_array``: this room knows rows and names, not who made them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from temporaldp.errors import InputError
+from temporaldp.leakage.kernels import chosen_kernels
+from temporaldp.leakage.outer import Support, outer_corners
+from temporaldp.leakage.profile import LeakageProfile
+from temporaldp.leakage.witness import WitnessList
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Rows: TypeAlias = Any
+
+DENSE_SHARE = 0.2
+"""Share of entries from which a sparse matrix is searched as a dense one: the dense kernels are ten times as fast an entry."""
+
+SMALLEST_TOLERANCE = 1e-9
+"""Below, rounding (`outer.py`) would not be small beside the tolerance; and the exact profile costs no more."""
+
+LOOKED_AT = 8
+"""Rows with the fewest entries that are compared with all others for disjoint supports before anything else is done."""
+
+
+class Search(Protocol):
+    """The pairs of rows that matter in one matrix; `CompiledSearch` and `ArraySearch` are the two ways to find them."""
+
+    steepest: float
+
+    def vertices(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Row, other row and limit of each vertex; its set is ``{k : q_k - d_k > limit d_k}``."""
+
+    def contraction(self, slope: float) -> tuple[int, int]:
+        """The pair with the largest hockey-stick divergence at 1 + slope."""
+
+    def best_at(self, weight: float) -> tuple[int, int, float]:
+        """Row, other row and limit of the set with the largest x / (weight + d); weight = 1 / (e^alpha - 1)."""
+
+    def sums(self, rows: IntArray, others: IntArray, limits: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+        """d, x, q and c of each vertex, rounded once, shape (m, 4); the members of all sets in a row, and where each begins."""
+
+
+def compute_profile(matrix: Rows, states: Sequence[str], *, tolerance: float = 0.0) -> LeakageProfile:
+    """The leakage profile of a matrix: exact, or with a tolerance an upper bound with fewer vertices."""
+    if not (tolerance == 0.0 or SMALLEST_TOLERANCE <= tolerance <= 1.0):
+        raise InputError(f"expected a tolerance of 0 (exact), or from {SMALLEST_TOLERANCE:g} to 1, got {tolerance}")
+    search = searched(matrix)
+    pair = disjoint_pair(matrix)
+    if pair is not None:  # told apart with certainty: nothing leaks more, at any alpha
+        found = np.array(pair[:1]), np.array(pair[1:]), np.array([search.steepest])
+    elif tolerance == 0.0:
+        found = search.vertices()
+    else:
+        return _outer_profile(search, tuple(states), tolerance)
+    return profile_of(search, tuple(states), *found)
+
+
+def searched(matrix: Rows) -> Search:
+    """The search for this matrix, by the kernels that the environment and its size choose."""
+    n = matrix.shape[0]
+    if sparse.issparse(matrix) and matrix.nnz > DENSE_SHARE * n * n:
+        matrix = matrix.toarray()
+    kernels = chosen_kernels(matrix.nnz * n if sparse.issparse(matrix) else n**3)
+    if kernels == "numba":
+        from temporaldp.leakage.compiled.search import CompiledSearch
+
+        return CompiledSearch(matrix)
+    from temporaldp.leakage.arrays import ArraySearch, numpy_distance, torch_distance
+
+    return ArraySearch(matrix, torch_distance if kernels == "torch" else numpy_distance)
+
+
+def disjoint_pair(matrix: Rows) -> tuple[int, int] | None:
+    """Two rows without a common column, looked for from the rows with the fewest entries; None says only: not among these."""
+    if not sparse.issparse(matrix):
+        if (matrix > 0.0).any(axis=0).sum() and (matrix.min(axis=0) > 0.0).any():
+            return None  # a column without a zero
+        matrix = sparse.csr_array(matrix)
+    columns = matrix.tocsc()
+    counts = np.diff(matrix.indptr)
+    for i in np.argsort(counts, kind="stable")[:LOOKED_AT]:
+        support = matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]]
+        apart = np.ones(matrix.shape[0], dtype=bool)
+        for k in support:
+            apart[columns.indices[columns.indptr[k] : columns.indptr[k + 1]]] = False
+        if apart.any():
+            return int(i), int(np.argmax(apart))
+    return None
+
+
+def profile_of(
+    search: Search, states: tuple[str, ...], rows: IntArray, others: IntArray, limits: FloatArray
+) -> LeakageProfile:
+    """The profile whose vertices are the given sets."""
+    sums, members, starts = search.sums(rows, others, limits)
+    d, x, q, c = sums.T
+    witnesses = WitnessList(states, np.stack((rows, others), axis=1), members, starts, np.stack((d, q), axis=1))
+    return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses)
+
+
+def _outer_profile(search: Search, states: tuple[str, ...], tolerance: float) -> LeakageProfile:
+    """Upper bound: corners outside the hull, each with the witness of the vertex at its left."""
+
+    def support(slope: float) -> Support:
+        pair = search.contraction(slope)
+        (d, x, _, c), *_ = search.sums(np.array(pair[:1]), np.array(pair[1:]), np.array([slope]))[0].tolist()
+        return Support(slope, pair, d, x, c)
+
+    corners = outer_corners(support, search.steepest, tolerance)
+    d, x, q, c = np.array([corner[:4] for corner in corners], dtype=np.float64).reshape(-1, 4).T
+    numbers = np.array([corner.pair for corner in corners], dtype=np.int64).reshape(-1, 2)
+    limits = np.array([corner.slope for corner in corners], dtype=np.float64)
+    sums, members, starts = search.sums(numbers[:, 0], numbers[:, 1], limits)
+    witnesses = WitnessList(states, numbers, members, starts, sums[:, [0, 2]])
+    return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses, tolerance=tolerance)

@@ -1,0 +1,96 @@
+"""Closed forms of one vertex, elementwise and free of overflow and cancellation.
+
+Notation
+--------
+d, q    Pr(S | other_value) and Pr(S | value) of one vertex, 0 <= d < q <= 1
+x       q - d, summed from the differences of the entries: it keeps its digits where rows are nearly equal
+c       1 - q, summed from the entries: it keeps its digits where q is nearly 1
+a       the leakage that comes in (alpha), nats; e the budget of one step (epsilon)
+L(a)    log[(1 + q (exp(a) - 1)) / (1 + d (exp(a) - 1))], the loss of the vertex
+
+All arguments broadcast; all functions trust their input. Entries are 0 or normal doubles, so x / d never overflows.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+DIRECT_LIMIT = 600.0
+"""Up to here exp(-a) is a normal double and keeps all its digits (it ends at a = 708); beyond, logarithms are added."""
+
+ULP = float(np.finfo(np.float64).eps)
+
+SLACK = 4.0 * ULP
+"""Relative amount given to the safe side where the closed form of the supremum is a difference of rounded terms."""
+
+
+def vertex_loss(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
+    """L(a), never above a; exact to rounding.
+
+    ``L = log1p(x (1 - exp(-a)) / (d + (1 - d) exp(-a)))``; for large a the fraction's logarithm y is formed first and
+    ``L = log(1 + exp(y))``. The second form of the denominator is why a = 5000 and d = 0 are no special cases.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
+        direct = np.log1p(x * -np.expm1(-a) / (d + (1.0 - d) * np.exp(-a)))
+        scaled = np.logaddexp(0.0, np.log(x) - np.logaddexp(np.log(d), np.log1p(-d) - a))
+    return np.minimum(np.where(a <= DIRECT_LIMIT, direct, scaled), a)
+
+
+def largest_loss(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
+    """Max over vertices (rows) of L(a), shape of a's last axis; logarithms are taken of the maximum only.
+
+    Up to `DIRECT_LIMIT` the fraction is at most exp(600): it does not overflow.
+    """
+    if (a > DIRECT_LIMIT).any():
+        return np.asarray(vertex_loss(d, q, x, c, a).max(axis=0))
+    with np.errstate(under="ignore"):
+        gains = x * -np.expm1(-a) / (d + (1.0 - d) * np.exp(-a))
+        return np.asarray(np.minimum(np.log1p(gains.max(axis=0)), a[0]))
+
+
+def largest_supremum(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, e: FloatArray) -> FloatArray:
+    """Max over vertices (rows) of the supremum."""
+    return np.asarray(vertex_supremum(d, q, x, c, e).max(axis=0))
+
+
+def smallest_gap(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
+    """Min over vertices (rows) of a - L(a)."""
+    return np.asarray(vertex_gap(d, q, x, c, a).min(axis=0))
+
+
+def vertex_supremum(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, e: FloatArray) -> FloatArray:
+    """The root a of ``a = L(a) + e``, rounded up; inf where there is none (d = 0 and e >= -log q).
+
+    The paper's Theorem 5, as a quadratic in y = exp(a) - 1: ``d y^2 + B y - C = 0`` with ``B = c + d - q (exp(e) - 1)`` and
+    ``C = exp(e) - 1``. For small e this loses no digits at a near 0; for large e it is scaled by exp(-e), so that nothing
+    overflows. B is a difference: `SLACK` of its terms is given away, so that its rounding can only raise the root. With
+    d = 0 the root is C / B and needs B > 0: at e = -log q there is none, rounding or not.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
+        grow, shrink, rest = np.expm1(e), np.exp(-e), -np.expm1(-e)
+        near_b = c + d - q * grow - SLACK * (c + d + q * grow)
+        far_b = shrink * (c + d) - q * rest - SLACK * (shrink * (c + d) + q * rest)
+        near = np.log1p(_positive_root(d, near_b, grow))
+        far = e + np.log(shrink + _positive_root(d, far_b, shrink * rest))
+        line = np.where(near_b > 0.0, np.log1p(grow / near_b), np.inf)
+    return np.nextafter(np.maximum(np.where(d == 0.0, line, np.where(e <= 1.0, near, far)), e), np.inf)
+
+
+def _positive_root(d: FloatArray, b: FloatArray, c: FloatArray) -> FloatArray:
+    """The positive root of ``d y^2 + b y - c`` (c >= 0, d > 0), by the form that neither cancels nor underflows."""
+    root = np.hypot(b, 2.0 * np.sqrt(d) * np.sqrt(c))
+    return np.where(b > 0.0, 2.0 * c / (b + root), (root - b) / (2.0 * d))
+
+
+def vertex_gap(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
+    """``a - L(a)``, without the subtraction, which would cancel under strong correlation; exact to rounding.
+
+    ``a - L = log1p([c (1 - exp(-a)) + d (exp(a) - 1)] / (q + c exp(-a)))``; for large a the logarithms of numerator and
+    denominator of ``exp(a - L)`` are formed first.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
+        lost = -np.expm1(-a)
+        direct = np.log1p((c * lost + d * np.expm1(a)) / (q + c * np.exp(-a)))
+        scaled = np.logaddexp(np.log1p(-d), np.log(d) + a) - np.log1p(-c * lost)
+    return np.where(a <= DIRECT_LIMIT, direct, scaled)
