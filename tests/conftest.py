@@ -17,6 +17,20 @@ settings.register_profile("temporaldp", deadline=None, suppress_health_check=[He
 settings.load_profile("temporaldp")
 
 
+def _drop_stale_machine_code():
+    """Numba keeps a kernel's code until its own file changes, not the kernels it calls: after any edit, all of it goes."""
+    source = REPOSITORY / "src" / "temporaldp"
+    edited = max(path.stat().st_mtime for path in source.rglob("*compiled*/*.py"))
+    edited = max([edited, *(path.stat().st_mtime for path in source.rglob("compiled.py"))])
+    for path in source.rglob("*.nbi"):
+        if path.stat().st_mtime < edited:
+            for code in path.parent.glob("*.nb[ic]"):
+                code.unlink(missing_ok=True)
+
+
+_drop_stale_machine_code()
+
+
 def shared_folder() -> Path:
     """Where the data sets lie: beside the checkout unless the environment says otherwise."""
     return Path(os.environ.get("TEMPORALDP_SHARED", REPOSITORY.parent / "shared"))

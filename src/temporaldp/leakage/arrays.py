@@ -14,6 +14,7 @@ accumulated and put on the hull. O(n^2) memory, but for blocks of `BLOCK` entrie
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from math import fsum
 from typing import Any
 
@@ -71,7 +72,7 @@ class ArraySearch:
 
     def __init__(self, matrix: Any, distance: Distance = numpy_distance) -> None:
         self.n = matrix.shape[0]
-        self.steepest = steepest_slope(matrix)
+        self._matrix = matrix
         self._rows = matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
         self._distance = distance
         shifted = self._rows - self._rows.min(axis=0)
@@ -80,6 +81,11 @@ class ArraySearch:
         scale = 2.0 ** -np.floor(np.log2(reach.max()) + 1.0) if used.any() else 1.0
         self._a, self._reach, self._scale = shifted[:, used] * scale, reach[used] * scale, scale
         self._entries = self._rows[:, used] * scale
+
+    @cached_property
+    def steepest(self) -> float:
+        """A bound of every finite ratio (q_k - d_k) / d_k."""
+        return steepest_slope(self._matrix)
 
     def vertices(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Row, other row and limit of each vertex; its set is ``{k : q_k - d_k > limit d_k}``."""
@@ -101,12 +107,14 @@ class ArraySearch:
         """Row, other row and limit of the set with the largest x / (weight + d); weight = 1 / (e^alpha - 1)."""
         i, j, slope, limit = 0, 1, 0.0, 0.0
         while True:
-            row, other = self.contraction(slope)
-            d, x = self._point(row, other, slope)
+            # Steeper by some ulps: a column whose ratio is the slope but for rounding would hide much smaller ones.
+            steeper = slope * (1.0 + 6.0 * ULP)
+            row, other = self.contraction(steeper)
+            d, x = self._point(row, other, steeper)
             reached = x / (weight + d) if x > 0.0 else 0.0
             if reached <= slope * (1.0 + 4.0 * ULP):
                 return i, j, limit
-            i, j, limit, slope = row, other, slope, reached
+            i, j, limit, slope = row, other, steeper, reached
 
     def sums(self, rows: IntArray, others: IntArray, limits: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
         """d, x, q and c of each vertex, rounded once, shape (m, 4); the members of all sets in a row, and where each begins."""

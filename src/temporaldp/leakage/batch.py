@@ -75,8 +75,14 @@ class LeakageProfiles(Sequence[LeakageProfile]):
 
     @property
     def undominated(self) -> IntArray:
-        """Numbers of the profiles that no other one dominates, in order; of equal profiles, one. The others never leak more."""
-        order = np.argsort(-self._areas(), kind="stable")
+        """Numbers of the profiles that no other one dominates, in order; of equal profiles, one. The others never leak more.
+
+        Where two profiles differ by rounding only, both may stay.
+        """
+        nonempty = np.diff(self.starts) > 0
+        leftmost = np.ones(len(self))
+        leftmost[nonempty] = self.points[self.starts[:-1][nonempty], 0]
+        order = np.lexsort((leftmost, -self._areas()))
         d, x = (np.ascontiguousarray(self.points[:, k]) for k in (0, 1))
         if chosen_kernels(len(self) * len(self)) == "numba":
             from temporaldp.leakage.compiled.domination import undominated

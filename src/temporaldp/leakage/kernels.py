@@ -7,10 +7,11 @@ process may use).
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
 
 from temporaldp.errors import InputError
@@ -31,11 +32,24 @@ def chosen_kernels(work: int) -> str:
     choice = os.environ.get("TEMPORALDP_KERNELS", "auto")
     if choice not in CHOICES:
         raise InputError(f"expected TEMPORALDP_KERNELS to be one of {', '.join(CHOICES)}, got {choice!r}")
-    if choice in {"numba", "torch"} and importlib.util.find_spec(choice) is None:
-        raise InputError(f"TEMPORALDP_KERNELS is {choice}, but {choice} is not installed; install it or choose numpy")
-    if choice != "auto":
-        return choice
-    return "numba" if work > SMALL and importlib.util.find_spec("numba") is not None else "numpy"
+    if choice == "auto":
+        return "numba" if work > SMALL and _loads("numba") is None else "numpy"
+    problem = None if choice == "numpy" else _loads(choice)
+    if problem is not None:
+        raise InputError(
+            f"TEMPORALDP_KERNELS is {choice}, but it cannot be loaded ({problem}); install it or choose numpy"
+        )
+    return choice
+
+
+@cache
+def _loads(library: str) -> str | None:
+    """Why a library cannot be loaded (Numba, for one, refuses a NumPy newer than it knows); None if it can."""
+    try:
+        importlib.import_module(library)
+    except ImportError as error:
+        return str(error)
+    return None
 
 
 def n_threads() -> int:

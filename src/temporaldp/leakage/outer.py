@@ -22,6 +22,9 @@ Pair = tuple[int, int]
 
 ULP = sys.float_info.epsilon
 
+STEEPER = 1.0 + 8.0 * ULP
+"""A ratio is raised by this factor, which covers its rounding, before anything is said of the slopes beyond it."""
+
 ROUNDING = 2e-14
 """Corners move up and to the left by this factor: more than the rounding of sums and of ties that decided for a lower set."""
 
@@ -57,6 +60,14 @@ def outer_corners(support: Callable[[float], Support], steepest: float, toleranc
         h = rise / run if run > 0.0 else 0.0
         if not low.slope < h < high.slope:
             continue
+        if high.x == 0.0:  # nothing leaks at the steeper slope: does anything from the ratio of this vertex on?
+            h *= STEEPER
+            found[h] = support(h)
+            if found[h].x == 0.0:
+                del found[high.slope]
+                continue
+            intervals += [(low.slope, h), (h, high.slope)]
+            continue
         share = (high.slope - h) / (high.slope - low.slope)
         chord = share * (low.x - low.slope * low.d) + (1.0 - share) * (high.x - high.slope * high.d)
         if chord > (1.0 + tolerance / 2.0) * (high.x - h * high.d):
@@ -76,6 +87,8 @@ def _corner(left: Support, right: Support) -> Corner:
     Reached along the left line from its vertex, so that d keeps its digits where it is tiny; a little too far, which is above
     the right line.
     """
+    if (left.d, left.x) == (right.d, right.x):
+        return _rounded(right, left.d, left.x, left.c)
     beyond = max((right.x - left.x) - right.slope * (right.d - left.d), 0.0) + 4.0 * ULP * right.x
     step = beyond / (left.slope - right.slope)
     d, x, c = left.d + step, left.x + left.slope * step, left.c - (1.0 + left.slope) * step

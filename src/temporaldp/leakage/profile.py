@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.hull import hull_height, upper_hull
 from temporaldp.leakage.vertex import ULP, largest_loss, largest_supremum, smallest_gap, vertex_loss
-from temporaldp.leakage.witness import Witness, WitnessList
+from temporaldp.leakage.witness import Witness, WitnessList, chosen
 
 FloatArray = NDArray[np.float64]
 
@@ -96,7 +96,7 @@ class LeakageProfile:
         points = np.array([d, x, q, c], dtype=np.float64)
         kept = upper_hull(points[0], points[1])
         if kept.size < points.shape[1] or not (np.diff(kept) == 1).all():
-            points, witnesses = points[:, kept], tuple(witnesses[int(k)] for k in kept)
+            points, witnesses = points[:, kept], chosen(witnesses, kept)
         return cls(points[[0, 2]].T, points[1], points[3], witnesses, tolerance)
 
     @overload

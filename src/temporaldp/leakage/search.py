@@ -35,7 +35,9 @@ LOOKED_AT = 8
 class Search(Protocol):
     """The pairs of rows that matter in one matrix; `CompiledSearch` and `ArraySearch` are the two ways to find them."""
 
-    steepest: float
+    @property
+    def steepest(self) -> float:
+        """A bound of every finite ratio (q_k - d_k) / d_k."""
 
     def vertices(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Row, other row and limit of each vertex; its set is ``{k : q_k - d_k > limit d_k}``."""
@@ -83,7 +85,7 @@ def searched(matrix: Rows) -> Search:
 def disjoint_pair(matrix: Rows) -> tuple[int, int] | None:
     """Two rows without a common column, looked for from the rows with the fewest entries; None says only: not among these."""
     if not sparse.issparse(matrix):
-        if (matrix > 0.0).any(axis=0).sum() and (matrix.min(axis=0) > 0.0).any():
+        if matrix.min(axis=0).max() > 0.0:
             return None  # a column without a zero
         matrix = sparse.csr_array(matrix)
     columns = matrix.tocsc()

@@ -60,3 +60,13 @@ class WitnessList(Sequence[Witness]):
         evidence = tuple(self.states[int(k)] for k in self.members[self.starts[v] : self.starts[v + 1]])
         d, q = self.probabilities[v]
         return Witness(value, other, evidence, float(q), float(d))
+
+
+def chosen(witnesses: Sequence[Witness], numbers: NDArray[np.intp]) -> Sequence[Witness]:
+    """The witnesses with these numbers; a `WitnessList` stays one."""
+    if not isinstance(witnesses, WitnessList):
+        return tuple(witnesses[int(k)] for k in numbers)
+    sets = [witnesses.members[witnesses.starts[k] : witnesses.starts[k + 1]] for k in numbers]
+    starts = np.concatenate(([0], np.cumsum([len(part) for part in sets], dtype=np.int64)))
+    members = np.concatenate(sets) if sets else np.zeros(0, dtype=np.int64)
+    return WitnessList(witnesses.states, witnesses.pairs[numbers], members, starts, witnesses.probabilities[numbers])

@@ -1,4 +1,9 @@
-"""How the kernels are compiled."""
+"""How the kernels are compiled.
+
+The machine code is kept on disk (beside the package, or in the user's cache), so that only the first process compiles. Numba
+looks at a kernel's own file to see whether that is still good, not at the kernels it calls: after an edit here, delete
+`__pycache__` (the tests do).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +16,8 @@ Function: TypeAlias = Callable[..., Any]
 
 
 def kernel(function: Function) -> Function:
-    """Compile on the first call, keep the machine code on disk, release Python's lock; arithmetic as written."""
-    compiled: Function = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-    return compiled
+    """Compile on the first call and release Python's lock; arithmetic as written."""
+    return _compiled(function)
 
 
 def summing_kernel(function: Function) -> Function:
@@ -22,11 +26,17 @@ def summing_kernel(function: Function) -> Function:
     Only for functions whose own additions are sums of non-negative terms: reordering a difference could lose its digits. Terms
     with a difference come from a function of their own, which keeps its order.
     """
-    compiled: Function = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc"})(function)
-    return compiled
+    return _compiled(function, fastmath={"reassoc"})
 
 
 def inlined_kernel(function: Function) -> Function:
     """A kernel that becomes part of its caller: for dispatch so small that a call would cost as much."""
-    compiled: Function = numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)
+    return _compiled(function, inline="always")
+
+
+def _compiled(function: Function, **options: Any) -> Function:
+    try:
+        compiled: Function = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
+    except RuntimeError:  # no folder that this process may write to: compile anew each time
+        compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
     return compiled

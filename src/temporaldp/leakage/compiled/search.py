@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ from scipy import sparse
 
 from temporaldp.leakage.compiled.pairs import divergences, set_sums
 from temporaldp.leakage.compiled.refinement import refine
-from temporaldp.leakage.compiled.screening import screen
-from temporaldp.leakage.compiled.single import climb, first_guess, loss_among
+from temporaldp.leakage.compiled.screening import BAND, screen
+from temporaldp.leakage.compiled.single import STEEPER, climb, first_guess, loss_among
 from temporaldp.leakage.compiled.slopes import best_pair, plan_slopes
 from temporaldp.leakage.compiled.sparse import screen_sparse
 from temporaldp.leakage.compiled.sums import vertex_sums
-from temporaldp.leakage.compiled.table import TILE, tabulate
+from temporaldp.leakage.compiled.table import tabulate
 from temporaldp.leakage.kernels import spread
 from temporaldp.leakage.screens import Tangents, steepest_slope
 
@@ -43,7 +44,7 @@ class CompiledSearch:
 
     def __init__(self, matrix: Any) -> None:
         self.n = matrix.shape[0]
-        self.steepest = steepest_slope(matrix)
+        self._matrix = matrix
         self.is_sparse = sparse.issparse(matrix)
         empty = np.zeros((0, 0)), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
         if self.is_sparse:
@@ -52,8 +53,13 @@ class CompiledSearch:
             self._store = (empty[0], *(np.array(part) for part in parts))
             self._table: Any = _by_columns(ordered)
         else:
-            self._store = (np.array(matrix, order="C"), *empty[1:])
+            self._store = (np.ascontiguousarray(matrix), *empty[1:])
             self._table = None  # made when first needed: small matrices and ties do without
+
+    @cached_property
+    def steepest(self) -> float:
+        """A bound of every finite ratio (q_k - d_k) / d_k."""
+        return steepest_slope(self._matrix)
 
     def vertices(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Row, other row and limit of each vertex, by falling slope; its set is ``{k : q_k - d_k > limit d_k}``."""
@@ -80,7 +86,7 @@ class CompiledSearch:
         if self.is_sparse:
             gained = best[0] > 0.0
             while gained:
-                gained = climb(self._store, *self.contraction(best[0]), weight, best)
+                gained = climb(self._store, *self.contraction(best[0] * STEEPER), weight, best)
             return int(best[1]), int(best[2]), float(best[3])
         table, shared = self._tabulated(), best[:1].copy()
 
@@ -89,7 +95,7 @@ class CompiledSearch:
             loss_among(self._store, table, first, last, weight, mine, shared)
             return mine
 
-        found = [best, *spread(among, self.n, step=TILE, work=self.n**3)]
+        found = [best, *spread(among, self.n, step=BAND, work=self.n**3)]
         winner = max((one for one in found if one[1] >= 0.0), key=lambda one: float(one[0]))
         return int(winner[1]), int(winner[2]), float(winner[3])
 
@@ -129,7 +135,7 @@ class CompiledSearch:
                 return screen(table, first, last, tangents.slopes, *thin)
 
             work = self.n**3
-        found = spread(block, self.n, step=TILE, work=work)
+        found = spread(block, self.n, step=BAND, work=work)
         rows, others = (np.concatenate([one[k] for one in found]).astype(np.int64) for k in (0, 1))
         return rows, others
 

@@ -12,10 +12,13 @@ import numpy as np
 from temporaldp.leakage.compiled.options import kernel
 from temporaldp.leakage.compiled.pairs import set_sums
 from temporaldp.leakage.compiled.screening import open_all, raised_divergences, workspace
-from temporaldp.leakage.compiled.table import TILE
 
 GAIN = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
 """A step must raise h by this factor: less is the rounding of its sums."""
+
+STEEPER = 1.0 + 6.0 * float(np.finfo(np.float64).eps)
+"""Sets are taken at h times this: a column whose ratio is h but for rounding would hide columns that are a trillion times
+smaller and, at a large alpha, worth more."""
 
 
 @kernel
@@ -23,11 +26,12 @@ def climb(store, i, j, w, best):
     """Raise best = [h, i, j, limit] by Newton's steps on one pair, while they gain; whether they did."""
     gained = False
     while True:
-        d, x, _ = set_sums(store, i, j, best[0], best[0])
+        limit = best[0] * STEEPER
+        d, x, _ = set_sums(store, i, j, limit, limit)
         h = x / (w + d) if x > 0.0 else 0.0
         if h <= best[0] * GAIN:
             return gained
-        best[1], best[2], best[3] = i, j, best[0]
+        best[1], best[2], best[3] = i, j, limit
         best[0] = h
         gained = True
 
@@ -56,15 +60,16 @@ def loss_among(store, table, first, last, w, best, shared):
     """Raise `best` over all pairs (i, j), j in [first, last); `shared` is a slope that other threads have reached."""
     n, scale = table[2].shape[0], table[6]
     work = workspace(table)
-    raised = np.empty((TILE, table[0].shape[0]), np.float32)
-    for j in range(first, last, TILE):
+    band = work[2].size
+    raised = np.empty((band, table[0].shape[0]), np.float32)
+    for j in range(first, last, band):
         if shared[0] > best[0]:
             best[0], best[1] = shared[0], -1.0
         h = best[0]
         open_all(table, j, work)
         raised_divergences(table, j, h, work, raised)
         needed = np.float32(h * w * scale * (1.0 - 1e-6))
-        for t in range(min(TILE, last - j)):
+        for t in range(min(band, last - j)):
             values = raised[t]
             for i in range(n):
                 if values[i] > needed and i != j + t:

@@ -4,7 +4,8 @@ Notation
 --------
 low, reach    smallest entry of each column, and the largest entry minus that
 scale         a power of two that brings the largest reach into [1/2, 1)
-a             (P - low) scale, float32, padded with zeros to whole tiles and registers; at is its transpose
+a             (P - low) scale, float32, padded with zeros to whole tiles and registers
+at            the same by columns, in panels that lie together in memory: at[p, k, r] = a[p W + r, k], W rows a panel
 total         for each row the sum of a, raised by the rounding of that row's screened divergence: one `U` per addition
               in whatever order, one for each rounding of an entry of a and of b
 """
@@ -21,6 +22,12 @@ LANES = 16
 
 TILE = 4
 """Rows q times rows d of a tile: 16 sums fit in the registers."""
+
+PANEL = 1 << 17
+"""Entries that fit beside others in a second-level cache: 512 KiB of one of 1 MiB."""
+
+CHUNK = 1024
+"""Columns of a panel worked on at a time where there are more."""
 
 STRIP = 16
 """Rows transposed at a time: one cache line of the transpose."""
@@ -40,7 +47,8 @@ def tabulate(dense):
     scale = 2.0 ** -np.floor(np.log2(widest) + 1.0) if widest > 0.0 else 1.0
     reach *= scale
     width, height = -(-n // LANES) * LANES, -(-n // TILE) * TILE
-    a, at = np.zeros((height, width), np.float32), np.zeros((width, height), np.float32)
+    rows = min(-(-n // LANES) * LANES, PANEL // min(width, CHUNK) // LANES * LANES)
+    a, at = np.zeros((height, width), np.float32), np.zeros((-(-n // rows), width, rows), np.float32)
     total = np.zeros(height, np.float32)
     raised = (1.0 + (width + 12) * U) * (1.0 + 4.0 * U)
     for first in range(0, n, STRIP):
@@ -52,5 +60,5 @@ def tabulate(dense):
             total[i] = np.float32(out.astype(np.float64).sum() * raised)
         for k in range(n):
             for i in range(first, last):
-                at[k, i] = a[i, k]
+                at[i // rows, k, i % rows] = a[i, k]
     return a, at, dense, low, reach, total, scale
