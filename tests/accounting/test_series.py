@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrices import budgets, matrices
-from oracles import defined_leakage
+from oracles import defined_leakage, exact_loss
 from temporaldp import (
     Adversary,
     BudgetError,
@@ -237,3 +237,50 @@ def test_what_is_no_adversary_is_refused():
         temporal_leakage([Adversary(name="x"), Adversary(name="x")], epsilons=[0.1])
     with pytest.raises(InputError, match="at least one Adversary"):
         temporal_leakage([], epsilons=[0.1])
+
+
+def plain_recursion(correlation, spent):
+    """BPL by the recursion's own words, each loss in rational arithmetic."""
+    level, series = spent[0], [spent[0]]
+    for t in range(1, len(spent)):
+        matrix = correlation[t - 1] if isinstance(correlation, tuple) else correlation
+        level = (exact_loss(matrix.dense(), level) if matrix is not None else 0.0) + spent[t]
+        series.append(level)
+    return np.array(series)
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.one_of(st.none(), matrices(3, 3), st.tuples(*[matrices(3, 3)] * 3)), min_size=1, max_size=4),
+    st.lists(st.one_of(st.just(0.0), st.sampled_from([1e-9, 700.0]), budgets), min_size=4, max_size=4),
+)
+def test_many_users_at_once_are_each_user_alone(correlations, spent):
+    users = [Adversary(backward=c, forward=correlations[0] if not isinstance(c, tuple) else None) for c in correlations]
+    together = temporal_leakage(users, epsilons=spent)
+    members = together.members or (together,)
+    for user, member in zip(users, members, strict=True):
+        assert member.backward == pytest.approx(plain_recursion(user.backward, spent), rel=1e-12, abs=1e-300)
+        reverse = user.forward[::-1] if isinstance(user.forward, tuple) else user.forward
+        assert member.forward[::-1] == pytest.approx(plain_recursion(reverse, spent[::-1]), rel=1e-12, abs=1e-300)
+    for field in ("backward", "forward", "temporal"):
+        assert getattr(together, field).tolist() == np.max([getattr(m, field) for m in members], axis=0).tolist()
+
+
+def test_long_series_of_many_users(rng):
+    stack = rng.random((300, 5, 5))
+    stack /= stack.sum(axis=2, keepdims=True)
+    users = [Adversary(TransitionMatrix(matrix)) for matrix in stack]
+    spent = rng.uniform(0.01, 0.3, 400)
+    series = temporal_leakage(users, epsilons=spent)
+    for k in (0, 123, 299):
+        alone = temporal_leakage(Adversary(TransitionMatrix(stack[k])), epsilons=spent)
+        assert series.members[k].backward == pytest.approx(alone.backward, rel=1e-14)
+        assert series.members[k].epsilons is series.epsilons  # shared, and read-only
+    with pytest.raises(ValueError, match="read-only"):
+        series.epsilons[0] = 1.0
+
+
+def test_a_series_of_a_hundred_thousand_steps_settles_at_its_supremum():
+    matrix = random_correlation(12, rng=0)
+    series = temporal_leakage(Adversary(matrix), epsilons=np.full(100_000, 0.4))
+    assert series.backward[-1] == pytest.approx(leakage_supremum(Adversary(matrix), epsilon=0.4).backward, rel=1e-12)

@@ -103,7 +103,7 @@ def test_the_screen_rounds_to_the_safe_side_and_not_far(n, kernels, rng):
         for slope in (0.0, 0.4, 1.5, 8.0, 300.0, 1e6, 1e30):
             raised = np.zeros((band, len(table[0])), dtype=np.float32)
             raised_divergences(table, 0, slope, work, raised)
-            for i, j in itertools.product(range(n), range(min(band, n))):
+            for i, j in itertools.product(range(0, n, 1 + n // 20), range(min(band, n))):
                 exact = sum(
                     max(Fraction(q) - Fraction(d) - Fraction(slope) * Fraction(d), Fraction(0))
                     for q, d in zip(dense[i].tolist(), dense[j].tolist(), strict=True)
