@@ -64,9 +64,9 @@ def literal(P: Matrix, alpha: float) -> float:
 def literal_rows(P, alpha, first, last):
     """Lines 1 to 12 of the pseudocode, with q+ and d+ kept as marks on the columns.
 
-    Where d k passes 2^53, at alpha of about 40 and more, both sides of the inequality round to the same number for the last
-    candidate, and it is deleted with the others: the loss of that pair comes out as 0. That is the paper's algorithm in
-    doubles, and left as it is.
+    From alpha of about 37 on, or earlier where rows are nearly equal, both sides of the inequality can round to the same
+    number for the last candidates, and they are deleted with the rest: the loss of that pair comes out as 0. That is the
+    printed algorithm in doubles, and left as it is.
     """
     n = P.shape[1]
     k = math.exp(alpha) - 1.0
@@ -97,6 +97,7 @@ def literal_rows(P, alpha, first, last):
 
 
 def compacted(P: Matrix, alpha: float) -> float:
+    """Algorithm 1 pair by pair in vector loops; despite the name, what it drops are marks and divisions, see above."""
     return compacted_rows(P, alpha, 0, len(P))
 
 

@@ -12,7 +12,17 @@ from scipy import sparse
 from temporaldp.leakage.compiled.pairs import divergences, set_sums
 from temporaldp.leakage.compiled.refinement import refine
 from temporaldp.leakage.compiled.screening import BAND, screen
-from temporaldp.leakage.compiled.single import STEEPER, climb, first_guess, loss_among
+from temporaldp.leakage.compiled.single import (
+    SAFE,
+    STEEPER,
+    ascend,
+    climb,
+    column_maxima,
+    loss_among,
+    loss_by_rows,
+    row_bounds,
+    sampled,
+)
 from temporaldp.leakage.compiled.slopes import best_pair, plan_slopes
 from temporaldp.leakage.compiled.sparse import screen_sparse
 from temporaldp.leakage.compiled.sums import vertex_sums
@@ -34,6 +44,10 @@ SINGLE = 1e-6
 
 TIED = 1e-14
 """How far thresholds are raised, relative, in double precision: pairs that tie with a tangent add nothing."""
+
+FEW_COLUMNS = 1.0 / 256.0
+"""Share of the entries of all pairs up to which one loss is found row by row: it takes single entries, where the screen takes
+whole registers, but needs no table."""
 
 SCATTER = 2654435761
 """Knuth's multiplicative hash: 2^32 over the golden ratio."""
@@ -82,12 +96,28 @@ class CompiledSearch:
 
     def best_at(self, weight: float) -> tuple[int, int, float]:
         """Row, other row and limit of the set with the largest x / (weight + d); weight = 1 / (e^alpha - 1)."""
-        best = first_guess(self._store, self.n, self._partners(), weight)
+        best = sampled(self._store, self.n, self._partners(), weight)
         if self.is_sparse:
             gained = best[0] > 0.0
             while gained:
                 gained = climb(self._store, *self.contraction(best[0] * STEEPER), weight, best)
-            return int(best[1]), int(best[2]), float(best[3])
+        elif not self._raised_by_rows(best, weight):
+            best = self._raised_by_screen(best, weight)
+        return int(best[1]), int(best[2]), float(best[3])
+
+    def _raised_by_rows(self, best: FloatArray, weight: float) -> bool:
+        """Raise `best` to the largest over all pairs if few columns can count, as at a large alpha; whether they were few."""
+        tall = column_maxima(self._store[0])
+        bounds, n_open = row_bounds(self._store[0], tall, best[0])
+        alive = bounds > best[0] * weight * SAFE
+        if n_open[alive].sum() > self.n**2 * FEW_COLUMNS:
+            return False
+        loss_by_rows(self._store, tall, np.argsort(-bounds), bounds, weight, best)
+        return True
+
+    def _raised_by_screen(self, best: FloatArray, weight: float) -> FloatArray:
+        """The largest over all pairs, screened in single precision on all cores."""
+        ascend(self._store, self.n, weight, best)
         table, shared = self._tabulated(), best[:1].copy()
 
         def among(first: int, last: int) -> FloatArray:
@@ -96,8 +126,7 @@ class CompiledSearch:
             return mine
 
         found = [best, *spread(among, self.n, step=BAND, work=self.n**3)]
-        winner = max((one for one in found if one[1] >= 0.0), key=lambda one: float(one[0]))
-        return int(winner[1]), int(winner[2]), float(winner[3])
+        return max((one for one in found if one[1] >= 0.0), key=lambda one: float(one[0]))
 
     def sums(self, rows: IntArray, others: IntArray, limits: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
         """d, x, q and c of each vertex, rounded once, shape (m, 4); the members of all sets in a row, and where each begins."""

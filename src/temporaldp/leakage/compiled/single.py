@@ -16,6 +16,9 @@ from temporaldp.leakage.compiled.screening import open_all, raised_divergences, 
 GAIN = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
 """A step must raise h by this factor: less is the rounding of its sums."""
 
+SAFE = 1.0 - 1e-12
+"""Bounds are compared with a little less than what is needed: more than the rounding of a sum of thousands."""
+
 STEEPER = 1.0 + 6.0 * float(np.finfo(np.float64).eps)
 """Sets are taken at h times this: a column whose ratio is h but for rounding would hide columns that are a trillion times
 smaller and, at a large alpha, worth more."""
@@ -37,12 +40,18 @@ def climb(store, i, j, w, best):
 
 
 @kernel
-def first_guess(store, n, partner, w):
-    """The best of the pairs (k, partner[k]), then of its row's and its other row's pairs, as [h, i, j, limit]."""
+def sampled(store, n, partner, w):
+    """The best of the pairs (k, partner[k]) as [h, i, j, limit]."""
     best = np.zeros(4)
     best[2] = 1.0
     for k in range(n):
         climb(store, k, partner[k], w, best)
+    return best
+
+
+@kernel
+def ascend(store, n, w, best):
+    """Raise `best` over its row's pairs and its other row's pairs, until neither has a better one."""
     gained = best[0] > 0.0
     while gained:
         gained = False
@@ -52,7 +61,60 @@ def first_guess(store, n, partner, w):
         for row in range(n):
             if row != int(best[2]):
                 gained |= climb(store, row, int(best[2]), w, best)
-    return best
+
+
+@kernel
+def row_bounds(dense, tall, h):
+    """For each row d, sum_k max((tall_k - d_k) - h d_k, 0), tall_k the largest entry of column k: no pair (., d) has more.
+
+    Also the number of columns that any pair of these rows could count: those with a positive part.
+    """
+    n = dense.shape[0]
+    bounds, n_open = np.empty(n), np.empty(n, np.int64)
+    for j in range(n):
+        d, total, count = dense[j], 0.0, 0
+        for k in range(n):
+            part = (tall[k] - d[k]) - h * d[k]
+            total += part if part > 0.0 else 0.0
+            count += part > 0.0
+        bounds[j], n_open[j] = total, count
+    return bounds, n_open
+
+
+@kernel
+def column_maxima(dense):
+    """The largest entry of each column."""
+    tall = dense[0].copy()
+    for i in range(1, dense.shape[0]):
+        row = dense[i]
+        for k in range(tall.size):
+            tall[k] = max(tall[k], row[k])
+    return tall
+
+
+@kernel
+def loss_by_rows(store, tall, order, bounds, w, best):
+    """Raise `best` over all pairs (., j), by the columns that can count. The rows j come by falling bounds.
+
+    Bounds fall as h rises: where one at a smaller h is too low, so is it now, and those that follow are lower.
+    """
+    dense, n = store[0], tall.size
+    columns = np.empty(n, np.int64)
+    for j in order:
+        h, m, d = best[0] * STEEPER, 0, dense[j]
+        if bounds[j] <= h * w * SAFE:
+            break
+        for k in range(n):
+            columns[m] = k
+            m += (tall[k] - d[k]) - h * d[k] > 0.0
+        for i in range(n):
+            q, total = dense[i], 0.0
+            for t in range(m):
+                k = columns[t]
+                part = (q[k] - d[k]) - h * d[k]
+                total += part if part > 0.0 else 0.0
+            if total > h * w * SAFE and i != j:
+                climb(store, i, j, w, best)
 
 
 @kernel
