@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := demo
 
-.PHONY: demo test test-slow lint format picture tables clean
+.PHONY: demo test test-slow lint format picture bench tables clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,10 @@ format: $(READY)
 
 picture: demo  ## the pictures in the README and in docs/plans.md
 	cp $(DEMO)/audit.png $(DEMO)/comparison.png docs/
+
+bench: $(READY)  ## docs/performance.md: every claim about speed, measured in one run (half an hour)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
+	$(BIN)/python benchmarks/bench.py docs/performance.md
 
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md

@@ -42,7 +42,7 @@ from scipy import optimize, sparse
 
 Row = NDArray[np.float64]
 
-LIMIT = 60  # seconds a pair
+LIMIT = 10  # seconds a pair
 OPTIMAL = "optimal"
 GUROBI_SIZE = 2000  # variables, and constraints, that the licence of the pip package allows
 GUROBI_SAYS = {2: OPTIMAL, 3: "infeasible", 4: "infeasible or unbounded", 5: "unbounded", 9: "limit", 12: "numeric"}

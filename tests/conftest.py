@@ -28,7 +28,8 @@ def _drop_stale_machine_code():
                 code.unlink(missing_ok=True)
 
 
-_drop_stale_machine_code()
+if "PYTEST_XDIST_WORKER" not in os.environ:  # once, before any worker compiles
+    _drop_stale_machine_code()
 
 
 def shared_folder() -> Path:

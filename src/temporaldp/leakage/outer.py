@@ -8,7 +8,7 @@ tangent    the line of the vertex that attains theta at a slope, below theta
 
 Between two slopes theta lies between the chord and the tangents, farthest apart where the tangents cross. Slopes are added
 there until the chord is at most 1 + tolerance / 2 times the tangents. Then the corners' loss is at least L, and at most
-min((1 + tolerance) L, L + log(1 + tolerance)): `docs/theory.md`, Proposition 5.
+min((1 + tolerance) L, L + log(1 + tolerance)): `docs/theory.md`, Proposition 1.
 """
 
 from __future__ import annotations

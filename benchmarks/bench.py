@@ -1,0 +1,323 @@
+"""Everything that docs/performance.md says, measured in one run on one machine.
+
+Run with:  make bench
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+import algorithm1
+import numpy as np
+import peak
+import solvers
+import sorting
+from measure import exponent, in_a_child, median, over_rows, settings, short, table
+
+import temporaldp as tdp
+from temporaldp.leakage import compute_profile
+
+SIZES = (50, 150, 500, 1000)
+LARGE = (2000, 5000)
+ALPHAS = (0.1, 1.0, 10.0, 20.0)
+SEED = 0
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+EXTRAPOLATED_FROM = 600
+"""Rows from which Algorithm 1 is timed on a part of the first rows, and multiplied."""
+
+HEAD = """# Performance
+
+Made by `make bench`: every number is of one run, on one machine, and times are medians of repeated runs unless they say otherwise.
+Matrices have rows uniform on [0, 1), normalised (`random_correlation(n, rng=0)`), unless they say otherwise.
+A number with a ~ is extrapolated from the part that is named.
+
+"""
+
+
+def fresh(n: int) -> np.ndarray:
+    """The matrix of n states."""
+    return np.array(tdp.random_correlation(n, rng=SEED).dense())
+
+
+def machine() -> str:
+    """What the numbers depend on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
+    model = next(
+        (line.split(":")[1].strip() for line in _processor() if line.startswith("model name")), platform.machine()
+    )
+    return f"{CORES} cores ({model}), Python {platform.python_version()}, {packages}.\n"
+
+
+def _processor() -> list[str]:
+    path = Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def one_loss() -> Iterator[str]:
+    """temporaldp.loss against Algorithm 1."""
+    yield "## One loss value: `temporaldp.loss(matrix, alpha=...)` against the paper's Algorithm 1\n\n"
+    yield (
+        "*literal*: every loop of the paper's pseudocode, compiled with Numba. *best*: the fastest compiled form that we could "
+        "write with one bound a pair (whole rows, padded, no branch). *NumPy*: vectorised over the other rows. Ratios are to ours "
+        "on the same number of threads (NumPy: one). As printed, Algorithm 1 reports too little in double precision from alpha = 37 or so on: its comparison rounds to equality and the last candidates go (`benchmarks/algorithm1.py`). From n = "
+        f"{EXTRAPOLATED_FROM} on, Algorithm 1 is timed on the first 1/16 of the rows.\n\n"
+    )
+    rows = []
+    for n in (*SIZES, LARGE[0]):
+        P = fresh(n)
+        matrix = tdp.TransitionMatrix(P)
+        for alpha in ALPHAS:
+            cells = [str(n), f"{alpha:g}"]
+            for threads in (1, CORES):
+                with settings(kernels="numba", threads=threads):
+                    ours = median(lambda m=matrix, a=alpha: tdp.loss(m, alpha=a))
+                cells.append(short(ours))
+                for peer in (algorithm1.literal_rows, algorithm1.compacted_rows):
+                    cells.append(_ratio(peer, P, alpha, threads, ours))
+                if threads == 1:
+                    cells.append(_ratio(algorithm1.in_numpy_rows, P, alpha, 1, ours) if n <= SIZES[2] else "")
+            rows.append(cells)
+    head = ["n", "alpha", "ours, 1 thread", "literal", "best", "NumPy", f"ours, {CORES} threads", "literal", "best"]
+    yield table(head, rows) + "\n\n"
+
+
+def _ratio(peer: Callable, P: np.ndarray, alpha: float, threads: int, ours: float) -> str:
+    n = len(P)
+    part = n if n < EXTRAPOLATED_FROM else n // 16
+    call = over_rows(lambda first, last: peer(P, alpha, first, last), part, threads)
+    return ("~" if part < n else "") + f"{median(call) * n / part / ours:,.0f}"
+
+
+def profiles() -> Iterator[str]:
+    """The whole profile against sorting and against a pass."""
+    yield "## The whole profile: `matrix.leakage_profile()`\n\n"
+    yield (
+        "*pass*: one float64 pass over the n^3 entries of all pairs (minimum and sum) by the same tile kernel, one thread. "
+        "*pair by pair*, *row by row*: the profile by sorting every pair in NumPy, in a loop over pairs, and vectorised over the "
+        "other rows with points under the hull so far thrown away (`benchmarks/sorting.py`). *arrays*: this package's own "
+        "NumPy and SciPy fallback. `tolerance=0.01` is an upper bound with fewer vertices.\n\n"
+    )
+    rows = []
+    for n in (*SIZES, *LARGE):
+        P = fresh(n)
+        one_pass = peak.one_pass(n, np.float64, 1)
+        cells = [str(n)]
+        states = tuple(str(k) for k in range(n))
+        with settings(kernels="numba", threads=1):
+            ours = median(lambda p=P, s=states: compute_profile(p, s))
+        with settings(kernels="numba", threads=CORES):
+            cells += [short(ours), f"{ours / one_pass:.1f}", short(median(lambda p=P, s=states: compute_profile(p, s)))]
+        cells += [_sorted(sorting.pair_by_pair, P, ours), _sorted(sorting.row_by_row, P, ours)]
+        with settings(kernels="numpy"):
+            arrays = median(lambda p=P, s=states: compute_profile(p, s)) if n <= SIZES[-1] else None
+        cells.append(short(arrays) if arrays else "")
+        with settings(kernels="numba", threads=CORES):
+            exact = len(compute_profile(P, states))
+            bound = median(lambda p=P, s=states: compute_profile(p, s, tolerance=0.01))
+            fewer = len(compute_profile(P, states, tolerance=0.01))
+        rows.append([*cells, short(bound), f"{exact} / {fewer}"])
+    head = ["n", "1 thread", "in passes", f"{CORES} threads", "pair by pair / ours", "row by row / ours", "arrays"]
+    yield table([*head, "tolerance 0.01", "vertices"], rows) + "\n\n"
+
+
+def _sorted(build: Callable, P: np.ndarray, ours: float) -> str:
+    n = len(P)
+    if n > 1000:
+        return ""
+    part = n if n <= 150 else max(1, n // 50)
+    return ("~" if part < n else "") + f"{median(lambda: build(P, 0, part)) * n / part / ours:,.0f}"
+
+
+def limits() -> Iterator[str]:
+    """The all-pairs pass against the peak."""
+    yield "## The pass over all pairs against the machine\n\n"
+    yield (
+        "Entries per nanosecond (an entry is one minimum and one sum). The peak is measured on the same cores from registers and the "
+        "first-level cache (`benchmarks/peak.py`).\n\n"
+    )
+    rows = []
+    for kind in (np.float32, np.float64):
+        for threads in (1, CORES):
+            top = peak.limit(kind, threads)
+            cells = [kind.__name__, str(threads), f"{top:.1f}"]
+            for n in (150, 500, 1000, 2000):
+                rate = n**3 / peak.one_pass(n, kind, threads) / 1e9
+                cells.append(f"{rate:.1f} ({rate / top:.0%})")
+            rows.append(cells)
+    yield table(["precision", "threads", "peak", "n = 150", "n = 500", "n = 1000", "n = 2000"], rows) + "\n\n"
+
+
+def against_solvers() -> Iterator[str]:
+    """Solvers of linear programs."""
+    yield "## Linear-programming solvers\n\n"
+    yield (
+        "The paper's program for one ordered pair of rows, after Charnes and Cooper: *bounds* has n + 1 variables and 2 n + 1 "
+        "constraints, *paper* the n (n - 1) constraints of the paper. Median milliseconds a pair, building the program included; "
+        "*all pairs* is that times n (n - 1), as a ratio to `temporaldp.loss`, one thread (~: extrapolated). Errors are relative "
+        "and signed: below 0, leakage is reported too low, below -100 % a loss comes out negative. *uneven* rows are Dirichlet with concentration 0.1: most weight on few columns, as estimated rows have. *wrong*: called optimal and off by more than 1e-6. Gurobi's pip licence "
+        "ends at 2,000 constraints; lp_solve is a process of its own"
+    )
+    there = {
+        "highs": True,
+        "gurobi": find_spec("gurobipy"),
+        "clarabel": find_spec("clarabel"),
+        "lp_solve": which("lp_solve"),
+    }
+    yield f" ({1e3 * solvers.process_start():.1f} ms to start, included).\n\n" if there["lp_solve"] else ".\n\n"
+    names = [name for name in solvers.SOLVERS if there[name]]
+    rows = []
+    surveys: list[tuple[int, dict]] = [
+        (n, {"alphas": (0.1, 1.0, 10.0, 20.0, 40.0), "forms": ("bounds", "paper")}) for n in (10, 50)
+    ]
+    surveys.append((50, {"alphas": (10.0, 20.0, 30.0), "forms": ("bounds",), "concentration": 0.1}))
+    for n, options in surveys:
+        for result in solvers.survey(n, seed=SEED, pairs=10, solvers=names, **options):
+            with settings(threads=1, kernels="numba"):
+                matrix = tdp.TransitionMatrix(fresh(n))
+                ours = median(lambda m=matrix, a=result.alpha: tdp.loss(m, alpha=a))
+            ratio = result.seconds * n * (n - 1) / ours
+            errors = ["" if np.isnan(e) else f"{e:+.0e}" for e in (result.lowest, result.highest)]
+            kind = result.form + (", uneven" if "concentration" in options else "")
+            cells = [result.solver, kind, str(n), f"{result.alpha:g}", f"{1e3 * result.seconds:.2g}"]
+            rows.append([*cells, f"~{ratio:,.0f}", *errors, f"{result.wrong} of {result.pairs}", result.status])
+    head = ["solver", "form", "n", "alpha", "ms a pair", "all pairs / ours", "lowest error", "highest", "wrong", "said"]
+    yield table(head, rows) + "\n\n"
+
+
+def populations() -> Iterator[str]:
+    """Many small matrices, and series."""
+    yield f"## A population: `leakage_profiles(stack)` ({CORES} threads)\n\n"
+    rows, rng = [], np.random.default_rng(SEED)
+    for n, count in ((5, 1_000_000), (10, 100_000), (20, 20_000), (50, 2_000)):
+        stack = rng.random((count, n, n))
+        stack /= stack.sum(axis=2, keepdims=True)
+        with settings(kernels="numba", threads=CORES):
+            tdp.leakage_profiles(stack[:10])
+            seconds = median(lambda s=stack: tdp.leakage_profiles(s), warm=False)
+            found = tdp.leakage_profiles(stack)
+            merged = median(lambda f=found: f.merged, warm=False)
+            kept = median(lambda f=found: f.undominated, warm=False)
+        row = [f"{count:,} x {n}", short(seconds), short(seconds / count), short(merged), short(kept)]
+        rows.append([*row, f"{len(found.undominated):,}"])
+    yield table(["matrices", "profiles", "each", "merged", "undominated", "left"], rows) + "\n\n"
+    yield "## Series: `temporal_leakage(adversary, epsilons=...)`\n\n"
+    yield "Budgets differ from step to step, so that no fixed point is reached; backward and forward.\n\n"
+    matrix = tdp.random_correlation(50, rng=SEED)
+    matrix.leakage_profile()
+    rows = []
+    for users, steps in ((1, 10_000), (1, 100_000), (1, 1_000_000), (1_000, 1_000), (5_000, 1_000)):
+        spent = rng.uniform(0.01, 0.2, steps)
+        small = [tdp.TransitionMatrix(each) for each in stack_of(rng, users)] if users > 1 else [matrix]
+        for known in ("backward", "both"):
+            who = [tdp.Adversary(m, m if known == "both" else None, name=str(k)) for k, m in enumerate(small)]
+            with settings(kernels="numba", threads=CORES):
+                seconds = median(lambda w=who, s=spent: tdp.temporal_leakage(w, epsilons=s))
+            rows.append([f"{users:,}", f"{steps:,}", which, short(seconds), short(seconds / users / steps)])
+    yield table(["users", "steps", "matrices", "seconds", "a step of a user"], rows) + "\n\n"
+
+
+def stack_of(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Matrices of ten states."""
+    stack = rng.random((count, 10, 10))
+    return stack / stack.sum(axis=2, keepdims=True)
+
+
+MATRIX = """
+import numpy as np, temporaldp as tdp
+matrix = tdp.random_correlation({n}, rng=0)
+started = time.perf_counter()
+matrix.leakage_profile({options})
+"""
+
+SPARSE = """
+import numpy as np, scipy.sparse as sparse, temporaldp as tdp
+rng = np.random.default_rng(0)
+n = {n}
+columns = np.concatenate((np.zeros((n, 1), int), rng.integers(1, n, (n, 10))), axis=1)
+weights = rng.random((n, 11)) + 0.05
+weights /= weights.sum(axis=1, keepdims=True)
+rows = sparse.csr_array((weights.ravel(), (np.repeat(np.arange(n), 11), columns.ravel())), shape=(n, n))
+rows.sum_duplicates()
+matrix = tdp.TransitionMatrix(rows)
+started = time.perf_counter()
+result["vertices"] = len(matrix.leakage_profile())
+"""
+
+
+def memory() -> Iterator[str]:
+    """Peak memory, growth and the first call."""
+    yield "## Memory and growth\n\n"
+    yield "Each in a process of its own, warm machine code, all cores; peak memory includes Python and its libraries.\n\n"
+    rows, seconds = [], {}
+    for n in (500, 1000, 2000, 5000):
+        found = in_a_child(MATRIX.format(n=n, options=""), TEMPORALDP_KERNELS="numba")
+        seconds[n] = found["seconds"]
+        rows.append([f"dense, n = {n:,}", short(found["seconds"]), f"{found['mib']:,.0f} MiB"])
+    found = in_a_child(MATRIX.format(n=5000, options="tolerance=0.01"), TEMPORALDP_KERNELS="numba")
+    rows.append(["dense, n = 5,000, tolerance 0.01", short(found["seconds"]), f"{found['mib']:,.0f} MiB"])
+    for n in (2000, 5000, 20_000):
+        found = in_a_child(SPARSE.format(n=n), TEMPORALDP_KERNELS="numba")
+        label = f"sparse, n = {n:,}, ten entries a row and a hub column"
+        rows.append([label, short(found["seconds"]), f"{found['mib']:,.0f} MiB"])
+    yield table(["matrix", "profile", "peak memory"], rows) + "\n\n"
+    sizes = list(seconds)
+    yield f"Fitted exponent of the dense profile in n, {sizes[0]} to {sizes[-1]}: {exponent(sizes, list(seconds.values())):.2f}. "
+    steps = [10_000, 100_000, 1_000_000]
+    matrix = tdp.random_correlation(50, rng=SEED)
+    taken = []
+    with settings(kernels="numba", threads=CORES):
+        for T in steps:
+            spent = np.random.default_rng(SEED).uniform(0.01, 0.2, T)
+            taken.append(median(lambda s=spent: tdp.temporal_leakage(tdp.Adversary(matrix), epsilons=s)))
+        users = [500, 1000, 2000, 4000]
+        groups = [
+            [tdp.Adversary(tdp.TransitionMatrix(m)) for m in stack_of(np.random.default_rng(1), u)] for u in users
+        ]
+        spent = np.random.default_rng(SEED).uniform(0.01, 0.2, 1000)
+        crowd = [median(lambda g=group: tdp.temporal_leakage(g, epsilons=spent)) for group in groups]
+    yield f"Of the series in T: {exponent(steps, taken):.2f}; in users: {exponent(users, crowd):.2f}.\n\n"
+    yield "## The first call\n\n"
+    code = (
+        "import temporaldp as tdp\nm = tdp.random_correlation(50, rng=0)\ntdp.loss(m, alpha=1.0)\nm.leakage_profile()"
+    )
+    code += "\ntdp.temporal_leakage(tdp.Adversary(m), epsilons=[0.1] * 100_000)"
+    with tempfile.TemporaryDirectory() as folder:
+        first = in_a_child(code, NUMBA_CACHE_DIR=folder, TEMPORALDP_KERNELS="numba")["seconds"]
+        second = in_a_child(code, NUMBA_CACHE_DIR=folder, TEMPORALDP_KERNELS="numba")["seconds"]
+    arrays = in_a_child(code.replace("100_000", "1000"), TEMPORALDP_KERNELS="numpy")["seconds"]
+    bare = in_a_child("import numpy")["seconds"]
+    imported = in_a_child("import temporaldp")["seconds"]
+    yield (
+        f"Importing, one loss, one profile (n = 50) and one series in a fresh process: {short(first)} the first time after "
+        f"installation, when Numba compiles; {short(second)} from then on; {short(arrays)} with arrays and no Numba at all, which is "
+        f"what `auto` does with problems of this size. `import temporaldp` alone takes {short(imported)}, `import numpy` "
+        f"{short(bare)}.\n"
+    )
+
+
+SECTIONS = (machine, one_loss, profiles, limits, against_solvers, populations, memory)
+
+
+def main() -> None:
+    """Write the sections to the file given, or to the screen."""
+    text = HEAD
+    for section in SECTIONS:
+        made = section()
+        text += made + "\n" if isinstance(made, str) else "".join(made)
+        print(section.__name__, flush=True, file=sys.stderr)
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Timing: medians of repeated runs, with one thread or all, and children of their own for memory and first calls."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+PATIENCE = 3.0
+"""Seconds spent on one median, at least three runs and at most 25."""
+
+
+@contextlib.contextmanager
+def settings(**values: str | int | None) -> Iterator[None]:
+    """Environment variables TEMPORALDP_<name> within the block."""
+    names = {f"TEMPORALDP_{name.upper()}": value for name, value in values.items()}
+    before = {name: os.environ.get(name) for name in names}
+    try:
+        for name, value in names.items():
+            _put(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            _put(name, value)
+
+
+def _put(name: str, value: str | int | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = str(value)
+
+
+def median(call: Callable[[], Any], *, warm: bool = True) -> float:
+    """Seconds of a call: the median of at least three runs, after one that does not count."""
+    if warm:
+        call()
+    seconds: list[float] = []
+    while len(seconds) < 3 or (sum(seconds) < PATIENCE and len(seconds) < 25):
+        started = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - started)
+        if seconds[0] > PATIENCE:
+            break
+    return statistics.median(seconds)
+
+
+def over_rows(call: Callable[[int, int], Any], n_rows: int, threads: int) -> Callable[[], Any]:
+    """`call(first, last)` over all rows on so many threads, as one call; it must release Python's lock."""
+
+    def together() -> Any:
+        if threads == 1:
+            return call(0, n_rows)
+        bounds = [n_rows * k // threads for k in range(threads + 1)]
+        with ThreadPoolExecutor(threads) as pool:
+            return max(pool.map(call, bounds[:-1], bounds[1:]))
+
+    return together
+
+
+def in_a_child(code: str, **environment: str) -> dict[str, float]:
+    """What `code` leaves in `result`, from a fresh process, with its seconds and its peak memory in MiB."""
+    frame = (
+        "import json, resource, time\nstarted = time.perf_counter()\nresult = {}\n"
+        + code
+        + "\nresult['seconds'] = time.perf_counter() - started"
+        + "\nresult['mib'] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024"
+        + "\nprint(json.dumps(result))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", frame], capture_output=True, text=True, check=True, env={**os.environ, **environment}
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def exponent(sizes: list[float], seconds: list[float]) -> float:
+    """The slope of log seconds against log size, by least squares."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table, numbers to the right."""
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
+
+
+def short(seconds: float) -> str:
+    """Seconds with a unit that suits them, three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.2g} s"
