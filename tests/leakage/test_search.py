@@ -260,13 +260,20 @@ def test_a_library_that_is_not_there_is_named(monkeypatch):
     assert len(random_correlation(50, rng=0).leakage_profile()) > 10
 
 
-def test_pytorch_gives_the_same():
+def test_pytorch_gives_the_same(rng):
     pytest.importorskip("torch")
-    rows = random_correlation(80, rng=2).dense()
-    expected = TransitionMatrix(rows).leakage_profile()
-    with using("torch"):
-        assert TransitionMatrix(rows).leakage_profile() == expected
-        assert loss(TransitionMatrix(rows), alpha=3.0) == expected.loss(3.0)
+    near = (rng.random(60) + 0.1) * (1.0 + 1e-9 * rng.standard_normal((60, 60)))
+    scaled = 10.0 ** rng.uniform(-60, 0, size=(60, 60))
+    for rows in (
+        random_correlation(80, rng=2).dense(),
+        *(each / each.sum(axis=1, keepdims=True) for each in (near, scaled)),
+    ):
+        expected = TransitionMatrix(rows).leakage_profile()
+        with using("torch"):
+            assert TransitionMatrix(rows).leakage_profile().loss(LEVELS) == pytest.approx(
+                expected.loss(LEVELS), rel=2e-14
+            )
+            assert loss(TransitionMatrix(rows), alpha=3.0) == pytest.approx(expected.loss(3.0), rel=2e-14)
 
 
 @pytest.mark.parametrize("alpha", [-1.0, math.nan, "much"])
