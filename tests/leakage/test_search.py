@@ -32,7 +32,7 @@ from temporaldp import (
 )
 
 EXACT = 1e-13
-LEVELS = (1e-9, 0.01, 0.3, 1.0, 3.0, 10.0, 40.0, 200.0, 500.0)
+LEVELS = (1e-9, 0.01, 0.3, 1.0, 3.0, 10.0, 40.0, 200.0, 500.0, 650.0)
 
 
 @settings(max_examples=60)
@@ -285,13 +285,13 @@ def test_levels_that_are_none_are_refused(alpha):
 def test_one_loss_at_its_ends():
     matrix = smoothed_correlation(strongest_correlation(5), s=0.1)
     assert loss(matrix, alpha=0.0) == 0.0
-    for alpha in (601.0, math.inf):
+    for alpha in (701.0, math.inf):
         assert loss(matrix, alpha=alpha) == matrix.leakage_profile().loss(alpha)
     with pytest.raises(InputError, match="wrap it"):
         loss(matrix.dense(), alpha=1.0)
 
 
-@pytest.mark.parametrize("tolerance", [-0.1, 1e-10, 1.5, math.nan])
+@pytest.mark.parametrize("tolerance", [-0.1, 1e-7, 1.5, math.nan])
 def test_tolerances_that_are_none_are_refused(tolerance):
     with pytest.raises(InputError, match="tolerance"):
         random_correlation(3, rng=0).leakage_profile(tolerance=tolerance)

@@ -2,8 +2,6 @@
 
 import math
 
-import numpy as np
-
 from temporaldp.leakage.compiled.options import kernel
 from temporaldp.leakage.vertex import DIRECT_LIMIT
 
@@ -18,17 +16,9 @@ def loss_of(d, x, a):
     """Max over vertices of L(a). Vertices lie on a hull, so gains rise, then fall: binary search for the largest."""
     if d.size == 0:
         return 0.0
-    if a > DIRECT_LIMIT:
-        best = 0.0
-        for v in range(d.size):
-            # log(1 + x / (d + (1 - d) exp(-a))), the denominator as a sum of logarithms
-            first = math.log(d[v]) if d[v] > 0.0 else -np.inf
-            second = math.log1p(-d[v]) - a
-            high, low = max(first, second), min(first, second)
-            y = math.log(x[v]) - (high + math.log1p(math.exp(low - high)))
-            best = max(best, max(y, 0.0) + math.log1p(math.exp(-abs(y))))
-        return min(best, a)
     left = math.exp(-a)
+    if a > DIRECT_LIMIT and d[0] == 0.0:  # nothing leaks more: see leakage/vertex.py
+        return min(a + math.log(x[0] + (1.0 - x[0]) * left), a)
     low, high = 0, d.size - 1
     while low < high:
         middle = (low + high) // 2

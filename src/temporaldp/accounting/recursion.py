@@ -75,7 +75,7 @@ def _loss(d: list[float], x: list[float], profile: LeakageProfile, a: float) -> 
     """L(a) of a profile. Vertices lie on a hull, so gains rise, then fall: binary search for the largest."""
     if not d:
         return 0.0
-    if a > DIRECT_LIMIT:
+    if a > DIRECT_LIMIT:  # as good, and rare
         return profile.loss(a)
     left = math.exp(-a)
     low, high = 0, len(d) - 1

@@ -25,8 +25,8 @@ ROW_SUM_TOLERANCE = 1e-12
 SMALLEST_REACHED = 1e-280
 """Probability below which a state counts as not reached: the products of Bayes' rule would lose their digits."""
 
-SMALLEST_PROBABILITY = float(np.finfo(np.float64).tiny)
-"""Smallest probability beside 0. Smaller doubles have lost digits, and ratios of them leave the range of doubles."""
+SMALLEST_PROBABILITY = 1e-290
+"""Smallest probability beside 0. Differences of smaller ones lose digits, and ratios of them leave the range of doubles."""
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -40,7 +40,7 @@ class TransitionMatrix:
     Parameters
     ----------
     probabilities : array_like or scipy.sparse matrix, shape (n, n), n >= 2
-        Finite, 0 or at least 2.2e-308, every row summing to 1 within `ROW_SUM_TOLERANCE`. Copied in; sparse input stays
+        Finite, 0 or at least 1e-290, every row summing to 1 within `ROW_SUM_TOLERANCE`. Copied in; sparse input stays
         sparse.
     states : sequence of n distinct names, optional
         Defaults to ``"0", "1", ...``. Other objects are named by ``str``.
@@ -150,14 +150,14 @@ class TransitionMatrix:
 
         Parameters
         ----------
-        tolerance : float, 0 or from 1e-9 to 1
+        tolerance : float, 0 or from 1e-6 to 1
             0: exact. Otherwise a smaller profile in fewer passes, for thousands of states: a guaranteed upper bound, with a
             loss of at most ``min((1 + tolerance) L, L + log(1 + tolerance))``. It is not kept.
 
         Raises
         ------
         InputError
-            tolerance is neither 0 nor from 1e-9 to 1.
+            tolerance is neither 0 nor from 1e-6 to 1.
 
         See Also
         --------

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from temporaldp.leakage.hull import TIE_TOLERANCE, hull_height, upper_hull
-from temporaldp.leakage.screens import Tangents, steepest_slope
+from temporaldp.leakage.screens import Tangents, steeper, steepest_slope
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -103,14 +103,13 @@ class ArraySearch:
         """Row, other row and limit of the set with the largest x / (weight + d); weight = 1 / (e^alpha - 1)."""
         i, j, slope, limit = 0, 1, 0.0, 0.0
         while True:
-            # Steeper by some ulps: a column whose ratio is the slope but for rounding would hide much smaller ones.
-            steeper = slope * (1.0 + 6.0 * ULP)
-            row, other = self.contraction(steeper)
-            d, x = self._point(row, other, steeper)
+            raised = slope * steeper(self.n)
+            row, other = self.contraction(raised)
+            d, x, _ = self._point(row, other, raised)
             reached = x / (weight + d) if x > 0.0 else 0.0
             if reached <= slope * (1.0 + 4.0 * ULP):
                 return i, j, limit
-            i, j, limit, slope = row, other, steeper, reached
+            i, j, limit, slope = row, other, raised, reached
 
     def sums(self, rows: IntArray, others: IntArray, limits: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
         """d, x, q and c of each vertex, rounded once, shape (m, 4); the members of all sets in a row, and where each begins."""
@@ -136,22 +135,23 @@ class ArraySearch:
         intervals = [(self._at(0.0), self._at(self.steepest), 0)]
         while intervals:
             left, right, depth = intervals.pop()
-            tangents = Tangents.of_lines(np.array([left[0], right[0]]), np.array([left[2], right[2]]))
+            d, x, ends = np.array([left[2], right[2]]).T
+            tangents = Tangents.of_lines(np.array([left[0], right[0]]), d, x, ends)
             rows, others = np.nonzero(_above(tangents, left[1], right[1], 1.0))
-            meets = tangents.levels[0] >= 0.0
+            meets = tangents.levels[0] >= 0.0 and 0.0 < tangents.shares[0] < 1.0
             if meets and depth < DEEPEST and rows.size > max(8 * self.n, ENOUGH * self.n**2):
                 share = tangents.shares[0]
                 middle = self._at(share * left[0] + (1.0 - share) * right[0])
                 intervals += [(left, middle, depth + 1), (middle, right, depth + 1)]
                 continue
-            ends = [self._exact(rows, others, end[0]) for end in (left, right)]
-            above = _above(tangents, ends[0], ends[1], TIE)
+            exact = [self._exact(rows, others, end[0]) for end in (left, right)]
+            above = _above(tangents, exact[0], exact[1], TIE)
             kept += [(rows[above], others[above]), (left[3][:1], left[3][1:]), (right[3][:1], right[3][1:])]
         pairs = np.unique(np.concatenate([np.stack(pair) for pair in kept], axis=1), axis=1)
         return pairs[0].astype(np.int64), pairs[1].astype(np.int64)
 
-    def _at(self, slope: float) -> tuple[float, FloatArray, tuple[float, float], IntArray]:
-        """A slope, upper bounds of all divergences there, and the line (d, x) of the largest with its pair."""
+    def _at(self, slope: float) -> tuple[float, FloatArray, tuple[float, float, float], IntArray]:
+        """A slope, upper bounds of all divergences there, and the line (d, x) of the largest with its level and its pair."""
         found, error = self._divergences(slope)
         i, j = divmod(int(np.argmax(found)), self.n)
         return slope, found + error, self._point(i, j, slope), np.array([i, j])
@@ -161,10 +161,11 @@ class ArraySearch:
         with np.errstate(over="ignore"):
             return np.asarray((x > 0.0) & (x > limit * self._rows[j]))
 
-    def _point(self, i: int, j: int, limit: float) -> tuple[float, float]:
+    def _point(self, i: int, j: int, limit: float) -> tuple[float, float, float]:
+        """d, x and x - limit d of the set, the last without cancellation."""
         inside = self._inside(i, j, limit)
         q, d = self._rows[i][inside], self._rows[j][inside]
-        return float(d.sum()), float((q - d).sum())
+        return float(d.sum()), float((q - d).sum()), float(((q - d) - limit * d).sum())
 
     def _exact(self, rows: IntArray, others: IntArray, slope: float) -> FloatArray:
         """E_(1 + slope) of the listed pairs without cancellation."""

@@ -7,6 +7,8 @@ x    q - d, the ordinate. The shear (d, q) -> (d, q - d) maps hulls to hulls and
      not cancel where rows are nearly equal.
 """
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,24 +19,46 @@ TIE_TOLERANCE = 8.0 * float(np.finfo(np.float64).eps)
 point dropped as tied would change the loss by less than that same relative amount."""
 
 
+Point: TypeAlias = tuple[float, float, int]
+"""d, x and the index of a point."""
+
+
 def upper_hull(d: FloatArray, x: FloatArray) -> NDArray[np.intp]:
     """Indices of the hull's vertices with slope x / d > 0 on their left, by increasing d; (0, 0) is implied."""
     if _is_hull(d, x):
         return np.arange(d.size)
     order = np.lexsort((-x, d))
-    rising = x[order] > np.concatenate(([0.0], np.maximum.accumulate(x[order])))[:-1] * (1.0 + TIE_TOLERANCE)
-    chain: list[tuple[float, float, int]] = []  # (d, x, index)
+    rising = x[order] > np.concatenate(([0.0], np.maximum.accumulate(x[order])))[:-1]
+    chain: list[Point] = [(0.0, 0.0, -1)]
     for index in order[rising]:
-        new_d, new_x = float(d[index]), float(x[index])
-        while chain and chain[-1][0] > 0.0:
-            left_d, left_x = chain[-2][:2] if len(chain) > 1 else (0.0, 0.0)
-            last_d, last_x, _ = chain[-1]
-            line = left_x + (new_x - left_x) * ((last_d - left_d) / (new_d - left_d))
-            if last_x > line * (1.0 + TIE_TOLERANCE):
-                break
+        point = float(d[index]), float(x[index]), int(index)
+        if point[0] == 0.0:  # there is one such at most: the hull starts there, not at the origin
+            chain = [point]
+            continue
+        while len(chain) > 1 and chain[-1][1] <= _height(chain[-2], point, chain[-1][0]):
             chain.pop()
-        chain.append((new_d, new_x, int(index)))
-    return np.array([index for _, _, index in chain], dtype=np.intp)
+        chain.append(point)
+    return np.array([index for _, _, index in _without_ties(chain) if index >= 0], dtype=np.intp)
+
+
+def _height(left: Point, right: Point, at: float) -> float:
+    """The line through two points."""
+    return left[1] + (right[1] - left[1]) * ((at - left[0]) / (right[0] - left[0]))
+
+
+def _without_ties(chain: list[Point]) -> list[Point]:
+    """The hull without vertices that rise above the line between their remaining neighbours by no more than rounding.
+
+    A vertex goes only if all that went between the same two neighbours lie that close to their line: errors do not add up.
+    """
+    kept, start = chain[:1], 0
+    for end in range(1, len(chain)):
+        following = chain[end + 1] if end + 1 < len(chain) else (2.0, chain[-1][1], -1)  # level from the last one on
+        between = chain[start + 1 : end + 1]
+        if any(point[1] > _height(chain[start], following, point[0]) * (1.0 + TIE_TOLERANCE) for point in between):
+            kept.append(chain[end])
+            start = end
+    return kept
 
 
 def _is_hull(d: FloatArray, x: FloatArray) -> bool:

@@ -29,6 +29,10 @@ ROUNDING = 2e-14
 """Corners move up and to the left by this factor: more than the rounding of sums and of ties that decided for a lower set."""
 
 
+ROW_SUM_ROUNDING = 2e-12
+"""How far the probability of a set may exceed 1: twice what a row's sum may be off."""
+
+
 class Support(NamedTuple):
     """A slope, the pair that attains theta there, and d, x = q - d and c = 1 - q of its set."""
 
@@ -91,14 +95,11 @@ def _corner(left: Support, right: Support) -> Corner:
         return _rounded(right, left.d, left.x, left.c)
     beyond = max((right.x - left.x) - right.slope * (right.d - left.d), 0.0) + 4.0 * ULP * right.x
     step = beyond / (left.slope - right.slope)
-    d, x, c = left.d + step, left.x + left.slope * step, left.c - (1.0 + left.slope) * step
-    if c <= 0.0:
-        d = left.d + left.c / (1.0 + left.slope)
-        x, c = 1.0 - d, 0.0
-    return _rounded(right, d, x, c)
+    step = min(step, (left.c + ROW_SUM_ROUNDING) / (1.0 + left.slope))
+    return _rounded(right, left.d + step, left.x + left.slope * step, left.c - (1.0 + left.slope) * step)
 
 
 def _rounded(at: Support, d: float, x: float, c: float) -> Corner:
     d = d * (1.0 - ROUNDING)
-    x = min(x * (1.0 + ROUNDING), 1.0 - d)
+    x = x * (1.0 + ROUNDING)
     return Corner(d, x, min(d + x, 1.0), max(c - ROUNDING, 0.0), at.pair, at.slope)

@@ -20,7 +20,9 @@ from scipy import sparse
 
 FloatArray = NDArray[np.float64]
 
-CANCELLED = 16.0 * float(np.finfo(np.float64).eps)
+ULP = float(np.finfo(np.float64).eps)
+
+CANCELLED = 16.0 * ULP
 """Times x, what the level of a crossing is lowered by: it is a difference of rounded terms of that size."""
 
 
@@ -29,7 +31,7 @@ class Tangents:
     """Thresholds for a screen at slopes in rising order, each of shape (s,).
 
     ``ends[k]`` is a level of theta at slope k. Where the tangents of slopes k and k + 1 cross, the chord weighs the value at
-    slope k by ``shares[k]``, and their level is ``levels[k]``; -1 where they do not cross.
+    slope k by ``shares[k]``, and both tangents are at ``levels[k]`` or above; -1 where there is nothing to test.
     """
 
     slopes: FloatArray
@@ -43,26 +45,37 @@ class Tangents:
         return cls(np.array([slope]), np.array([level]), np.zeros(1), np.full(1, -1.0))
 
     @classmethod
-    def of_lines(cls, slopes: FloatArray, lines: FloatArray) -> Tangents:
-        """The best of the lines (d, x), shape (m, 2), at each slope, and where neighbouring ones cross."""
-        values = lines[:, 1] - slopes[:, None] * lines[:, 0]
-        best = values.argmax(axis=1)
-        d, x = lines[best].T
+    def of_lines(cls, slopes: FloatArray, d: FloatArray, x: FloatArray, ends: FloatArray) -> Tangents:
+        """The tangent (d, x) at each slope, with its level there, summed without cancellation.
+
+        A chord is tested where neighbouring tangents cross, or at the end next to that, against no more than either of them.
+        """
         shares, levels = np.zeros(slopes.size), np.full(slopes.size, -1.0)
-        run, rise = d[:-1] - d[1:], x[:-1] - x[1:]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            meet = rise / run
-        inside = np.flatnonzero((run > 0.0) & (meet > slopes[:-1]) & (meet < slopes[1:]))
-        left, right = slopes[:-1][inside], slopes[1:][inside]
-        shares[inside] = (right - meet[inside]) / (right - left)
-        levels[inside] = np.maximum(x[1:][inside] - meet[inside] * d[1:][inside] - CANCELLED * x[:-1][inside], 0.0)
-        return cls(slopes, np.maximum(values.max(axis=1), 0.0), shares, levels)
+        run, rise, left, right = d[:-1] - d[1:], x[:-1] - x[1:], slopes[:-1], slopes[1:]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            meet = np.where(run > 0.0, rise / run, right)
+        meet = np.clip(meet, left, right)
+        shares[:-1] = (right - meet) / (right - left)
+        lower = np.minimum(x[:-1] - meet * d[:-1], x[1:] - meet * d[1:]) - CANCELLED * np.maximum(x[:-1], x[1:])
+        apart = (run != 0.0) | (rise != 0.0)  # one line at both ends: the ends are enough
+        levels[:-1][apart] = np.maximum(lower[apart], 0.0)
+        return cls(slopes, np.maximum(ends, 0.0), shares, levels)
 
     def scaled(self, factor: float) -> Tangents:
         """The same with every level multiplied by `factor`."""
         return Tangents(
             self.slopes, self.ends * factor, self.shares, np.where(self.levels < 0.0, -1.0, self.levels * factor)
         )
+
+
+def steeper(n: int) -> float:
+    """A slope is raised by this factor before pairs are compared at it: n / 8 ulps, at most 200.
+
+    More than the rounding of sums of n terms, eight at a time, from which the slope comes. Entries whose ratio is the slope
+    then round to nothing instead of to a few ulps, which could hide entries that are trillions of times smaller. The
+    loss changes by less than the same relative amount, 5e-14 at most.
+    """
+    return 1.0 + min(6.0 + n / 8.0, 200.0) * ULP
 
 
 def steepest_slope(matrix: Any) -> float:

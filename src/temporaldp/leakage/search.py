@@ -22,10 +22,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Rows: TypeAlias = Any
 
-DENSE_SHARE = 0.2
-"""Share of entries from which a sparse matrix is searched as a dense one: the dense kernels are ten times as fast an entry."""
+DENSE_SHARE, DENSE_LIMIT = 0.1, 5_000
+"""Share of entries from which a sparse matrix of so many rows is searched as a dense one, whose kernels are faster an entry."""
 
-SMALLEST_TOLERANCE = 1e-9
+SMALLEST_TOLERANCE = 1e-6
 """Below, rounding (`outer.py`) would not be small beside the tolerance; and the exact profile costs no more."""
 
 LOOKED_AT = 8
@@ -70,7 +70,7 @@ def compute_profile(matrix: Rows, states: Sequence[str], *, tolerance: float = 0
 def searched(matrix: Rows) -> Search:
     """The search for this matrix, by the kernels that the environment and its size choose."""
     n = matrix.shape[0]
-    if sparse.issparse(matrix) and matrix.nnz > DENSE_SHARE * n * n:
+    if sparse.issparse(matrix) and n <= DENSE_LIMIT and matrix.nnz > DENSE_SHARE * n * n:
         matrix = matrix.toarray()
     kernels = chosen_kernels(matrix.nnz * n if sparse.issparse(matrix) else n**3)
     if kernels == "numba":

@@ -47,7 +47,7 @@ def loss(matrix: RowsWithNames, *, alpha: float) -> float:
     Notes
     -----
     The global root of ``(e^alpha - 1) theta(g) = g - 1`` by Newton's (Dinkelbach's) steps, kept for all pairs at once
-    (`docs/theory.md`, section 1). Beyond 600 nats the profile is computed.
+    (`docs/theory.md`, section 1). Beyond 700 nats the profile is computed.
 
     Examples
     --------

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-DIRECT_LIMIT = 600.0
-"""Up to here exp(-a) is a normal double and keeps all its digits (it ends at a = 708); beyond, logarithms are added."""
+DIRECT_LIMIT = 700.0
+"""Up to here exp(-a) is a normal double, and 1 / exp(-a) does not overflow."""
 
 ULP = float(np.finfo(np.float64).eps)
 
@@ -28,19 +28,20 @@ SLACK = 4.0 * ULP
 def vertex_loss(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
     """L(a), never above a; exact to rounding.
 
-    ``L = log1p(x (1 - exp(-a)) / (d + (1 - d) exp(-a)))``; for large a the fraction's logarithm y is formed first and
-    ``L = log(1 + exp(y))``. The second form of the denominator is why a = 5000 and d = 0 are no special cases.
+    ``L = log1p(x (1 - exp(-a)) / (d + (1 - d) exp(-a)))``. With d > 0 this holds for every a: d is at least 1e-290, so where
+    exp(-a) leaves the normal range it no longer counts. With d = 0 and a large, ``L = a + log(q + (1 - q) exp(-a))``.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        direct = np.log1p(x * -np.expm1(-a) / (d + (1.0 - d) * np.exp(-a)))
-        scaled = np.logaddexp(0.0, np.log(x) - np.logaddexp(np.log(d), np.log1p(-d) - a))
-    return np.minimum(np.where(a <= DIRECT_LIMIT, direct, scaled), a)
+        left = np.exp(-a)
+        direct = np.log1p(x * -np.expm1(-a) / (d + (1.0 - d) * left))
+        steep = a + np.log(x + (1.0 - x) * left)
+    return np.minimum(np.where((d == 0.0) & (a > DIRECT_LIMIT), steep, direct), a)
 
 
 def largest_loss(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
     """Max over vertices (rows) of L(a), shape of a's last axis; logarithms are taken of the maximum only.
 
-    Up to `DIRECT_LIMIT` the fraction is at most exp(600): it does not overflow.
+    Up to `DIRECT_LIMIT` the fraction is at most exp(700): it does not overflow.
     """
     if (a > DIRECT_LIMIT).any():
         return np.asarray(vertex_loss(d, q, x, c, a).max(axis=0))

@@ -13,6 +13,20 @@ import numpy as np
 
 from temporaldp.leakage.compiled.options import inlined_kernel, kernel, summing_kernel
 
+ULP = float(np.finfo(np.float64).eps)
+
+
+@kernel
+def n_rows(store):
+    """Number of rows of the matrix."""
+    return max(store[0].shape[0], store[1].size - 1)
+
+
+@kernel
+def steeper(n):
+    """A slope is raised by this factor before pairs are compared at it; see `temporaldp.leakage.screens.steeper`."""
+    return 1.0 + min(6.0 + n / 8.0, 200.0) * ULP
+
 
 @kernel
 def _above(q, d, h):
@@ -31,15 +45,17 @@ def _dense_excess(q, d, h):
 
 @kernel
 def _sparse_excess(q_at, q, d_at, d, h):
-    total = 0.0
+    total, rest = 0.0, 0.0  # compensated: entries come one at a time, and equal ones would drift
     t = 0
     for s in range(q.size):
         k = q_at[s]
         while t < d.size and d_at[t] < k:
             t += 1
-        other = d[t] if t < d.size and d_at[t] == k else 0.0
-        total += _above(q[s], other, h)
-    return total
+        part = _above(q[s], d[t] if t < d.size and d_at[t] == k else 0.0, h)
+        larger = total + part
+        rest += (total - larger) + part if total >= part else (part - larger) + total
+        total = larger
+    return total + rest
 
 
 @inlined_kernel
@@ -71,19 +87,25 @@ def _dense_set_sums(q, d, limit, h):
     return d_sum, x_sum, level
 
 
-@summing_kernel
+@kernel
+def _add(sums, rests, parts):
+    """Compensated addition (Neumaier's) of three parts to three sums."""
+    for c in range(3):
+        larger = sums[c] + parts[c]
+        rests[c] += (sums[c] - larger) + parts[c] if sums[c] >= parts[c] else (parts[c] - larger) + sums[c]
+        sums[c] = larger
+
+
+@kernel
 def _sparse_set_sums(q_at, q, d_at, d, limit, h):
-    d_sum, x_sum, level = 0.0, 0.0, 0.0
+    sums, rests = np.zeros(3), np.zeros(3)
     t = 0
     for s in range(q.size):
         k = q_at[s]
         while t < d.size and d_at[t] < k:
             t += 1
-        parts = _parts(q[s], d[t] if t < d.size and d_at[t] == k else 0.0, limit, h)
-        d_sum += parts[0]
-        x_sum += parts[1]
-        level += parts[2]
-    return d_sum, x_sum, level
+        _add(sums, rests, _parts(q[s], d[t] if t < d.size and d_at[t] == k else 0.0, limit, h))
+    return sums[0] + rests[0], sums[1] + rests[1], sums[2] + rests[2]
 
 
 @kernel

@@ -8,16 +8,15 @@ list      the pairs that can lie above the edge
 Evaluate every listed pair at slope h. The best one above the edge is a new vertex C; whatever lies above AC or CB also lies
 above AB, so both inherit the pairs that were above AB and no others.
 
-Slopes are raised by `STEEPER`: that takes as many ulps off every x, so that entries whose ratio is exactly the edge's
-slope round to nothing and ties end the search. A point dropped for it changes the loss by less than that.
+Slopes are raised by some ulps (`steeper`), more than the rounding of the sums that they come from, so that entries whose
+ratio is exactly the edge's slope round to nothing: ties end the search, and do not hide smaller entries. A point dropped for
+it changes the loss by less than that.
 """
 
 import numpy as np
 
 from temporaldp.leakage.compiled.options import kernel
-from temporaldp.leakage.compiled.pairs import excess, set_sums
-
-STEEPER = 1.0 + 6.0 * float(np.finfo(np.float64).eps)
+from temporaldp.leakage.compiled.pairs import excess, n_rows, set_sums, steeper
 
 TIE = 1.0 + 4e-15
 """A pair must exceed an edge by this factor: about the rounding of sums of a thousand terms."""
@@ -77,6 +76,22 @@ def _list_above(store, rows, others, low, high, h, level):
 
 
 @kernel
+def _is_between(vertices, a, b, d, x):
+    return vertices[a, D] <= d < vertices[b, D] and vertices[a, X] < x
+
+
+@kernel
+def _best_between(store, rows, others, low, high, h, vertices, a, b):
+    """The best of the listed pairs whose point lies between A and B (-1: none), and its point."""
+    best, top, best_d, best_x = -1, 0.0, 0.0, 0.0
+    for p in range(low, high):
+        d, x, value = set_sums(store, rows[p], others[p], h, h)
+        if value > top and _is_between(vertices, a, b, d, x):
+            best, top, best_d, best_x = p, value, d, x
+    return best, best_d, best_x
+
+
+@kernel
 def _from_left(vertices, n_vertices):
     """Row, other row and limit of the vertices by rising d; the first one may be the origin, which is none."""
     chosen = np.empty((n_vertices, 3))
@@ -103,7 +118,7 @@ def refine(store, rows, others, steepest):
     d, x, _ = set_sums(store, rows[right], others[right], 0.0, 0.0)
     _put(vertices, 1, rows[right], others[right], 0.0, d, x, -1)
     edges[0, 0], edges[0, 1], edges[0, 2], edges[0, 3] = 0, 1, 0, n_pairs
-    n_vertices, n_edges = 2, 1
+    n_vertices, n_edges, raised = 2, 1, steeper(n_rows(store))
     rows, others = _longer(rows, n_pairs + 1), _longer(others, n_pairs + 1)
     while n_edges:
         n_edges -= 1
@@ -111,7 +126,7 @@ def refine(store, rows, others, steepest):
         run, rise = vertices[b, D] - vertices[a, D], vertices[b, X] - vertices[a, X]
         if run <= 0.0 or rise <= 0.0:
             continue
-        h, level = rise / run * STEEPER, 0.0
+        h, level = rise / run * raised, 0.0
         if vertices[a, X] > 0.0:
             level = set_sums(store, int(vertices[a, ROW]), int(vertices[a, OTHER]), vertices[a, LIMIT], h)[2] * TIE
         rows, others = _longer(rows, 2 * high - low), _longer(others, 2 * high - low)
@@ -119,8 +134,12 @@ def refine(store, rows, others, steepest):
         if best < 0:
             continue
         d, x, _ = set_sums(store, rows[best], others[best], h, h)
-        if not (vertices[a, D] <= d < vertices[b, D] and vertices[a, X] < x):
-            continue  # a tie with A or B that differs in its last digits
+        if not _is_between(
+            vertices, a, b, d, x
+        ):  # a tie with A or B that differs in its last digits: look at the others
+            best, d, x = _best_between(store, rows, others, high, end, h, vertices, a, b)
+            if best < 0:
+                continue
         vertices, edges = _longer(vertices, n_vertices + 1), _longer(edges, n_edges + 2)
         _put(vertices, n_vertices, rows[best], others[best], h, d, x, vertices[a, RIGHT])
         vertices[a, RIGHT] = n_vertices

@@ -16,7 +16,7 @@ three, and differences between rows, not their size, set the scale: nearly equal
 import numpy as np
 
 from temporaldp.leakage.compiled.options import kernel, summing_kernel
-from temporaldp.leakage.compiled.table import CHUNK, TILE, U
+from temporaldp.leakage.compiled.table import CHUNK, TILE, TINY, U
 
 SPARSER = 0.7
 """Share of open columns below which their list is walked instead of all columns: that costs 1.4 times as much an entry."""
@@ -26,9 +26,6 @@ WIDE = 512
 """Columns from which rows d are taken in bands of several tiles, so that a panel of rows q is loaded once for all of them."""
 
 BAND = 32
-
-TINY = 1.5e-38
-"""Above the smallest normal number of single precision: what an entry below it can lose altogether."""
 
 
 @summing_kernel

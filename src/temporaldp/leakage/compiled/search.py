@@ -14,7 +14,6 @@ from temporaldp.leakage.compiled.refinement import refine
 from temporaldp.leakage.compiled.screening import BAND, screen
 from temporaldp.leakage.compiled.single import (
     SAFE,
-    STEEPER,
     ascend,
     climb,
     column_maxima,
@@ -28,7 +27,7 @@ from temporaldp.leakage.compiled.sparse import screen_sparse
 from temporaldp.leakage.compiled.sums import vertex_sums
 from temporaldp.leakage.compiled.table import tabulate
 from temporaldp.leakage.kernels import spread
-from temporaldp.leakage.screens import Tangents, steepest_slope
+from temporaldp.leakage.screens import Tangents, steeper, steepest_slope
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -81,7 +80,7 @@ class CompiledSearch:
             rows, others = np.nonzero(~np.eye(self.n, dtype=bool))
         else:
             slopes, pairs, lines = plan_slopes(self._store, self.n, self._partners(), self.steepest)
-            rows, others = self._alive(Tangents.of_lines(slopes, lines))
+            rows, others = self._alive(Tangents.of_lines(slopes, *lines.T))
             rows, others = np.append(rows, pairs[:, 0]), np.append(others, pairs[:, 1])
         found: tuple[IntArray, IntArray, FloatArray] = refine(self._store, rows, others, self.steepest)
         return found
@@ -98,9 +97,8 @@ class CompiledSearch:
         """Row, other row and limit of the set with the largest x / (weight + d); weight = 1 / (e^alpha - 1)."""
         best = sampled(self._store, self.n, self._partners(), weight)
         if self.is_sparse:
-            gained = best[0] > 0.0
-            while gained:
-                gained = climb(self._store, *self.contraction(best[0] * STEEPER), weight, best)
+            while climb(self._store, *self.contraction(best[0] * steeper(self.n)), weight, best):
+                pass
         elif not self._raised_by_rows(best, weight):
             best = self._raised_by_screen(best, weight)
         return int(best[1]), int(best[2]), float(best[3])

@@ -4,13 +4,15 @@ Notation
 --------
 h     g - 1 of the best pair so far; L = log(1 + h) when nobody is better
 w     1 / (e^a - 1): the pair (q, d) is better than h if and only if E_(1 + h)(q || d) > h w
-S     {k : q_k - d_k > h d_k}; Newton's (Dinkelbach's) step is h <- x(S) / (w + d(S)), the paper's Algorithm 1 for one pair
+S     {k : q_k - d_k > h' d_k}, h' some ulps above h: a column whose ratio is h but for rounding would hide columns that are a
+      trillion times smaller and, at a large alpha, worth more. Newton's (Dinkelbach's) step is h <- x(S) / (w + d(S)),
+      the paper's Algorithm 1 for one pair
 """
 
 import numpy as np
 
 from temporaldp.leakage.compiled.options import kernel
-from temporaldp.leakage.compiled.pairs import set_sums
+from temporaldp.leakage.compiled.pairs import n_rows, set_sums, steeper
 from temporaldp.leakage.compiled.screening import open_all, raised_divergences, workspace
 
 GAIN = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
@@ -19,17 +21,13 @@ GAIN = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
 SAFE = 1.0 - 1e-12
 """Bounds are compared with a little less than what is needed: more than the rounding of a sum of thousands."""
 
-STEEPER = 1.0 + 6.0 * float(np.finfo(np.float64).eps)
-"""Sets are taken at h times this: a column whose ratio is h but for rounding would hide columns that are a trillion times
-smaller and, at a large alpha, worth more."""
-
 
 @kernel
 def climb(store, i, j, w, best):
     """Raise best = [h, i, j, limit] by Newton's steps on one pair, while they gain; whether they did."""
     gained = False
     while True:
-        limit = best[0] * STEEPER
+        limit = best[0] * steeper(n_rows(store))
         d, x, _ = set_sums(store, i, j, limit, limit)
         h = x / (w + d) if x > 0.0 else 0.0
         if h <= best[0] * GAIN:
@@ -101,7 +99,7 @@ def loss_by_rows(store, tall, order, bounds, w, best):
     dense, n = store[0], tall.size
     columns = np.empty(n, np.int64)
     for j in order:
-        h, m, d = best[0] * STEEPER, 0, dense[j]
+        h, m, d = best[0] * steeper(n), 0, dense[j]
         if bounds[j] <= h * w * SAFE:
             break
         for k in range(n):

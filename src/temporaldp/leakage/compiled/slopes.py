@@ -79,7 +79,7 @@ def plan_slopes(store, n, partner, steepest):
 
     Returns
     -------
-    slopes : shape (s,);  pairs : shape (s, 2), int64;  lines : shape (s, 2)
+    slopes : shape (s,);  pairs : shape (s, 2), int64;  tangents : shape (s, 3), d, x and level of the best line there
     """
     slopes = np.empty(MOST_SLOPES)
     pairs = np.empty((MOST_SLOPES, 2), np.int64)
@@ -121,4 +121,19 @@ def plan_slopes(store, n, partner, steepest):
         flat = gained <= level * (1.0 + 64.0 * ULP)  # the tangents' own corner is the curve: nothing lies above it
         done[position] = flat
         done[nxt] = flat
-    return slopes[:size], pairs[:size], lines[:size]
+    return slopes[:size], pairs[:size], _tangents(store, slopes[:size], pairs[:size])
+
+
+@kernel
+def _tangents(store, slopes, pairs):
+    """At each slope the best of all pairs found: its line (d, x) and its level, summed without cancellation; shape (s, 3)."""
+    tangents = np.empty((slopes.size, 3))
+    for s in range(slopes.size):
+        best, top = s, -1.0
+        for v in range(slopes.size):
+            value = excess(store, pairs[v, 0], pairs[v, 1], slopes[s])
+            if value > top:
+                best, top = v, value
+        d, x, level = set_sums(store, pairs[best, 0], pairs[best, 1], slopes[s], slopes[s])
+        tangents[s, 0], tangents[s, 1], tangents[s, 2] = d, x, level
+    return tangents

@@ -6,8 +6,8 @@ heavy     columns with many entries, kept as dense vectors; the others are light
 i, j      rows q and d: E_g(q || d) = q(light) + sum over heavy k of max((q_k - d_k) - h d_k, 0)
           + sum over light k that both have of [max((q_k - d_k) - h d_k, 0) - q_k]
 
-In double precision, so that pairs which tie with a tangent are told from pairs above it. Each divergence is raised by one
-ulp of 1 for every addition.
+In double precision, so that pairs which tie with a tangent are told from pairs above it. The light part is raised by two ulps
+for every entry: its parts are taken away again, and what is left may be as small as their rounding.
 """
 
 import numpy as np
@@ -53,11 +53,12 @@ def screen_sparse(store, columns, heavy, vectors, first, last, slopes, ends, sha
     out_i, out_j = np.empty(1024, np.int32), np.empty(1024, np.int32)
     size = 0
     for i in range(first, last):
-        light = 0.0
+        light, n_light = 0.0, 0
         for t in range(indptr[i], indptr[i + 1]):
             if heavy[indices[t]] < 0:
                 light += data[t]
-        light += (indptr[i + 1] - indptr[i] + 4) * ULP
+                n_light += 1
+        light *= 1.0 + (2 * n_light + 4) * ULP
         over[:] = -1.0
         for s in range(slopes.size):
             out, h = found[s], slopes[s]

@@ -7,7 +7,7 @@ scale         a power of two that brings the largest reach into [1/2, 1)
 a             (P - low) scale, float32, padded with zeros to whole tiles and registers
 at            the same by columns, in panels that lie together in memory: at[p, k, r] = a[p W + r, k], W rows a panel
 total         for each row the sum of a, raised by the rounding of that row's screened divergence: one `U` per addition
-              in whatever order, one for each rounding of an entry of a and of b
+              in whatever order, one for each rounding of an entry of a and of b, and `TINY` for each entry
 """
 
 import numpy as np
@@ -16,6 +16,9 @@ from temporaldp.leakage.compiled.options import kernel
 
 U = 2.0**-24
 """Half an ulp of single precision: the largest relative error of one rounding."""
+
+TINY = 1.5e-38
+"""Above the smallest normal number of single precision: what an entry below it can lose altogether."""
 
 LANES = 16
 """Columns are padded to a multiple of this: the width of the widest registers, in single precision."""
@@ -57,7 +60,7 @@ def tabulate(dense):
             row, out = dense[i], a[i]
             for k in range(n):
                 out[k] = np.float32((row[k] - low[k]) * scale)
-            total[i] = np.float32(out.astype(np.float64).sum() * raised)
+            total[i] = np.float32(out.astype(np.float64).sum() * raised + width * TINY)
         for k in range(n):
             for i in range(first, last):
                 at[i // rows, k, i % rows] = a[i, k]
