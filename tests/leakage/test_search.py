@@ -161,8 +161,8 @@ def test_twenty_thousand_states_fit_in_memory(kernels, rng):
 @given(large_matrices(), st.sampled_from([1e-6, 1e-3, 0.02, 0.3, 1.0]))
 def test_a_tolerance_gives_a_bound_from_above_and_no_looser(matrix, tolerance):
     exact, bound = matrix.leakage_profile(), matrix.leakage_profile(tolerance=tolerance)
-    assert bound.tolerance == tolerance
-    assert len(bound) <= 2 * len(exact) + 1
+    assert bound.tolerance == pytest.approx(tolerance) or bound is exact  # as few vertices as that already
+    assert len(bound) <= len(exact)
     for alpha in LEVELS:
         low, high = exact.loss(alpha), bound.loss(alpha)
         assert low <= high <= min((1 + tolerance) * low, low + math.log1p(tolerance)) * (1 + 1e-12)
@@ -178,6 +178,8 @@ def test_a_tolerance_saves_vertices():
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] < sizes[0] / 5
     assert "at most 0.5 too high" in repr(matrix.leakage_profile(tolerance=0.5))
+    twice = matrix.leakage_profile(tolerance=0.1).simplified(tolerance=0.1)
+    assert twice.tolerance == pytest.approx(0.21)
     assert matrix.leakage_profile().tolerance == 0.0  # the exact one is kept, not a bound
 
 

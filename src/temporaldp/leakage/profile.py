@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.hull import hull_height, upper_hull
+from temporaldp.leakage.outer import outer_corners
 from temporaldp.leakage.vertex import ULP, largest_loss, largest_supremum, smallest_gap, vertex_loss
 from temporaldp.leakage.witness import Witness, WitnessList, chosen
 
@@ -21,6 +22,9 @@ Kernel: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, Fl
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Budgets and levels outside are refused: nobody means them, and arithmetic on them would leave the range of doubles."""
+
+SMALLEST_TOLERANCE = 1e-6
+"""Far above what is given away for rounding (`outer.py`)."""
 
 BLOCK = 1 << 20
 """Vertices times levels evaluated at once: 8 MiB a temporary."""
@@ -44,7 +48,7 @@ class LeakageProfile:
         What each vertex is made of.
     tolerance : float
         0 for an exact profile. Otherwise vertices are corners outside the hull: every quantity is on the safe side, the loss
-        at most ``min((1 + tolerance) L, L + log(1 + tolerance))``, and a witness is the pair at the left of its corner.
+        at most ``min((1 + tolerance) L, L + log(1 + tolerance))``, and a witness is the vertex at the right of its corner.
 
     Notes
     -----
@@ -217,6 +221,37 @@ class LeakageProfile:
         # L(a) = a (q - d) + O(a^2): where all losses are 0 the excess decides.
         losses = vertex_loss(d, q, self.excess, self.complement, np.array([level])) if level > 0 else self.excess
         return self.witnesses[int(np.argmax(losses))]
+
+    def simplified(self, *, tolerance: float) -> LeakageProfile:
+        """A profile with fewer vertices: a guaranteed upper bound, ``L <= L' <= min((1 + t) L, L + log(1 + t))``.
+
+        Parameters
+        ----------
+        tolerance : float, from 1e-6 to 1
+            t. Corners of a polygon around the hull (`docs/theory.md`, Proposition 1).
+
+        Raises
+        ------
+        InputError
+            tolerance is not from 1e-6 to 1.
+
+        Examples
+        --------
+        >>> from temporaldp import random_correlation
+        >>> exact = random_correlation(150, rng=0).leakage_profile()
+        >>> bound = exact.simplified(tolerance=0.01)
+        >>> len(exact), len(bound), bool(1.0 <= bound.loss(2.0) / exact.loss(2.0) <= 1.01)
+        (65, 33, True)
+        """
+        if not SMALLEST_TOLERANCE <= tolerance <= 1.0:
+            raise InputError(f"expected a tolerance from {SMALLEST_TOLERANCE:g} to 1, got {tolerance}")
+        corners = outer_corners(self.vertices[:, 0], self.excess, self.complement, tolerance)
+        if len(corners) >= len(self):
+            return self
+        d, x, q, c, vertex = np.array(corners, dtype=np.float64).T
+        witnesses = chosen(self.witnesses, vertex.astype(np.intp))
+        bound = (1.0 + self.tolerance) * (1.0 + tolerance) - 1.0
+        return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses, tolerance=bound)
 
     def merge(self, other: LeakageProfile) -> LeakageProfile:
         """The pointwise maximum of two profiles: the hull of both vertex lists. Associative and commutative."""

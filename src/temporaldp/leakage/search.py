@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from temporaldp.errors import InputError
 from temporaldp.leakage.kernels import chosen_kernels
-from temporaldp.leakage.outer import Support, outer_corners
 from temporaldp.leakage.profile import LeakageProfile
 from temporaldp.leakage.witness import WitnessList
 
@@ -24,9 +22,6 @@ Rows: TypeAlias = Any
 
 DENSE_SHARE, DENSE_LIMIT = 0.1, 5_000
 """Share of entries from which a sparse matrix of so many rows is searched as a dense one, whose kernels are faster an entry."""
-
-SMALLEST_TOLERANCE = 1e-6
-"""Below, rounding (`outer.py`) would not be small beside the tolerance; and the exact profile costs no more."""
 
 LOOKED_AT = 8
 """Rows with the fewest entries that are compared with all others for disjoint supports before anything else is done."""
@@ -42,9 +37,6 @@ class Search(Protocol):
     def vertices(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Row, other row and limit of each vertex; its set is ``{k : q_k - d_k > limit d_k}``."""
 
-    def contraction(self, slope: float) -> tuple[int, int]:
-        """The pair with the largest hockey-stick divergence at 1 + slope."""
-
     def best_at(self, weight: float) -> tuple[int, int, float]:
         """Row, other row and limit of the set with the largest x / (weight + d); weight = 1 / (e^alpha - 1)."""
 
@@ -52,19 +44,13 @@ class Search(Protocol):
         """d, x, q and c of each vertex, rounded once, shape (m, 4); the members of all sets in a row, and where each begins."""
 
 
-def compute_profile(matrix: Rows, states: Sequence[str], *, tolerance: float = 0.0) -> LeakageProfile:
-    """The leakage profile of a matrix: exact, or with a tolerance an upper bound with fewer vertices."""
-    if not (tolerance == 0.0 or SMALLEST_TOLERANCE <= tolerance <= 1.0):
-        raise InputError(f"expected a tolerance of 0 (exact), or from {SMALLEST_TOLERANCE:g} to 1, got {tolerance}")
+def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
+    """The exact leakage profile of a matrix: every vertex is attained by a pair of rows and a set of columns."""
     search = searched(matrix)
     pair = disjoint_pair(matrix)
     if pair is not None:  # told apart with certainty: nothing leaks more, at any alpha
-        found = np.array(pair[:1]), np.array(pair[1:]), np.array([search.steepest])
-    elif tolerance == 0.0:
-        found = search.vertices()
-    else:
-        return _outer_profile(search, tuple(states), tolerance)
-    return profile_of(search, tuple(states), *found)
+        return _profile_of(search, tuple(states), np.array(pair[:1]), np.array(pair[1:]), np.array([search.steepest]))
+    return _profile_of(search, tuple(states), *search.vertices())
 
 
 def searched(matrix: Rows) -> Search:
@@ -100,7 +86,7 @@ def disjoint_pair(matrix: Rows) -> tuple[int, int] | None:
     return None
 
 
-def profile_of(
+def _profile_of(
     search: Search, states: tuple[str, ...], rows: IntArray, others: IntArray, limits: FloatArray
 ) -> LeakageProfile:
     """The profile whose vertices are the given sets."""
@@ -108,20 +94,3 @@ def profile_of(
     d, x, q, c = sums.T
     witnesses = WitnessList(states, np.stack((rows, others), axis=1), members, starts, np.stack((d, q), axis=1))
     return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses)
-
-
-def _outer_profile(search: Search, states: tuple[str, ...], tolerance: float) -> LeakageProfile:
-    """Upper bound: corners outside the hull, each with the witness of the vertex at its left."""
-
-    def support(slope: float) -> Support:
-        pair = search.contraction(slope)
-        (d, x, _, c), *_ = search.sums(np.array(pair[:1]), np.array(pair[1:]), np.array([slope]))[0].tolist()
-        return Support(slope, pair, d, x, c)
-
-    corners = outer_corners(support, search.steepest, tolerance)
-    d, x, q, c = np.array([corner[:4] for corner in corners], dtype=np.float64).reshape(-1, 4).T
-    numbers = np.array([corner.pair for corner in corners], dtype=np.int64).reshape(-1, 2)
-    limits = np.array([corner.slope for corner in corners], dtype=np.float64)
-    sums, members, starts = search.sums(numbers[:, 0], numbers[:, 1], limits)
-    witnesses = WitnessList(states, numbers, members, starts, sums[:, [0, 2]])
-    return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses, tolerance=tolerance)

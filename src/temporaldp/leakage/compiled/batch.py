@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from temporaldp.leakage.compiled.growth import longer
 from temporaldp.leakage.compiled.options import kernel
 from temporaldp.leakage.compiled.refinement import refine
 from temporaldp.leakage.compiled.sums import vertex_sums
@@ -17,15 +18,6 @@ def _steepest(matrix):
                 largest, smallest = max(largest, matrix[i, k]), min(smallest, matrix[i, k])
         slope = max(slope, largest / smallest)
     return slope * (1.0 + 1e-12)
-
-
-@kernel
-def _longer(array, needed):
-    if needed <= array.shape[0]:
-        return array
-    grown = np.empty((2 * needed, *array.shape[1:]), array.dtype)
-    grown[: array.shape[0]] = array
-    return grown
 
 
 @kernel
@@ -52,7 +44,7 @@ def stack_vertices(stack, first, last):
         store = (stack[number], nothing, nothing, unused)
         i, j, limits = refine(store, rows, others, _steepest(stack[number]))
         found, _, _ = vertex_sums(store, i, j, limits)
-        sums, sets = _longer(sums, m + i.size), _longer(sets, m + i.size)
+        sums, sets = longer(sums, m + i.size), longer(sets, m + i.size)
         sums[m : m + i.size] = found
         sets[m : m + i.size, 0], sets[m : m + i.size, 1], sets[m : m + i.size, 2] = i, j, limits
         m += i.size

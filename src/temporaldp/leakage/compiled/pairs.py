@@ -11,21 +11,16 @@ h       slope g - 1 >= 0, so that E_g(q || d) = sum_k max((q_k - d_k) - h d_k, 0
 
 import numpy as np
 
+from temporaldp.leakage import screens
 from temporaldp.leakage.compiled.options import inlined_kernel, kernel, summing_kernel
 
-ULP = float(np.finfo(np.float64).eps)
+steeper = kernel(screens.steeper)
 
 
 @kernel
 def n_rows(store):
     """Number of rows of the matrix."""
     return max(store[0].shape[0], store[1].size - 1)
-
-
-@kernel
-def steeper(n):
-    """A slope is raised by this factor before pairs are compared at it; see `temporaldp.leakage.screens.steeper`."""
-    return 1.0 + min(6.0 + n / 8.0, 200.0) * ULP
 
 
 @kernel

@@ -15,6 +15,7 @@ it changes the loss by less than that.
 
 import numpy as np
 
+from temporaldp.leakage.compiled.growth import longer
 from temporaldp.leakage.compiled.options import kernel
 from temporaldp.leakage.compiled.pairs import excess, n_rows, set_sums, steeper
 
@@ -26,16 +27,6 @@ FIELDS = 6
 """A vertex in a row of numbers: i, j, limit, d, x, and the number of the vertex at its right (-1: none)."""
 
 ROW, OTHER, LIMIT, D, X, RIGHT = range(FIELDS)
-
-
-@kernel
-def _longer(array, size):
-    """The array, with room for `size` rows."""
-    if size <= array.shape[0]:
-        return array
-    grown = np.empty((2 * size, *array.shape[1:]), array.dtype)
-    grown[: array.shape[0]] = array
-    return grown
 
 
 @kernel
@@ -119,7 +110,7 @@ def refine(store, rows, others, steepest):
     _put(vertices, 1, rows[right], others[right], 0.0, d, x, -1)
     edges[0, 0], edges[0, 1], edges[0, 2], edges[0, 3] = 0, 1, 0, n_pairs
     n_vertices, n_edges, raised = 2, 1, steeper(n_rows(store))
-    rows, others = _longer(rows, n_pairs + 1), _longer(others, n_pairs + 1)
+    rows, others = longer(rows, n_pairs + 1), longer(others, n_pairs + 1)
     while n_edges:
         n_edges -= 1
         a, b, low, high = edges[n_edges, 0], edges[n_edges, 1], edges[n_edges, 2], edges[n_edges, 3]
@@ -129,7 +120,7 @@ def refine(store, rows, others, steepest):
         h, level = rise / run * raised, 0.0
         if vertices[a, X] > 0.0:
             level = set_sums(store, int(vertices[a, ROW]), int(vertices[a, OTHER]), vertices[a, LIMIT], h)[2] * TIE
-        rows, others = _longer(rows, 2 * high - low), _longer(others, 2 * high - low)
+        rows, others = longer(rows, 2 * high - low), longer(others, 2 * high - low)
         best, end = _list_above(store, rows, others, low, high, h, level)
         if best < 0:
             continue
@@ -140,7 +131,7 @@ def refine(store, rows, others, steepest):
             best, d, x = _best_between(store, rows, others, high, end, h, vertices, a, b)
             if best < 0:
                 continue
-        vertices, edges = _longer(vertices, n_vertices + 1), _longer(edges, n_edges + 2)
+        vertices, edges = longer(vertices, n_vertices + 1), longer(edges, n_edges + 2)
         _put(vertices, n_vertices, rows[best], others[best], h, d, x, vertices[a, RIGHT])
         vertices[a, RIGHT] = n_vertices
         _put_edges(edges, n_edges, a, n_vertices, b, high, end)

@@ -12,6 +12,7 @@ for every entry: its parts are taken away again, and what is left may be as smal
 
 import numpy as np
 
+from temporaldp.leakage.compiled.growth import longer
 from temporaldp.leakage.compiled.options import kernel
 
 ULP = float(np.finfo(np.float64).eps)
@@ -29,13 +30,6 @@ def _lift(over, left, share, right, rest, threshold):
     for j in range(over.size):
         gap = share * left[j] + rest * right[j] - threshold
         over[j] = max(over[j], gap)
-
-
-@kernel
-def _grown(array):
-    longer = np.empty(2 * array.size, array.dtype)
-    longer[: array.size] = array
-    return longer
 
 
 @kernel
@@ -76,8 +70,7 @@ def screen_sparse(store, columns, heavy, vectors, first, last, slopes, ends, sha
                 _lift(over, found[s - 1], shares[s - 1], out, 1.0 - shares[s - 1], levels[s - 1])
         for j in range(n):
             if over[j] > 0.0 and i != j:
-                if size == out_i.size:
-                    out_i, out_j = _grown(out_i), _grown(out_j)
+                out_i, out_j = longer(out_i, size + 1), longer(out_j, size + 1)
                 out_i[size], out_j[size] = i, j
                 size += 1
     return out_i[:size].copy(), out_j[:size].copy()

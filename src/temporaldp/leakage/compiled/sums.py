@@ -8,6 +8,7 @@ i, j, limit    row q, row d, and S = {k : q_k - d_k > limit d_k}
 
 import numpy as np
 
+from temporaldp.leakage.compiled.growth import longer
 from temporaldp.leakage.compiled.options import kernel
 
 
@@ -57,10 +58,7 @@ def vertex_sums(store, rows, others, limits):
         low, high = (0, dense.shape[1]) if indptr.size == 0 else (indptr[i], indptr[i + 1])
         at = 0 if indptr.size == 0 else indptr[j]
         d_sum, x_sum, q_sum, inside, outside = (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (1.0, 0.0), (0.0, 0.0)
-        if size + (high - low) > members.size:
-            longer = np.empty(2 * (size + (high - low)), np.int64)
-            longer[:size] = members[:size]
-            members = longer
+        members = longer(members, size + high - low)
         for t in range(low, high):
             k = t if indptr.size == 0 else int(indices[t])
             q = dense[i, t] if indptr.size == 0 else data[t]
