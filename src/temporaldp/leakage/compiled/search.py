@@ -87,7 +87,7 @@ class CompiledSearch:
 
     def contraction(self, slope: float) -> tuple[int, int]:
         """The pair with the largest hockey-stick divergence at 1 + slope."""
-        i, j = best_pair(self._store, self.n, slope, self._partners(), np.empty(self.n))
+        i, j = best_pair(self._store, self.n, slope, self._partners(), np.empty((0, 2), np.int64), np.empty(self.n))
         rows, others = self._alive(Tangents.at(slope, set_sums(self._store, i, j, slope, slope)[2]))
         rows, others = np.append(rows, i), np.append(others, j)
         best = int(np.argmax(divergences(self._store, rows, others, slope)))

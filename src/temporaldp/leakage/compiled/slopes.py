@@ -28,9 +28,13 @@ ULP = float(np.finfo(np.float64).eps)
 
 
 @kernel
-def best_pair(store, n, h, partner, found):
-    """Fill `found` with the divergences of the pairs (k, partner[k]); return the best pair after a few ascents from it."""
+def best_pair(store, n, h, partner, known, found):
+    """Fill `found` with the divergences of the pairs (k, partner[k]); the best of them and the `known` pairs, after ascents."""
     i, j, top = 0, 1, -1.0
+    for v in range(known.shape[0]):
+        value = excess(store, known[v, 0], known[v, 1], h)
+        if value > top:
+            i, j, top = known[v, 0], known[v, 1], value
     for k in range(n):
         value = excess(store, k, partner[k], h)
         found[k] = value
@@ -88,7 +92,7 @@ def plan_slopes(store, n, partner, steepest):
     done = np.zeros(MOST_SLOPES, np.bool_)  # of the interval that begins at a slope
     size = 0
     for h in (0.0, steepest):
-        i, j = best_pair(store, n, h, partner, values[size])
+        i, j = best_pair(store, n, h, partner, pairs[:size], values[size])
         d, x, _ = set_sums(store, i, j, h, h)
         slopes[size], pairs[size, 0], pairs[size, 1], lines[size, 0], lines[size, 1] = h, i, j, d, x
         size += 1
@@ -107,15 +111,11 @@ def plan_slopes(store, n, partner, steepest):
             position += 1
             continue
         for k in range(size, nxt, -1):
-            slopes[k], pairs[k], lines[k], values[k], done[k] = (
-                slopes[k - 1],
-                pairs[k - 1],
-                lines[k - 1],
-                values[k - 1],
-                done[k - 1],
-            )
+            slopes[k], pairs[k], lines[k], values[k] = slopes[k - 1], pairs[k - 1], lines[k - 1], values[k - 1]
+            done[k] = done[k - 1]
+        pairs[nxt] = pairs[position]  # until its own is found among the pairs known so far
         size += 1
-        i, j = best_pair(store, n, h, partner, values[nxt])
+        i, j = best_pair(store, n, h, partner, pairs[:size], values[nxt])
         d, x, gained = set_sums(store, i, j, h, h)
         slopes[nxt], pairs[nxt, 0], pairs[nxt, 1], lines[nxt, 0], lines[nxt, 1] = h, i, j, d, x
         flat = gained <= level * (1.0 + 64.0 * ULP)  # the tangents' own corner is the curve: nothing lies above it
