@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := demo
 
-.PHONY: demo test test-slow lint format picture bench tables clean
+.PHONY: demo test test-kernels test-slow lint format picture bench tables clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -17,10 +17,14 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-slow: export OPENBLAS_NUM_THREADS := 1
+test test-kernels test-slow: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-kernels: $(READY)  ## all tests twice: with compiled kernels throughout, and with NumPy alone
+	TEMPORALDP_KERNELS=numba $(BIN)/python -m pytest -n auto
+	TEMPORALDP_KERNELS=numpy $(BIN)/python -m pytest -n auto
 
 test-slow: $(READY)  ## the tests that take longer than a minute
 	$(BIN)/python -m pytest -n auto -m slow

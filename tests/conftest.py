@@ -20,12 +20,11 @@ settings.load_profile("temporaldp")
 def _drop_stale_machine_code():
     """Numba keeps a kernel's code until its own file changes, not the kernels it calls: after any edit, all of it goes."""
     source = REPOSITORY / "src" / "temporaldp"
-    edited = max(path.stat().st_mtime for path in source.rglob("*compiled*/*.py"))
-    edited = max([edited, *(path.stat().st_mtime for path in source.rglob("compiled.py"))])
-    for path in source.rglob("*.nbi"):
-        if path.stat().st_mtime < edited:
-            for code in path.parent.glob("*.nb[ic]"):
-                code.unlink(missing_ok=True)
+    edited = max(path.stat().st_mtime for room in ("leakage", "accounting") for path in (source / room).rglob("*.py"))
+    kept = list(source.rglob("*.nb[ic]"))
+    if any(path.stat().st_mtime < edited for path in kept):
+        for path in kept:
+            path.unlink(missing_ok=True)
 
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # once, before any worker compiles

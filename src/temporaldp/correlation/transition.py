@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from temporaldp.correlation.states import listed, require_same_states, state_names
 from temporaldp.errors import MatrixError, StateError
@@ -58,7 +58,7 @@ class TransitionMatrix:
     TransitionMatrix(2 states: 'home', 'work')
     """
 
-    probabilities: FloatArray | sparse.csr_array
+    probabilities: FloatArray | scipy.sparse.csr_array
     states: tuple[str, ...]
     _profile: LeakageProfile | None
 
@@ -82,7 +82,7 @@ class TransitionMatrix:
     def dense(self) -> FloatArray:
         """The probabilities as an (n, n) array, whether stored dense or sparse."""
         stored = self.probabilities
-        return stored.toarray() if isinstance(stored, sparse.csr_array) else stored
+        return stored.toarray() if isinstance(stored, scipy.sparse.csr_array) else stored
 
     def reversed(self, initial: ArrayLike) -> TransitionMatrix:
         """The matrix of the same chain seen in the other direction of time, by Bayes' rule.
@@ -102,7 +102,11 @@ class TransitionMatrix:
             and none is invented.
         """
         weights = distribution(initial, self.states)
-        joint = sparse.diags_array(weights) @ self.probabilities if self.is_sparse else weights[:, None] * self.dense()
+        joint = (
+            scipy.sparse.diags_array(weights) @ self.probabilities
+            if self.is_sparse
+            else weights[:, None] * self.dense()
+        )
         reached = np.asarray(joint.sum(axis=0)).ravel()
         if not (reached >= SMALLEST_REACHED).all():
             unreached = [self.states[k] for k in np.flatnonzero(~(reached >= SMALLEST_REACHED))]
@@ -111,7 +115,7 @@ class TransitionMatrix:
                 "use an initial distribution and a matrix that reach every state (a prior does), or drop the state"
             )
         if self.is_sparse:
-            turned = sparse.csr_array(joint.T)
+            turned = scipy.sparse.csr_array(joint.T)
             turned.data /= np.repeat(reached, np.diff(turned.indptr))
             return TransitionMatrix(turned, self.states)
         return TransitionMatrix(joint.T / reached[:, None], self.states)
@@ -128,10 +132,10 @@ class TransitionMatrix:
             The chain has several closed classes, hence no unique stationary distribution; the message names one state
             of each.
         """
-        n_classes, label = sparse.csgraph.connected_components(
-            sparse.csr_array(self.probabilities), directed=True, connection="strong"
+        n_classes, label = scipy.sparse.csgraph.connected_components(
+            scipy.sparse.csr_array(self.probabilities), directed=True, connection="strong"
         )
-        rows, columns = sparse.csr_array(self.probabilities).nonzero()
+        rows, columns = scipy.sparse.csr_array(self.probabilities).nonzero()
         leaves = label[rows] != label[columns]
         closed = np.setdiff1d(np.arange(n_classes), label[rows[leaves]])
         if len(closed) != 1:
@@ -175,7 +179,7 @@ class TransitionMatrix:
     @property
     def is_sparse(self) -> bool:
         """Whether the probabilities are stored as a ``scipy.sparse.csr_array``."""
-        return isinstance(self.probabilities, sparse.csr_array)
+        return isinstance(self.probabilities, scipy.sparse.csr_array)
 
     def reordered(self, states: Iterable[object]) -> TransitionMatrix:
         """The same matrix with its states in the given order, which must name the same states."""
@@ -252,10 +256,10 @@ def know_profiles(matrices: Iterable[TransitionMatrix]) -> None:
                 object.__setattr__(matrix, "_profile", profile)
 
 
-def _checked_square(probabilities: Any) -> FloatArray | sparse.csr_array:
+def _checked_square(probabilities: Any) -> FloatArray | scipy.sparse.csr_array:
     """A private, read-only float64 copy, dense or CSR."""
     try:
-        given = probabilities if sparse.issparse(probabilities) else np.asarray(probabilities)
+        given = probabilities if scipy.sparse.issparse(probabilities) else np.asarray(probabilities)
     except ValueError as error:
         raise MatrixError(f"expected a square array of numbers, got something else: {error}") from None
     if given.dtype.kind not in "biuf":
@@ -264,11 +268,11 @@ def _checked_square(probabilities: Any) -> FloatArray | sparse.csr_array:
         raise MatrixError(f"expected a square matrix, got shape {given.shape}")
     if given.shape[0] < 2:
         raise MatrixError(f"expected at least 2 states, got {given.shape[0]}: a single value tells nobody anything")
-    if not sparse.issparse(given):
+    if not scipy.sparse.issparse(given):
         matrix = np.array(given, dtype=np.float64)
         matrix.flags.writeable = False
         return matrix
-    compressed = sparse.csr_array(given, dtype=np.float64, copy=True)
+    compressed = scipy.sparse.csr_array(given, dtype=np.float64, copy=True)
     compressed.sum_duplicates()
     compressed.eliminate_zeros()
     for part in (compressed.data, compressed.indices, compressed.indptr):
@@ -276,12 +280,12 @@ def _checked_square(probabilities: Any) -> FloatArray | sparse.csr_array:
     return compressed
 
 
-def _check_entries(matrix: FloatArray | sparse.csr_array, names: tuple[str, ...]) -> None:
-    values = matrix.data if isinstance(matrix, sparse.csr_array) else matrix.ravel()
+def _check_entries(matrix: FloatArray | scipy.sparse.csr_array, names: tuple[str, ...]) -> None:
+    values = matrix.data if isinstance(matrix, scipy.sparse.csr_array) else matrix.ravel()
     bad = np.flatnonzero(~(np.isfinite(values) & ((values == 0.0) | (values >= SMALLEST_PROBABILITY))))
     if bad.size == 0:
         return
-    if isinstance(matrix, sparse.csr_array):
+    if isinstance(matrix, scipy.sparse.csr_array):
         entries = matrix.tocoo()
         i, j = int(entries.row[bad[0]]), int(entries.col[bad[0]])
     else:
@@ -292,7 +296,7 @@ def _check_entries(matrix: FloatArray | sparse.csr_array, names: tuple[str, ...]
     )
 
 
-def _check_row_sums(matrix: FloatArray | sparse.csr_array, names: tuple[str, ...]) -> None:
+def _check_row_sums(matrix: FloatArray | scipy.sparse.csr_array, names: tuple[str, ...]) -> None:
     sums = np.asarray(matrix.sum(axis=1)).ravel()
     bad = np.flatnonzero(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
     if bad.size:

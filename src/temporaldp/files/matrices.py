@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.errors import InputError, MatrixError
@@ -118,7 +118,7 @@ def _read_json(path: Path) -> TransitionMatrix:
 def _write_npz(matrix: TransitionMatrix, path: Path) -> None:
     stored = matrix.probabilities
     parts: dict[str, Any] = {"states": np.array(matrix.states)}
-    if isinstance(stored, sparse.csr_array):
+    if isinstance(stored, scipy.sparse.csr_array):
         parts |= {"data": stored.data, "indices": stored.indices, "indptr": stored.indptr}
     else:
         parts["probabilities"] = stored
@@ -132,6 +132,6 @@ def _read_npz(path: Path) -> TransitionMatrix:
         if "probabilities" in parts:
             return TransitionMatrix(parts["probabilities"], states)
         shape = (len(states), len(states))
-        stored = sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
+        stored = scipy.sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
         stored.check_format(full_check=True)
         return TransitionMatrix(stored, states)

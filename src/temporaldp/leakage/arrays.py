@@ -19,8 +19,8 @@ from math import fsum
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from temporaldp.leakage.hull import TIE_TOLERANCE, hull_height, upper_hull
 from temporaldp.leakage.screens import Tangents, steeper, steepest_slope
@@ -69,7 +69,7 @@ class ArraySearch:
     def __init__(self, matrix: Any, distance: Distance = numpy_distance) -> None:
         self.n = matrix.shape[0]
         self._matrix = matrix
-        self._rows = matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+        self._rows = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
         self._distance = distance
         shifted = self._rows - self._rows.min(axis=0)
         reach = shifted.max(axis=0)

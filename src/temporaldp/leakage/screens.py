@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 FloatArray = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def steeper(n: int) -> float:
 
 def steepest_slope(matrix: Any) -> float:
     """A bound of every finite ratio (q_k - d_k) / d_k: from here on theta is constant."""
-    if sparse.issparse(matrix):
+    if scipy.sparse.issparse(matrix):
         largest = matrix.max(axis=0).toarray().ravel()
         smallest = np.full(matrix.shape[1], np.inf)
         np.minimum.at(smallest, matrix.indices, matrix.data)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from temporaldp.leakage.kernels import chosen_kernels
 from temporaldp.leakage.profile import LeakageProfile
@@ -56,9 +56,9 @@ def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
 def searched(matrix: Rows) -> Search:
     """The search for this matrix, by the kernels that the environment and its size choose."""
     n = matrix.shape[0]
-    if sparse.issparse(matrix) and n <= DENSE_LIMIT and matrix.nnz > DENSE_SHARE * n * n:
+    if scipy.sparse.issparse(matrix) and n <= DENSE_LIMIT and matrix.nnz > DENSE_SHARE * n * n:
         matrix = matrix.toarray()
-    kernels = chosen_kernels(matrix.nnz * n if sparse.issparse(matrix) else n**3)
+    kernels = chosen_kernels(matrix.nnz * n if scipy.sparse.issparse(matrix) else n**3)
     if kernels == "numba":
         from temporaldp.leakage.compiled.search import CompiledSearch
 
@@ -70,10 +70,10 @@ def searched(matrix: Rows) -> Search:
 
 def disjoint_pair(matrix: Rows) -> tuple[int, int] | None:
     """Two rows without a common column, looked for from the rows with the fewest entries; None says only: not among these."""
-    if not sparse.issparse(matrix):
+    if not scipy.sparse.issparse(matrix):
         if matrix.min(axis=0).max() > 0.0:
             return None  # a column without a zero
-        matrix = sparse.csr_array(matrix)
+        matrix = scipy.sparse.csr_array(matrix)
     columns = matrix.tocsc()
     counts = np.diff(matrix.indptr)
     for i in np.argsort(counts, kind="stable")[:LOOKED_AT]:

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from temporaldp.leakage.compiled.pairs import divergences, set_sums
 from temporaldp.leakage.compiled.refinement import refine
@@ -58,7 +58,7 @@ class CompiledSearch:
     def __init__(self, matrix: Any) -> None:
         self.n = matrix.shape[0]
         self._matrix = matrix
-        self.is_sparse = sparse.issparse(matrix)
+        self.is_sparse = scipy.sparse.issparse(matrix)
         empty = np.zeros((0, 0)), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
         if self.is_sparse:
             ordered = matrix.sorted_indices()
