@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
 import scipy.sparse as sparse
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from matrices import alphas, budgets, matrices
@@ -180,7 +181,17 @@ def test_sustainable_budget_keeps_its_digits_under_strong_correlation():
     assert strongest_correlation(3).leakage_profile().sustainable_budget(alpha=2.0) == 0.0
 
 
+ALMOST_TIED = TransitionMatrix(
+    [[1 - 0.05166922710100502, 0.05166922710100502], [1 - 7.78104081632653e-12, 7.78104081632653e-12]]
+)
+"""Two sets of values of one pair with the same q - d but for eight units in the last place: a merge keeps one of them."""
+
+NEARLY_EQUAL = TransitionMatrix([[0.667, 0.333], [0.664, 0.336]])
+
+
 @given(matrices(), matrices(), matrices())
+@example(ALMOST_TIED, NEARLY_EQUAL, NEARLY_EQUAL)
+@example(NEARLY_EQUAL, ALMOST_TIED, NEARLY_EQUAL)
 def test_merging_is_the_pointwise_maximum_and_commutes(one, two, three):
     first, second, third = (m.leakage_profile() for m in (one, two, three))
     levels = np.geomspace(1e-6, 60, 25)
@@ -189,8 +200,9 @@ def test_merging_is_the_pointwise_maximum_and_commutes(one, two, three):
     assert merged.loss(levels).tolist() == second.merge(first).loss(levels).tolist()
     left, right = first.merge(second).merge(third), first.merge(second.merge(third))
     assert left.loss(levels) == pytest.approx(right.loss(levels), rel=EXACT, abs=0)
-    assert merged.dominates(first)
-    assert merged.dominates(second)
+    raised = replace(merged, excess=merged.excess * (1 + EXACT))  # vertices that tie are dropped, dominance is strict
+    assert raised.dominates(first)
+    assert raised.dominates(second)
 
 
 @given(matrices(), matrices())

@@ -265,7 +265,10 @@ class LeakageProfile:
         )
 
     def dominates(self, other: LeakageProfile) -> bool:
-        """Whether ``self.loss(alpha) >= other.loss(alpha)`` at every alpha: no vertex of other lies above this hull."""
+        """Whether ``self.loss(alpha) >= other.loss(alpha)`` at every alpha: no vertex of other lies above this hull.
+
+        Strict, to the safe side: False also where this hull falls short by rounding only, as a merge of ties may.
+        """
         d, x = other.vertices[:, 0], other.excess
         return bool((x <= hull_height(self.vertices[:, 0], self.excess, d)).all())
 
