@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := demo
 
-.PHONY: demo test test-kernels test-slow lint format picture bench tables clean
+.PHONY: demo test test-kernels test-slow test-random lint format picture bench tables clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -17,7 +17,7 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-kernels test-slow: export OPENBLAS_NUM_THREADS := 1
+test test-kernels test-slow test-random: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -28,6 +28,9 @@ test-kernels: $(READY)  ## all tests twice: with compiled kernels throughout, an
 
 test-slow: $(READY)  ## the tests that take longer than a minute
 	$(BIN)/python -m pytest -n auto -m slow
+
+test-random: $(READY)  ## the property tests on new random cases, ten times as many as usual
+	$(BIN)/python -m pytest -n auto --hypothesis-profile=random tests
 
 lint: $(READY)
 	$(BIN)/ruff check .
