@@ -1,6 +1,13 @@
 """Differential privacy under temporal correlations: quantify the leakage, bound it, and spend it on real releases."""
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_profiles, leakage_supremum, temporal_leakage
+from temporaldp.accounting import (
+    LeakageSeries,
+    LeakageSupremum,
+    TemporalAccountant,
+    leakage_profiles,
+    leakage_supremum,
+    temporal_leakage,
+)
 from temporaldp.correlation import (
     ROW_SUM_TOLERANCE,
     Adversary,
@@ -16,6 +23,7 @@ from temporaldp.errors import (
     BudgetError,
     EstimationError,
     InputError,
+    LeakageBudgetError,
     MatrixError,
     MissingFileError,
     OutputError,
@@ -26,7 +34,7 @@ from temporaldp.errors import (
 )
 from temporaldp.files import load_matrix, load_plan, load_sample, read_traces, save_matrix, save_plan
 from temporaldp.leakage import LeakageProfile, LeakageProfiles, Witness, loss
-from temporaldp.planning import BudgetPlan, compare_plans, plan_budget
+from temporaldp.planning import BudgetPlan, compare_plans, plan_budget, replan
 from temporaldp.release import (
     HISTOGRAM_SENSITIVITY,
     DiscreteLaplaceHistogram,
@@ -50,6 +58,7 @@ __all__ = [
     "DiscreteLaplaceHistogram",
     "EstimationError",
     "InputError",
+    "LeakageBudgetError",
     "LeakageProfile",
     "LeakageProfiles",
     "LeakageSeries",
@@ -61,6 +70,7 @@ __all__ = [
     "Release",
     "ReleasedHistograms",
     "StateError",
+    "TemporalAccountant",
     "TemporaldpError",
     "TraceError",
     "Trajectories",
@@ -82,6 +92,7 @@ __all__ = [
     "read_traces",
     "release",
     "release_histograms",
+    "replan",
     "save_matrix",
     "save_plan",
     "save_released",

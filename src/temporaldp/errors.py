@@ -10,11 +10,14 @@
     │   ├── TraceError                     traces that cannot be read as one state per user and time
     │   └── EstimationError                a correlation that the traces do not determine
     ├── PlanError (ValueError)             no budget of the asked kind holds the asked level
+    ├── LeakageBudgetError (ValueError)    a spend that an accountant refuses: it would break the level
     ├── MissingFileError (FileNotFoundError)
     └── OutputError (OSError)              an output that could not be written; nothing was left half-written
 
 Each class also derives from the builtin that a caller would expect, so ``except ValueError`` works.
 """
+
+from typing import Any
 
 
 class TemporaldpError(Exception):
@@ -47,6 +50,50 @@ class EstimationError(InputError):
 
 class PlanError(TemporaldpError, ValueError):
     """No budget of the asked kind holds the asked level."""
+
+
+class LeakageBudgetError(TemporaldpError, ValueError):
+    """A spend that would push temporal privacy leakage above the level; nothing was spent.
+
+    Parameters
+    ----------
+    message : str
+    requested : float
+        The epsilon that was asked for, in nats.
+    largest : float
+        The largest epsilon that would be admitted in its place; 0 if none.
+    worst_time : int
+        Index (from 0) of the step that would be leaked about most.
+    leakage : float
+        Temporal privacy leakage at that step if the spend were admitted, with what is reserved for later steps.
+    alpha : float
+        The level.
+    user : str or None
+        Whose leakage it is, where users have names.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        requested: float,
+        largest: float,
+        worst_time: int,
+        leakage: float,
+        alpha: float,
+        user: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.requested, self.largest = requested, largest
+        self.worst_time, self.leakage, self.alpha, self.user = worst_time, leakage, alpha, user
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled whole: errors cross process boundaries."""
+        return _leakage_budget_error, (str(self), self.__dict__)
+
+
+def _leakage_budget_error(message: str, fields: dict[str, Any]) -> LeakageBudgetError:
+    return LeakageBudgetError(message, **fields)
 
 
 class MissingFileError(TemporaldpError, FileNotFoundError):

@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.scalar import ScalarLoss
 from temporaldp.leakage.kernels import chosen_kernels, spread
 from temporaldp.leakage.profile import LeakageProfile
-from temporaldp.leakage.vertex import DIRECT_LIMIT
 
 FloatArray = NDArray[np.float64]
 
@@ -48,14 +47,14 @@ def arrivals(profiles: Sequence[LeakageProfile], which: NDArray[np.int64], spent
             work=n_users * n_steps * STEP_WORK,
         )
         return arrived
-    pairs = [(profile.vertices[:, 0].tolist(), profile.excess.tolist(), profile) for profile in profiles]
+    losses = [ScalarLoss.of(profile) for profile in profiles]
     for user in range(n_users):
-        _carry(pairs, which[user].tolist(), spent.tolist(), arrived[user])
+        _carry(losses, which[user].tolist(), spent.tolist(), arrived[user])
     return arrived
 
 
 def _carry(
-    profiles: list[tuple[list[float], list[float], LeakageProfile]],
+    losses: list[ScalarLoss],
     which: list[int],
     spent: list[float],
     arrived: FloatArray,
@@ -66,23 +65,6 @@ def _carry(
     for t, number in enumerate(which, start=1):
         incoming = value + spent[t - 1]
         if (number, incoming) != before:  # else the series has reached its fixed point
-            value = _loss(*profiles[number], incoming) if number >= 0 else 0.0
+            value = losses[number](incoming) if number >= 0 else 0.0
         before = (number, incoming)
         arrived[t] = value
-
-
-def _loss(d: list[float], x: list[float], profile: LeakageProfile, a: float) -> float:
-    """L(a) of a profile. Vertices lie on a hull, so gains rise, then fall: binary search for the largest."""
-    if not d:
-        return 0.0
-    if a > DIRECT_LIMIT:  # as good, and rare
-        return profile.loss(a)
-    left = math.exp(-a)
-    low, high = 0, len(d) - 1
-    while low < high:
-        middle = (low + high) // 2
-        rises = x[middle + 1] / (d[middle + 1] + (1.0 - d[middle + 1]) * left) > x[middle] / (
-            d[middle] + (1.0 - d[middle]) * left
-        )
-        low, high = (middle + 1, high) if rises else (low, middle)
-    return min(math.log1p(x[low] * -math.expm1(-a) / (d[low] + (1.0 - d[low]) * left)), a)

@@ -2,5 +2,6 @@
 
 from temporaldp.planning.budget import compare_plans, plan_budget
 from temporaldp.planning.plan import BudgetPlan
+from temporaldp.planning.replan import replan
 
-__all__ = ["BudgetPlan", "compare_plans", "plan_budget"]
+__all__ = ["BudgetPlan", "compare_plans", "plan_budget", "replan"]

@@ -3,7 +3,8 @@
 Notation
 --------
 z        variables, shape (T, 1 + number of carriers): column 0 is e, then one v per carrier (`carriers.py`)
-g        constraints, all > 0 inside: one (m, T - 1) array per carrier, then a (T,) array ``alpha - e - sum of its v`` per user
+g        constraints, all > 0 inside: one (m, T - 1) array per carrier, then a (T,) array ``level - e - sum of its v`` per user;
+         the level is alpha, or less at a first step that earlier ones leave less room
 y        their multipliers
 mu       weight of the barrier ``-mu sum log g``; falls to nothing
 w, p     the loss ``sum_t w_t / e_t^p``; w sums to 1
@@ -38,13 +39,18 @@ CENTRING = 1e10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """The optimal-plan problem: minimise the loss over budgets whose leakage stays at or below alpha for every user."""
+    """The optimal-plan problem: minimise the loss over budgets whose leakage stays below the levels (U, T), at most alpha."""
 
     alpha: float
     weights: FloatArray
     power: int
     carriers: list[Carrier]
-    n_users: int
+    levels: FloatArray
+
+    @property
+    def n_users(self) -> int:
+        """Number of users U."""
+        return len(self.levels)
 
     @property
     def horizon(self) -> int:
@@ -72,7 +78,7 @@ class Program:
             found = [
                 z[c.target, 1 + k] - c.loss(z[c.source, 0] + z[c.source, 1 + k]) for k, c in enumerate(self.carriers)
             ]
-        return found + [self.alpha - z[:, self.columns(user)].sum(axis=1) for user in range(self.n_users)]
+        return found + [level - z[:, self.columns(user)].sum(axis=1) for user, level in enumerate(self.levels)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +123,7 @@ def _inside(program: Program, start: FloatArray) -> tuple[FloatArray, NDArray[np
         z[:, 1 + k] = carrier.arrived(z[:, 0])
         fixed[0 if carrier.backward else -1, 1 + k] = True
     room = min(
-        float((program.alpha - z[:, program.columns(user)].sum(axis=1)).min()) for user in range(program.n_users)
+        float((level - z[:, program.columns(user)].sum(axis=1)).min()) for user, level in enumerate(program.levels)
     )
     # Slopes of L are at most 1, so that margins which grow along each direction leave every constraint some slack.
     margins = 0.25 * room * np.linspace(0.5, 1.0, program.horizon)

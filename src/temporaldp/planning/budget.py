@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import leakage_supremum, temporal_leakage
+from temporaldp.accounting.balance import Balance, balance, merged_profile
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError, PlanError
-from temporaldp.leakage import LeakageProfile, Witness
+from temporaldp.leakage import Witness
 from temporaldp.leakage.profile import SMALLEST, positive
-from temporaldp.planning.balance import Balance, balance
 from temporaldp.planning.optimal import Measure, Objective, measure, optimise
 from temporaldp.planning.plan import BudgetPlan, Method
 
@@ -189,18 +190,7 @@ def _quantified(adversary: Adversary, name: str | None, alpha: float, n_steps: i
 
 
 def _balance(adversary: Adversary, alpha: float) -> Balance:
-    return balance(_merged(adversary, "backward"), _merged(adversary, "forward"), alpha)
-
-
-def _merged(adversary: Adversary, direction: str) -> LeakageProfile | None:
-    """The pointwise largest loss over the matrices of one direction; None if the adversary knows none."""
-    known = getattr(adversary, direction)
-    matrices = known if isinstance(known, tuple) else () if known is None else (known,)
-    merged: LeakageProfile | None = None
-    for matrix in matrices:
-        profile = matrix.leakage_profile()
-        merged = profile if merged is None else merged.merge(profile)
-    return merged
+    return balance(merged_profile(adversary.backward), merged_profile(adversary.forward), alpha)
 
 
 def _held(users: Users, epsilons: FloatArray, alpha: float, horizon: int | None, method: Method) -> BudgetPlan:
@@ -222,7 +212,7 @@ def _held(users: Users, epsilons: FloatArray, alpha: float, horizon: int | None,
 
 
 def _nothing_lasts(adversary: Adversary, name: str | None, alpha: float) -> str:
-    certain = [w for w in (_certain(adversary, direction) for direction in ("backward", "forward")) if w is not None]
+    certain = [w for w in map(_certain, (adversary.backward, adversary.forward)) if w is not None]
     who = "" if name is None else f" of {name!r}"
     why = (
         f"the correlation{who} tells {certain[0].value!r} and {certain[0].other_value!r} apart with certainty (their rows "
@@ -236,8 +226,8 @@ def _nothing_lasts(adversary: Adversary, name: str | None, alpha: float) -> str:
     )
 
 
-def _certain(adversary: Adversary, direction: str) -> Witness | None:
-    profile = _merged(adversary, direction)
+def _certain(correlation: Correlation) -> Witness | None:
+    profile = merged_profile(correlation)
     if profile is None or not len(profile):
         return None
     first = profile.witnesses[0]

@@ -28,12 +28,16 @@ EARLIER, LATER = slice(None, -1), slice(1, None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Carrier:
-    """One direction of one user's correlation: from `source` steps to `target` steps, by the vertices (d, x)."""
+    """One direction of one user's correlation: from `source` steps to `target` steps, by the vertices (d, x).
+
+    `initial` is what arrives at the first step (backward), from releases before it.
+    """
 
     user: int
     backward: bool
     d: FloatArray
     x: FloatArray
+    initial: float = 0.0
 
     @property
     def source(self) -> slice:
@@ -62,6 +66,7 @@ class Carrier:
         steps = range(len(epsilons) - 1) if self.backward else range(len(epsilons) - 1, 0, -1)
         move = 1 if self.backward else -1
         found = np.zeros(len(epsilons))
+        found[0 if self.backward else -1] = self.initial
         for t in steps:
             column = min(t, t + move) if self.d.shape[1] > 1 else 0
             found[t + move] = _loss(self.d[:, column], self.x[:, column], epsilons[t] + found[t]).max()

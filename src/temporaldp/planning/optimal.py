@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temporaldp.accounting.standing import Standing
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.barrier import Program, minimise
@@ -82,6 +83,7 @@ def optimise(
     by: Measure,
     starts: list[FloatArray],
     held: Callable[[FloatArray], FloatArray],
+    standings: list[Standing] | None = None,
 ) -> Optimum:
     """The best budgets found from the given plans, never worse than any of them, with a certified lower bound.
 
@@ -94,14 +96,15 @@ def optimise(
         Plans that hold alpha by our own accounting.
     held : callable
         Shrinks budgets by ulps until our own accounting says at most alpha.
+    standings : list of Standing, optional
+        Where earlier steps left each user. The bound is that of the level alone then: each step spends at most alpha.
     """
     horizon = len(by.weights)
     power = POWERS[by.objective]
-    if horizon == 1:
+    if horizon == 1 and standings is None:
         return Optimum(np.array([alpha]), by.error(np.array([alpha])))
     on = by.weights > 0.0
-    worst_users = undominated(users)
-    program = Program(alpha, by.weights, power, carriers(worst_users, alpha), len(worst_users))
+    program = _program(users, alpha, by, standings)
     eased = replace(program, weights=np.where(on, np.maximum(by.weights, LEAST_WEIGHT * by.weights.max()), 0.0))
     long = horizon > MOST_STEPS_FOR_EVERY_START
     known = [np.where(on, start, 0.0) for start in starts]  # spending less at some steps keeps them below alpha
@@ -116,7 +119,8 @@ def optimise(
     for start in ranked:
         for share in START_SHARES[: 1 if long else None]:
             solution = minimise(eased, share * start)
-            bounds.append(lower_bound(program, solution.multipliers))
+            if standings is None:
+                bounds.append(lower_bound(program, solution.multipliers))
             plans.append(solution.epsilons)
     candidates += [plan for plan in map(_quietly(held), plans) if plan is not None]
     best = min(candidates, key=by.error)
@@ -126,21 +130,36 @@ def optimise(
     return Optimum(best, min(max([*believed, alpha**-power]), error))
 
 
+def _program(users: list[Adversary], alpha: float, by: Measure, standings: list[Standing] | None) -> Program:
+    """The problem, with what earlier steps sent on and the room that they left."""
+    horizon = len(by.weights)
+    worst_users = undominated(users)
+    levels = np.full((len(worst_users), horizon), alpha)
+    found = carriers(worst_users, alpha)
+    if standings is not None:
+        at = {id(user): standing for user, standing in zip(users, standings, strict=True)}
+        left = [at[id(user)] for user in worst_users]
+        levels[:, 0] = [standing.arrived + standing.room for standing in left]
+        found = [replace(c, initial=left[c.user].arrived) if c.backward else c for c in found]
+    return Program(alpha, by.weights, POWERS[by.objective], found, levels)
+
+
 def _raised(program: Program, shape: FloatArray) -> FloatArray:
     """Budgets of this shape, as large as alpha allows by the solver's own recursion."""
 
-    def worst(factor: float) -> float:
+    def held(factor: float) -> bool:
         epsilons = factor * shape
         arrived = [carrier.arrived(epsilons) for carrier in program.carriers]
         sums = [epsilons + sum(v for v, c in zip(arrived, program.carriers, strict=True) if c.user == user)
                 for user in range(program.n_users)]  # fmt: skip
-        return float(np.max(sums))
+        return bool((np.array(sums) <= program.levels).all())
 
-    # TPL lies between the largest budget and the sum of all: a bracket.
+    # TPL lies between the largest budget and the sum of all: a bracket, where nothing was spent before.
     low, high = program.alpha / float(shape.sum()), program.alpha / float(shape.max())
+    low = low if held(low) else 0.0
     for _ in range(RAISING_STEPS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if worst(middle) <= program.alpha else (low, middle)
+        low, high = (middle, high) if held(middle) else (low, middle)
     return low * shape
 
 

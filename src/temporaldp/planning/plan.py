@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.errors import BudgetError
 
 FloatArray = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
-
-NEIGHBORING_RELATION = "replace_one"
-"""Neighbouring databases differ in the value of one person at one step; how many people there are is public."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -60,7 +58,7 @@ class BudgetPlan:
     method: Method
     leakage: LeakageSeries | LeakageSupremum
     states: tuple[str, ...] | None = None
-    neighboring_relation: str = NEIGHBORING_RELATION
+    neighboring_relation: str = REPLACE_ONE
     step: str | None = None
     provenance: str | None = None
     warning: str | None = None

@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting import charging
 from temporaldp.errors import BudgetError
 from temporaldp.planning import BudgetPlan
 
@@ -78,6 +79,8 @@ def release(
     BudgetError
         There are no snapshots, more of them than the plan has steps, or the mechanism says that it spends more than it was
         given. Nothing was drawn then.
+    LeakageBudgetError
+        Inside the block of a `TemporalAccountant` that refuses the budgets. Nothing was drawn or spent.
 
     Examples
     --------
@@ -91,9 +94,13 @@ def release(
         raise BudgetError("expected at least one snapshot, got none")
     budgets = plan.budgets(len(taken)).tolist()
     spent = [_spent(mechanism, budget, step) for step, budget in enumerate(budgets)]
-    outputs = tuple(
-        mechanism(one, budget) if budget > 0.0 else None for one, budget in zip(taken, budgets, strict=True)
-    )
+    accountant = charging.charged()
+    if accountant is not None:
+        accountant.spend_all(spent)
+    with charging.settled():
+        outputs = tuple(
+            mechanism(one, budget) if budget > 0.0 else None for one, budget in zip(taken, budgets, strict=True)
+        )
     return Release(outputs, np.array(spent))
 
 

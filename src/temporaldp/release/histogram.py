@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temporaldp.accounting import charging
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.profile import positive
 
@@ -58,9 +59,14 @@ class DiscreteLaplaceHistogram:
             The snapshot is no vector of n_states counts.
         BudgetError
             epsilon is not positive and finite.
+        LeakageBudgetError
+            Inside the block of a `TemporalAccountant` that refuses the budget. Nothing was drawn.
         """
         counts = self._checked(snapshot)
         measurement = _measurement(self.scale(epsilon))
+        accountant = charging.charged()
+        if accountant is not None:
+            accountant.spend(self.epsilon_spent(epsilon))
         return np.array(measurement(counts.tolist()), dtype=np.int64)
 
     def scale(self, epsilon: float) -> float:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan
-from temporaldp.planning.plan import NEIGHBORING_RELATION
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.continual import release
 from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, DiscreteLaplaceHistogram
@@ -56,7 +56,7 @@ class ReleasedHistograms:
     times: tuple[str, ...]
     alpha: float | None = None
     consistent: bool = False
-    neighboring_relation: str = NEIGHBORING_RELATION
+    neighboring_relation: str = REPLACE_ONE
 
     def __post_init__(self) -> None:
         for field, kind in (("counts", np.int64), ("epsilons", np.float64)):
@@ -254,5 +254,5 @@ def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedH
         times,
         said.get("alpha"),
         bool(said.get("consistent", False)),
-        said.get("neighboring_relation", NEIGHBORING_RELATION),
+        said.get("neighboring_relation", REPLACE_ONE),
     )

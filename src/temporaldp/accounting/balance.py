@@ -1,4 +1,4 @@
-"""The one-dimensional root that both of the paper's algorithms search for.
+"""The largest constant budget that holds a level for ever: the root that both of the paper's algorithms search for.
 
 Notation
 --------
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage import LeakageProfile
 from temporaldp.leakage.profile import SMALLEST
 
@@ -49,6 +50,16 @@ def balance(backward: LeakageProfile | None, forward: LeakageProfile | None, alp
         level = float(brentq(imbalance, 0.0, alpha, xtol=TINY, rtol=4.0 * np.finfo(np.float64).eps, maxiter=1000))
     other = forward_level(level)
     return Balance(level, other, min(_sustainable(backward, level), _sustainable(forward, other)))
+
+
+def merged_profile(correlation: Correlation) -> LeakageProfile | None:
+    """The pointwise largest loss over the matrices of one direction; None if the adversary knows none."""
+    matrices = correlation if isinstance(correlation, tuple) else () if correlation is None else (correlation,)
+    merged: LeakageProfile | None = None
+    for matrix in matrices:
+        profile = matrix.leakage_profile()
+        merged = profile if merged is None else merged.merge(profile)
+    return merged
 
 
 def _sustainable(profile: LeakageProfile | None, level: float) -> float:
