@@ -12,7 +12,9 @@
     ├── PlanError (ValueError)             no budget of the asked kind holds the asked level
     ├── LeakageBudgetError (ValueError)    a spend that an accountant refuses: it would break the level
     ├── MissingFileError (FileNotFoundError)
-    └── OutputError (OSError)              an output that could not be written; nothing was left half-written
+    ├── OutputError (OSError)              an output that could not be written; nothing was left half-written
+    └── LedgerError (OSError)              a ledger that cannot be read, written or trusted
+        └── LedgerMismatchError (ValueError)   a ledger that was made for something else
 
 Each class also derives from the builtin that a caller would expect, so ``except ValueError`` works.
 """
@@ -102,3 +104,11 @@ class MissingFileError(TemporaldpError, FileNotFoundError):
 
 class OutputError(TemporaldpError, OSError):
     """An output that could not be written; nothing was left half-written."""
+
+
+class LedgerError(TemporaldpError, OSError):
+    """A ledger that cannot be read, written or trusted; nothing was published."""
+
+
+class LedgerMismatchError(LedgerError, ValueError):
+    """A ledger that was made for something else: another adversary, level, data schema or mechanism."""

@@ -163,6 +163,17 @@ class TemporalAccountant:
         """The largest temporal privacy leakage of any step so far, in nats; an upper bound. 0 before the first step."""
         return self._worst()[0]
 
+    def total_after(self, epsilon: float) -> float:
+        """The same if `epsilon` were spent next, in nats. Changes nothing.
+
+        Raises
+        ------
+        BudgetError
+            epsilon is no number >= 0.
+        """
+        (budget,) = budgets([epsilon]).tolist()
+        return max(history.worst_with(budget, 0.0)[0] for history in self._histories)
+
     @property
     def worst_time(self) -> int | None:
         """Index (from 0) of the first step with the largest leakage; None before the first step."""

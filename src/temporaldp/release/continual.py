@@ -93,7 +93,7 @@ def release(
     if not taken:
         raise BudgetError("expected at least one snapshot, got none")
     budgets = plan.budgets(len(taken)).tolist()
-    spent = [_spent(mechanism, budget, step) for step, budget in enumerate(budgets)]
+    spent = [spent_by(mechanism, budget, step) for step, budget in enumerate(budgets)]
     accountant = charging.charged()
     if accountant is not None:
         accountant.spend_all(spent)
@@ -104,7 +104,8 @@ def release(
     return Release(outputs, np.array(spent))
 
 
-def _spent(mechanism: Any, budget: float, step: int) -> float:
+def spent_by(mechanism: Any, budget: float, step: int) -> float:
+    """What the mechanism says that it spends when it is given a budget; the budget itself if it does not say."""
     if budget == 0.0 or not isinstance(mechanism, AccountedMechanism):
         return budget
     spent = float(mechanism.epsilon_spent(budget))

@@ -1,0 +1,54 @@
+"""What a ledger remembers of an adversary: enough to know him again, not what he knows."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from temporaldp.correlation import Adversary, TransitionMatrix
+
+
+def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None) -> dict[str, Any]:
+    """Salted digests of every adversary's matrices, sorted; users are not named."""
+    grain = secrets.token_hex(16) if salt is None else salt
+    return {"salt": grain, "users": sorted(_digest(adversary, grain) for adversary in adversaries)}
+
+
+def difference(kept: dict[str, Any], now: dict[str, Any]) -> str | None:
+    """In words, how two results of `correlations_of` with one salt differ; None if they do not."""
+    before, after = Counter(kept["users"]), Counter(now["users"])
+    if before == after:
+        return None
+    gone, new = (before - after).total(), (after - before).total()
+    return (
+        f"of the ledger's {before.total()} adversaries' correlations {gone} are not among this release's {after.total()}, "
+        f"which has {new} others"
+    )
+
+
+def _digest(adversary: Adversary, salt: str) -> str:
+    whole = hashlib.sha256(salt.encode("ascii"))
+    for direction in (adversary.backward, adversary.forward):
+        matrices = () if direction is None else direction if isinstance(direction, tuple) else (direction,)
+        kind = "none" if direction is None else "each" if isinstance(direction, tuple) else "constant"
+        whole.update(f"|{kind} {len(matrices)}".encode("ascii"))
+        for matrix in matrices:
+            _add(whole, matrix)
+    return whole.hexdigest()
+
+
+def _add(whole: Any, matrix: TransitionMatrix) -> None:
+    """States and entries, the same whether they are kept dense or sparse."""
+    import scipy
+    import scipy.sparse
+
+    entries = scipy.sparse.csr_array(matrix.probabilities)
+    entries.sum_duplicates()
+    whole.update(repr(matrix.states).encode("utf-8"))
+    for array, kind in ((entries.indptr, np.int64), (entries.indices, np.int64), (entries.data, np.float64)):
+        whole.update(np.ascontiguousarray(array, dtype=kind).tobytes())

@@ -1,0 +1,43 @@
+"""Outputs of mechanisms as text, and back, exactly."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from temporaldp.errors import InputError
+
+
+def as_text(output: Any) -> str:
+    """NumPy arrays and numbers of plain types, and whatever JSON has.
+
+    Raises
+    ------
+    InputError
+        Something else: it could not be given back as it was.
+    """
+    try:
+        if isinstance(output, np.ndarray | np.generic) and output.dtype.kind in "biufU":
+            document = {"array": output.tolist(), "dtype": output.dtype.str, "shape": output.shape}
+        else:
+            document = {"value": output}
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"expected an output that a ledger can keep (numbers without NaN, text, lists, dictionaries, NumPy arrays), got "
+            f"{type(output).__name__}: {error}; convert it inside the mechanism"
+        ) from None
+    if "value" in document and json.loads(text)["value"] != output:
+        raise InputError(f"expected an output that JSON gives back as it was, got {type(output).__name__}")
+    return text
+
+
+def from_text(text: str) -> Any:
+    """The output that `as_text` wrote down."""
+    document = json.loads(text)
+    if "value" in document:
+        return document["value"]
+    array = np.array(document["array"], dtype=np.dtype(document["dtype"])).reshape(document["shape"])
+    return array if document["shape"] else array[()]

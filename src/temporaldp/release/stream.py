@@ -1,0 +1,311 @@
+"""A release that runs for months: an accountant, a mechanism and a ledger, one step at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Callable
+from typing import Any, Generic, Self
+
+import numpy as np
+
+from temporaldp.accounting import TemporalAccountant, charging
+from temporaldp.errors import BudgetError, InputError, TraceError
+from temporaldp.files.times import ordered_times
+from temporaldp.planning import BudgetPlan, replan
+from temporaldp.release.chain import canonical
+from temporaldp.release.continual import Output, Snapshot, spent_by
+from temporaldp.release.identity import correlations_of
+from temporaldp.release.ledger import Ledger
+from temporaldp.release.outputs import as_text, from_text
+
+LESS_THAN_PLANNED = 1e-6
+"""Relative shortfall of what was spent from what was planned, from which on the rest is planned anew."""
+
+
+class ContinualRelease(Generic[Snapshot, Output]):
+    """Publishes one step after another, each once, and never more than the level allows.
+
+    A step's budget is checked, its noise drawn and its output stored in one transaction; only then is the output handed out.
+    After a crash at any moment a step is either not spent, or spent with its output stored, and asking again gives that output.
+    Several processes may share a ledger: one step is one transaction, and each reads what the others added before it spends.
+
+    Parameters
+    ----------
+    mechanism : callable (snapshot, epsilon) -> output
+        epsilon-DP under replacement of one person's value. If it has a method ``epsilon_spent(epsilon)``, that is what counts
+        as spent. Its output must be something JSON can keep, or a NumPy array.
+    ledger : path or str
+        An SQLite file, made if it does not exist, or a URL of a PostgreSQL database.
+    accountant : TemporalAccountant, optional
+        With alpha, and nothing spent yet: the ledger says what was. Belongs to the release from now on.
+    plan : BudgetPlan, optional
+        What each step may spend. Without an accountant the plan alone holds the level (spending less leaks less). With one, the
+        rest is planned anew when less was spent than planned. One of the two must be given.
+    states : sequence of str, optional
+        The data's schema: a ledger for other states is refused. Default: the plan's or the adversary's.
+    step : str, optional
+        How long one step is, in words; part of the schema. Default: the plan's.
+    description : str, optional
+        The mechanism's, part of what a ledger is for. Default: its ``repr`` if it is a dataclass, else its name.
+
+    Raises
+    ------
+    LedgerMismatchError
+        The ledger was made for another adversary, level, plan, mechanism or schema; says what differs.
+    LedgerError
+        The ledger cannot be read, or was changed.
+    InputError
+        Neither accountant nor plan is given, or they do not fit one another.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from temporaldp import Adversary, DiscreteLaplaceHistogram, TransitionMatrix
+    >>> matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    >>> mechanism = DiscreteLaplaceHistogram(n_states=2)
+    >>> def publish(ledger):
+    ...     accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0)
+    ...     with ContinualRelease(mechanism, ledger=ledger, accountant=accountant) as stream:
+    ...         return stream.release([70, 30], time="09:00").tolist(), len(stream), round(accountant.total(), 4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = publish(f"{folder}/release.db")
+    ...     again = publish(f"{folder}/release.db")  # another day, another process
+    >>> first == again, first[1:]
+    (True, (1, 0.2598))
+    """
+
+    def __init__(
+        self,
+        mechanism: Callable[[Snapshot, float], Output],
+        *,
+        ledger: str | os.PathLike[str],
+        accountant: TemporalAccountant | None = None,
+        plan: BudgetPlan | None = None,
+        states: tuple[str, ...] | None = None,
+        step: str | None = None,
+        description: str | None = None,
+    ) -> None:
+        _require_guard(accountant, plan)
+        self._mechanism, self._accountant, self._plan = mechanism, accountant, plan
+        known = [one.states for one in accountant.adversaries.values()] if accountant is not None else []
+        schema = states or (plan.states if plan is not None else None) or next(iter(known), None)
+        self._configured = {
+            "alpha": accountant.alpha if accountant is not None else plan.alpha if plan is not None else None,
+            "horizon": accountant.horizon if accountant is not None else None,
+            "reserve": accountant.reserve if accountant is not None else None,
+            "neighboring_relation": "replace_one",
+            "plan": None if plan is None else _plan_digest(plan),
+            "mechanism": description or _described(mechanism),
+            "states": None if schema is None else list(schema),
+            "step": step or (None if plan is None else plan.step),
+        }
+        self._ledger = Ledger.open(ledger, self._configuration)
+        self._done: dict[str, int] = {}
+        self._replayed = 0
+        self._replay()
+
+    @property
+    def accountant(self) -> TemporalAccountant | None:
+        """The accountant, as of the last step; spend through the release, never through it."""
+        return self._accountant
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger."""
+        return self._ledger
+
+    def __len__(self) -> int:
+        return len(self._ledger)
+
+    def __repr__(self) -> str:
+        return f"ContinualRelease({self._configured['mechanism']}, {self._ledger!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self._ledger.close()
+
+    def release(
+        self, snapshot: Snapshot, *, time: object, epsilon: float | None = None, last: bool = False
+    ) -> Output | None:
+        """The step's published output: drawn and stored now, or the stored one if this time was released before.
+
+        Parameters
+        ----------
+        snapshot
+            The data of this step, for the mechanism; not looked at if the time was released before.
+        time
+            The step's label, as text. Times must come in order.
+        epsilon : float, optional
+            Budget, in nats. Default: the plan's; or else what the accountant can spend for ever, the rest at the last step.
+        last : bool
+            No step follows: what is reserved for later ones may be used.
+
+        Returns
+        -------
+        The mechanism's output. None for a time that was passed over (`skip`, or a plan without a budget for it).
+
+        Raises
+        ------
+        LeakageBudgetError, BudgetError
+            The budget is refused, or there is none left. Nothing was drawn or spent.
+        InputError
+            The time comes before one that was released, or the output cannot be stored. Nothing was spent.
+        LedgerError
+            The ledger could not be read or written. Nothing was published.
+        """
+        return self._step(str(time), lambda budget: self._mechanism(snapshot, budget), epsilon, last)
+
+    def skip(self, *, time: object) -> None:
+        """Pass over a step: nothing is published or spent, but time goes on. Errors as for `release`."""
+        self._step(str(time), None, 0.0, last=False)
+
+    def next_budget(self, *, last: bool = False) -> float:
+        """What the next step would spend if no epsilon is given, in nats.
+
+        Raises
+        ------
+        BudgetError
+            The plan or the horizon is over, or nothing can be spent for ever and there is neither plan nor horizon.
+        """
+        steps = len(self._ledger)
+        plan = self._current_plan()
+        if plan is not None:
+            planned = float(plan.budgets(steps + 1)[steps])
+            # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding.
+            return planned if self._accountant is None else min(planned, self._accountant.remaining(last=last))
+        assert self._accountant is not None
+        left = self._accountant.remaining(last=last)
+        if last:
+            return left
+        if self._accountant.reserve == 0.0:
+            raise BudgetError(
+                "no positive budget can be spent at every step for ever, so there is no default: give epsilon=, a plan, or an "
+                "accountant with a horizon"
+            )
+        return min(left, self._accountant.reserve)
+
+    def _step(
+        self, time: str, draw: Callable[[float], Output] | None, epsilon: float | None, last: bool
+    ) -> Output | None:
+        if time in self._done:
+            return self._stored(time)
+        with self._ledger.writing() as writer:
+            self._replay()
+            if time in self._done:  # another process was faster
+                return self._stored(time)
+            self._require_later(time)
+            budget = self.next_budget(last=last) if epsilon is None else float(epsilon)
+            spent = spent_by(self._mechanism, budget, len(self._ledger)) if draw is not None else 0.0
+            self._admit(spent, last)
+            output = None
+            if draw is not None and budget > 0.0:
+                with charging.settled():
+                    output = draw(budget)
+            stored = None if output is None else as_text(output)
+            leakage = None if self._accountant is None else self._accountant.total_after(spent)
+            writer.append(time=time, epsilon=spent, leakage=leakage, last=last, output=stored)
+        self._replay()
+        return self._stored(time)
+
+    def _stored(self, time: str) -> Output | None:
+        text = self._ledger.rows[self._done[time]].output
+        if text is None:
+            return None
+        output: Output = from_text(text)
+        return output
+
+    def _admit(self, spent: float, last: bool) -> None:
+        """Refuse what the accountant or, without one, the plan does not allow."""
+        rows = self._ledger.rows
+        if rows and rows[-1].last:
+            raise BudgetError(f"the step at time {rows[-1].time!r} was declared the last; nothing may follow it")
+        if self._accountant is not None:
+            self._accountant.check(spent, last=last)
+            return
+        assert self._plan is not None
+        granted = float(self._plan.budgets(len(rows) + 1)[len(rows)])
+        if spent > granted:
+            raise BudgetError(
+                f"epsilon = {spent:.10g} at step {len(rows)} is more than the plan grants, {granted:.10g}"
+            )
+
+    def _replay(self) -> None:
+        """Tell the accountant what the ledger has."""
+        for row in self._ledger.rows[self._replayed :]:
+            if self._accountant is not None:
+                self._accountant.spend(row.epsilon, last=row.last)
+            self._done[row.time] = row.step
+            self._replayed += 1
+
+    def _current_plan(self) -> BudgetPlan | None:
+        """The plan, made anew where less was spent than planned."""
+        accountant = self._accountant
+        if accountant is None or accountant.horizon is None or len(accountant) >= accountant.horizon:
+            return self._plan
+        spent = accountant.ledger.sum()
+        planned = 0.0 if self._plan is None else self._plan.epsilons[: len(accountant)].sum()
+        if self._plan is None or spent < planned * (1.0 - LESS_THAN_PLANNED):
+            self._plan = replan(accountant)
+        return self._plan
+
+    def _require_later(self, time: str) -> None:
+        """Refuse a time before the last one, where both can be read as times or numbers."""
+        if not len(self._ledger):
+            return
+        last = self._ledger.rows[-1].time
+        try:
+            first, second = ordered_times(np.array([last, time], dtype=object), "time").codes.tolist()
+        except TraceError:
+            return
+        if second <= first:
+            raise InputError(
+                f"time {time!r} comes before {last!r}, which was released already; steps are accounted for in order, so a late "
+                "one cannot be released any more"
+            )
+
+    def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
+        if self._accountant is None:
+            return {**self._configured, "correlations": None}
+        old = (kept or {}).get("correlations")
+        salt = None if old is None else old["salt"]
+        return {**self._configured, "correlations": correlations_of(self._accountant.adversaries.values(), salt=salt)}
+
+
+def _require_guard(accountant: TemporalAccountant | None, plan: BudgetPlan | None) -> None:
+    """Something must hold the level, and both must hold the same."""
+    if accountant is None:
+        if plan is None:
+            raise InputError("expected an accountant or a plan (or both): something must hold the level")
+        return
+    if accountant.alpha is None:
+        raise InputError("expected an accountant with alpha: an odometer refuses nothing")
+    if len(accountant):
+        raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(accountant)} steps")
+    if plan is None:
+        return
+    if plan.alpha > accountant.alpha:
+        raise InputError(f"the plan holds alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")
+    if plan.horizon is not None and accountant.horizon != plan.horizon:
+        raise InputError(
+            f"the plan has {plan.horizon} steps, so the accountant needs horizon={plan.horizon}, got {accountant.horizon}"
+        )
+
+
+def _described(mechanism: Any) -> str:
+    if dataclasses.is_dataclass(mechanism):
+        return repr(mechanism)
+    name = getattr(mechanism, "__qualname__", None) or type(mechanism).__qualname__
+    return f"{getattr(mechanism, '__module__', '')}.{name}"
+
+
+def _plan_digest(plan: BudgetPlan) -> str:
+    content = canonical([plan.alpha, plan.horizon, plan.method, plan.epsilons.tolist()])
+    return hashlib.sha256(content.encode("ascii")).hexdigest()
