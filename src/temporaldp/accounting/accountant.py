@@ -99,7 +99,7 @@ class TemporalAccountant:
         self._alpha = None if alpha is None else positive(alpha, "alpha")
         self._users = [UserLosses.of(name, one) for name, one in named(adversary)]
         self._horizon = _checked_horizon(self._users, horizon)
-        self._reserve = self._kept(reserve)
+        self._asked, self._reserve = None if reserve is None else float(reserve), self._kept(reserve)
         self._spent = array("d")
         self._standings = [Standing.at_start(self._alpha or 0.0)] * len(self._users)
         self._histories = [History(user.past, user.future, self._spent) for user in self._users]
@@ -132,6 +132,11 @@ class TemporalAccountant:
     def reserve(self) -> float:
         """The budget that every later step can still spend, for ever, in nats; 0 for an odometer and where nothing is kept."""
         return self._reserve.epsilon
+
+    @property
+    def asked_reserve(self) -> float | None:
+        """The reserve that was asked for; None for the default."""
+        return self._asked
 
     @property
     def neighboring_relation(self) -> str:

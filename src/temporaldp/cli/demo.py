@@ -72,7 +72,7 @@ def demo(
     console.rule("3. release", align="left")
     released = release_histograms(data, plan, consistent=True)
     save_released(released, output / "released.parquet")
-    show_release(released, plan, output / "released.parquet")
+    show_release(released, plan.alpha, output / "released.parquet")
 
     console.rule("4. report", align="left")
     planned = temporal_leakage(adversary, epsilons=plan.epsilons)

@@ -10,17 +10,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from temporaldp import PlanError, TemporaldpError, __version__
-from temporaldp.cli import audit, demo, plan, release, report
+from temporaldp import LeakageBudgetError, LedgerError, PlanError, TemporaldpError, __version__
+from temporaldp.cli import audit, demo, ledger, plan, release, report
 from temporaldp.cli.render import errors
 
 BAD_INPUT = 2
 LEVEL_NOT_HELD = 3
+LEDGER_UNUSABLE = 4
 
 app = typer.Typer(
     name="temporaldp",
     help="Differential privacy under temporal correlations: audit a release, plan its budgets, publish, report.",
-    epilog="Exit codes: 0 done; 2 bad input, nothing was written; 3 the level is not, or cannot be, held.",
+    epilog="Exit codes: 0 done; 2 bad input, nothing was written; 3 the level is not, or cannot be, held; "
+    "4 a ledger cannot be read, written or trusted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -28,6 +30,7 @@ app = typer.Typer(
 app.command("audit")(audit.audit)
 app.command("plan")(plan.plan)
 app.command("release")(release.release)
+app.add_typer(ledger.app, name="ledger")
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 
@@ -56,7 +59,7 @@ def main() -> None:
     try:
         app()
     except TemporaldpError as error:
-        _stop(str(error), LEVEL_NOT_HELD if isinstance(error, PlanError) else BAD_INPUT)
+        _stop(str(error), _code(error))
     except MemoryError:
         _stop(
             "not enough memory for that many steps, people or states; use fewer, or plan without a horizon", BAD_INPUT
@@ -66,6 +69,12 @@ def main() -> None:
         sys.exit(0)
     except OSError as error:
         _stop(f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}", BAD_INPUT)
+
+
+def _code(error: TemporaldpError) -> int:
+    if isinstance(error, PlanError | LeakageBudgetError):
+        return LEVEL_NOT_HELD
+    return LEDGER_UNUSABLE if isinstance(error, LedgerError) else BAD_INPUT
 
 
 def _unwind_when_killed() -> None:

@@ -1,15 +1,27 @@
-"""`temporaldp release`: publish the histograms with the planned budgets."""
+"""`temporaldp release`: publish the histograms with the planned budgets, once or step by step into a ledger."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from temporaldp import ReleasedHistograms, load_plan, release_histograms, save_released
+from temporaldp import (
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    InputError,
+    ReleasedHistograms,
+    TemporalAccountant,
+    Trajectories,
+    load_plan,
+    load_released,
+    release_histograms,
+    save_released,
+)
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import absences, read
+from temporaldp.cli.inputs import Inputs, absences, gather, read
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
@@ -17,49 +29,225 @@ from temporaldp.planning import BudgetPlan
 from temporaldp.release.released import release_suffix
 from temporaldp.report.words import number, steps
 
+LEDGER = "Ledger: steps released once, whatever happens"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What holds the level: a plan, an accountant, or both."""
+
+    plan: BudgetPlan | None
+    accountant: TemporalAccountant | None
+    data: Trajectories
+    step: str | None
+    warning: str | None
+
+    @property
+    def alpha(self) -> float:
+        """The level, in nats."""
+        level = self.plan.alpha if self.accountant is None and self.plan is not None else None
+        if level is None:
+            assert self.accountant is not None
+            assert self.accountant.alpha is not None
+            level = self.accountant.alpha
+        return level
+
 
 @o.grouped
 def release(
     reading: o.TraceOptions,
+    known: o.CorrelationOptions,
     traces: o.RequiredTraces,
-    plan: Annotated[Path, typer.Option("--plan", help="Budget plan from `temporaldp plan`.", show_default=False)],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write the counts (.parquet or .csv).", show_default=False)
     ],
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="Budget plan from `temporaldp plan`.", show_default=False)
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            "--ledger",
+            help="SQLite file or postgresql:// URL that keeps every step: run again as data arrive.",
+            show_default=False,
+            rich_help_panel=LEDGER,
+        ),
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha",
+            help="Level to hold, in nats, instead of a plan: every step gets what lasts for ever (needs a correlation).",
+            show_default=False,
+            rich_help_panel=LEDGER,
+        ),
+    ] = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(
+            "--horizon",
+            metavar="T",
+            help="With --alpha: the release ends after T steps, and gets the optimal plan for them.",
+            show_default=False,
+            rich_help_panel=LEDGER,
+        ),
+    ] = None,
     consistent: Annotated[
         bool, typer.Option("--consistent", help="Post-process to non-negative counts that keep the public total.")
     ] = False,
     overwrite: o.OverwriteOption = False,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Publish how many people are in each state at each step, with exact discrete Laplace noise under a plan.
+    """Publish how many people are in each state at each step, with exact discrete Laplace noise.
 
-    Every run draws new noise and spends the budgets again, so an output that exists is not replaced unless you say so.
+    With --plan alone, every run draws new noise and spends the budgets again, so an output that exists is not replaced unless
+    you say so. With --ledger, a step that was released gives the same counts again, and later ones are added.
     """
     release_suffix(output)
-    require_writable(output, reads=(traces, plan))
+    require_writable(
+        output, reads=(traces, plan, None if ledger is None or "://" in ledger else Path(ledger), *known.files)
+    )
+    if ledger is None:
+        _require_plan_only(plan, alpha, horizon, known)
+        assert plan is not None
+        _refuse_existing(output, overwrite)
+        budget = load_plan(plan)
+        guard = Guard(budget, None, read(traces, reading, budget.states), budget.step, budget.warning)
+        with working("drawing noise"):
+            released = release_histograms(guard.data, budget, consistent=consistent)
+        save_released(released, output)
+        _say(released, guard, output, None, as_json)
+        return
+    guard = _guard(traces, reading, known, plan, alpha, horizon)
+    with ContinualRelease(
+        DiscreteLaplaceHistogram(n_states=guard.data.n_states),
+        ledger=ledger,
+        accountant=guard.accountant,
+        plan=guard.plan,
+        states=guard.data.states,
+        step=guard.step,
+    ) as stream:
+        if output.exists() and not _is_earlier(output, stream):
+            _refuse_existing(output, overwrite)
+        before = len(stream)
+        with working("drawing noise"):
+            released = release_histograms(guard.data, stream, consistent=consistent)
+        save_released(released, output)
+        _say(released, guard, output, (stream, before), as_json)
+
+
+def _require_plan_only(
+    plan: Path | None, alpha: float | None, horizon: int | None, known: o.CorrelationOptions
+) -> None:
+    if alpha is not None or horizon is not None or known != o.CorrelationOptions():
+        raise InputError(
+            "--alpha, --horizon and what the adversary knows are for a release with --ledger; without one, `temporaldp plan` "
+            "takes them, and --plan its result"
+        )
+    if plan is None:
+        raise InputError("expected --plan PLAN (from `temporaldp plan`), or --ledger LEDGER with --plan or --alpha")
+
+
+def _refuse_existing(output: Path, overwrite: bool) -> None:
     if output.exists() and not overwrite:
         raise OutputError(
             f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shown to "
             "anybody, say --overwrite; otherwise keep it"
         )
-    budget = load_plan(plan)
-    data = read(traces, reading, budget.states)
-    with working("drawing noise"):
-        released = release_histograms(data, budget, consistent=consistent)
-    save_released(released, output)
-    warn(budget.warning)
-    warn(absences(data))
+
+
+def _is_earlier(output: Path, stream: ContinualRelease[Any, Any]) -> bool:
+    """Whether the file is what this ledger released before: replacing it loses nothing."""
+    try:
+        old = load_released(output)
+    except InputError:
+        return False
+    return all(
+        stream.has(time) and stream.row(time).epsilon == spent
+        for time, spent in zip(old.times, old.epsilons.tolist(), strict=True)
+    )
+
+
+def _guard(
+    traces: Path,
+    reading: o.TraceOptions,
+    known: o.CorrelationOptions,
+    plan: Path | None,
+    alpha: float | None,
+    horizon: int | None,
+) -> Guard:
+    """What holds the level of a release with a ledger."""
+    if (plan is None) == (alpha is None):
+        raise InputError("expected --plan or --alpha with --ledger, one of the two")
+    if plan is not None and horizon is not None:
+        raise InputError("--horizon goes with --alpha: a plan has its own")
+    budget = None if plan is None else load_plan(plan)
+    if known == o.CorrelationOptions():
+        if budget is None:
+            raise InputError(
+                "--alpha needs what the adversary knows: --history, or --backward and --forward. It is not learnt from TRACES: "
+                "they grow from run to run, and are what is to be protected"
+            )
+        return Guard(budget, None, read(traces, reading, budget.states), budget.step, budget.warning)
+    if known.history is None and known.backward is None and known.forward is None:
+        raise InputError("with --ledger, a correlation is learnt from --history only: TRACES grow from run to run")
+    found = gather(traces, reading, known, None if budget is None else budget.states)
+    level = alpha if budget is None else budget.alpha
+    ends = horizon if budget is None else budget.horizon
+    accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends)
+    return Guard(budget, accountant, _data(found), found.step, _warning(found, budget))
+
+
+def _data(found: Inputs) -> Trajectories:
+    assert found.trajectories is not None
+    return found.trajectories
+
+
+def _warning(found: Inputs, plan: BudgetPlan | None) -> str | None:
+    return plan.warning if plan is not None and plan.warning is not None else found.provenance.warning
+
+
+def _say(
+    released: ReleasedHistograms,
+    guard: Guard,
+    output: Path,
+    ledger: tuple[ContinualRelease[Any, Any], int] | None,
+    as_json: bool,
+) -> None:
+    warn(guard.warning)
+    warn(absences(guard.data))
     if as_json:
-        say_json(_document(released, budget, output))
-    else:
-        show_release(released, budget, output)
+        say_json(_document(released, guard.alpha, output) | ({} if ledger is None else _ledger_document(*ledger)))
+        return
+    show_release(released, guard.alpha, output, () if ledger is None else _ledger_facts(*ledger))
+    if ledger is None:
+        console.print(
+            "Keep this file: a second release of the same data spends the budgets a second time.", style="dim"
+        )
 
 
-def _document(released: ReleasedHistograms, plan: BudgetPlan, output: Path) -> dict[str, object]:
+def _ledger_document(stream: ContinualRelease[Any, Any], before: int) -> dict[str, Any]:
+    return {
+        "ledger": stream.ledger.place,
+        "ledger_steps": len(stream),
+        "new_steps": len(stream) - before,
+        "head": stream.ledger.head,
+        "worst_leakage": stream.ledger[-1].leakage,
+    }
+
+
+def _ledger_facts(stream: ContinualRelease[Any, Any], before: int) -> tuple[tuple[str, str], ...]:
+    rows = [("ledger", f"{stream.ledger.place}: {steps(before)} before, {steps(len(stream))} now")]
+    worst = stream.ledger[-1].leakage
+    if worst is not None:
+        rows.append(("worst leakage so far", f"{number(worst)} nats"))
+    return (*rows, ("head", f"{stream.ledger.head[:16]} (note it: `temporaldp ledger verify --head` looks for it)"))
+
+
+def _document(released: ReleasedHistograms, alpha: float, output: Path) -> dict[str, object]:
     return {
         "output": str(output),
-        "alpha": plan.alpha,
+        "alpha": alpha,
         "steps": len(released.times),
         "states": released.states,
         "epsilons": released.epsilons.tolist(),
@@ -70,12 +258,14 @@ def _document(released: ReleasedHistograms, plan: BudgetPlan, output: Path) -> d
     }
 
 
-def show_release(released: ReleasedHistograms, plan: BudgetPlan, output: Path) -> None:
+def show_release(
+    released: ReleasedHistograms, alpha: float, output: Path, more: tuple[tuple[str, str], ...] = ()
+) -> None:
     """What was released, for people."""
     rows = [
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
-        ("guarantee", f"at most {plan.alpha:g} nats about any step (alpha-DP_T), replace one person's value"),
+        ("guarantee", f"at most {alpha:g} nats about any step (alpha-DP_T), replace one person's value"),
         ("spent per step", f"{number(float(released.epsilons.min()))} to {number(float(released.epsilons.max()))}"),
         ("noise", "exact discrete Laplace (OpenDP), L1 sensitivity 2"),
         (
@@ -83,5 +273,4 @@ def show_release(released: ReleasedHistograms, plan: BudgetPlan, output: Path) -
             "non-negative, public total kept" if released.consistent else "none: counts may be negative",
         ),
     ]
-    facts("Released", rows)
-    console.print("Keep this file: a second release of the same data spends the budgets a second time.", style="dim")
+    facts("Released", [*rows, *more])

@@ -26,8 +26,8 @@ def difference(kept: dict[str, Any], now: dict[str, Any]) -> str | None:
         return None
     gone, new = (before - after).total(), (after - before).total()
     return (
-        f"of the ledger's {before.total()} adversaries' correlations {gone} are not among this release's {after.total()}, "
-        f"which has {new} others"
+        f"{gone} of the ledger's {before.total()} adversaries know matrices that nobody in this release has, and {new} "
+        f"of this release's {after.total()} know others"
     )
 
 

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,11 +97,6 @@ class Ledger:
         return self._head
 
     @property
-    def rows(self) -> tuple[LedgerRow, ...]:
-        """The rows, as of the last reading or writing."""
-        return tuple(self._rows)
-
-    @property
     def epsilons(self) -> FloatArray:
         """What each step spent, in nats, shape (T,)."""
         return np.array([row.epsilon for row in self._rows], dtype=np.float64)
@@ -118,6 +113,14 @@ class Ledger:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @overload
+    def __getitem__(self, step: int) -> LedgerRow: ...
+    @overload
+    def __getitem__(self, step: slice) -> list[LedgerRow]: ...
+    def __getitem__(self, step: int | slice) -> LedgerRow | list[LedgerRow]:
+        """The row of a step, or of several, as of the last reading or writing."""
+        return self._rows[step]
 
     def __repr__(self) -> str:
         return f"Ledger({self.place}, {len(self)} steps, head {self.head[:12]})"

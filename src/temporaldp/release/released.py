@@ -14,18 +14,23 @@ from numpy.typing import NDArray
 from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
-from temporaldp.errors import InputError
+from temporaldp.errors import BudgetError, InputError, TraceError
 from temporaldp.files.atomic import brief, replacing, require_file
+from temporaldp.files.times import closer_than_before, ordered_times
 from temporaldp.planning import BudgetPlan
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.continual import release
 from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, DiscreteLaplaceHistogram
+from temporaldp.release.stream import ContinualRelease
 
 if TYPE_CHECKING:
     import pandas as pd
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+
+TIMES_COMPARED = 1_000
+"""Of so many last steps of a ledger, the distances are compared with that of a new one."""
 
 METADATA_KEY = b"temporaldp"
 COLUMNS = ("time", "state", "count", "epsilon")
@@ -98,17 +103,20 @@ class ReleasedHistograms:
         return pd.DataFrame(self.columns())
 
 
-def release_histograms(trajectories: Trajectories, plan: BudgetPlan, *, consistent: bool = False) -> ReleasedHistograms:
-    """Publish how many people are in each state at each step that has a budget, under a plan.
+def release_histograms(
+    trajectories: Trajectories, plan: BudgetPlan | ContinualRelease[Any, Any], *, consistent: bool = False
+) -> ReleasedHistograms:
+    """Publish how many people are in each state at each step that has a budget, under a plan or by a continual release.
 
     Exact discrete Laplace noise from OpenDP; neighbouring databases differ in one person's value at a step, so the L1
-    sensitivity of a histogram is 2. Calling it again draws and spends again.
+    sensitivity of a histogram is 2. With a plan, calling it again draws and spends again. A continual release gives the same
+    counts again for every step that its ledger has, and goes on with those that follow.
 
     Parameters
     ----------
     trajectories : Trajectories
         T steps. Its states are the public domain; the number of people at each step is public.
-    plan : BudgetPlan
+    plan : BudgetPlan, or ContinualRelease of a DiscreteLaplaceHistogram
         With at least T steps, and for the same states.
     consistent : bool
         Post-process to non-negative integers that keep the public total of each step.
@@ -120,31 +128,96 @@ def release_histograms(trajectories: Trajectories, plan: BudgetPlan, *, consiste
     StateError
         The plan was made for other states. Nothing was drawn.
     InputError
-        The plan was made for steps of another length. Nothing was drawn.
+        The plan was made for steps of another length, or a time comes before one that the ledger has. Nothing was drawn.
+    LedgerError
+        The ledger cannot be read or written. Steps before the one that failed are stored: running again goes on after them.
     """
+    if isinstance(plan, ContinualRelease):
+        return _continued(trajectories, plan, consistent)
     if plan.states is not None:
         require_same_states(plan.states, trajectories.states, what="the data")
-    if None not in (plan.step, trajectories.step) and plan.step != trajectories.step:
-        raise InputError(
-            f"the plan is for steps of {plan.step}, the data have steps of {trajectories.step}: a correlation over another "
-            "length of time says nothing about them; plan with a history of the same step"
-        )
+    _require_same_step(plan.step, trajectories.step, what="plan")
     truth = trajectories.histogram()
     result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan)
     published = [t for t, output in enumerate(result.outputs) if output is not None]
     counts = np.stack([output for output in result.outputs if output is not None])
+    return _assemble(trajectories, published, counts, result.epsilons[published], plan.alpha, consistent)
+
+
+def _assemble(
+    trajectories: Trajectories,
+    published: list[int],
+    counts: IntArray,
+    spent: FloatArray,
+    alpha: float,
+    consistent: bool,
+) -> ReleasedHistograms:
+    """The published steps' counts, post-processed if asked."""
     if consistent:
-        totals = truth.sum(axis=1).tolist()
+        totals = trajectories.histogram().sum(axis=1).tolist()
         counts = np.stack([consistent_counts(row, total=totals[t]) for row, t in zip(counts, published, strict=True)])
-    return ReleasedHistograms(
-        counts,
-        result.epsilons[published],
-        trajectories.states,
-        tuple(trajectories.times[t] for t in published),
-        plan.alpha,
-        consistent,
-        plan.neighboring_relation,
-    )
+    times = tuple(trajectories.times[t] for t in published)
+    return ReleasedHistograms(counts, spent, trajectories.states, times, alpha, consistent)
+
+
+def _continued(trajectories: Trajectories, stream: ContinualRelease[Any, Any], consistent: bool) -> ReleasedHistograms:
+    """Steps that the ledger has, as they were; then the others."""
+    if stream.states is not None:
+        require_same_states(stream.states, trajectories.states, what="the data")
+    _require_same_step(stream.step, trajectories.step, what="release")
+    stream.refresh()
+    new = [time for time in trajectories.times if not stream.has(time)]
+    _require_continuation(trajectories, stream, new)
+    truth = trajectories.histogram()
+    outputs = [stream.release(row, time=time) for row, time in zip(truth, trajectories.times, strict=True)]
+    published = [t for t, output in enumerate(outputs) if output is not None]
+    if not published:
+        raise BudgetError("none of these steps was published, or has a budget to be")
+    counts = np.stack([output for output in outputs if output is not None])
+    epsilons = np.array([stream.row(trajectories.times[t]).epsilon for t in published])
+    return _assemble(trajectories, published, counts, epsilons, stream.alpha, consistent)
+
+
+def _require_same_step(expected: str | None, found: str | None, *, what: str) -> None:
+    if None not in (expected, found) and expected != found:
+        raise InputError(
+            f"the {what} is for steps of {expected}, the data have steps of {found}: a correlation over another "
+            "length of time says nothing about them; plan with a history of the same step"
+        )
+
+
+def _require_continuation(trajectories: Trajectories, stream: ContinualRelease[Any, Any], new: list[str]) -> None:
+    """New steps must follow all that the ledger has, one step or more apart, and there must be budgets for all of them."""
+    times = trajectories.times
+    if new and any(time not in new for time in times[times.index(new[0]) :]):
+        raise InputError(
+            f"time {new[0]!r} comes before steps that were released already, but was not released itself; steps are accounted "
+            "for in order, so a late one cannot be released any more: leave it out"
+        )
+    left = stream.steps_left
+    if left is not None and len(new) > left:
+        raise BudgetError(
+            f"the plan is shorter than the data: {max(left, 0)} of its steps are left, the data have {len(new)} new ones"
+        )
+    if not new or not len(stream):
+        return
+    before = stream.ledger[-1].time
+    try:
+        joined = ordered_times(np.array([before, new[0]], dtype=object), "time")
+    except TraceError:
+        return  # words, and nothing says in which order
+    if joined.codes[1] <= joined.codes[0]:
+        raise InputError(
+            f"time {new[0]!r} comes before {before!r}, which was released already; steps are accounted for in order, so a late "
+            "one cannot be released any more: leave it out"
+        )
+    known = [row.time for row in stream.ledger[-TIMES_COMPARED:]]
+    closer = closer_than_before([*known, *new], new=len(known))
+    if closer is not None and closer != stream.step:
+        raise InputError(
+            f"time {new[0]!r} is only {closer} after {before!r}, the last one released, but other steps are further apart: a "
+            "correlation over another length of time says nothing about it; leave it out"
+        )
 
 
 def save_released(released: ReleasedHistograms, path: str | Path) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 
 from temporaldp.accounting import TemporalAccountant, charging
 from temporaldp.errors import BudgetError, InputError, TraceError
-from temporaldp.files.times import ordered_times
+from temporaldp.files.times import ordered_times, time_key
 from temporaldp.planning import BudgetPlan, replan
-from temporaldp.release.chain import canonical
+from temporaldp.release.chain import LedgerRow, canonical
 from temporaldp.release.continual import Output, Snapshot, spent_by
 from temporaldp.release.identity import correlations_of
 from temporaldp.release.ledger import Ledger
@@ -91,10 +91,10 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self._mechanism, self._accountant, self._plan = mechanism, accountant, plan
         known = [one.states for one in accountant.adversaries.values()] if accountant is not None else []
         schema = states or (plan.states if plan is not None else None) or next(iter(known), None)
-        self._configured = {
+        self._configured: dict[str, Any] = {
             "alpha": accountant.alpha if accountant is not None else plan.alpha if plan is not None else None,
             "horizon": accountant.horizon if accountant is not None else None,
-            "reserve": accountant.reserve if accountant is not None else None,
+            "reserve": accountant.asked_reserve if accountant is not None else None,
             "neighboring_relation": "replace_one",
             "plan": None if plan is None else _plan_digest(plan),
             "mechanism": description or _described(mechanism),
@@ -115,6 +115,44 @@ class ContinualRelease(Generic[Snapshot, Output]):
     def ledger(self) -> Ledger:
         """The ledger."""
         return self._ledger
+
+    @property
+    def alpha(self) -> float:
+        """The level that is held, in nats."""
+        return float(self._configured["alpha"])
+
+    @property
+    def states(self) -> tuple[str, ...] | None:
+        """The states of the data; None if they are not part of what the ledger is for."""
+        known = self._configured["states"]
+        return None if known is None else tuple(known)
+
+    @property
+    def step(self) -> str | None:
+        """How long one step is, in words, if that is known."""
+        known: str | None = self._configured["step"]
+        return known
+
+    @property
+    def steps_left(self) -> int | None:
+        """How many steps the plan or the horizon has left; None if there is no end."""
+        ends = [self._accountant.horizon if self._accountant is not None else None]
+        ends += [self._plan.horizon if self._plan is not None else None]
+        known = [end for end in ends if end is not None]
+        return min(known) - len(self) if known else None
+
+    def has(self, time: object) -> bool:
+        """Whether the ledger has this time, as of the last reading or writing; in whatever spelling of dates and numbers."""
+        return time_key(str(time)) in self._done
+
+    def refresh(self) -> None:
+        """Read what other processes added. Errors as for `Ledger.refresh`."""
+        self._ledger.refresh()
+        self._replay()
+
+    def row(self, time: object) -> LedgerRow:
+        """The ledger's row of a time; KeyError if it has none."""
+        return self._ledger[self._done[time_key(str(time))]]
 
     def __len__(self) -> int:
         return len(self._ledger)
@@ -195,12 +233,13 @@ class ContinualRelease(Generic[Snapshot, Output]):
     def _step(
         self, time: str, draw: Callable[[float], Output] | None, epsilon: float | None, last: bool
     ) -> Output | None:
-        if time in self._done:
-            return self._stored(time)
+        key = time_key(time)
+        if key in self._done:
+            return self._stored(key)
         with self._ledger.writing() as writer:
             self._replay()
-            if time in self._done:  # another process was faster
-                return self._stored(time)
+            if key in self._done:  # another process was faster
+                return self._stored(key)
             self._require_later(time)
             budget = self.next_budget(last=last) if epsilon is None else float(epsilon)
             spent = spent_by(self._mechanism, budget, len(self._ledger)) if draw is not None else 0.0
@@ -213,10 +252,10 @@ class ContinualRelease(Generic[Snapshot, Output]):
             leakage = None if self._accountant is None else self._accountant.total_after(spent)
             writer.append(time=time, epsilon=spent, leakage=leakage, last=last, output=stored)
         self._replay()
-        return self._stored(time)
+        return self._stored(key)
 
-    def _stored(self, time: str) -> Output | None:
-        text = self._ledger.rows[self._done[time]].output
+    def _stored(self, key: str) -> Output | None:
+        text = self._ledger[self._done[key]].output
         if text is None:
             return None
         output: Output = from_text(text)
@@ -224,25 +263,25 @@ class ContinualRelease(Generic[Snapshot, Output]):
 
     def _admit(self, spent: float, last: bool) -> None:
         """Refuse what the accountant or, without one, the plan does not allow."""
-        rows = self._ledger.rows
-        if rows and rows[-1].last:
-            raise BudgetError(f"the step at time {rows[-1].time!r} was declared the last; nothing may follow it")
+        step = len(self._ledger)
+        if step and self._ledger[-1].last:
+            raise BudgetError(
+                f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it"
+            )
         if self._accountant is not None:
             self._accountant.check(spent, last=last)
             return
         assert self._plan is not None
-        granted = float(self._plan.budgets(len(rows) + 1)[len(rows)])
+        granted = float(self._plan.budgets(step + 1)[step])
         if spent > granted:
-            raise BudgetError(
-                f"epsilon = {spent:.10g} at step {len(rows)} is more than the plan grants, {granted:.10g}"
-            )
+            raise BudgetError(f"epsilon = {spent:.10g} at step {step} is more than the plan grants, {granted:.10g}")
 
     def _replay(self) -> None:
         """Tell the accountant what the ledger has."""
-        for row in self._ledger.rows[self._replayed :]:
+        for row in self._ledger[self._replayed :]:
             if self._accountant is not None:
                 self._accountant.spend(row.epsilon, last=row.last)
-            self._done[row.time] = row.step
+            self._done[time_key(row.time)] = row.step
             self._replayed += 1
 
     def _current_plan(self) -> BudgetPlan | None:
@@ -260,7 +299,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         """Refuse a time before the last one, where both can be read as times or numbers."""
         if not len(self._ledger):
             return
-        last = self._ledger.rows[-1].time
+        last = self._ledger[-1].time
         try:
             first, second = ordered_times(np.array([last, time], dtype=object), "time").codes.tolist()
         except TraceError:

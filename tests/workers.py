@@ -1,0 +1,130 @@
+"""Processes that release and are killed, or race; run as a script, so that forks start from a small clean process.
+
+python workers.py kills LEDGER FOLDER N_KILLS SEED      prints a JSON report
+python workers.py race LEDGER FOLDER N_STEPS
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+from temporaldp import (
+    Adversary,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    Ledger,
+    TemporalAccountant,
+    TransitionMatrix,
+)
+
+LONGEST_LIFE = 0.03
+"""Seconds; a step takes two or three milliseconds."""
+
+WHILE_RELEASING = 0.8
+"""Share of the processes that live until they have opened the ledger; the others may be killed while they do."""
+
+ALPHA = 1.0
+N_STATES = 3
+ADVERSARY = Adversary(
+    TransitionMatrix([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]]),
+    TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.4, 0.5]]),
+)
+
+
+class NotedHistogram:
+    """The mechanism, noting every draw in a file before it hands it out."""
+
+    def __init__(self, drawn: Path) -> None:
+        self._inner = DiscreteLaplaceHistogram(n_states=N_STATES)
+        self._drawn = drawn
+
+    def __call__(self, snapshot, epsilon):
+        output = self._inner(snapshot, epsilon)
+        _note(self._drawn, {"draw": output.tolist()})
+        return output
+
+    def epsilon_spent(self, epsilon):
+        return self._inner.epsilon_spent(epsilon)
+
+
+def opened(ledger, drawn):
+    accountant = TemporalAccountant(ADVERSARY, alpha=ALPHA)
+    return ContinualRelease(NotedHistogram(drawn), ledger=ledger, accountant=accountant, description="noted histogram")
+
+
+def _note(path, document):
+    """One line, in one write, so that a kill leaves all of it or nothing."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(handle, (json.dumps(document) + "\n").encode())
+    os.close(handle)
+
+
+def _release_for_ever(ledger, folder, ready):
+    with opened(ledger, folder / "drawn") as stream:
+        os.write(ready, b"!")
+        step = len(stream)
+        while True:
+            for past in {0, step // 2, step - 1, step}:  # what others released, and the next
+                if past >= 0:
+                    output = stream.release([50, 30, 20], time=past)
+                    _note(folder / "published", {"step": past, "output": output.tolist()})
+            step += 1
+
+
+def kills(ledger, folder, n_kills, seed):
+    """Fork a process that releases, kill it at a random moment, look at what it left; again and again."""
+    rng = random.Random(seed)
+    DiscreteLaplaceHistogram(n_states=1)([0], 1.0)  # loads OpenDP, so that the forks need not
+    opened(ledger, folder / "drawn").close()
+    lengths = [0]
+    for _ in range(n_kills):
+        waiting, ready = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                _release_for_ever(ledger, folder, ready)
+            finally:
+                os._exit(1)
+        os.close(ready)
+        if rng.random() < WHILE_RELEASING:
+            os.read(waiting, 1)
+        time.sleep(rng.uniform(0.0, LONGEST_LIFE))
+        os.kill(child, signal.SIGKILL)
+        os.close(waiting)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFSIGNALED(status), "the release stopped by itself"
+        with Ledger(ledger) as left:  # checks the chain
+            lengths.append(len(left))
+    return {"lengths": lengths}
+
+
+def race(ledger, folder, n_steps):
+    """Two processes release the same steps at the same time."""
+    opened(ledger, folder / "drawn").close()
+    children = []
+    for number in range(2):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                with opened(ledger, folder / "drawn") as stream:
+                    for step in range(n_steps):
+                        output = stream.release([50, 30, 20], time=step)
+                        _note(folder / f"published{number}", {"step": step, "output": output.tolist()})
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    return {"codes": [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]}
+
+
+if __name__ == "__main__":
+    mode, place, where, *numbers = sys.argv[1:]
+    report = {"kills": kills, "race": race}[mode](place, Path(where), *map(int, numbers))
+    print(json.dumps(report))
