@@ -91,7 +91,8 @@ class LeakageBudgetError(TemporaldpError, ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled whole: errors cross process boundaries."""
-        return _leakage_budget_error, (str(self), self.__dict__)
+        fields = ("requested", "largest", "worst_time", "leakage", "alpha", "user")
+        return _leakage_budget_error, (str(self), {field: getattr(self, field) for field in fields})
 
 
 def _leakage_budget_error(message: str, fields: dict[str, Any]) -> LeakageBudgetError:

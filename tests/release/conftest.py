@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 
-import postgres
 import pytest
+
+import postgres
 
 
 @pytest.fixture(scope="session")

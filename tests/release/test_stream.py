@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import workers
 
+import workers
 from temporaldp import (
     Adversary,
     BudgetError,

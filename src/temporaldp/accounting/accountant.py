@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
 from array import array
 from collections.abc import Sequence
+from copy import copy
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,6 +20,7 @@ from temporaldp.accounting.history import History
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.accounting.series import LeakageSeries, budgets, temporal_leakage
 from temporaldp.accounting.standing import (
+    SPARE,
     Reserve,
     Standing,
     UserLosses,
@@ -65,9 +68,11 @@ class TemporalAccountant:
     Notes
     -----
     A filter's spend, check and remaining take the same time at every step: two numbers a user say all that matters about the
-    past (docs/theory.md, section 10). The odometer walks back only as far as leakage changes. As a context manager, it is
-    charged by every release made with this package inside the block (`release`, `release_histograms`, and a mechanism of the
-    package that is called by itself: one step a call), before noise is drawn.
+    past (docs/theory.md, section 6). The odometer walks back only as far as leakage changes. Threads may share an accountant.
+
+    As a context manager, it is charged by every release made with this package inside the block, in the same thread or task
+    (`release`, `release_histograms`, and a mechanism of the package that is called by itself: one step a call), before noise is
+    drawn.
 
     Examples
     --------
@@ -104,7 +109,7 @@ class TemporalAccountant:
         self._standings = [Standing.at_start(self._alpha or 0.0)] * len(self._users)
         self._histories = [History(user.past, user.future, self._spent) for user in self._users]
         self._over = False
-        self._entries: list[charging.Entry] = []
+        self._lock = threading.RLock()
 
     def _kept(self, reserve: float | None) -> Reserve:
         nothing = Reserve(0.0, (0.0,) * len(self._users))
@@ -177,7 +182,8 @@ class TemporalAccountant:
             epsilon is no number >= 0.
         """
         (budget,) = budgets([epsilon]).tolist()
-        return max(history.worst_with(budget, 0.0)[0] for history in self._histories)
+        with self._lock:
+            return max(history.worst_with(budget, 0.0)[0] for history in self._histories)
 
     @property
     def worst_time(self) -> int | None:
@@ -218,7 +224,8 @@ class TemporalAccountant:
         BudgetError
             epsilon is no number >= 0, or all T steps are over.
         """
-        self._admitted(epsilon, last)
+        with self._lock:
+            self._admitted(epsilon, last)
         return True
 
     def spend(self, epsilon: float, *, last: bool = False) -> Self:
@@ -229,11 +236,12 @@ class TemporalAccountant:
         TemporalAccountant
             This one, so that calls can be chained.
         """
-        budget = self._admitted(epsilon, last)
-        if self._alpha is not None:
-            self._standings = self._after(self._standings, budget)
-        self._spent.append(budget)
-        self._over = last
+        with self._lock:
+            budget = self._admitted(epsilon, last)
+            if self._alpha is not None:
+                self._standings = self._after(self._standings, budget)
+            self._spent.append(budget)
+            self._over = last
         return self
 
     def spend_all(self, epsilons: ArrayLike) -> Self:
@@ -250,16 +258,20 @@ class TemporalAccountant:
             As for `spend`, of the first step that is refused. Nothing was spent.
         """
         asked = budgets(epsilons).tolist()
-        if len(asked) > 1 and not self._admits(asked):
-            trial = self._copy()
+        with self._lock:
+            if len(asked) > 1 and not self._admits(asked):
+                trial = copy(self)
+                for epsilon in asked:
+                    trial.spend(epsilon)  # one of them raises, and says why
             for epsilon in asked:
-                trial.spend(epsilon)  # one of them raises, and says why
-        for epsilon in asked:
-            self.spend(epsilon)
+                self.spend(epsilon)
         return self
 
     def remaining(self, k: int = 1, *, last: bool = False) -> float:
         """The largest epsilon that may be spent at each of the next k steps, in nats; a lower bound, inf for an odometer.
+
+        Nearly tight, but for budgets that use the level up to its last digits at many steps in a row (the planners' do not):
+        there the roundings that are given to the safe side grow from step to step.
 
         Parameters
         ----------
@@ -275,16 +287,19 @@ class TemporalAccountant:
         steps = _whole(k, "k")
         if self._horizon is not None and len(self) + steps > self._horizon:
             raise BudgetError(f"expected k <= {self._horizon - len(self)}, the steps that the horizon leaves, got {k}")
+        if self._over:
+            return 0.0
         if self._alpha is None:
             return math.inf
-        if steps == 1:
-            return self._largest(self._standings, last)[0]
-        low, high = 0.0, self._largest(self._standings, last=False)[0]
-        high = max(high, self._largest(self._standings, last)[0])
-        for _ in range(BISECTIONS):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._admits([middle] * steps, last) else (low, middle)
-        return low
+        with self._lock:
+            if steps == 1:
+                return self._largest(self._standings, last)[0]
+            low, high = 0.0, max(self._largest(self._standings, either)[0] for either in (False, last))
+            for _ in range(BISECTIONS):
+                middle = 0.5 * (low + high)
+                low, high = (middle, high) if self._admits([middle] * steps, last) else (low, middle)
+        # Just inside the level, room grows from step to step; exactly on it, the roundings given away would.
+        return max(low - steps * SPARE * self._alpha, 0.0)
 
     def admits(self, epsilons: ArrayLike, *, last: bool = False) -> bool:
         """Whether these budgets may be spent at the next steps, one each, in this order. Changes nothing.
@@ -331,26 +346,34 @@ class TemporalAccountant:
         return True
 
     def __enter__(self) -> Self:
-        self._entries.append(charging.begin(self))
+        charging.begin(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What was spent stays spent, whatever went wrong: noise may have been seen."""
-        charging.end(self._entries.pop())
+        charging.end()
 
     def _worst(self) -> tuple[float, int, str | None]:
-        worst = [(*history.worst(), user.name) for history, user in zip(self._histories, self._users, strict=True)]
+        with self._lock:
+            worst = [(*history.worst(), user.name) for history, user in zip(self._histories, self._users, strict=True)]
         return max(worst, key=operator.itemgetter(0))
 
-    def _copy(self) -> TemporalAccountant:
-        everyone = {str(user.name): user.adversary for user in self._users}
-        single = self._users[0].adversary if len(self._users) == 1 else everyone
-        made = TemporalAccountant(single, alpha=self._alpha, horizon=self._horizon, reserve=0.0)
-        made._reserve, made._standings, made._over = self._reserve, list(self._standings), self._over
-        made._spent.extend(self._spent)
+    def __copy__(self) -> Self:
+        """An accountant of its own, with the same past."""
+        with self._lock:
+            made = type(self).__new__(type(self))
+            made.__setstate__(self.__getstate__() | {"_spent": self._spent[:], "_standings": list(self._standings)})
+            made._histories = [History(user.past, user.future, made._spent) for user in made._users]
         return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
 
     def _admitted(self, epsilon: float, last: bool) -> float:
         """`epsilon` as a float, if it may be spent."""

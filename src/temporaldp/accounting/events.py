@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from temporaldp.errors import InputError
@@ -23,15 +24,18 @@ def checked_relation(relation: Any) -> str:
 
 
 def epsilon_of(event: Any) -> float:
-    """What one step with this event spends, in nats, under the relation that the event's own parameters are stated for.
+    """What one step with this event spends under replacement of one person's value, in nats; rounded up.
 
-    Laplace: 1 / noise_multiplier. Discrete Laplace: noise_parameter x sensitivity. Randomised response: log(1 + k (1 - p) / p).
-    Composed events are queries at the same step: their sum.
+    An event's noise is relative to the largest *contribution* of one person (dp-accounting's own convention, whose accountants
+    refuse Laplace noise under replacement). Replacing a value takes one contribution away and adds another, so it moves a
+    result twice as far: Laplace 2 / noise_multiplier, discrete Laplace 2 x noise_parameter x sensitivity. A histogram of one
+    value a person has contribution 1. Randomised response is about replacement as it is: log(1 + k (1 - p) / p). Composed
+    events are queries at the same step: their sum.
 
     Raises
     ------
     InputError
-        It is no event of dp-accounting, or one that is not epsilon-DP with delta = 0.
+        It is no event of dp-accounting, one that is not epsilon-DP with delta = 0, or its parameters mean nothing.
     """
     from dp_accounting import dp_event as known
 
@@ -41,18 +45,39 @@ def epsilon_of(event: Any) -> float:
         case known.NoOpDpEvent():
             return 0.0
         case known.LaplaceDpEvent(noise_multiplier=multiplier):
-            epsilon = 1.0 / multiplier if multiplier > 0.0 else math.inf
+            epsilon = TWO_CONTRIBUTIONS / _positive(multiplier, event)
         case known.DiscreteLaplaceDpEvent(noise_parameter=parameter, sensitivity=sensitivity):
-            epsilon = parameter * sensitivity
+            epsilon = TWO_CONTRIBUTIONS * _positive(parameter, event) * _positive(sensitivity, event)
         case known.RandomizedResponseDpEvent(noise_parameter=share, num_buckets=buckets):
-            epsilon = math.log1p(buckets * (1.0 - share) / share) if share > 0.0 else math.inf
+            if not (0.0 < share <= 1.0 and buckets >= 2):
+                raise _meaningless(event)
+            epsilon = math.log1p(buckets * (1.0 - share) / share)
         case known.ComposedDpEvent(events=events):
-            return math.fsum(map(epsilon_of, events))
+            epsilon = math.fsum(map(epsilon_of, events))
         case known.SelfComposedDpEvent(event=inner, count=count):
-            epsilon = count * epsilon_of(inner)
+            if not (isinstance(count, int) and count >= 0):
+                raise _meaningless(event)
+            epsilon = count * epsilon_of(inner) if count else 0.0
         case _:
             raise InputError(
                 f"expected an event with pure differential privacy (Laplace, discrete Laplace, randomised response, none, or a "
                 f"composition of them), got {type(event).__name__}, which has no epsilon with delta = 0"
             )
-    return math.nextafter(float(epsilon), math.inf)
+    return float(epsilon) * ROUNDED_UP
+
+
+TWO_CONTRIBUTIONS = 2.0
+"""One person's old value leaves, the new one comes."""
+
+ROUNDED_UP = 1.0 + 8.0 * sys.float_info.epsilon
+"""Relative. More than a few rounded operations can lose."""
+
+
+def _positive(value: float, event: Any) -> float:
+    if not (value > 0.0 and math.isfinite(value)):
+        raise _meaningless(event)
+    return float(value)
+
+
+def _meaningless(event: Any) -> InputError:
+    return InputError(f"expected an event with parameters that make a private mechanism, got {event!r}")

@@ -11,6 +11,9 @@ v          what is kept for the steps to come: with it, a constant budget can be
 The first step has ``h = alpha - e``. Each later one ``h' = min(alpha - BPL', L_F^-1(h) - e)``: what arrives at the new step,
 plus its own budget, must pass no more than h to the step before. So a budget e is admitted if and only if ``h' >= v``, that is
 ``e <= min(alpha - L_B(BPL), L_F^-1(h)) - v``: a closed form, and every step so far is held by it (docs/theory.md).
+
+L_F^-1 expands: what is given to the safe side for rounding grows from step to step where budgets sit on the level to the last
+digit, and spare room grows as well where they do not. So planners keep `SPARE` of alpha a step.
 """
 
 from __future__ import annotations
@@ -105,7 +108,11 @@ class Reserve:
 
 def largest_reserve(users: Sequence[UserLosses], alpha: float) -> Reserve:
     """As much as can be spent at every step, for ever (the paper's Algorithm 2); nothing where no budget lasts."""
-    return reserve_for(users, alpha, min(balance(*_merged(user), alpha).budget for user in users))
+    found = [balance(*_merged(user), alpha) for user in users]
+    levels = [one.forward_level for one in found]
+    return reserve_for(
+        users, alpha, min(one.budget for one in found), [v - one.budget for v, one in zip(levels, found, strict=True)]
+    )
 
 
 def asked_reserve(users: Sequence[UserLosses], alpha: float, epsilon: float) -> Reserve:
@@ -114,6 +121,8 @@ def asked_reserve(users: Sequence[UserLosses], alpha: float, epsilon: float) -> 
         return Reserve(0.0, (0.0,) * len(users))
     most = largest_reserve(users, alpha)
     kept = most if epsilon == most.epsilon else reserve_for(users, alpha, epsilon * RAISED + 4.0 * SPARE * alpha)
+    if kept.epsilon < epsilon <= most.epsilon:
+        kept = most
     if kept.epsilon < epsilon:
         raise BudgetError(
             f"expected a reserve of at most {most.epsilon:.10g} nats a step, which alpha = {alpha:g} allows for ever, "
@@ -122,16 +131,22 @@ def asked_reserve(users: Sequence[UserLosses], alpha: float, epsilon: float) -> 
     return Reserve(epsilon, kept.arriving)
 
 
-def reserve_for(users: Sequence[UserLosses], alpha: float, epsilon: float) -> Reserve:
-    """What `epsilon` at every step, for ever, takes; its own `epsilon` is what that certainly allows, roundings included."""
+def reserve_for(
+    users: Sequence[UserLosses], alpha: float, epsilon: float, enough: Sequence[float] | None = None
+) -> Reserve:
+    """What `epsilon` at every step, for ever, takes; its own `epsilon` is what that certainly allows, roundings included.
+
+    `enough` is known to suffice for each user; where `epsilon` hardly lasts, its supremum is not to be had in doubles.
+    """
     nothing = Reserve(0.0, (0.0,) * len(users))
     if epsilon < SMALLEST:
         return nothing
     arriving, lasting = [], []
-    for user in users:
+    for number, user in enumerate(users):
         backward, forward = _merged(user)
         level = epsilon if forward is None else forward.supremum(epsilon=epsilon)
-        kept = max(level - epsilon, 0.0) * RAISED + SPARE * alpha
+        needed = level - epsilon if enough is None else min(level - epsilon, enough[number])
+        kept = max(needed, 0.0) * RAISED + SPARE * alpha
         if not kept < alpha:
             return nothing
         # The state that leaves least: all that may have arrived did, and headroom is what is kept, or some roundings less.

@@ -208,7 +208,7 @@ def _solve(bands: FloatArray, descent: FloatArray) -> FloatArray:
         shifted[-1] = diagonal * (1.0 + shift)
         try:
             return np.asarray(solveh_banded(shifted, descent.ravel()), dtype=np.float64).reshape(descent.shape)
-        except LinAlgError:
+        except (LinAlgError, ValueError):  # singular, or out of range
             continue
     return np.asarray(descent / diagonal.reshape(descent.shape), dtype=np.float64)
 

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting import leakage_supremum, temporal_leakage
 from temporaldp.accounting.balance import Balance, balance, merged_profile
 from temporaldp.accounting.population import Adversaries, named
+from temporaldp.accounting.standing import SPARE, UserLosses, largest_reserve
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError, PlanError
@@ -148,7 +149,12 @@ def compare_plans(
 def _budgets(users: Users, alpha: float, horizon: int | None, method: Method) -> FloatArray:
     """Budgets by the paper's algorithms, or alpha / T; before they are held to alpha by our own accounting."""
     if method == "upper_bound":
-        return np.full(horizon or 1, min(_upper_bound(one, name, alpha) for name, one in users))
+        constant = min(_upper_bound(one, name, alpha) for name, one in users)
+        if horizon is None:  # what an accountant keeps in reserve, so that it admits the plan for ever
+            constant = min(
+                constant, largest_reserve([UserLosses.of(*user) for user in users], alpha).epsilon or constant
+            )
+        return np.full(horizon or 1, constant)
     assert horizon is not None
     if method == "quantified":
         return np.asarray(np.min([_quantified(one, name, alpha, horizon) for name, one in users], axis=0))
@@ -194,7 +200,11 @@ def _balance(adversary: Adversary, alpha: float) -> Balance:
 
 
 def _held(users: Users, epsilons: FloatArray, alpha: float, horizon: int | None, method: Method) -> BudgetPlan:
-    """The plan, shrunk by ulps, then by more, until our own accounting says at most alpha; the last factor is a half."""
+    """The plan, shrunk by ulps, then by more, until our own accounting says at most alpha; the last factor is a half.
+
+    With a horizon, a few roundings a step stay unspent: an accountant then admits the plan step by step.
+    """
+    ceiling = alpha * (1.0 - (horizon or 0) * SPARE)
     everyone = {str(name): one for name, one in users} if len(users) > 1 else users[0][1]
     states = users[0][1].states
     for halving in range(53):
@@ -206,7 +216,7 @@ def _held(users: Users, epsilons: FloatArray, alpha: float, horizon: int | None,
             if horizon is None
             else temporal_leakage(everyone, epsilons=spent)
         )
-        if leakage.worst <= alpha:
+        if leakage.worst <= ceiling:
             return BudgetPlan(spent, alpha, horizon, method, leakage, states)
     raise PlanError(_nothing_lasts(users[0][1], users[0][0], alpha))
 

@@ -28,6 +28,9 @@ starts differ in the local optimum that they lead to where weights are uneven an
 WEIGHT_POWERS = (1.0, 0.5, 0.25)
 """Without correlation the best budgets are proportional to ``weight^(1 / (p + 1))``; powers around it make further starts."""
 
+LEAST_START = 1e-40
+"""Share of alpha: a start with a smaller budget is next to the edge of doubles, and its derivatives are beyond."""
+
 MOST_STEPS_FOR_EVERY_START = 1_000
 """Longer horizons start from the two best plans only."""
 
@@ -114,7 +117,8 @@ def optimise(
         known += [
             _raised(program, np.where(on, eased.weights**share, 0.0)) for share in (powers[:1] if long else powers)
         ]
-    ranked = sorted(known, key=by.error)[: 2 if long else None]
+    inside = [start for start in known if start[on].min() >= LEAST_START * alpha]
+    ranked = sorted(inside, key=by.error)[: 2 if long else None]
     plans = [] if long else known[len(candidates) :]
     for start in ranked:
         for share in START_SHARES[: 1 if long else None]:

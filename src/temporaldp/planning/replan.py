@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant, temporal_leakage
+from temporaldp.accounting.standing import SPARE
+from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.optimal import Objective, measure, optimise
 from temporaldp.planning.plan import BudgetPlan
@@ -70,7 +72,7 @@ def replan(
     def held(epsilons: FloatArray) -> FloatArray:
         for halving in range(53):
             tail = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
-            if accountant.admits(tail, last=True) and whole(tail).worst <= alpha:
+            if accountant.admits(tail, last=True) and whole(tail).worst <= alpha * (1.0 - rest * SPARE):
                 return tail
         raise PlanError(f"what was spent leaves nothing below alpha = {alpha:g} for the {rest} steps to come")
 
@@ -78,7 +80,10 @@ def replan(
     if constant <= 0.0:
         raise PlanError(f"what was spent leaves nothing below alpha = {alpha:g} for the {rest} steps to come")
     start = held(np.full(rest, constant))
-    tail = optimise(list(users.values()), alpha, by, [start], held, list(accountant.standings)).epsilons
+    tail = start
+    if rest > 1:
+        after = [_to_come(one, rest) for one in users.values()]
+        tail = optimise(after, alpha, by, [start], held, list(accountant.standings)).epsilons
     states = next(iter(users.values())).states
     return BudgetPlan(
         np.concatenate((spent, tail)),
@@ -90,6 +95,12 @@ def replan(
         objective=by.objective,
         error=by.error(tail),
     )
+
+
+def _to_come(adversary: Adversary, rest: int) -> Adversary:
+    """What the adversary knows of the transitions between the steps to come."""
+    known = (adversary.backward, adversary.forward)
+    return Adversary(*(one[1 - rest :] if isinstance(one, tuple) else one for one in known))
 
 
 def _checked(accountant: TemporalAccountant) -> tuple[float, int]:

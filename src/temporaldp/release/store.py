@@ -30,7 +30,7 @@ SECONDS_TO_WAIT = 60.0
 ADVISORY_LOCK = 0x7DB_1ED6E2
 """PostgreSQL's lock of that number is held by whoever writes."""
 
-OWNER_ONLY = 0o600
+SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 @lru_cache(maxsize=1)
@@ -129,7 +129,7 @@ class Store:
             if self._path is None:
                 self._engine = sa.create_engine(self._url, isolation_level="READ COMMITTED")
             else:
-                _require_private(self._path)
+                _require_ledger_file(self._path)
                 self._engine = _sqlite_engine(self._path)
         return self._engine
 
@@ -253,8 +253,8 @@ def _fill(connection: sa.Connection, configuration: str, head: str) -> None:
         connection.execute(heading.insert().values(id=1, configuration=configuration, n_steps=0, head=head))
 
 
-def _require_private(path: Path) -> None:
-    """The owner alone may read a ledger: outputs that are not published yet, and what was learnt about correlations."""
+def _require_ledger_file(path: Path) -> None:
+    """A database, which its owner alone may read: outputs that are not published yet are in it."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -266,6 +266,9 @@ def _require_private(path: Path) -> None:
             f"cannot use the ledger {path}: others than its owner may read or write it (mode "
             f"{stat.S_IMODE(found.st_mode):o}); say: chmod 600 {path}"
         )
+    with path.open("rb") as file:
+        if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:  # SQLite would take an empty file for a new database
+            raise LedgerError(f"cannot use the ledger {path}: {ADVICE['SQLITE_NOTADB']}")
 
 
 def _synchronised(path: Path) -> None:

@@ -1,0 +1,507 @@
+"""The online accountant against the series computed afterwards, exact arithmetic, and Google's events."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import math
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pytest
+from dp_accounting import NeighboringRelation
+from dp_accounting import dp_event as events
+from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from matrices import matrices
+from oracles import exact_loss
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    DiscreteLaplaceHistogram,
+    InputError,
+    LeakageBudgetError,
+    TemporalAccountant,
+    TransitionMatrix,
+    leakage_supremum,
+    plan_budget,
+    release,
+    temporal_leakage,
+)
+from temporaldp.accounting.scalar import ScalarLoss
+
+STRONG = TransitionMatrix([[0.999, 0.001], [0.002, 0.998]])
+MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+ADVERSARY = Adversary(MATRIX, MATRIX)
+CERTAIN = TransitionMatrix(np.eye(2))
+
+levels = st.one_of(st.sampled_from([1e-9, 1e-3, 0.1, 1.0, 5.0, 50.0, 800.0]), st.floats(0.01, 20.0))
+
+
+@st.composite
+def adversaries(draw, n: int | None = None, most_steps: int | None = None):
+    """Constant or time-varying matrices of any kind, in both directions, one or none."""
+    n = n or draw(st.integers(2, 4))
+    one = matrices(min_n=n, max_n=n)
+    if most_steps is not None and draw(st.booleans()):
+        steps = draw(st.integers(1, most_steps - 1))
+        several = st.lists(one, min_size=steps, max_size=steps)
+        return Adversary(draw(several), draw(several))
+    directions = draw(st.sampled_from(["both", "backward", "forward", "same"]))
+    backward = None if directions == "forward" else draw(one)
+    forward = None if directions == "backward" else backward if directions == "same" else draw(one)
+    return Adversary(backward, forward)
+
+
+populations = st.one_of(adversaries(most_steps=8), st.lists(adversaries(n=3), min_size=2, max_size=3))
+
+acts = st.lists(
+    st.tuples(st.sampled_from(["all", "share", "reserve", "nothing", "several", "too much"]), st.floats(0.0, 1.0)),
+    min_size=1,
+    max_size=12,
+)
+
+
+def spend_adaptively(accountant, moves):
+    """Spend whatever the moves say, each relative to what remains; try what must be refused on the way."""
+    for kind, share in moves:
+        if accountant.horizon is not None and len(accountant) == accountant.horizon:
+            return
+        remaining = accountant.remaining()
+        assert remaining >= accountant.reserve, "what was reserved is gone"
+        if kind == "several":
+            left = 3 if accountant.horizon is None else min(3, accountant.horizon - len(accountant))
+            accountant.spend_all([accountant.remaining(left)] * left)
+            continue
+        if kind == "too much":
+            must_be_refused(accountant, remaining * (1.0 + share) + 1e-12 * accountant.alpha)
+        amounts = {"all": remaining, "share": share * remaining, "reserve": accountant.reserve}
+        accountant.spend(amounts.get(kind, 0.0))
+
+
+def must_be_refused(accountant, epsilon):
+    before = (len(accountant), accountant.ledger.tolist(), accountant.remaining(), accountant.total())
+    with pytest.raises(LeakageBudgetError) as refused:
+        accountant.spend(epsilon)
+    assert (len(accountant), accountant.ledger.tolist(), accountant.remaining(), accountant.total()) == before
+    assert refused.value.requested == epsilon
+    assert refused.value.largest == before[2]
+    assert refused.value.leakage > accountant.alpha * (1 - 1e-9)
+
+
+@given(populations, levels, acts, st.booleans())
+def test_no_adaptive_spending_ever_pushes_any_leakage_above_alpha(population, alpha, moves, finish):
+    accountant = TemporalAccountant(population, alpha=alpha)
+    spend_adaptively(accountant, moves)
+    if finish and (accountant.horizon is None or len(accountant) < accountant.horizon):
+        accountant.spend(accountant.remaining(last=True), last=True)
+    if accountant.horizon is not None:  # matrices that vary with time serve a series of that length
+        while len(accountant) < accountant.horizon and not accountant._over:
+            accountant.spend(accountant.remaining())
+    spent = accountant.ledger
+    if accountant.horizon is not None and len(spent) < accountant.horizon:
+        spent = np.concatenate((spent, np.zeros(accountant.horizon - len(spent))))
+    after = temporal_leakage(population, epsilons=spent)
+    assert after.worst <= alpha
+    assert accountant.total() == pytest.approx(after.worst, rel=1e-13, abs=0)
+
+
+@given(adversaries(n=2), levels.filter(lambda level: level < 100), acts, st.sampled_from([0.0, 0.3, 0.9]))
+def test_leakage_stays_below_alpha_in_exact_arithmetic_too(adversary, alpha, moves, share):
+    most = TemporalAccountant(adversary, alpha=alpha).reserve
+    accountant = TemporalAccountant(adversary, alpha=alpha, reserve=share * most)
+    spend_adaptively(accountant, moves[:6])
+    accountant.spend(accountant.remaining(last=True), last=True)
+    spent = accountant.ledger.tolist()
+    past, future = [0.0], [0.0]
+    for epsilon in spent[:-1]:
+        past.append(_exact(adversary.backward, past[-1] + epsilon))
+    for epsilon in spent[:0:-1]:
+        future.append(_exact(adversary.forward, future[-1] + epsilon))
+    worst = max(b + e + f for b, e, f in zip(past, spent, future[::-1], strict=True))
+    assert alpha * (1 - 1e-9) <= worst <= alpha * (1 + 1e-13)
+
+
+def _exact(matrix, level):
+    return 0.0 if matrix is None or level == 0.0 else exact_loss(matrix.dense(), level)
+
+
+@given(adversaries(), levels, acts)
+def test_all_that_remains_uses_the_level_up(adversary, alpha, moves):
+    """The filter gives nothing away: with the last step, the level is reached."""
+    accountant = TemporalAccountant(adversary, alpha=alpha)
+    spend_adaptively(accountant, moves)
+    accountant.spend(accountant.remaining(last=True), last=True)
+    assert accountant.total() >= alpha * (1 - 1e-10)
+
+
+@given(adversaries(), levels)
+def test_the_reserve_is_the_papers_constant_budget(adversary, alpha):
+    accountant = TemporalAccountant(adversary, alpha=alpha)
+    try:
+        expected = plan_budget(adversary, alpha=alpha).epsilons[0]
+    except ValueError:  # nothing lasts
+        expected = 0.0
+    assert accountant.reserve >= expected * (1 - 1e-9)
+    assert accountant.reserve <= _algorithm_2(adversary, alpha) * (1 + 1e-4) + 1e-12 * alpha
+
+
+def _algorithm_2(adversary, alpha):
+    """The largest constant budget whose leakage never exceeds alpha, by bisection on the suprema."""
+    low, high = 0.0, alpha
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        held = middle < 1e-100 or leakage_supremum(adversary, epsilon=middle).temporal <= alpha
+        low, high = (middle, high) if held else (low, middle)
+    return high
+
+
+@given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=30), populations, st.data())
+def test_an_odometer_agrees_with_the_series_whenever_it_is_asked(epsilons, population, data):
+    accountant = TemporalAccountant(population)
+    for epsilon in epsilons[: accountant.horizon]:
+        accountant.spend(epsilon)
+        if accountant.horizon is None and data.draw(st.booleans()):
+            after = temporal_leakage(population, epsilons=accountant.ledger)
+            assert accountant.total() == pytest.approx(after.worst, rel=1e-13, abs=0)
+            assert after.temporal[accountant.worst_time] == pytest.approx(after.worst, rel=1e-13, abs=0)
+            assert accountant.total_after(0.7) == pytest.approx(
+                temporal_leakage(population, epsilons=[*accountant.ledger, 0.7]).worst, rel=1e-13
+            )
+    assert accountant.remaining() == math.inf if accountant.horizon is None else True
+
+
+def test_a_spend_raises_the_leakage_of_earlier_steps():
+    accountant = TemporalAccountant(ADVERSARY).spend(0.5).spend(0.1)
+    before = accountant.total(), accountant.worst_time
+    accountant.spend(0.4)
+    assert before[1] == accountant.worst_time == 0 or accountant.total() > before[0]
+    series = accountant.leakage()
+    assert (accountant.total(), accountant.worst_time) == (series.worst, series.worst_time)
+
+
+def test_the_walk_back_stops_where_nothing_changes():
+    """A million steps do not make a query slower: it looks at a few hundred of them."""
+    accountant = TemporalAccountant(ADVERSARY)
+    for _ in range(20_000):
+        accountant.spend(0.1)
+    accountant.total()
+    (history,) = accountant._histories
+    looked_at = []
+
+    class Noting:
+        all_identity = False
+
+        def __getitem__(self, transition):
+            looked_at.append(transition)
+            return history._losses[transition]
+
+    history._losses, history._future = history._future, Noting()
+    accountant.spend(0.2)
+    accountant.total()
+    assert 3 < len(looked_at) < 300
+
+
+def test_disjoint_rows_add_everything_up_about_the_first_step():
+    accountant = TemporalAccountant(Adversary(CERTAIN, CERTAIN))
+    for _ in range(1_000):
+        accountant.spend(0.1)
+    assert accountant.total() == pytest.approx(100.0, rel=1e-15)
+    assert accountant.worst_time == 0
+    filtered = TemporalAccountant(Adversary(CERTAIN, CERTAIN), alpha=1.0)
+    assert filtered.reserve == 0.0
+    filtered.spend(0.7)
+    assert filtered.remaining() == pytest.approx(0.3, rel=1e-12)
+
+
+def test_the_worst_user_is_named():
+    accountant = TemporalAccountant({"calm": Adversary(), "moving": ADVERSARY, "still": Adversary(STRONG, STRONG)})
+    accountant.spend(0.1).spend(0.1)
+    assert accountant.worst_user == "still"
+    refusing = TemporalAccountant({"calm": Adversary(), "still": Adversary(STRONG, STRONG)}, alpha=0.3, reserve=0.0)
+    refusing.spend(0.2)
+    with pytest.raises(LeakageBudgetError, match="about 'still'") as refused:
+        refusing.spend(0.2)
+    assert refused.value.user == "still"
+
+
+def test_a_refusal_says_all_there_is_to_know_and_survives_pickling():
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0, reserve=0.0).spend(0.6)
+    with pytest.raises(LeakageBudgetError, match="Nothing was spent") as refused:
+        accountant.check(0.8)
+    error = pickle.loads(pickle.dumps(refused.value))
+    would_be = temporal_leakage(ADVERSARY, epsilons=[0.6, 0.8])
+    assert (error.requested, error.alpha, error.user) == (0.8, 1.0, None)
+    assert (error.leakage, error.worst_time) == (pytest.approx(would_be.worst, rel=1e-14), would_be.worst_time)
+    assert str(error) == str(refused.value)
+    assert accountant.check(error.largest) is True
+    assert isinstance(error, ValueError)
+
+
+def test_less_spent_early_leaves_more_for_later_than_the_constant():
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0)
+    for _ in range(5):
+        accountant.spend(0.01)
+    burst = accountant.remaining()
+    assert burst > 2 * accountant.reserve
+    accountant.spend(burst)
+    assert accountant.remaining() >= accountant.reserve
+
+
+def test_remaining_for_several_steps_is_a_constant_budget_for_them():
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0, horizon=10).spend(0.05)
+    constant = accountant.remaining(9)
+    assert accountant.admits([constant] * 9)
+    assert not accountant.admits([constant * 1.000001] * 9)
+    accountant.spend_all([constant] * 9)
+    assert accountant.total() == pytest.approx(1.0, rel=1e-9)
+
+
+def test_all_or_none_of_several_steps():
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0).spend(0.1)
+    with pytest.raises(LeakageBudgetError, match="at step 3"):
+        accountant.spend_all([0.2, 0.2, 0.9])
+    assert len(accountant) == 1
+
+
+def test_nothing_follows_the_last_step_or_the_horizon():
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0).spend(0.1).spend(0.5, last=True)
+    for epsilon in (0.0, 0.1):
+        with pytest.raises(BudgetError, match="declared the last"):
+            accountant.spend(epsilon)
+    ended = TemporalAccountant(Adversary([MATRIX, MATRIX]), alpha=1.0)
+    assert ended.horizon == 3
+    ended.spend_all([0.1] * 3)
+    with pytest.raises(BudgetError, match="all 3 steps"):
+        ended.spend(0.1)
+    with pytest.raises(BudgetError, match="k <= 0"):
+        ended.remaining()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"alpha": 0.0}, "alpha"),
+        ({"alpha": math.nan}, "alpha"),
+        ({"horizon": 0}, "horizon"),
+        ({"alpha": 1.0, "reserve": -0.1}, "reserve"),
+        ({"alpha": 1.0, "reserve": 0.9}, "reserve of at most 0.25"),
+        ({"reserve": 0.1}, "give alpha"),
+        ({"neighboring_relation": "add_or_remove_one"}, "replace_one"),
+        ({"neighboring_relation": NeighboringRelation.ADD_OR_REMOVE_ONE}, "replace_one"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        TemporalAccountant(ADVERSARY, **arguments)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf, "much", None, 1e200])
+def test_what_is_no_budget_is_refused(epsilon):
+    accountant = TemporalAccountant(ADVERSARY)
+    with pytest.raises(BudgetError, match="epsilon"):
+        accountant.spend(epsilon)
+    assert len(accountant) == 0
+
+
+def test_a_horizon_that_contradicts_the_matrices_is_refused():
+    with pytest.raises(BudgetError, match="matrices for 3 steps"):
+        TemporalAccountant(Adversary([MATRIX, MATRIX]), horizon=4)
+
+
+RELATION = NeighboringRelation.REPLACE_ONE
+
+
+@pytest.mark.parametrize(
+    ("event", "distribution"),
+    [  # one contribution leaves and another comes: twice the sensitivity
+        (events.LaplaceDpEvent(2.5), pld.from_laplace_mechanism(2.5, 2.0)),
+        (events.DiscreteLaplaceDpEvent(0.3, 2), pld.from_discrete_laplace_mechanism(0.3, 4)),
+        (events.RandomizedResponseDpEvent(0.4, 5), pld.from_randomized_response(0.4, 5)),
+    ],
+)
+def test_events_spend_what_googles_accounting_says_at_delta_zero(event, distribution):
+    accountant = TemporalAccountant(ADVERSARY, neighboring_relation=RELATION)
+    assert accountant.supports(event)
+    (spent,) = accountant.compose(event).ledger
+    assert spent == pytest.approx(distribution.get_epsilon_for_delta(1e-9), abs=4e-4)
+
+
+def test_composed_events_are_queries_at_one_step():
+    inner = events.SelfComposedDpEvent(events.LaplaceDpEvent(8.0), 2)
+    accountant = TemporalAccountant(ADVERSARY).compose(events.ComposedDpEvent([events.LaplaceDpEvent(4.0), inner]))
+    assert accountant.ledger == pytest.approx([1.0], rel=1e-14)
+    assert accountant.ledger[0] >= 1.0
+
+
+def test_composing_several_times_takes_as_many_steps():
+    accountant = TemporalAccountant(ADVERSARY).compose(events.LaplaceDpEvent(4.0), 3).compose(events.NoOpDpEvent())
+    assert accountant.ledger == pytest.approx([0.5, 0.5, 0.5, 0.0], rel=1e-14)
+    refusing = TemporalAccountant(ADVERSARY, alpha=1.0)
+    with pytest.raises(LeakageBudgetError):
+        refusing.compose(events.LaplaceDpEvent(4.0), 5)
+    assert len(refusing) == 0
+
+
+@pytest.mark.parametrize(
+    "event", [events.GaussianDpEvent(1.0), events.NonPrivateDpEvent(), events.LaplaceDpEvent(0.0),
+              events.ComposedDpEvent([events.LaplaceDpEvent(1.0), events.GaussianDpEvent(1.0)]), "laplace"]
+)  # fmt: skip
+def test_events_without_pure_privacy_are_refused(event):
+    accountant = TemporalAccountant(ADVERSARY)
+    assert not accountant.supports(event)
+    with pytest.raises(InputError):
+        accountant.compose(event)
+    assert len(accountant) == 0
+
+
+def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
+    mechanism = DiscreteLaplaceHistogram(n_states=2)
+    plan = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
+    with TemporalAccountant(ADVERSARY, alpha=1.0) as outer:
+        mechanism([3, 4], 0.1)
+        with TemporalAccountant(ADVERSARY) as inner:
+            released = release(mechanism, [[3, 4]] * 3, plan)
+        assert inner.ledger.tolist() == released.epsilons.tolist()
+        drawn = []
+        with pytest.raises(LeakageBudgetError):
+            release(
+                lambda snapshot, epsilon: drawn.append(snapshot),
+                [1, 2, 3],
+                plan_budget(ADVERSARY, alpha=5.0, horizon=3),
+            )
+        with pytest.raises(LeakageBudgetError):
+            mechanism([3, 4], 2.0)
+        with pytest.raises(InputError):
+            mechanism([3, 4, 5], 0.1)
+        assert drawn == []
+        assert outer.ledger.tolist() == [mechanism.epsilon_spent(0.1)]
+    mechanism([3, 4], 0.5)
+    assert len(outer) == 1
+
+
+def test_another_thread_is_not_in_the_block():
+    mechanism = DiscreteLaplaceHistogram(n_states=2)
+    with TemporalAccountant(ADVERSARY, alpha=1.0) as accountant:
+        thread = threading.Thread(target=mechanism, args=([3, 4], 5.0))
+        thread.start()
+        thread.join()
+    assert len(accountant) == 0
+
+
+def test_two_tasks_may_be_in_the_block_of_one_accountant():
+    accountant = TemporalAccountant(ADVERSARY)
+    mechanism = DiscreteLaplaceHistogram(n_states=2)
+
+    async def publish(seconds):
+        with accountant:
+            await asyncio.sleep(seconds)
+            mechanism([3, 4], 0.1)
+        mechanism([3, 4], 0.1)
+
+    async def both():
+        await asyncio.gather(publish(0.02), publish(0.01))
+
+    asyncio.run(both())
+    assert len(accountant) == 2
+
+
+def test_threads_that_spend_at_once_never_spend_twice():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(30):
+            accountant = TemporalAccountant(ADVERSARY, alpha=1.0, reserve=0.0)
+            refused = []
+
+            def spend(accountant=accountant, refused=refused):
+                try:
+                    accountant.spend(0.9)
+                except LeakageBudgetError as error:
+                    refused.append(error)
+
+            threads = [threading.Thread(target=spend) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert (len(accountant), len(refused)) == (1, 3)
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_is_an_accountant_of_its_own(duplicate):
+    accountant = TemporalAccountant({"bob": ADVERSARY}, alpha=1.0, reserve=0.0).spend(0.1)
+    other = duplicate(accountant)
+    other.spend(0.8)
+    assert (len(accountant), len(other)) == (1, 2)
+    assert accountant.remaining() > 0.8
+    assert other.total() == temporal_leakage(ADVERSARY, epsilons=[0.1, 0.8]).worst
+    with pytest.raises(LeakageBudgetError, match="about 'bob'"):
+        accountant.spend_all([0.5, 0.9])
+
+
+@given(adversaries(most_steps=6), st.sampled_from([0.01, 1.0, 10.0]), st.integers(1, 12), st.sampled_from(
+    ["optimal", "quantified", "uniform"]))  # fmt: skip
+def test_an_accountant_admits_every_plan_of_its_level(adversary, alpha, horizon, method):
+    horizon = adversary.n_steps or horizon
+    try:
+        plan = plan_budget(adversary, alpha=alpha, horizon=horizon, method=method)
+    except ValueError:  # nothing lasts
+        return
+    accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon)
+    for epsilon in plan.epsilons:
+        accountant.spend(epsilon)
+    assert accountant.total() <= alpha
+
+
+@given(adversaries(), st.sampled_from([0.01, 1.0, 10.0]))
+def test_an_accountant_admits_the_plan_for_ever(adversary, alpha):
+    try:
+        plan = plan_budget(adversary, alpha=alpha)
+    except ValueError:  # nothing lasts
+        return
+    accountant = TemporalAccountant(adversary, alpha=alpha)
+    for _ in range(200):
+        accountant.spend(plan.epsilons[0])
+
+
+@given(adversaries(), levels, st.floats(0.0, 1.0))
+def test_any_reserve_up_to_the_largest_can_be_asked_for(adversary, alpha, share):
+    most = TemporalAccountant(adversary, alpha=alpha).reserve
+    for asked in (share * most, most * (1 - 1e-9), most):
+        accountant = TemporalAccountant(adversary, alpha=alpha, reserve=asked)
+        assert accountant.reserve == asked
+        accountant.spend(accountant.remaining())
+        for _ in range(20):
+            accountant.spend(asked)
+
+
+def test_what_a_failed_block_spent_stays_spent():
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0)
+    with pytest.raises(ZeroDivisionError), accountant:
+        DiscreteLaplaceHistogram(n_states=2)([3, 4], 0.1)
+        raise ZeroDivisionError
+    assert len(accountant) == 1
+
+
+@given(matrices(), st.one_of(st.floats(1e-12, 1e-3), st.floats(0.001, 100.0), st.floats(100.0, 1e4)))
+@example(CERTAIN, 3.0)
+def test_the_inverse_of_a_loss_is_its_largest_safe_argument(matrix, level):
+    loss = ScalarLoss.of(matrix.leakage_profile())
+    inverse = loss.inverse(level)
+    if inverse == math.inf:
+        assert loss(1e5) <= level * (1 + 1e-14) or matrix.leakage_profile().vertices[0, 0] > 0.0
+        assert loss(sys.float_info.max) <= level if loss.d and loss.d[0] > 0 else True
+        return
+    b = inverse
+    for _ in range(3):
+        assert loss(b) <= level
+        b = math.nextafter(b, math.inf)
+    # Nearly the largest: a little more passes more than the level, or as much as makes no difference.
+    assert loss(inverse * (1 + 1e-9)) >= level * (1 - 1e-12)

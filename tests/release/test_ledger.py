@@ -1,0 +1,292 @@
+"""The ledger: what it keeps, whom it trusts, and what it says when the disk, the file or somebody else interferes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import stat
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from temporaldp import (
+    Adversary,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    InputError,
+    Ledger,
+    LedgerError,
+    TemporalAccountant,
+    TransitionMatrix,
+)
+from temporaldp.release.outputs import as_text, from_text
+
+MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+MECHANISM = DiscreteLaplaceHistogram(n_states=2)
+
+
+def opened(place, mechanism=MECHANISM):
+    accountant = TemporalAccountant(Adversary(MATRIX, MATRIX), alpha=1.0)
+    return ContinualRelease(mechanism, ledger=place, accountant=accountant, description="histogram")
+
+
+@pytest.fixture
+def filled(place):
+    """A ledger of ten steps."""
+    with opened(place) as stream:
+        for time in range(10):
+            stream.release([70, 30], time=time)
+    return place
+
+
+def execute(place, statement):
+    """What somebody with access to the database could do."""
+    url = place.replace("postgresql://", "postgresql+psycopg://") if "://" in place else f"sqlite:///{place}"
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def in_a_child(act):
+    """Exit code of a forked process that does this, which may change its own limits or user."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = act()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+TAMPERING = {
+    "UPDATE temporaldp_steps SET epsilon = 0.01 WHERE step = 4": "step 4 .* was changed",
+    "UPDATE temporaldp_steps SET output = '{\"value\": 1}' WHERE step = 0": "step 0 .* was changed",
+    "UPDATE temporaldp_steps SET leakage = NULL WHERE step = 9": "step 9 .* was changed",
+    "UPDATE temporaldp_steps SET time = 'x' WHERE step = 3": "step 3 .* was changed",
+    "UPDATE temporaldp_steps SET hash = 'ab' WHERE step = 9": "step 9 .* was changed",
+    "DELETE FROM temporaldp_steps WHERE step = 5": "step 5 is missing",
+    "DELETE FROM temporaldp_steps WHERE step = 0": "step 0 is missing",
+    "DELETE FROM temporaldp_steps WHERE step = 9": "10 steps, but 9 are there",
+    "DELETE FROM temporaldp_steps": "10 steps, but 0 are there",
+    "UPDATE temporaldp_ledger SET n_steps = 9": "9 steps, but 10 are there",
+    "UPDATE temporaldp_ledger SET head = 'ab'": "head is not the hash of its last step",
+    "UPDATE temporaldp_ledger SET configuration = replace(configuration, '\"alpha\":1.0', '\"alpha\":9.0')": "step 0",
+    "UPDATE temporaldp_ledger SET configuration = '{}'": "what the ledger is for was changed",
+    "DELETE FROM temporaldp_ledger": "was deleted",
+    "DROP TABLE temporaldp_steps": "cannot use the ledger",
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERING)
+def test_tampering_is_found_by_whoever_opens_the_ledger(statement, filled):
+    execute(filled, statement)
+    with pytest.raises(LedgerError, match=TAMPERING[statement]):
+        Ledger(filled)
+    with pytest.raises(LedgerError):
+        opened(filled)
+
+
+def test_tampering_is_found_by_a_release_that_is_open(filled):
+    with opened(filled) as stream:
+        execute(filled, "DELETE FROM temporaldp_steps WHERE step = 9")
+        execute(filled, "UPDATE temporaldp_ledger SET n_steps = 9")
+        with pytest.raises(LedgerError, match="9 steps, but 10 are there"):
+            stream.release([70, 30], time=10)
+
+
+def test_a_chain_made_anew_is_found_by_a_noted_head(filled):
+    with Ledger(filled) as ledger:
+        head, fifth = ledger.head, ledger[4].hash
+    execute(filled, "DELETE FROM temporaldp_steps WHERE step > 4")
+    execute(filled, f"UPDATE temporaldp_ledger SET n_steps = 5, head = '{fifth}'")
+    with Ledger(filled) as ledger:  # a perfect forgery of an earlier ledger
+        ledger.verify()
+        ledger.verify(head=fifth[:12])
+        for missing in (head, "ab", fifth[:11]):
+            with pytest.raises(LedgerError, match="older copy"):
+                ledger.verify(head=missing)
+
+
+def test_neither_true_counts_nor_names_nor_matrices_enter_the_ledger(tmp_path):
+    place = tmp_path / "release.db"
+    odd = TransitionMatrix([[0.734521, 0.265479], [0.2, 0.8]], states=["home", "work"])
+    accountant = TemporalAccountant({"Zbigniew": Adversary(odd), "Ann": Adversary(MATRIX.__class__(
+        [[0.9, 0.1], [0.1, 0.9]], states=["home", "work"]))}, alpha=1.0)  # fmt: skip
+    with ContinualRelease(MECHANISM, ledger=place, accountant=accountant) as stream:
+        for time in range(3):
+            stream.release([717171, 393939], time=time)
+        stream.skip(time=3)
+        noisy = stream.ledger[0].output
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert "array" in noisy
+    for secret in (b"Zbigniew", b"Ann", b"734521", b"[717171,393939]", np.float64(0.734521).tobytes()):
+        assert secret not in content
+    assert b"home" in content  # the states are public, and part of what the ledger is for
+
+
+def test_only_the_owner_may_read_the_file(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        for path in tmp_path.iterdir():
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+    place.chmod(0o640)
+    with pytest.raises(LedgerError, match="chmod 600"):
+        opened(place)
+
+
+def test_the_file_alone_holds_every_step_while_the_release_is_open(tmp_path):
+    place, copy = tmp_path / "release.db", tmp_path / "copy.db"
+    with opened(place) as stream:
+        for time in range(5):
+            stream.release([70, 30], time=time)
+        shutil.copy2(place, copy)  # without the log beside it
+        with Ledger(copy) as ledger:
+            assert ledger.head == stream.ledger.head
+
+
+def test_the_file_is_written_ahead_and_fully_synchronised(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        store = stream.ledger._store
+        with store.reading() as transaction:
+            asked = transaction._connection.exec_driver_sql
+            assert asked("PRAGMA journal_mode").scalar() == "wal"
+            assert asked("PRAGMA synchronous").scalar() == 2
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, 4096, 5000, 20000])
+def test_a_truncated_file_is_refused_and_left_alone(left, tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        for time in range(60):
+            stream.release([70, 30], time=time)
+    os.truncate(place, left)
+    before = place.read_bytes()
+    with pytest.raises(LedgerError, match="cannot use the ledger"):
+        opened(place)
+    assert place.read_bytes() == before
+
+
+def test_something_else_is_no_ledger(tmp_path):
+    place = tmp_path / "release.db"
+    place.write_text("user,time,state\n" * 300)
+    place.chmod(0o600)
+    with pytest.raises(LedgerError, match="no ledger"):
+        opened(place)
+    empty = tmp_path / "empty.db"
+    sqlite3.connect(empty).execute("CREATE TABLE other (x)").connection.close()
+    empty.chmod(0o600)
+    with pytest.raises(LedgerError, match="no such table"):
+        opened(empty)
+    with pytest.raises(LedgerError, match="no regular file"):
+        opened(tmp_path)
+    with pytest.raises(LedgerError, match="No such file"):
+        opened(tmp_path / "missing" / "release.db")
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        Ledger(tmp_path / "missing.db")
+
+
+def test_a_disk_that_fills_up_spends_nothing(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        head = stream.ledger.head
+
+    def with_a_full_disk():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit fails, as on a full disk
+        with opened(place) as stream:
+            stream.release([70, 30], time=1)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+            try:
+                stream.release([70, 30], time=2)
+            except LedgerError as error:
+                assert "Nothing was published" in str(error)
+                assert len(stream) == len(stream.accountant) == 2
+            else:
+                return 3
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            stream.release([70, 30], time=2)  # room was made
+            assert len(stream) == len(stream.accountant) == 3
+        return 0
+
+    assert in_a_child(with_a_full_disk) == 0
+    with Ledger(place) as ledger:
+        ledger.verify(head=head)
+        assert len(ledger) == 3
+
+
+def test_a_file_that_may_not_be_written_spends_nothing(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    before = place.read_bytes()
+    place.chmod(0o400)
+
+    def as_somebody_without_the_right():
+        if os.geteuid() == 0:  # root may write to everything
+            for path in (tmp_path, *tmp_path.parents):
+                if path.stat().st_uid == 0 and path.is_relative_to("/tmp") and str(path) != "/tmp":
+                    path.chmod(0o755)
+            os.chown(place, 65534, 65534)
+            os.setuid(65534)
+        try:
+            opened(place).release([70, 30], time=1)
+        except LedgerError as error:
+            return 0 if "may not be" in str(error) and "Nothing was published" in str(error) else 4
+        return 3
+
+    assert in_a_child(as_somebody_without_the_right) == 0
+    assert place.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("mysql://user:secret@host/db", "postgresql"),
+        ("nonsense://", "postgresql"),
+        ("postgresql://user:secret@127.0.0.1:1/db", "cannot use the ledger"),
+    ],
+)
+def test_places_that_cannot_be_used_are_refused_without_showing_passwords(place, message):
+    with pytest.raises((InputError, LedgerError), match=message) as refused:
+        opened(place)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        np.array([1, -2, 2**62]),
+        np.array([[0.1, 1e-300], [np.pi, -0.0]]),
+        np.array([], dtype=np.float32),
+        np.float64(1 / 3),
+        np.uint8(7),
+        3,
+        0.1,
+        "text with é and \n",
+        [1, [2.5, None]],
+        {"a": {"b": [True]}},
+        None,
+    ],
+)
+def test_outputs_come_back_as_they_were(output):
+    again = from_text(as_text(output))
+    assert type(again) is type(output)
+    if isinstance(output, np.ndarray):
+        assert again.dtype == output.dtype
+        assert again.tobytes() == output.tobytes()
+    else:
+        assert again == output
+
+
+@pytest.mark.parametrize("output", [float("nan"), np.array([np.nan]), np.array([object()]), (1, 2), {1: 2}, {3}, 1j])
+def test_outputs_that_would_not_come_back_are_refused(output):
+    with pytest.raises(InputError):
+        as_text(output)
