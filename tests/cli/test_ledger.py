@@ -1,0 +1,186 @@
+"""`release --ledger` and `ledger`, as processes of their own, day by day."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from command import SAMPLE, refused, temporaldp
+from temporaldp import Ledger, load_released, temporal_leakage
+
+
+@pytest.fixture
+def days(tmp_path):
+    """The second half of the sample's people in three files, and the first half as history."""
+    with Path(SAMPLE).open(newline="") as file:
+        _, *rows = csv.reader(file)
+    half = len(rows) // 2
+
+    def write(name, people, steps):
+        lines = ["user,time,state"]
+        lines += [f"{r[0]},2024-01-01 {t // 12:02d}:{5 * t % 60:02d},{r[1 + t]}" for t in steps for r in people]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+
+    write("past.csv", rows[:half], range(46))
+    write("morning.csv", rows[half:], range(10))
+    write("noon.csv", rows[half:], range(10, 20))
+    write("evening.csv", rows[half:], range(25))
+    write("one.csv", rows[half:], range(25, 26))
+    write("between.csv", rows[half:], range(3, 4))
+    (tmp_path / "closer.csv").write_text((tmp_path / "one.csv").read_text().replace("02:05", "01:37"))
+    return tmp_path
+
+
+KNOWN = ("--alpha", "1", "--history", "past.csv", "--prior", "0.1", "--ledger", "release.db")
+
+
+def run(days, *arguments):
+    result = temporaldp(*arguments, cwd=days)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def test_a_release_of_several_days_goes_on_where_it_stopped(days):
+    first = json.loads(run(days, "release", "morning.csv", *KNOWN, "-o", "morning.parquet", "--json").stdout)
+    assert (first["ledger_steps"], first["new_steps"], first["steps"]) == (10, 10, 10)
+    run(days, "release", "noon.csv", *KNOWN, "-o", "noon.csv.csv")
+    last = json.loads(run(days, "release", "evening.csv", *KNOWN, "-o", "all.parquet", "--json").stdout)
+    assert (last["ledger_steps"], last["new_steps"], last["steps"]) == (25, 5, 25)
+    everything = load_released(days / "all.parquet")
+    for part in ("morning.parquet", "noon.csv.csv"):
+        released = load_released(days / part)
+        for k, time in enumerate(released.times):
+            assert everything.counts[everything.times.index(time)].tolist() == released.counts[k].tolist()
+    assert 0.0 < last["worst_leakage"] <= 1.0
+    with Ledger(days / "release.db") as ledger:
+        assert ledger.epsilons.tolist() == everything.epsilons.tolist()
+        assert last["head"] == ledger.head
+    run(days, "release", "one.csv", *KNOWN, "-o", "one.csv.csv")
+
+
+def test_running_again_draws_nothing_and_replaces_its_own_output(days):
+    run(days, "release", "morning.csv", *KNOWN, "-o", "out.parquet")
+    before = load_released(days / "out.parquet").counts.tolist()
+    run(days, "release", "morning.csv", *KNOWN, "-o", "out.parquet")
+    assert load_released(days / "out.parquet").counts.tolist() == before
+    run(days, "release", "evening.csv", *KNOWN, "-o", "out.parquet")
+    assert load_released(days / "out.parquet").counts[:10].tolist() == before
+    run(days, "release", "morning.csv", *KNOWN, "--consistent", "-o", "consistent.parquet")
+    assert (load_released(days / "consistent.parquet").counts >= 0).all()
+
+
+def test_a_file_of_somebody_else_is_not_replaced(days):
+    run(days, "release", "morning.csv", *KNOWN, "-o", "out.csv")
+    (days / "other.csv").write_text("time,state,count,epsilon\n2024-01-01T00:00,W,5,0.1\n")
+    before = (days / "release.db").read_bytes()
+    assert "--overwrite" in refused("release", "noon.csv", *KNOWN, "-o", "other.csv", cwd=days)
+    assert (days / "release.db").read_bytes() == before
+
+
+def test_a_plan_for_ever_and_a_plan_for_the_day(days):
+    for name, horizon in (("ever.json", ()), ("day.json", ("--horizon", "25"))):
+        run(days, "plan", "--history", "past.csv", "--prior", "0.1", "--alpha", "1", "-o", name, *horizon)
+    alone = ("--plan", "day.json", "--ledger", "alone.db")
+    run(days, "release", "morning.csv", *alone, "-o", "a.csv")
+    run(days, "release", "evening.csv", *alone, "-o", "b.csv")
+    both = ("--plan", "day.json", "--history", "past.csv", "--prior", "0.1", "--ledger", "both.db")
+    run(days, "release", "evening.csv", *both, "-o", "c.csv")
+    assert load_released(days / "b.csv").epsilons == pytest.approx(load_released(days / "c.csv").epsilons, rel=1e-6)
+    for_ever = ("--plan", "ever.json", "--history", "past.csv", "--prior", "0.1", "--ledger", "ever.db")
+    run(days, "release", "evening.csv", *for_ever, "-o", "d.csv")
+    message = refused("release", "one.csv", *alone, "-o", "e.csv", cwd=days)
+    assert "0 of its steps are left" in message
+
+
+def test_a_known_horizon_spends_more_than_for_ever(days):
+    run(days, "release", "evening.csv", *KNOWN[:-1], "ends.db", "--horizon", "25", "-o", "a.csv")
+    run(days, "release", "evening.csv", *KNOWN, "-o", "b.csv")
+    ends, lasts = load_released(days / "a.csv").epsilons, load_released(days / "b.csv").epsilons
+    assert (1 / ends).mean() < 0.9 * (1 / lasts).mean()
+
+
+@pytest.mark.parametrize(
+    ("traces", "message"),
+    [  # noon.csv ends at 01:35
+        ("between.csv", "comes before"),
+        ("closer.csv", "only 120 seconds after"),
+    ],
+)
+def test_steps_that_are_late_or_too_close_are_refused(traces, message, days):
+    run(days, "release", "noon.csv", *KNOWN, "-o", "noon.parquet")
+    before = (days / "release.db").read_bytes()
+    assert message in refused("release", traces, *KNOWN, "-o", "x.csv", cwd=days)
+    assert (days / "release.db").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--ledger", "x.db"), 2, "expected --plan or --alpha with --ledger"),
+        (("--alpha", "1"), 2, "are for a release with --ledger"),
+        ((), 2, "expected --plan PLAN"),
+        (("--alpha", "1", "--ledger", "x.db"), 2, "--alpha needs what the adversary knows"),
+        (("--alpha", "1", "--ledger", "x.db", "--prior", "0.5"), 2, "learnt from --history only"),
+        (("--alpha", "0", "--ledger", "x.db", "--history", "past.csv"), 2, "alpha"),
+        ((*KNOWN[:-1], "past.csv"), 4, "chmod 600 past.csv"),
+        ((*KNOWN[:-1], "mysql://me:secret@host/db"), 2, "postgresql:// URL"),
+        ((*KNOWN[:-1], "missing/release.db"), 4, "No such file"),
+    ],
+)
+def test_what_cannot_be_released_is_refused(arguments, code, message, days):
+    said = refused("release", "morning.csv", *arguments, "-o", "out.csv", cwd=days, code=code)
+    assert message in said
+    assert "secret" not in said
+
+
+def test_another_correlation_is_refused_and_says_so(days):
+    run(days, "release", "morning.csv", *KNOWN, "-o", "a.csv")
+    other = [*KNOWN]
+    other[other.index("0.1")] = "0.2"
+    message = refused("release", "noon.csv", *other, "-o", "b.csv", cwd=days, code=4)
+    assert "correlations: " in message
+    assert "alpha: " in refused("release", "noon.csv", "--alpha", "2", *KNOWN[2:], "-o", "b.csv", cwd=days, code=4)
+
+
+def test_showing_and_verifying_a_ledger(days):
+    run(days, "release", "evening.csv", *KNOWN, "-o", "out.csv")
+    shown = run(days, "ledger", "show", "release.db").stdout
+    for word in (
+        "25, from 2024-01-01T00:00 to 2024-01-01T02:00",
+        "at most 1 nats",
+        "worst leakage so far",
+        "accountant",
+    ):
+        assert word in shown
+    assert "2024-01-01T00:30" not in shown
+    assert "2024-01-01T00:30" in run(days, "ledger", "show", "release.db", "--all").stdout
+    document = json.loads(run(days, "ledger", "show", "release.db", "--json").stdout)
+    assert document["alpha"] == 1.0
+    assert len(document["steps"]) == 25
+    assert all("output" not in step for step in document["steps"])
+    head = document["head"]
+    assert "intact: 25 steps" in run(days, "ledger", "verify", "release.db", "--head", head[:16]).stdout
+    assert json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["intact"] is True
+    assert "older copy" in refused("ledger", "verify", "release.db", "--head", "0" * 16, cwd=days, code=4)
+    with sqlite3.connect(days / "release.db") as connection:
+        connection.execute("UPDATE temporaldp_steps SET epsilon = 0.001 WHERE step = 7")
+    connection.close()
+    for command in (("ledger", "verify", "release.db"), ("ledger", "show", "release.db")):
+        assert "step 7" in refused(*command, cwd=days, code=4)
+    assert "step 7" in refused("release", "one.csv", *KNOWN, "-o", "x.csv", cwd=days, code=4)
+    assert "there is no ledger" in refused("ledger", "show", "typo.db", cwd=days, code=4)
+
+
+def test_the_leakage_that_the_ledger_tells_is_the_accountings(days):
+    from temporaldp import estimate_adversaries, read_traces
+
+    run(days, "release", "evening.csv", *KNOWN, "-o", "out.csv")
+    adversary = next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.1))
+    with Ledger(days / "release.db") as ledger:
+        for steps in (1, 7, 25):
+            expected = temporal_leakage(adversary, epsilons=ledger.epsilons[:steps]).worst
+            assert ledger[steps - 1].leakage == pytest.approx(expected, rel=1e-12)
