@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := demo
 
-.PHONY: demo test test-kernels test-slow test-random lint format picture bench tables clean
+.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online tables clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,9 @@ picture: demo  ## the pictures in the README and in docs/plans.md
 bench: $(READY)  ## docs/performance.md: every claim about speed, measured in one run (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
 	$(BIN)/python benchmarks/bench.py docs/performance.md
+
+bench-online: $(READY)  ## docs/online.md: what an accountant and a ledger cost, step by step (two minutes)
+	$(BIN)/python benchmarks/online.py docs/online.md
 
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md

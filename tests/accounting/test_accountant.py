@@ -505,3 +505,19 @@ def test_the_inverse_of_a_loss_is_its_largest_safe_argument(matrix, level):
         b = math.nextafter(b, math.inf)
     # Nearly the largest: a little more passes more than the level, or as much as makes no difference.
     assert loss(inverse * (1 + 1e-9)) >= level * (1 - 1e-12)
+
+
+def test_a_spend_looks_at_as_many_losses_after_ten_thousand_steps_as_after_ten(monkeypatch):
+    looked = []
+    for name in ("__call__", "inverse"):
+        original = getattr(ScalarLoss, name)
+        monkeypatch.setattr(ScalarLoss, name, lambda self, a, f=original: (looked.append(a), f(self, a))[1])
+    accountant = TemporalAccountant({"one": ADVERSARY, "two": Adversary(STRONG, STRONG)}, alpha=1.0)
+    counts = []
+    for steps in (10, 10_000):
+        while len(accountant) < steps:
+            accountant.spend(accountant.reserve)
+        looked.clear()
+        accountant.spend(accountant.remaining())
+        counts.append(len(looked))
+    assert counts[0] == counts[1] <= 12
