@@ -24,6 +24,7 @@ def main() -> None:
         known = len(stream)
         for step in range(min(known + STEPS_A_RUN, len(truth))):
             counts = stream.release(truth[step], time=traces.times[step])
+            assert counts is not None, "only steps that were passed over have none"
             shown = "  ".join(f"{state} {count:4d}" for state, count in zip(traces.states, counts, strict=True))
             print(f"{traces.times[step]}  {'kept ' if step < known else 'drawn'}  {shown}")
         print(f"worst leakage {accountant.total():.4f} at step {accountant.worst_time}, of at most {ALPHA}")

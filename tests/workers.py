@@ -2,6 +2,7 @@
 
 python workers.py kills LEDGER FOLDER N_KILLS SEED      prints a JSON report
 python workers.py race LEDGER FOLDER N_STEPS
+python workers.py forks LEDGER FOLDER
 """
 
 from __future__ import annotations
@@ -124,7 +125,33 @@ def race(ledger, folder, n_steps):
     return {"codes": [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]}
 
 
+def forks(ledger, folder):
+    """Processes that inherit an open release, or open the ledger anew, while the parent goes on and closes."""
+    children = []
+    stream = opened(ledger, folder / "drawn")
+    output = stream.release([50, 30, 20], time=0)
+    _note(folder / "published", {"step": 0, "output": output.tolist()})
+    for number in range(2):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                inherited = stream if number else opened(ledger, folder / "drawn")
+                for step in range(1, 41):
+                    output = inherited.release([50, 30, 20], time=step)
+                    _note(folder / f"published{number}", {"step": step, "output": output.tolist()})
+                code = 0
+            finally:
+                os._exit(code)
+        children.append(child)
+    for step in range(1, 6):
+        output = stream.release([50, 30, 20], time=step)
+        _note(folder / "published", {"step": step, "output": output.tolist()})
+    stream.close()
+    return {"codes": [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]}
+
+
 if __name__ == "__main__":
     mode, place, where, *numbers = sys.argv[1:]
-    report = {"kills": kills, "race": race}[mode](place, Path(where), *map(int, numbers))
+    report = {"kills": kills, "race": race, "forks": forks}[mode](place, Path(where), *map(int, numbers))
     print(json.dumps(report))

@@ -100,7 +100,7 @@ def test_no_adaptive_spending_ever_pushes_any_leakage_above_alpha(population, al
     if finish and (accountant.horizon is None or len(accountant) < accountant.horizon):
         accountant.spend(accountant.remaining(last=True), last=True)
     if accountant.horizon is not None:  # matrices that vary with time serve a series of that length
-        while len(accountant) < accountant.horizon and not accountant._over:
+        while len(accountant) < accountant.horizon and not accountant._is_over:
             accountant.spend(accountant.remaining())
     spent = accountant.ledger
     if accountant.horizon is not None and len(spent) < accountant.horizon:
@@ -278,8 +278,21 @@ def test_nothing_follows_the_last_step_or_the_horizon():
     ended.spend_all([0.1] * 3)
     with pytest.raises(BudgetError, match="all 3 steps"):
         ended.spend(0.1)
-    with pytest.raises(BudgetError, match="k <= 0"):
-        ended.remaining()
+    assert accountant.remaining() == accountant.remaining(3) == ended.remaining() == 0.0
+    with pytest.raises(BudgetError, match="4 budgets, but only 2"):
+        TemporalAccountant(ADVERSARY, alpha=1.0, horizon=3).spend(0.1).spend_all([0.1] * 4)
+    with pytest.raises(BudgetError, match="k <= 2"):
+        TemporalAccountant(ADVERSARY, alpha=1.0, horizon=3).spend(0.1).remaining(3)
+
+
+def test_a_matrix_is_no_adversary():
+    with pytest.raises(InputError, match=r"Adversary\(backward=m\)"):
+        TemporalAccountant(MATRIX)
+
+
+def test_nothing_spent_has_no_series():
+    with pytest.raises(BudgetError, match="nothing was spent yet"):
+        TemporalAccountant(ADVERSARY).leakage()
 
 
 @pytest.mark.parametrize(
@@ -300,7 +313,7 @@ def test_bad_arguments_are_refused(arguments, message):
         TemporalAccountant(ADVERSARY, **arguments)
 
 
-@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf, "much", None, 1e200])
+@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf, "much", "0.1", True, None, 1e200])
 def test_what_is_no_budget_is_refused(epsilon):
     accountant = TemporalAccountant(ADVERSARY)
     with pytest.raises(BudgetError, match="epsilon"):
@@ -362,26 +375,29 @@ def test_events_without_pure_privacy_are_refused(event):
 def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
     mechanism = DiscreteLaplaceHistogram(n_states=2)
     plan = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
-    with TemporalAccountant(ADVERSARY, alpha=1.0) as outer:
+    with TemporalAccountant(ADVERSARY, alpha=3.0) as outer:
         mechanism([3, 4], 0.1)
-        with TemporalAccountant(ADVERSARY) as inner:
-            released = release(mechanism, [[3, 4]] * 3, plan)
-        assert inner.ledger.tolist() == released.epsilons.tolist()
+        with TemporalAccountant(ADVERSARY) as inner, TemporalAccountant(ADVERSARY) as innermost:
+            released = release(mechanism, [[3, 4]] * 2, plan)
+        assert inner.ledger.tolist() == innermost.ledger.tolist() == released.epsilons.tolist()
+        with pytest.raises(LeakageBudgetError), inner:
+            release(mechanism, [[3, 4]] * 3, plan_budget(ADVERSARY, alpha=20.0, horizon=3))
+        assert (len(inner), len(outer)) == (2, 3), "one refusal, and nobody is charged"
         drawn = []
         with pytest.raises(LeakageBudgetError):
             release(
                 lambda snapshot, epsilon: drawn.append(snapshot),
                 [1, 2, 3],
-                plan_budget(ADVERSARY, alpha=5.0, horizon=3),
+                plan_budget(ADVERSARY, alpha=20.0, horizon=3),
             )
         with pytest.raises(LeakageBudgetError):
-            mechanism([3, 4], 2.0)
+            mechanism([3, 4], 9.0)
         with pytest.raises(InputError):
             mechanism([3, 4, 5], 0.1)
         assert drawn == []
-        assert outer.ledger.tolist() == [mechanism.epsilon_spent(0.1)]
+        assert outer.ledger.tolist() == [mechanism.epsilon_spent(0.1), *released.epsilons]
     mechanism([3, 4], 0.5)
-    assert len(outer) == 1
+    assert len(outer) == 3
 
 
 def test_another_thread_is_not_in_the_block():

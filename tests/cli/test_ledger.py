@@ -81,6 +81,30 @@ def test_a_file_of_somebody_else_is_not_replaced(days):
     assert (days / "release.db").read_bytes() == before
 
 
+def test_an_output_is_replaced_only_by_one_that_holds_all_of_it(days):
+    run(days, "release", "morning.csv", *KNOWN, "-o", "out.csv")
+    before = (days / "out.csv").read_text()
+    assert "--overwrite" in refused("release", "noon.csv", *KNOWN, "-o", "out.csv", cwd=days)
+    (days / "out.csv").write_text(
+        before.replace(before.splitlines()[1], before.splitlines()[1].replace(",", ",1", 3), 1)
+    )
+    changed = (days / "out.csv").read_text()
+    if changed != before:
+        assert "--overwrite" in refused("release", "morning.csv", *KNOWN, "-o", "out.csv", cwd=days)
+
+
+def test_a_mistake_leaves_a_ledger_that_can_still_be_used(days):
+    result = temporaldp("release", "evening.csv", *KNOWN, "--horizon", "10", "-o", "out.csv", cwd=days)
+    assert result.returncode == 2
+    run(days, "release", "evening.csv", *KNOWN, "-o", "out.csv")
+
+
+def test_a_hole_is_told(days):
+    run(days, "release", "morning.csv", *KNOWN, "-o", "a.csv")
+    told = run(days, "release", "one.csv", *KNOWN, "-o", "b.csv").stderr
+    assert "were passed over" in " ".join(told.split())
+
+
 def test_a_plan_for_ever_and_a_plan_for_the_day(days):
     for name, horizon in (("ever.json", ()), ("day.json", ("--horizon", "25"))):
         run(days, "plan", "--history", "past.csv", "--prior", "0.1", "--alpha", "1", "-o", name, *horizon)
@@ -93,7 +117,7 @@ def test_a_plan_for_ever_and_a_plan_for_the_day(days):
     for_ever = ("--plan", "ever.json", "--history", "past.csv", "--prior", "0.1", "--ledger", "ever.db")
     run(days, "release", "evening.csv", *for_ever, "-o", "d.csv")
     message = refused("release", "one.csv", *alone, "-o", "e.csv", cwd=days)
-    assert "0 of its steps are left" in message
+    assert "has room for 0 more" in message
 
 
 def test_a_known_horizon_spends_more_than_for_ever(days):
@@ -120,13 +144,16 @@ def test_steps_that_are_late_or_too_close_are_refused(traces, message, days):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--ledger", "x.db"), 2, "expected --plan or --alpha with --ledger"),
+        ((*KNOWN[:-1], "out.csv"), 2, "--ledger and --output are both"),
+        ((*KNOWN[:-1], "sqlite:///out.csv", "--overwrite"), 2, "--ledger and --output are both"),
+        (("--plan", "past.csv", *KNOWN), 2, "leave out --alpha"),
+        (("--ledger", "x.db"), 2, "--ledger needs something that holds a level"),
         (("--alpha", "1"), 2, "are for a release with --ledger"),
         ((), 2, "expected --plan PLAN"),
         (("--alpha", "1", "--ledger", "x.db"), 2, "--alpha needs what the adversary knows"),
         (("--alpha", "1", "--ledger", "x.db", "--prior", "0.5"), 2, "learnt from --history only"),
         (("--alpha", "0", "--ledger", "x.db", "--history", "past.csv"), 2, "alpha"),
-        ((*KNOWN[:-1], "past.csv"), 4, "chmod 600 past.csv"),
+        ((*KNOWN[:-1], "past.csv"), 4, "it is no ledger"),
         ((*KNOWN[:-1], "mysql://me:secret@host/db"), 2, "postgresql:// URL"),
         ((*KNOWN[:-1], "missing/release.db"), 4, "No such file"),
     ],

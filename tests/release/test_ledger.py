@@ -8,6 +8,10 @@ import shutil
 import signal
 import sqlite3
 import stat
+import sys
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -78,6 +82,7 @@ TAMPERING = {
     "UPDATE temporaldp_ledger SET head = 'ab'": "head is not the hash of its last step",
     "UPDATE temporaldp_ledger SET configuration = replace(configuration, '\"alpha\":1.0', '\"alpha\":9.0')": "step 0",
     "UPDATE temporaldp_ledger SET configuration = '{}'": "what the ledger is for was changed",
+    "UPDATE temporaldp_steps SET step = -1 WHERE step = 9": "step 0 is missing",
     "DELETE FROM temporaldp_ledger": "was deleted",
     "DROP TABLE temporaldp_steps": "cannot use the ledger",
 }
@@ -90,6 +95,16 @@ def test_tampering_is_found_by_whoever_opens_the_ledger(statement, filled):
         Ledger(filled)
     with pytest.raises(LedgerError):
         opened(filled)
+
+
+@pytest.mark.parametrize("value", ["epsilon = 9e999", "output = x'00ff'", "time = 7"])
+def test_values_that_no_ledger_has_are_found(value, tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    execute(str(place), f"UPDATE temporaldp_steps SET {value}")
+    with pytest.raises(LedgerError, match="step 0 .* was changed"):
+        Ledger(place)
 
 
 def test_tampering_is_found_by_a_release_that_is_open(filled):
@@ -108,9 +123,11 @@ def test_a_chain_made_anew_is_found_by_a_noted_head(filled):
     with Ledger(filled) as ledger:  # a perfect forgery of an earlier ledger
         ledger.verify()
         ledger.verify(head=fifth[:12])
-        for missing in (head, "ab", fifth[:11]):
-            with pytest.raises(LedgerError, match="older copy"):
-                ledger.verify(head=missing)
+        with pytest.raises(LedgerError, match="older copy"):
+            ledger.verify(head=head)
+        for short in ("ab", fifth[:11], "", "x" * 12):
+            with pytest.raises(InputError, match="12 hexadecimal digits"):
+                ledger.verify(head=short)
 
 
 def test_neither_true_counts_nor_names_nor_matrices_enter_the_ledger(tmp_path):
@@ -177,7 +194,6 @@ def test_a_truncated_file_is_refused_and_left_alone(left, tmp_path):
 def test_something_else_is_no_ledger(tmp_path):
     place = tmp_path / "release.db"
     place.write_text("user,time,state\n" * 300)
-    place.chmod(0o600)
     with pytest.raises(LedgerError, match="no ledger"):
         opened(place)
     empty = tmp_path / "empty.db"
@@ -251,6 +267,11 @@ def test_a_file_that_may_not_be_written_spends_nothing(tmp_path):
     [
         ("mysql://user:secret@host/db", "postgresql"),
         ("nonsense://", "postgresql"),
+        ("postgresql://user:secret@host:port/db", "cannot be read"),
+        ("postgresql:/user:secret@host/db", "one slash"),
+        ("postgres://127.0.0.1:1/db?password=secret", "cannot use the ledger"),
+        (":memory:", "expected a file"),
+        ("", "expected a file"),
         ("postgresql://user:secret@127.0.0.1:1/db", "cannot use the ledger"),
     ],
 )
@@ -286,7 +307,149 @@ def test_outputs_come_back_as_they_were(output):
         assert again == output
 
 
-@pytest.mark.parametrize("output", [float("nan"), np.array([np.nan]), np.array([object()]), (1, 2), {1: 2}, {3}, 1j])
+@pytest.mark.parametrize(
+    "output",
+    [float("nan"), np.array([np.nan]), np.array([object()]), (1, 2), {1: 2}, {3}, 1j, np.ma.array([1, 2], mask=[0, 1])],
+)
 def test_outputs_that_would_not_come_back_are_refused(output):
     with pytest.raises(InputError):
         as_text(output)
+
+
+def test_what_a_database_changes_is_stored_as_it_will_read(place):
+    with opened(place) as stream:
+        stream.release([70, 30], time=0, epsilon=0.1)
+        stream.skip(time=1)
+        stream.release([70, 30], time=2, epsilon=np.float64(0.1), last=np.bool_(True))
+    with Ledger(place) as ledger:
+        ledger.verify()
+        assert ledger[2].last is True
+
+
+def test_a_draw_that_was_not_stored_shows_nowhere(tmp_path):
+    place, seen = tmp_path / "release.db", []
+    opened(place, mechanism=lambda snapshot, epsilon: 0).close()
+    execute(str(place), "CREATE TRIGGER no BEFORE INSERT ON temporaldp_steps BEGIN SELECT RAISE(ABORT, 'no room'); END")
+
+    def mechanism(snapshot, epsilon):
+        seen.append(691521818)
+        return seen[-1]
+
+    with opened(place, mechanism=mechanism) as stream:
+        with pytest.raises(LedgerError, match="no room") as refused:
+            stream.release([70, 30], time=0)
+        assert len(stream) == len(stream.accountant) == 0
+    assert seen
+    assert "691521818" not in "".join(traceback.format_exception(refused.value))
+
+
+def test_the_mechanisms_own_errors_pass_unchanged(place):
+    for kind in (OSError, ImportError, FileNotFoundError, KeyboardInterrupt):
+
+        def failing(snapshot, epsilon, kind=kind):
+            raise kind("net down")
+
+        with opened(place, mechanism=failing) as stream:
+            with pytest.raises(kind, match="net down") as raised:
+                stream.release([70, 30], time=0)
+            assert not isinstance(raised.value, LedgerError)
+            assert len(stream) == len(stream.accountant) == 0
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced by a backup", "folder renamed"])
+def test_a_file_that_is_taken_away_publishes_nothing(how, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    place, backup = folder / "release.db", tmp_path / "backup.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        shutil.copy2(place, backup)
+        stream.release([70, 30], time=1)
+        if how == "folder renamed":
+            folder.rename(tmp_path / "elsewhere")
+        else:
+            for path in folder.iterdir():
+                path.unlink()
+        if how == "replaced by a backup":
+            shutil.copy2(backup, place)
+        with pytest.raises(LedgerError, match="removed, moved or replaced"):
+            stream.release([70, 30], time=2)
+        assert len(stream) == len(stream.accountant) == 2
+        if how == "replaced by a backup":
+            with pytest.raises(LedgerError, match="steps, but"):
+                stream.release([70, 30], time=2)
+
+
+def test_a_second_name_of_the_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["temporaldp.release.file_store"], "SECONDS_WITH_TWO_NAMES", 0.1)
+    place = tmp_path / "release.db"
+    opened(place).close()
+    os.link(place, tmp_path / "other.db")
+    with pytest.raises(LedgerError, match="2 names"):
+        opened(place)
+    (tmp_path / "other.db").unlink()
+    (tmp_path / "link.db").symlink_to(place)
+    with opened(tmp_path / "link.db") as stream:
+        stream.release([70, 30], time=0)
+
+
+def test_verifying_an_open_release_finds_a_rolled_back_chain_and_changes_nothing(filled):
+    with opened(filled) as stream:
+        fifth = stream.ledger[4].hash
+        execute(filled, "DELETE FROM temporaldp_steps WHERE step > 4")
+        execute(filled, f"UPDATE temporaldp_ledger SET n_steps = 5, head = '{fifth}'")
+        with pytest.raises(LedgerError, match="missing or were changed"):
+            stream.ledger.verify()
+        assert len(stream.ledger) == len(stream.accountant) == 10
+        with pytest.raises(LedgerError):
+            stream.release([70, 30], time=11)
+
+
+def test_a_closed_ledger_is_closed(place):
+    stream = opened(place)
+    stream.release([70, 30], time=0)
+    stream.close()
+    for time in (0, 1):
+        with pytest.raises(LedgerError, match="was closed"):
+            stream.release([70, 30], time=time)
+
+
+def test_a_backup_on_a_read_only_disk_can_be_verified(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    place.chmod(0o400)
+
+    def as_somebody_without_the_right():
+        if os.geteuid() == 0:
+            for path in (tmp_path, *tmp_path.parents):
+                if path.stat().st_uid == 0 and path.is_relative_to("/tmp") and str(path) != "/tmp":
+                    path.chmod(0o755)
+            os.chown(place, 65534, 65534)
+            os.setuid(65534)
+        with Ledger(place) as ledger:
+            ledger.verify()
+            return 0 if len(ledger) == 1 else 3
+
+    assert in_a_child(as_somebody_without_the_right) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["release.db"]
+
+
+def test_readers_beside_a_writer_raise_no_false_alarm(place):
+    with opened(place) as stream, Ledger(place) as reader:
+        stop, read = threading.Event(), []
+
+        def reading():
+            while not stop.is_set():
+                reader.verify()
+                with Ledger(place) as other:
+                    read.append(len(other))
+
+        with ThreadPoolExecutor() as pool:
+            watching = [pool.submit(reading) for _ in range(3)]
+            for time in range(60):
+                stream.release([70, 30], time=time)
+            stop.set()
+            for one in watching:
+                one.result()
+    assert len(set(read)) > 5

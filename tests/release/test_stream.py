@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from temporaldp import (
     InputError,
     LeakageBudgetError,
     Ledger,
+    LedgerError,
     LedgerMismatchError,
     TemporalAccountant,
     TransitionMatrix,
@@ -207,7 +210,7 @@ OTHERS = {
     "alpha": {"alpha": 2.0},
     "horizon": {"horizon": 9},
     "reserve": {"reserve": 0.01},
-    "mechanism": {"mechanism": DiscreteLaplaceHistogram(n_states=3)},
+    "mechanism": {"description": "another mechanism"},
     "states": {"states": ("home", "work")},
     "step": {"step": "1 hour"},
 }
@@ -224,22 +227,200 @@ def test_a_ledger_of_another_release_is_refused_and_says_what_differs(what, plac
 
 
 def test_another_plan_is_refused(place):
-    ContinualRelease(MECHANISM, ledger=place, plan=plan_budget(ADVERSARY, alpha=1.0, horizon=4)).close()
+    with ContinualRelease(MECHANISM, ledger=place, plan=plan_budget(ADVERSARY, alpha=1.0, horizon=4)) as stream:
+        stream.release([70, 30], time=0)
     with pytest.raises(LedgerMismatchError, match="plan: "):
         ContinualRelease(MECHANISM, ledger=place, plan=plan_budget(ADVERSARY, alpha=1.0, horizon=5))
 
 
 def test_the_order_and_names_of_users_do_not_matter(place):
     other = Adversary(TransitionMatrix([[0.6, 0.4], [0.1, 0.9]]))
-    opened(place, adversary={"ann": ADVERSARY, "bob": other}).close()
+    with opened(place, adversary={"ann": ADVERSARY, "bob": other}) as stream:
+        stream.release([70, 30], time=0)
     opened(place, adversary={"x": other, "y": ADVERSARY}).close()
 
 
-def test_a_late_step_is_refused(place):
+def test_a_ledger_without_steps_becomes_another_releases(place):
+    with opened(place, horizon=3) as first:
+        with opened(place, alpha=2.0) as second:
+            second.release([70, 30], time=0)
+            assert second.ledger.configuration["alpha"] == 2.0
+        with pytest.raises(LedgerError, match="was changed while it was open"):
+            first.release([70, 30], time=0)
+    with pytest.raises(LedgerMismatchError):
+        opened(place, horizon=3)
+
+
+@pytest.mark.parametrize(
+    ("before", "late"),
+    [
+        (["2024-01-01T10:00"], "2024-01-01T09:00"),
+        (["2024-01-01", "2024-01-02"], "2024-01-01T12:00"),
+        ([1, 2], 1.5),
+        (["s05", "s06"], "s4"),
+        (["9"], 8),
+        (["2021-01-05", "2021-01-06"], "foo"),
+        ([1, 2], "2024-01-01"),
+        (["monday"], 3),
+    ],
+)
+def test_steps_that_are_late_or_have_no_place_are_refused(before, late, place):
     with opened(place) as stream:
-        stream.release([70, 30], time="2024-01-01T10:00")
-        with pytest.raises(InputError, match="comes before"):
-            stream.release([70, 30], time="2024-01-01T09:00")
+        for time in before:
+            stream.release([70, 30], time=time)
+        with pytest.raises(InputError, match=r"comes before|nothing says which comes first"):
+            stream.release([70, 30], time=late)
+        assert len(stream) == len(stream.accountant) == len(before)
+
+
+@pytest.mark.parametrize(
+    ("step", "times", "refused"),
+    [
+        ("86400 seconds", ["2021-01-01"], "2021-01-01T01:00"),
+        ("1 months", ["2021-01-15"], "2021-01-30"),
+        ("2 months", ["2021-01"], "2021-02"),
+        ("5", [0], 4),
+        (None, ["2021-01-01", "2021-01-02"], "2021-01-02T05:00"),
+        (None, [0, 10], 19),
+    ],
+)
+def test_steps_closer_than_the_correlation_says_are_refused(step, times, refused, place):
+    with opened(place, step=step) as stream:
+        for time in times:
+            stream.release([70, 30], time=time)
+        with pytest.raises(InputError, match=r"only .* after"):
+            stream.release([70, 30], time=refused)
+
+
+@pytest.mark.parametrize(
+    ("step", "times"),
+    [
+        ("1 months", ["2021-01", "2021-02", "2021-03", "2021-05"]),
+        (None, ["2021-01-01", "2021-02-01", "2021-03-01"]),
+        ("300 seconds", ["2021-01-01T00:00", "2021-01-01T00:05", "2021-01-01T01:00"]),
+        (None, ["monday", "tuesday", "monday evening"]),
+        ("1", ["s08", "s09", "s10"]),
+        (None, ["1609459200.123456789", "1609459201.123456790"]),
+    ],
+)
+def test_steps_a_step_or_more_apart_are_released(step, times, place):
+    with opened(place, step=step) as stream:
+        for time in times:
+            stream.release([70, 30], time=time)
+        assert len(stream) == len(times)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("7", 7.0),
+        ("s05", "s5"),
+        ("2024-01-01", "2024-01-01T00:00Z"),
+        ("2024-01", date(2024, 1, 1)),
+        (np.int64(3), "03"),
+    ],
+)
+def test_a_time_is_known_again_in_another_spelling(one, other, place):
+    with opened(place) as stream:
+        first = stream.release([70, 30], time=one)
+        assert np.array_equal(stream.release([1, 2], time=other), first)
+        assert len(stream) == 1
+
+
+@pytest.mark.parametrize("time", [None, True, float("nan"), float("inf"), "", "  ", b"x", ["a"], "\ud800", "a\0b"])
+def test_what_is_no_time_is_refused(time, place):
+    with opened(place) as stream, pytest.raises(InputError, match="expected time to be"):
+        stream.release([70, 30], time=time)
+
+
+def test_a_published_step_cannot_be_passed_over(place):
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        with pytest.raises(InputError, match="was published already"):
+            stream.skip(time=0)
+
+
+def test_an_accountant_spent_elsewhere_does_not_touch_the_release(place, tmp_path):
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0)
+    one = ContinualRelease(MECHANISM, ledger=place, accountant=accountant)
+    two = ContinualRelease(MECHANISM, ledger=tmp_path / "two.db", accountant=accountant)
+    with one, two:
+        for time in range(5):
+            one.release([70, 30], time=time)
+            two.skip(time=time)
+        accountant.spend(0.0)
+        one.release([70, 30], time=5, last=True)
+        two.release([70, 30], time=5, last=True)
+        for stream in (one, two):
+            require_level_held(stream.ledger.epsilons, ADVERSARY, 1.0)
+    with opened(place) as stream:
+        assert len(stream) == 6
+
+
+def test_the_releases_own_accountant_cannot_be_spent_from_outside(place):
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        stream.accountant.spend(0.0)
+        with pytest.raises(InputError, match="something else was charged"):
+            stream.release([70, 30], time=1)
+
+
+def test_new_steps_are_charged_to_the_blocks_around(place):
+    with TemporalAccountant(ADVERSARY) as odometer, opened(place) as stream:
+        stream.release([70, 30], time=0)
+        stream.release([70, 30], time=0)
+        assert odometer.ledger.tolist() == stream.ledger.epsilons.tolist()
+        with TemporalAccountant(ADVERSARY, alpha=0.01, reserve=0.0), pytest.raises(LeakageBudgetError):
+            stream.release([70, 30], time=1)
+        assert len(odometer) == len(stream) == 1
+
+
+def test_threads_may_share_a_release(place):
+    with opened(place) as stream, ThreadPoolExecutor(4) as pool:
+        outputs = list(pool.map(lambda k: stream.release([70, 30], time=f"word{'abcdefgh'[k % 8]}"), range(64)))
+        assert len(stream) == len(stream.accountant) == 8
+        stored = stream.ledger.outputs
+        known = [stream.row(f"word{'abcdefgh'[k % 8]}").step for k in range(64)]
+    assert all(np.array_equal(output, stored[step]) for output, step in zip(outputs, known, strict=True))
+    with Ledger(place) as ledger:
+        ledger.verify()
+
+
+def test_a_mechanism_must_not_release_inside(place):
+    def greedy(snapshot, epsilon):
+        return stream.release(snapshot, time=99)
+
+    with (
+        opened(place, mechanism=greedy, description="greedy") as stream,
+        pytest.raises(InputError, match="while it draws"),
+    ):
+        stream.release([70, 30], time=0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"mechanism": None},
+        {"mechanism": DiscreteLaplaceHistogram(n_states=3)},
+        {"accountant": ADVERSARY},
+        {"plan": 0.1},
+    ],
+)
+def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
+    given = {"mechanism": MECHANISM, "accountant": TemporalAccountant(ADVERSARY, alpha=1.0), **arguments}
+    with pytest.raises(InputError, match=r"expected a|states"):
+        ContinualRelease(given.pop("mechanism"), ledger=tmp_path / "release.db", **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_processes_forked_while_the_ledger_is_open_agree(tmp_path):
+    place = tmp_path / "release.db"
+    assert worker("forks", place, tmp_path)["codes"] == [0, 0]
+    published = noted(tmp_path / "published0") + noted(tmp_path / "published1") + noted(tmp_path / "published")
+    with Ledger(place) as ledger:
+        stored = [output.tolist() for output in ledger.outputs]
+        assert len(stored) == 41
+    assert all(one["output"] == stored[one["step"]] for one in published)
 
 
 @pytest.mark.parametrize(

@@ -16,24 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import charging
 from temporaldp.accounting.events import REPLACE_ONE, checked_relation, epsilon_of
+from temporaldp.accounting.filter import Filter
 from temporaldp.accounting.history import History
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.accounting.series import LeakageSeries, budgets, temporal_leakage
-from temporaldp.accounting.standing import (
-    SPARE,
-    Reserve,
-    Standing,
-    UserLosses,
-    asked_reserve,
-    largest_reserve,
-)
+from temporaldp.accounting.standing import Reserve, Standing, UserLosses, asked_reserve, largest_reserve
 from temporaldp.errors import BudgetError, InputError, LeakageBudgetError
 from temporaldp.leakage.profile import LARGEST, positive
 
 FloatArray = NDArray[np.float64]
-
-BISECTIONS = 60
-"""Halvings of the bracket for a budget of several steps: the last digits of a double."""
 
 
 class TemporalAccountant:
@@ -71,8 +62,9 @@ class TemporalAccountant:
     past (docs/theory.md, section 6). The odometer walks back only as far as leakage changes. Threads may share an accountant.
 
     As a context manager, it is charged by every release made with this package inside the block, in the same thread or task
-    (`release`, `release_histograms`, and a mechanism of the package that is called by itself: one step a call), before noise is
-    drawn.
+    (`release`, `release_histograms`, a `ContinualRelease`'s new steps, and a mechanism of the package that is called by itself:
+    one step a call), before noise is drawn. In nested blocks every one of them is charged: a day's filter in a lifetime's
+    odometer.
 
     Examples
     --------
@@ -104,11 +96,12 @@ class TemporalAccountant:
         self._alpha = None if alpha is None else positive(alpha, "alpha")
         self._users = [UserLosses.of(name, one) for name, one in named(adversary)]
         self._horizon = _checked_horizon(self._users, horizon)
-        self._asked, self._reserve = None if reserve is None else float(reserve), self._kept(reserve)
+        self._asked = None if reserve is None else float(reserve)
+        kept = self._kept(reserve)
+        self._filter = None if self._alpha is None else Filter.at_start(self._users, self._alpha, kept, self._horizon)
         self._spent = array("d")
-        self._standings = [Standing.at_start(self._alpha or 0.0)] * len(self._users)
         self._histories = [History(user.past, user.future, self._spent) for user in self._users]
-        self._over = False
+        self._end: int | None = None
         self._lock = threading.RLock()
 
     def _kept(self, reserve: float | None) -> Reserve:
@@ -136,7 +129,7 @@ class TemporalAccountant:
     @property
     def reserve(self) -> float:
         """The budget that every later step can still spend, for ever, in nats; 0 for an odometer and where nothing is kept."""
-        return self._reserve.epsilon
+        return 0.0 if self._allowed is None else self._allowed.reserve.epsilon
 
     @property
     def asked_reserve(self) -> float | None:
@@ -165,9 +158,10 @@ class TemporalAccountant:
 
     def __repr__(self) -> str:
         kind = "odometer" if self._alpha is None else f"alpha = {self._alpha:g}"
+        steps = f"{len(self)} step{'' if len(self) == 1 else 's'}" + (f" of {self._horizon}" if self._horizon else "")
         total, time, user = self._worst()
-        where = f", worst {total:.6g} nats at time {time}" + (f" for {user!r}" if user is not None else "")
-        return f"TemporalAccountant({kind}, {len(self)} steps{where if len(self) else ''})"
+        where = f", worst {total:.6g} nats at step {time}" + (f" for {user!r}" if user is not None else "")
+        return f"TemporalAccountant({kind}, {steps}{where if len(self) else ''})"
 
     def total(self) -> float:
         """The largest temporal privacy leakage of any step so far, in nats; an upper bound. 0 before the first step."""
@@ -192,8 +186,8 @@ class TemporalAccountant:
 
     @property
     def worst_user(self) -> str | None:
-        """Name of the user who is leaked about most; None for a single nameless one."""
-        return self._worst()[2]
+        """Name of the user who is leaked about most; None for a single nameless one, and before the first step."""
+        return self._worst()[2] if len(self) else None
 
     def leakage(self) -> LeakageSeries:
         """Backward, forward and temporal leakage of every step so far, of every user; takes time with their number.
@@ -203,6 +197,8 @@ class TemporalAccountant:
         BudgetError
             Nothing was spent yet, or the matrices serve more steps than there were so far.
         """
+        if not len(self):
+            raise BudgetError("nothing was spent yet, so there is no step to tell the leakage of")
         everyone = self.adversaries
         single = next(iter(everyone.values())) if len(everyone) == 1 else {str(k): v for k, v in everyone.items()}
         return temporal_leakage(single, epsilons=self.ledger)
@@ -238,19 +234,35 @@ class TemporalAccountant:
         """
         with self._lock:
             budget = self._admitted(epsilon, last)
-            if self._alpha is not None:
-                self._standings = self._after(self._standings, budget)
-            self._spent.append(budget)
-            self._over = last
+            if last:
+                self._end = len(self._spent) + 1
+            self._spent.append(budget)  # one act, whatever interrupts it; the filter follows
         return self
 
-    def spend_all(self, epsilons: ArrayLike) -> Self:
+    def check_all(self, epsilons: ArrayLike, *, last: bool = False) -> bool:
+        """True if `spend_all` would spend these; otherwise the error that it would raise. Changes nothing."""
+        asked = budgets(epsilons).tolist()
+        with self._lock:
+            left = None if self._horizon is None else self._horizon - len(self)
+            if left is not None and 0 < left < len(asked):
+                raise BudgetError(
+                    f"{len(asked)} budgets, but only {left} of the horizon's {self._horizon} steps are left"
+                )
+            if not self._admits(asked, last):
+                trial = copy(self)
+                for number, epsilon in enumerate(asked, start=1):
+                    trial.spend(epsilon, last=last and number == len(asked))  # one of them raises, and says why
+        return True
+
+    def spend_all(self, epsilons: ArrayLike, *, last: bool = False) -> Self:
         """Spend these budgets at the next steps, one each and in this order: all of them, or none.
 
         Parameters
         ----------
         epsilons : array_like, shape (k,)
             In nats, >= 0.
+        last : bool
+            No step follows the k-th.
 
         Raises
         ------
@@ -259,16 +271,15 @@ class TemporalAccountant:
         """
         asked = budgets(epsilons).tolist()
         with self._lock:
-            if len(asked) > 1 and not self._admits(asked):
-                trial = copy(self)
-                for epsilon in asked:
-                    trial.spend(epsilon)  # one of them raises, and says why
-            for epsilon in asked:
-                self.spend(epsilon)
+            self.check_all(asked, last=last)
+            for number, epsilon in enumerate(asked, start=1):
+                self.spend(epsilon, last=last and number == len(asked))
         return self
 
     def remaining(self, k: int = 1, *, last: bool = False) -> float:
-        """The largest epsilon that may be spent at each of the next k steps, in nats; a lower bound, inf for an odometer.
+        """The largest epsilon that may be spent at each of the next k steps, in nats; a lower bound.
+
+        inf for an odometer, 0 once the last step is over.
 
         Nearly tight, but for budgets that use the level up to its last digits at many steps in a row (the planners' do not):
         there the roundings that are given to the safe side grow from step to step.
@@ -285,21 +296,13 @@ class TemporalAccountant:
             k is no number of steps, or more than the horizon leaves.
         """
         steps = _whole(k, "k")
+        if self._is_over or len(self) == self._horizon:
+            return 0.0
         if self._horizon is not None and len(self) + steps > self._horizon:
             raise BudgetError(f"expected k <= {self._horizon - len(self)}, the steps that the horizon leaves, got {k}")
-        if self._over:
-            return 0.0
-        if self._alpha is None:
+        if self._allowed is None:
             return math.inf
-        with self._lock:
-            if steps == 1:
-                return self._largest(self._standings, last)[0]
-            low, high = 0.0, max(self._largest(self._standings, either)[0] for either in (False, last))
-            for _ in range(BISECTIONS):
-                middle = 0.5 * (low + high)
-                low, high = (middle, high) if self._admits([middle] * steps, last) else (low, middle)
-        # Just inside the level, room grows from step to step; exactly on it, the roundings given away would.
-        return max(low - steps * SPARE * self._alpha, 0.0)
+        return self._allowed.constant(steps, last)
 
     def admits(self, epsilons: ArrayLike, *, last: bool = False) -> bool:
         """Whether these budgets may be spent at the next steps, one each, in this order. Changes nothing.
@@ -321,17 +324,26 @@ class TemporalAccountant:
     @property
     def standings(self) -> tuple[Standing, ...]:
         """Where each user stands; for planners."""
-        return tuple(self._standings)
+        return () if self._allowed is None else self._allowed.standings
 
     def compose(self, event: Any, count: int = 1) -> Self:
-        """Spend what an event of Google's dp-accounting says, at each of `count` steps; sensitivities are under replacement.
+        """Spend what an event of Google's dp-accounting says, once at each of `count` steps.
 
-        Events of a ``ComposedDpEvent`` or ``SelfComposedDpEvent`` are queries at one and the same step: they add up there.
+        An event's noise is relative to the largest contribution of one person, as in dp-accounting. Replacing a value takes one
+        contribution away and adds another, which moves a result twice as far::
+
+            LaplaceDpEvent(noise_multiplier)                        2 / noise_multiplier
+            DiscreteLaplaceDpEvent(noise_parameter, sensitivity)    2 * noise_parameter * sensitivity
+            RandomizedResponseDpEvent(p, k)                         log(1 + k (1 - p) / p)
+            NoOpDpEvent()                                           0
+            ComposedDpEvent, SelfComposedDpEvent                    the sum: queries at one and the same step
+
+        A histogram of one value a person has contribution 1: discrete Laplace noise of scale b is ``LaplaceDpEvent(b)``, 2 / b.
 
         Raises
         ------
         InputError
-            An event without pure differential privacy, such as Gaussian noise.
+            An event that is not known here: Gaussian noise has no epsilon with delta = 0, sampling is not supported.
         LeakageBudgetError
             The budgets are refused; then none of the steps is spent.
         """
@@ -360,11 +372,22 @@ class TemporalAccountant:
             worst = [(*history.worst(), user.name) for history, user in zip(self._histories, self._users, strict=True)]
         return max(worst, key=operator.itemgetter(0))
 
+    @property
+    def _is_over(self) -> bool:
+        return self._end is not None and len(self._spent) >= self._end
+
+    @property
+    def _allowed(self) -> Filter | None:
+        """The filter, after all that was spent; None for an odometer."""
+        while self._filter is not None and self._filter.n_steps < len(self._spent):
+            self._filter = self._filter.after(self._spent[self._filter.n_steps])
+        return self._filter
+
     def __copy__(self) -> Self:
         """An accountant of its own, with the same past."""
         with self._lock:
             made = type(self).__new__(type(self))
-            made.__setstate__(self.__getstate__() | {"_spent": self._spent[:], "_standings": list(self._standings)})
+            made.__setstate__(self.__getstate__() | {"_spent": self._spent[:]})
             made._histories = [History(user.past, user.future, made._spent) for user in made._users]
         return made
 
@@ -378,72 +401,46 @@ class TemporalAccountant:
     def _admitted(self, epsilon: float, last: bool) -> float:
         """`epsilon` as a float, if it may be spent."""
         try:
-            budget = float(epsilon)
+            budget = math.nan if isinstance(epsilon, str | bytes | bool) else float(epsilon)
         except (TypeError, ValueError):
-            raise BudgetError(f"expected epsilon to be a number of nats, got {epsilon!r}") from None
+            budget = math.nan
         if not 0.0 <= budget <= LARGEST:
-            raise BudgetError(f"expected epsilon from 0 to {LARGEST:g} nats, got {epsilon!r}")
-        if self._over:
+            raise BudgetError(f"expected epsilon to be a number from 0 to {LARGEST:g} nats, got {epsilon!r}")
+        if self._is_over:
             raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
         if self._horizon is not None and len(self) >= self._horizon:
             raise BudgetError(f"all {self._horizon} steps of the horizon are over; nothing may follow")
-        if self._alpha is not None and budget > 0.0:
-            largest, number = self._largest(self._standings, last)
+        if self._allowed is not None and budget > 0.0:
+            largest, number = self._allowed.largest(last)
             if budget > largest:
-                raise self._refusal(budget, largest, number, last)
+                raise self._refusal(self._allowed, budget, number, last)
         return budget
 
-    def _refusal(self, budget: float, largest: float, number: int, last: bool) -> LeakageBudgetError:
+    def _refusal(self, allowed: Filter, budget: float, number: int, last: bool) -> LeakageBudgetError:
         """Why `budget` is refused; `number` is that of the user who decides."""
-        assert self._alpha is not None
-        final = last or self._horizon == len(self) + 1
-        leakage, time = self._histories[number].worst_with(budget, 0.0 if final else self._reserve.arriving[number])
-        name = self._users[number].name
-        advice = f"the largest epsilon admitted now is {largest:.10g}"
-        if not final and self._reserve.epsilon > 0.0:
-            most = self._largest(self._standings, last=True)[0]
-            advice += f" ({most:.10g} with last=True, if no step follows)"
+        final, kept = allowed.is_final(last), allowed.reserve
+        leakage, time = self._histories[number].worst_with(budget, 0.0 if final else kept.arriving[number])
+        name, (largest, _) = self._users[number].name, allowed.largest(last)
+        advice = f"the largest epsilon admitted at that step is {largest:.10g}"
+        if not final and kept.epsilon > 0.0:
+            advice += f" ({allowed.largest(last=True)[0]:.10g} with last=True, if no step follows)"
         about = "" if name is None else f" about {name!r}"
-        kept = (
-            ""
-            if final or not self._reserve.epsilon
-            else f", with the {self._reserve.epsilon:.6g} a step kept for later"
-        )
+        later = "" if final or not kept.epsilon else f", with the {kept.epsilon:.6g} a step kept for later"
         return LeakageBudgetError(
-            f"epsilon = {budget:.10g} at step {len(self)} would leak {leakage:.10g} nats{about} at step {time}{kept}, above "
-            f"alpha = {self._alpha:g}; {advice}. Nothing was spent",
+            f"epsilon = {budget:.10g} at step {len(self)} would leak {leakage:.10g} nats{about} at step {time}{later}, above "
+            f"alpha = {allowed.alpha:g}; {advice}. Nothing was spent",
             requested=budget,
             largest=largest,
             worst_time=time,
             leakage=leakage,
-            alpha=self._alpha,
+            alpha=allowed.alpha,
             user=name,
         )
 
-    def _largest(self, standings: list[Standing], last: bool) -> tuple[float, int]:
-        """The largest budget that every user's standing admits next, and the number of the user who decides."""
-        assert self._alpha is not None
-        final = last or self._horizon == standings[0].n_steps + 1
-        kept = (0.0,) * len(self._users) if final else self._reserve.arriving
-        limits = [at.room - v for at, v in zip(standings, kept, strict=True)]
-        number = min(range(len(limits)), key=limits.__getitem__)
-        return max(limits[number], 0.0), number
-
     def _admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
-        if self._over or (self._horizon is not None and len(self) + len(epsilons) > self._horizon):
+        if self._is_over or (self._horizon is not None and len(self) + len(epsilons) > self._horizon):
             return False
-        if self._alpha is None:
-            return True
-        standings = self._standings
-        for step, epsilon in enumerate(epsilons, start=1):
-            if epsilon > self._largest(standings, last and step == len(epsilons))[0]:
-                return False
-            standings = self._after(standings, epsilon)
-        return True
-
-    def _after(self, standings: list[Standing], epsilon: float) -> list[Standing]:
-        assert self._alpha is not None
-        return [at.after(user, self._alpha, epsilon) for user, at in zip(self._users, standings, strict=True)]
+        return self._allowed is None or self._allowed.admits(epsilons, last)
 
 
 def _whole(value: int, name: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,10 +15,23 @@ Blocks: TypeAlias = "tuple[TemporalAccountant | None, ...]"
 _blocks: ContextVar[Blocks] = ContextVar("temporaldp_blocks", default=())
 
 
-def charged() -> TemporalAccountant | None:
-    """The accountant of the innermost block around the caller, if any."""
-    blocks = _blocks.get()
-    return blocks[-1] if blocks else None
+def charged() -> tuple[TemporalAccountant, ...]:
+    """The accountants of the blocks around the caller, the outermost first, up to a block in which all is paid."""
+    found: list[TemporalAccountant] = []
+    for accountant in reversed(_blocks.get()):
+        if accountant is None:
+            break
+        found.append(accountant)
+    return tuple(reversed(found))
+
+
+def charge(epsilons: Sequence[float], *, last: bool = False) -> None:
+    """Spend these budgets, one a step, with everybody around: all of them with all of them, or nothing with anybody."""
+    around = charged()
+    for accountant in around:
+        accountant.check_all(epsilons, last=last)
+    for accountant in around:
+        accountant.spend_all(epsilons, last=last)
 
 
 def begin(accountant: TemporalAccountant | None) -> None:

@@ -61,7 +61,7 @@ def epsilon_of(event: Any) -> float:
         case _:
             raise InputError(
                 f"expected an event with pure differential privacy (Laplace, discrete Laplace, randomised response, none, or a "
-                f"composition of them), got {type(event).__name__}, which has no epsilon with delta = 0"
+                f"composition of them), got {type(event).__name__}"
             )
     return float(epsilon) * ROUNDED_UP
 

@@ -14,6 +14,11 @@ def named(adversaries: Adversaries) -> Iterator[tuple[str | None, Adversary]]:
     if isinstance(adversaries, Adversary):
         yield adversaries.name, adversaries
         return
+    if not isinstance(adversaries, Iterable):
+        raise InputError(
+            f"expected an Adversary or several of them, got {type(adversaries).__name__}; a TransitionMatrix m becomes one by "
+            "Adversary(backward=m) or Adversary(forward=m)"
+        )
     pairs = adversaries.items() if isinstance(adversaries, Mapping) else ((None, item) for item in adversaries)
     seen: set[str] = set()
     count = 0

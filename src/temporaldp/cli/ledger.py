@@ -12,7 +12,7 @@ from temporaldp import Ledger
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json
 from temporaldp.release.chain import LedgerRow
-from temporaldp.report.words import number, steps
+from temporaldp.report.words import number, span, steps
 
 app = typer.Typer(help="Look at the ledger of a release, and check it.", no_args_is_help=True)
 
@@ -44,7 +44,11 @@ def verify(
     place: Place,
     head: Annotated[
         str | None,
-        typer.Option("--head", help="A head that was noted earlier: the ledger must contain it.", show_default=False),
+        typer.Option(
+            "--head",
+            help="A head that was noted earlier, 12 digits or more: the ledger must contain it.",
+            show_default=False,
+        ),
     ] = None,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -84,7 +88,7 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
         rows.append(("one step", str(known["step"])))
     spent = ledger.epsilons[ledger.epsilons > 0.0]
     if spent.size:
-        rows.append(("spent per step", f"{number(float(spent.min()))} to {number(float(spent.max()))}"))
+        rows.append(("spent per step", span(spent)))
     if len(ledger) and ledger[-1].leakage is not None:
         rows.append(("worst leakage so far", f"{number(ledger[-1].leakage)} nats"))
     return [*rows, ("head", ledger.head)]

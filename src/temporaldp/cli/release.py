@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from temporaldp import (
@@ -15,6 +16,7 @@ from temporaldp import (
     ReleasedHistograms,
     TemporalAccountant,
     Trajectories,
+    consistent_counts,
     load_plan,
     load_released,
     release_histograms,
@@ -26,8 +28,10 @@ from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import BudgetPlan
-from temporaldp.release.released import release_suffix
-from temporaldp.report.words import number, steps
+from temporaldp.release.outputs import from_text
+from temporaldp.release.released import gap_before, release_suffix
+from temporaldp.release.store import file_of
+from temporaldp.report.words import number, span, steps
 
 LEDGER = "Ledger: steps released once, whatever happens"
 
@@ -68,7 +72,7 @@ def release(
         str | None,
         typer.Option(
             "--ledger",
-            help="SQLite file or postgresql:// URL that keeps every step: run again as data arrive.",
+            help="SQLite file or postgresql:// URL that keeps every step (with --plan or --alpha): run again as data arrive.",
             show_default=False,
             rich_help_panel=LEDGER,
         ),
@@ -100,13 +104,11 @@ def release(
 ) -> None:
     """Publish how many people are in each state at each step, with exact discrete Laplace noise.
 
-    With --plan alone, every run draws new noise and spends the budgets again, so an output that exists is not replaced unless
-    you say so. With --ledger, a step that was released gives the same counts again, and later ones are added.
+    With --plan alone, every run draws new noise and spends the budgets again: an output that exists is kept unless you say
+    --overwrite. With --ledger, a step that was released gives the same counts again, and later ones are added.
     """
     release_suffix(output)
-    require_writable(
-        output, reads=(traces, plan, None if ledger is None or "://" in ledger else Path(ledger), *known.files)
-    )
+    require_writable(output, reads=(traces, plan, *known.files))
     if ledger is None:
         _require_plan_only(plan, alpha, horizon, known)
         assert plan is not None
@@ -118,6 +120,9 @@ def release(
         save_released(released, output)
         _say(released, guard, output, None, as_json)
         return
+    file = file_of(ledger)
+    if file is not None and file.resolve() == output.resolve():
+        raise OutputError(f"--ledger and --output are both {output}; the counts would take the ledger's place")
     guard = _guard(traces, reading, known, plan, alpha, horizon)
     with ContinualRelease(
         DiscreteLaplaceHistogram(n_states=guard.data.n_states),
@@ -127,12 +132,13 @@ def release(
         states=guard.data.states,
         step=guard.step,
     ) as stream:
-        if output.exists() and not _is_earlier(output, stream):
+        if not _is_earlier(output, stream, guard.data):
             _refuse_existing(output, overwrite)
-        before = len(stream)
+        before, gap = len(stream), gap_before(guard.data, stream)
         with working("drawing noise"):
             released = release_histograms(guard.data, stream, consistent=consistent)
         save_released(released, output)
+        warn(gap)
         _say(released, guard, output, (stream, before), as_json)
 
 
@@ -156,16 +162,23 @@ def _refuse_existing(output: Path, overwrite: bool) -> None:
         )
 
 
-def _is_earlier(output: Path, stream: ContinualRelease[Any, Any]) -> bool:
-    """Whether the file is what this ledger released before: replacing it loses nothing."""
+def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Trajectories) -> bool:
+    """Whether the file is what this ledger released before, and all of it comes again: replacing it loses nothing."""
+    if not output.exists():
+        return True
     try:
         old = load_released(output)
     except InputError:
         return False
-    return all(
-        stream.has(time) and stream.row(time).epsilon == spent
-        for time, spent in zip(old.times, old.epsilons.tolist(), strict=True)
-    )
+    if not set(old.times) <= set(data.times):
+        return False
+    for time, counts in zip(old.times, old.reordered(data.states).counts, strict=True):
+        kept = from_text(stream.row(time).output or "null") if stream.has(time) else None
+        if not isinstance(kept, np.ndarray):
+            return False
+        if not np.array_equal(counts, kept) and not np.array_equal(counts, consistent_counts(kept, total=counts.sum())):
+            return False
+    return True
 
 
 def _guard(
@@ -177,8 +190,10 @@ def _guard(
     horizon: int | None,
 ) -> Guard:
     """What holds the level of a release with a ledger."""
-    if (plan is None) == (alpha is None):
-        raise InputError("expected --plan or --alpha with --ledger, one of the two")
+    if plan is None and alpha is None:
+        raise InputError("--ledger needs something that holds a level: --plan PLAN, or --alpha A with a correlation")
+    if plan is not None and alpha is not None:
+        raise InputError("--plan has a level of its own: leave out --alpha, or the plan")
     if plan is not None and horizon is not None:
         raise InputError("--horizon goes with --alpha: a plan has its own")
     budget = None if plan is None else load_plan(plan)
@@ -266,7 +281,7 @@ def show_release(
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
         ("guarantee", f"at most {alpha:g} nats about any step (alpha-DP_T), replace one person's value"),
-        ("spent per step", f"{number(float(released.epsilons.min()))} to {number(float(released.epsilons.max()))}"),
+        ("spent per step", span(released.epsilons)),
         ("noise", "exact discrete Laplace (OpenDP), L1 sensitivity 2"),
         (
             "post-processing",

@@ -53,7 +53,7 @@ def facts(title: str, rows: Sequence[tuple[str, str]]) -> None:
     """A title and lines of name and value."""
     table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
-    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in rows:
         table.add_row(escape(name), escape(value))
     console.print(table)

@@ -43,39 +43,6 @@ def ordered_times(column: NDArray[Any], name: str) -> Times:
     return Times(labels, codes, consecutive, step)
 
 
-def time_key(label: str) -> str:
-    """One spelling for equal times: the same day at midnight, or the same number, however it is written."""
-    kind = _kind(label)
-    if kind is None:
-        return label
-    if kind == "date":
-        return str(_date(label).astype("datetime64[us]"))
-    if re.fullmatch(r"\s*[+-]?\d+\s*", label):
-        return str(int(label))  # nanoseconds since 1970 are more than a double's digits
-    number = float(label)
-    return str(int(number)) if number.is_integer() else repr(number)
-
-
-def closer_than_before(labels: Sequence[str], *, new: int) -> str | None:
-    """The distance to the label at position `new` from the one before it, in words, if it is the smallest between neighbours.
-
-    None if another two are as close, or the labels are no times. `labels` are in order.
-    """
-    try:
-        values = _comparable(np.array(labels, dtype=object), "time")
-    except TraceError:
-        return None
-    if len(labels) < 3:
-        return None
-    distances = np.diff((values - values[0]).astype(np.float64))
-    here, others = distances[new - 1], np.delete(distances, new - 1)
-    return _in_words(values[new] - values[new - 1]) if here < others.min() * (1.0 - CLOSE) else None
-
-
-CLOSE = 1e-9
-"""Relative difference of two distances that counts as none: decimals are rounded."""
-
-
 def ordered_labels(labels: Sequence[str]) -> Times | None:
     """The same for a header whose names are times, or one word with numbers (s0, s1, ..., s10); None if they are neither."""
     numbered = [re.fullmatch(r"(.*?)(\d+)", label) for label in labels]

@@ -75,21 +75,23 @@ class BudgetPlan:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
         return f"BudgetPlan({self.method}, alpha = {self.alpha:g} for {steps}, worst leakage {self.leakage.worst:.6g})"
 
-    def budgets(self, n_steps: int) -> FloatArray:
-        """Budgets of the first `n_steps` steps, shape (n_steps,). Stopping early leaks less, never more.
+    def budgets(self, n_steps: int, *, start: int = 0) -> FloatArray:
+        """Budgets of `n_steps` steps from step `start` on, shape (n_steps,). Stopping early leaks less, never more.
 
         Raises
         ------
         BudgetError
             The plan has fewer steps.
         """
-        if n_steps < 1:
-            raise BudgetError(f"expected at least 1 step, got {n_steps}")
+        if n_steps < 1 or start < 0:
+            raise BudgetError(f"expected at least 1 step from step 0 or later, got {n_steps} from step {start}")
         if self.horizon is None:
             return np.full(n_steps, self.epsilons[0])
-        if n_steps > self.horizon:
+        end = start + n_steps
+        if end > self.horizon:
+            needed = f"{n_steps}" if not start else f"{n_steps} after {start}"
             raise BudgetError(
-                f"the plan is shorter than the data: it has budgets for {self.horizon} steps, the data have {n_steps}; "
-                f"plan again with horizon={n_steps}, or without a horizon"
+                f"the plan is shorter than the data: it has budgets for {self.horizon} steps, the data have {needed}; "
+                f"plan again with horizon={end}, or without a horizon"
             )
-        return np.array(self.epsilons[:n_steps])
+        return np.array(self.epsilons[start:end])

@@ -57,8 +57,14 @@ def replan(
     >>> plan = plan_budget(adversary, alpha=1.0, horizon=4)
     >>> accountant = TemporalAccountant(adversary, alpha=1.0, horizon=4)
     >>> accountant = accountant.spend(0.1)  # less than the plan's first budget
-    >>> plan.epsilons.round(3), replan(accountant).epsilons.round(3)
+    >>> rest = replan(accountant)
+    >>> plan.epsilons.round(3), rest.epsilons.round(3)
     (array([0.465, 0.354, 0.354, 0.465]), array([0.1  , 0.499, 0.377, 0.496]))
+    >>> from temporaldp import release
+    >>> with accountant:
+    ...     result = release(lambda count, epsilon: count, [7, 8, 9], rest, start=len(accountant))
+    >>> result.epsilons.round(3), len(accountant)
+    (array([0.499, 0.377, 0.496]), 4)
     """
     alpha, rest = _checked(accountant)
     by = measure(objective, weights, rest)

@@ -52,7 +52,7 @@ class Release(Generic[Output]):
 
 
 def release(
-    mechanism: Callable[[Snapshot, float], Output], snapshots: Iterable[Snapshot], plan: BudgetPlan
+    mechanism: Callable[[Snapshot, float], Output], snapshots: Iterable[Snapshot], plan: BudgetPlan, *, start: int = 0
 ) -> Release[Output]:
     """Run a mechanism once per snapshot with the plan's budget, so that the whole holds the plan's alpha at every step.
 
@@ -68,6 +68,8 @@ def release(
     snapshots : iterable of length T
         The database, or what is counted of it, at each step.
     plan : BudgetPlan
+    start : int
+        The plan's step (from 0) of the first snapshot: ``len(accountant)`` for a plan from `replan`.
 
     Returns
     -------
@@ -92,11 +94,9 @@ def release(
     taken = list(snapshots)
     if not taken:
         raise BudgetError("expected at least one snapshot, got none")
-    budgets = plan.budgets(len(taken)).tolist()
-    spent = [spent_by(mechanism, budget, step) for step, budget in enumerate(budgets)]
-    accountant = charging.charged()
-    if accountant is not None:
-        accountant.spend_all(spent)
+    budgets = plan.budgets(len(taken), start=start).tolist()
+    spent = [spent_by(mechanism, budget, step) for step, budget in enumerate(budgets, start=start)]
+    charging.charge(spent)
     with charging.settled():
         outputs = tuple(
             mechanism(one, budget) if budget > 0.0 else None for one, budget in zip(taken, budgets, strict=True)

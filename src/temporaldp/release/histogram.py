@@ -64,9 +64,7 @@ class DiscreteLaplaceHistogram:
         """
         counts = self._checked(snapshot)
         measurement = _measurement(self.scale(epsilon))
-        accountant = charging.charged()
-        if accountant is not None:
-            accountant.spend(self.epsilon_spent(epsilon))
+        charging.charge([self.epsilon_spent(epsilon)])
         return np.array(measurement(counts.tolist()), dtype=np.int64)
 
     def scale(self, epsilon: float) -> float:

@@ -25,10 +25,7 @@ def difference(kept: dict[str, Any], now: dict[str, Any]) -> str | None:
     if before == after:
         return None
     gone, new = (before - after).total(), (after - before).total()
-    return (
-        f"{gone} of the ledger's {before.total()} adversaries know matrices that nobody in this release has, and {new} "
-        f"of this release's {after.total()} know others"
-    )
+    return f"{gone} of the ledger's {before.total()} are none of this release's {after.total()}, and {new} of those are new"
 
 
 def _digest(adversary: Adversary, salt: str) -> str:

@@ -19,7 +19,7 @@ def as_text(output: Any) -> str:
         Something else: it could not be given back as it was.
     """
     try:
-        if isinstance(output, np.ndarray | np.generic) and output.dtype.kind in "biufU":
+        if _is_plain_array(output):
             document = {"array": output.tolist(), "dtype": output.dtype.str, "shape": output.shape}
         else:
             document = {"value": output}
@@ -29,9 +29,16 @@ def as_text(output: Any) -> str:
             f"expected an output that a ledger can keep (numbers without NaN, text, lists, dictionaries, NumPy arrays), got "
             f"{type(output).__name__}: {error}; convert it inside the mechanism"
         ) from None
-    if "value" in document and json.loads(text)["value"] != output:
+    again = from_text(text)
+    same = np.array_equal(again, output) if "array" in document else again == output
+    if type(again) is not type(output) or not same:
         raise InputError(f"expected an output that JSON gives back as it was, got {type(output).__name__}")
     return text
+
+
+def _is_plain_array(output: Any) -> bool:
+    """An array or number of NumPy's, and no subclass with more to it (a mask, a unit)."""
+    return (type(output) is np.ndarray or isinstance(output, np.generic)) and output.dtype.kind in "biufU"
 
 
 def from_text(text: str) -> Any:

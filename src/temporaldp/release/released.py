@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
-from temporaldp.errors import BudgetError, InputError, TraceError
+from temporaldp.errors import BudgetError, InputError
 from temporaldp.files.atomic import brief, replacing, require_file
-from temporaldp.files.times import closer_than_before, ordered_times
+from temporaldp.files.moments import distance, in_words, step_length
 from temporaldp.planning import BudgetPlan
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.continual import release
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
-TIMES_COMPARED = 1_000
-"""Of so many last steps of a ledger, the distances are compared with that of a new one."""
 
 METADATA_KEY = b"temporaldp"
 COLUMNS = ("time", "state", "count", "epsilon")
@@ -104,7 +101,11 @@ class ReleasedHistograms:
 
 
 def release_histograms(
-    trajectories: Trajectories, plan: BudgetPlan | ContinualRelease[Any, Any], *, consistent: bool = False
+    trajectories: Trajectories,
+    plan: BudgetPlan | ContinualRelease[Any, Any],
+    *,
+    consistent: bool = False,
+    start: int = 0,
 ) -> ReleasedHistograms:
     """Publish how many people are in each state at each step that has a budget, under a plan or by a continual release.
 
@@ -120,6 +121,8 @@ def release_histograms(
         With at least T steps, and for the same states.
     consistent : bool
         Post-process to non-negative integers that keep the public total of each step.
+    start : int
+        The plan's step (from 0) of the first time: ``len(accountant)`` for a plan from `replan`. Not for a continual release.
 
     Raises
     ------
@@ -138,7 +141,7 @@ def release_histograms(
         require_same_states(plan.states, trajectories.states, what="the data")
     _require_same_step(plan.step, trajectories.step, what="plan")
     truth = trajectories.histogram()
-    result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan)
+    result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan, start=start)
     published = [t for t, output in enumerate(result.outputs) if output is not None]
     counts = np.stack([output for output in result.outputs if output is not None])
     return _assemble(trajectories, published, counts, result.epsilons[published], plan.alpha, consistent)
@@ -153,7 +156,7 @@ def _assemble(
     consistent: bool,
 ) -> ReleasedHistograms:
     """The published steps' counts, post-processed if asked."""
-    if consistent:
+    if consistent:  # the number of people is public, and taken from the data at hand
         totals = trajectories.histogram().sum(axis=1).tolist()
         counts = np.stack([consistent_counts(row, total=totals[t]) for row, t in zip(counts, published, strict=True)])
     times = tuple(trajectories.times[t] for t in published)
@@ -175,7 +178,9 @@ def _continued(trajectories: Trajectories, stream: ContinualRelease[Any, Any], c
         raise BudgetError("none of these steps was published, or has a budget to be")
     counts = np.stack([output for output in outputs if output is not None])
     epsilons = np.array([stream.row(trajectories.times[t]).epsilon for t in published])
-    return _assemble(trajectories, published, counts, epsilons, stream.alpha, consistent)
+    released = _assemble(trajectories, published, counts, epsilons, stream.alpha, consistent)
+    # A time is published under the label that it had first, in whatever spelling it comes again.
+    return replace(released, times=tuple(stream.row(time).time for time in released.times))
 
 
 def _require_same_step(expected: str | None, found: str | None, *, what: str) -> None:
@@ -197,27 +202,26 @@ def _require_continuation(trajectories: Trajectories, stream: ContinualRelease[A
     left = stream.steps_left
     if left is not None and len(new) > left:
         raise BudgetError(
-            f"the plan is shorter than the data: {max(left, 0)} of its steps are left, the data have {len(new)} new ones"
+            f"the release ends before the data do: its plan or horizon has room for {max(left, 0)} more, the data have "
+            f"{len(new)} new steps; leave out the last, or begin another release with a ledger of its own"
         )
+    stream.require_next(new)
+
+
+def gap_before(trajectories: Trajectories, stream: ContinualRelease[Any, Any]) -> str | None:
+    """What to know where new steps do not follow the last one released at once; None if they do, or nothing says."""
+    new = [time for time in trajectories.times if not stream.has(time)]
     if not new or not len(stream):
-        return
+        return None
     before = stream.ledger[-1].time
-    try:
-        joined = ordered_times(np.array([before, new[0]], dtype=object), "time")
-    except TraceError:
-        return  # words, and nothing says in which order
-    if joined.codes[1] <= joined.codes[0]:
-        raise InputError(
-            f"time {new[0]!r} comes before {before!r}, which was released already; steps are accounted for in order, so a late "
-            "one cannot be released any more: leave it out"
-        )
-    known = [row.time for row in stream.ledger[-TIMES_COMPARED:]]
-    closer = closer_than_before([*known, *new], new=len(known))
-    if closer is not None and closer != stream.step:
-        raise InputError(
-            f"time {new[0]!r} is only {closer} after {before!r}, the last one released, but other steps are further apart: a "
-            "correlation over another length of time says nothing about it; leave it out"
-        )
+    length, step = distance(before, new[0]), stream.step or trajectories.step
+    expected = None if step is None else step_length(step, new[0])
+    if length is None or expected is None or length < 1.5 * expected:
+        return None
+    return (
+        f"{new[0]} is {in_words(length, new[0])} after {before}, the last step released, and one step is {step}: the times "
+        "between were passed over, and cannot be released any more"
+    )
 
 
 def save_released(released: ReleasedHistograms, path: str | Path) -> None:

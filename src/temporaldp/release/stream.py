@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any, Generic, Self
 
-import numpy as np
-
 from temporaldp.accounting import TemporalAccountant, charging
-from temporaldp.errors import BudgetError, InputError, TraceError
-from temporaldp.files.times import ordered_times, time_key
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.files.moments import label_of
 from temporaldp.planning import BudgetPlan, replan
+from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow, canonical
 from temporaldp.release.continual import Output, Snapshot, spent_by
 from temporaldp.release.identity import correlations_of
@@ -39,7 +40,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
     ledger : path or str
         An SQLite file, made if it does not exist, or a URL of a PostgreSQL database.
     accountant : TemporalAccountant, optional
-        With alpha, and nothing spent yet: the ledger says what was. Belongs to the release from now on.
+        With alpha, and nothing spent yet: the ledger says what was. The release works with a copy (`accountant`).
     plan : BudgetPlan, optional
         What each step may spend. Without an accountant the plan alone holds the level (spending less leaks less). With one, the
         rest is planned anew when less was spent than planned. One of the two must be given.
@@ -48,7 +49,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
     step : str, optional
         How long one step is, in words; part of the schema. Default: the plan's.
     description : str, optional
-        The mechanism's, part of what a ledger is for. Default: its ``repr`` if it is a dataclass, else its name.
+        The mechanism's, part of what a ledger is for. Default: its ``repr`` if it is a dataclass, else its module and name, so
+        that a function that moves to another module needs one.
 
     Raises
     ------
@@ -68,7 +70,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
     >>> def publish(ledger):
     ...     accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0)
     ...     with ContinualRelease(mechanism, ledger=ledger, accountant=accountant) as stream:
-    ...         return stream.release([70, 30], time="09:00").tolist(), len(stream), round(accountant.total(), 4)
+    ...         return stream.release([70, 30], time="09:00").tolist(), len(stream), round(stream.accountant.total(), 4)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     first = publish(f"{folder}/release.db")
     ...     again = publish(f"{folder}/release.db")  # another day, another process
@@ -88,9 +90,12 @@ class ContinualRelease(Generic[Snapshot, Output]):
         description: str | None = None,
     ) -> None:
         _require_guard(accountant, plan)
-        self._mechanism, self._accountant, self._plan = mechanism, accountant, plan
+        if not callable(mechanism):
+            raise InputError(f"expected a mechanism that can be called with (snapshot, epsilon), got {mechanism!r}")
+        self._mechanism, self._accountant, self._plan = mechanism, copy(accountant), plan
         known = [one.states for one in accountant.adversaries.values()] if accountant is not None else []
         schema = states or (plan.states if plan is not None else None) or next(iter(known), None)
+        _require_schema(mechanism, schema)
         self._configured: dict[str, Any] = {
             "alpha": accountant.alpha if accountant is not None else plan.alpha if plan is not None else None,
             "horizon": accountant.horizon if accountant is not None else None,
@@ -102,13 +107,13 @@ class ContinualRelease(Generic[Snapshot, Output]):
             "step": step or (None if plan is None else plan.step),
         }
         self._ledger = Ledger.open(ledger, self._configuration)
-        self._done: dict[str, int] = {}
-        self._replayed = 0
+        self._calendar = Calendar(self.step)
+        self._lock, self._drawing = threading.RLock(), False
         self._replay()
 
     @property
     def accountant(self) -> TemporalAccountant | None:
-        """The accountant, as of the last step; spend through the release, never through it."""
+        """The release's own copy of the accountant, as of the last step. Only the release may spend with it."""
         return self._accountant
 
     @property
@@ -143,16 +148,33 @@ class ContinualRelease(Generic[Snapshot, Output]):
 
     def has(self, time: object) -> bool:
         """Whether the ledger has this time, as of the last reading or writing; in whatever spelling of dates and numbers."""
-        return time_key(str(time)) in self._done
+        return self._calendar.position(label_of(time)) is not None
 
     def refresh(self) -> None:
         """Read what other processes added. Errors as for `Ledger.refresh`."""
-        self._ledger.refresh()
-        self._replay()
+        with self._lock:
+            self._ledger.refresh()
+            self._replay()
 
     def row(self, time: object) -> LedgerRow:
         """The ledger's row of a time; KeyError if it has none."""
-        return self._ledger[self._done[time_key(str(time))]]
+        position = self._calendar.position(label_of(time))
+        if position is None:
+            raise KeyError(time)
+        return self._ledger[position]
+
+    def require_next(self, times: Sequence[object]) -> None:
+        """Refuse times that cannot be the next steps, in this order; changes nothing.
+
+        Raises
+        ------
+        InputError
+            One is late, of another kind than those before, or less than a step after the one before it.
+        """
+        trial = self._calendar.copy()
+        for label in map(label_of, times):
+            trial.require_next(label)
+            trial.add(label)
 
     def __len__(self) -> int:
         return len(self._ledger)
@@ -179,8 +201,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
         ----------
         snapshot
             The data of this step, for the mechanism; not looked at if the time was released before.
-        time
-            The step's label, as text. Times must come in order.
+        time : str, number, date or datetime
+            The step's label. Times must come in order: numbers, dates, or words that end in a number are known again and
+            compared in any spelling; other words are taken in the order in which they come.
         epsilon : float, optional
             Budget, in nats. Default: the plan's; or else what the accountant can spend for ever, the rest at the last step.
         last : bool
@@ -199,11 +222,18 @@ class ContinualRelease(Generic[Snapshot, Output]):
         LedgerError
             The ledger could not be read or written. Nothing was published.
         """
-        return self._step(str(time), lambda budget: self._mechanism(snapshot, budget), epsilon, last)
+        return self._publish(label_of(time), lambda budget: self._mechanism(snapshot, budget), epsilon, bool(last))
 
     def skip(self, *, time: object) -> None:
-        """Pass over a step: nothing is published or spent, but time goes on. Errors as for `release`."""
-        self._step(str(time), None, 0.0, last=False)
+        """Pass over a step: nothing is published or spent, but time goes on. Errors as for `release`.
+
+        Raises
+        ------
+        InputError
+            The step was published already.
+        """
+        if self._publish(label_of(time), None, 0.0, last=False) is not None:
+            raise InputError(f"time {str(time)!r} was published already, and cannot be passed over any more")
 
     def next_budget(self, *, last: bool = False) -> float:
         """What the next step would spend if no epsilon is given, in nats.
@@ -214,9 +244,10 @@ class ContinualRelease(Generic[Snapshot, Output]):
             The plan or the horizon is over, or nothing can be spent for ever and there is neither plan nor horizon.
         """
         steps = len(self._ledger)
+        self._require_more()
         plan = self._current_plan()
         if plan is not None:
-            planned = float(plan.budgets(steps + 1)[steps])
+            planned = float(plan.budgets(1, start=steps)[0])
             # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding.
             return planned if self._accountant is None else min(planned, self._accountant.remaining(last=last))
         assert self._accountant is not None
@@ -230,59 +261,79 @@ class ContinualRelease(Generic[Snapshot, Output]):
             )
         return min(left, self._accountant.reserve)
 
-    def _step(
+    def _publish(
         self, time: str, draw: Callable[[float], Output] | None, epsilon: float | None, last: bool
     ) -> Output | None:
-        key = time_key(time)
-        if key in self._done:
-            return self._stored(key)
+        with self._lock:
+            if self._drawing:
+                raise InputError("a mechanism must not release a step while it draws one")
+            self._ledger.require_open()
+            if self._calendar.position(time) is None:
+                self._store(time, draw, epsilon, last)
+                self._replay()
+            text = self.row(time).output
+            if text is None:
+                return None
+            output: Output = from_text(text)
+            return output
+
+    def _store(self, time: str, draw: Callable[[float], Output] | None, epsilon: float | None, last: bool) -> None:
+        """Check, draw and store in one transaction; nothing if another process was faster."""
         with self._ledger.writing() as writer:
             self._replay()
-            if key in self._done:  # another process was faster
-                return self._stored(key)
-            self._require_later(time)
+            if self._calendar.position(time) is not None:
+                return
+            self._calendar.require_next(time)
+            self._require_more()
             budget = self.next_budget(last=last) if epsilon is None else float(epsilon)
-            spent = spent_by(self._mechanism, budget, len(self._ledger)) if draw is not None else 0.0
+            spent = 0.0 if draw is None else spent_by(self._mechanism, budget, len(self._ledger))
             self._admit(spent, last)
             output = None
             if draw is not None and budget > 0.0:
-                with charging.settled():
-                    output = draw(budget)
+                charging.charge([spent], last=last)
+                output = self._drawn(draw, budget)
             stored = None if output is None else as_text(output)
             leakage = None if self._accountant is None else self._accountant.total_after(spent)
             writer.append(time=time, epsilon=spent, leakage=leakage, last=last, output=stored)
-        self._replay()
-        return self._stored(key)
 
-    def _stored(self, key: str) -> Output | None:
-        text = self._ledger[self._done[key]].output
-        if text is None:
-            return None
-        output: Output = from_text(text)
-        return output
+    def _drawn(self, draw: Callable[[float], Output], budget: float) -> Output:
+        self._drawing = True
+        try:
+            with charging.settled():
+                return draw(budget)
+        finally:
+            self._drawing = False
+
+    def _require_more(self) -> None:
+        if len(self._ledger) and self._ledger[-1].last:
+            raise BudgetError(
+                f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it"
+            )
 
     def _admit(self, spent: float, last: bool) -> None:
         """Refuse what the accountant or, without one, the plan does not allow."""
         step = len(self._ledger)
-        if step and self._ledger[-1].last:
-            raise BudgetError(
-                f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it"
-            )
         if self._accountant is not None:
             self._accountant.check(spent, last=last)
             return
         assert self._plan is not None
-        granted = float(self._plan.budgets(step + 1)[step])
+        granted = float(self._plan.budgets(1, start=step)[0])
         if spent > granted:
             raise BudgetError(f"epsilon = {spent:.10g} at step {step} is more than the plan grants, {granted:.10g}")
 
     def _replay(self) -> None:
-        """Tell the accountant what the ledger has."""
-        for row in self._ledger[self._replayed :]:
-            if self._accountant is not None:
+        """Tell the accountant and the calendar what the ledger has."""
+        steps = len(self._ledger)
+        if self._accountant is not None:
+            if len(self._accountant) > steps:
+                raise InputError(
+                    f"the accountant has {len(self._accountant)} steps and the ledger {steps}: something else was charged to "
+                    "the release's own accountant; open the release again"
+                )
+            for row in self._ledger[len(self._accountant) :]:
                 self._accountant.spend(row.epsilon, last=row.last)
-            self._done[time_key(row.time)] = row.step
-            self._replayed += 1
+        for row in self._ledger[len(self._calendar) :]:
+            self._calendar.add(row.time)
 
     def _current_plan(self) -> BudgetPlan | None:
         """The plan, made anew where less was spent than planned."""
@@ -295,21 +346,6 @@ class ContinualRelease(Generic[Snapshot, Output]):
             self._plan = replan(accountant)
         return self._plan
 
-    def _require_later(self, time: str) -> None:
-        """Refuse a time before the last one, where both can be read as times or numbers."""
-        if not len(self._ledger):
-            return
-        last = self._ledger[-1].time
-        try:
-            first, second = ordered_times(np.array([last, time], dtype=object), "time").codes.tolist()
-        except TraceError:
-            return
-        if second <= first:
-            raise InputError(
-                f"time {time!r} comes before {last!r}, which was released already; steps are accounted for in order, so a late "
-                "one cannot be released any more"
-            )
-
     def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
         if self._accountant is None:
             return {**self._configured, "correlations": None}
@@ -318,8 +354,17 @@ class ContinualRelease(Generic[Snapshot, Output]):
         return {**self._configured, "correlations": correlations_of(self._accountant.adversaries.values(), salt=salt)}
 
 
+def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:
+    n_states = getattr(mechanism, "n_states", None)
+    if isinstance(n_states, int) and states is not None and n_states != len(states):
+        raise InputError(f"the mechanism counts {n_states} states, but the release has {len(states)}")
+
+
 def _require_guard(accountant: TemporalAccountant | None, plan: BudgetPlan | None) -> None:
     """Something must hold the level, and both must hold the same."""
+    for given, kind in ((accountant, TemporalAccountant), (plan, BudgetPlan)):
+        if given is not None and not isinstance(given, kind):
+            raise InputError(f"expected a {kind.__name__}, got {type(given).__name__}")
     if accountant is None:
         if plan is None:
             raise InputError("expected an accountant or a plan (or both): something must hold the level")

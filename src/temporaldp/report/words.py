@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
+
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage import Witness
@@ -128,6 +131,12 @@ def number(value: float, *, up: bool = False) -> str:
     # A value that is a four-digit decimal but for rounding stays what it is.
     rounded = math.ceil(scaled - 1e-9) if up else round(scaled)
     return f"{rounded / 10.0**digits:.4g}"
+
+
+def span(values: NDArray[np.float64]) -> str:
+    """The smallest and the largest number, or the one that both are."""
+    low, high = number(float(values.min())), number(float(values.max()))
+    return low if low == high else f"{low} to {high}"
 
 
 def steps(count: int) -> str:

@@ -1,0 +1,233 @@
+"""A ledger in an SQLite file.
+
+Write-ahead log with full synchronisation, and a checkpoint after each step, so that the file alone holds everything. A
+transaction that writes takes the only write lock before it reads.
+
+SQLite keeps its locks by process and file, which has three consequences. Connections are closed before a fork, or the child
+would believe that it holds its parent's locks. A file with a second name (a hard link) would be locked under one and not the
+other, and is refused. And a file that is exchanged while it is open goes on under no name at all: each step looks whether it is
+still there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import tempfile
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from temporaldp.errors import LedgerError
+from temporaldp.release.store import ADVICE, SECONDS_TO_WAIT, Store
+from temporaldp.release.tables import Transaction
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+SQLITE_MAGIC = b"SQLite format 3\0"
+
+SECONDS_WITH_TWO_NAMES = 2.0
+"""How long a ledger that another process is making may have its temporary name besides its own."""
+
+PRAGMAS = ("synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON")
+
+
+class FileStore(Store):
+    """An SQLite file, its owner's only."""
+
+    def __init__(self, path: Path, *, shown: str) -> None:
+        super().__init__(shown)
+        self._path = path
+        self._engine: Any = None
+        self._file: tuple[int, int] | None = None
+        self._busy = 0
+        self._pid = os.getpid()
+        _open_stores.add(self)
+
+    def exists(self) -> bool:
+        """Whether a ledger is there."""
+        return os.path.lexists(self._path)
+
+    def create(self, configuration: str, head: str) -> None:
+        """Complete under another name first, so that no crash leaves an empty ledger that looks like a new one."""
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)  # the owner's only
+        except OSError as error:
+            raise self._unusable(error) from None
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            with self._translated():
+                engine = _engine(temporary, new=True)
+                with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
+                    Transaction(connection).make(configuration, head)
+                engine.dispose()  # the last connection folds the log into the file
+            _synchronised(temporary)
+            with suppress(FileExistsError):
+                os.link(temporary, self._path)  # never replaces a file
+            _synchronised(self._path.parent)
+        except OSError as error:
+            if isinstance(error, LedgerError):
+                raise
+            raise self._unusable(error) from None
+        finally:
+            for left in (temporary, Path(f"{name}-wal"), Path(f"{name}-shm")):
+                left.unlink(missing_ok=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A transaction that sees one moment."""
+        with self._used(), self._translated(), self._connected().connect() as connection, connection.begin():
+            yield Transaction(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """A transaction that nobody else writes beside."""
+        with self._used(), self._translated(), self._connected().connect() as connection:
+            writer = connection.execution_options(temporaldp_writes=True)
+            with writer.begin():
+                self._require_same_file()
+                yield Transaction(writer)
+                self._require_same_file()
+            # The step is durable; the checkpoint only saves it from somebody who deletes the log beside the file.
+            with suppress(sqlite3.Error):
+                writer.connection.driver_connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def close(self) -> None:
+        """Close the connections, for good."""
+        self.disconnect()
+        self._closed = True
+
+    def disconnect(self) -> None:
+        """Close the connections; the next transaction opens them again."""
+        if self._engine is not None and self._pid == os.getpid():
+            self._engine.dispose()
+            self._engine = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a transaction is going on."""
+        return self._busy > 0
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        self.require_open()
+        if self._pid != os.getpid() and self._busy:
+            raise LedgerError(
+                f"the ledger {self.place} was in the middle of a step when this process was forked from another; open it again "
+                "here"
+            )
+        self._pid = os.getpid()
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+
+    def _connected(self) -> Any:
+        if self._engine is None:
+            try:
+                self._file = _require_ledger_file(self._path, self.place)
+            except OSError as error:
+                if isinstance(error, LedgerError):
+                    raise
+                raise self._unusable(error) from None
+            self._engine = _engine(self._path)
+        return self._engine
+
+    def _require_same_file(self) -> None:
+        try:
+            found: tuple[int, int] | None = _identity(self._path.stat())
+        except OSError:
+            found = None
+        if found != self._file:
+            self._engine.dispose()
+            self._engine = None
+            raise LedgerError(
+                f"the ledger {self.place} was removed, moved or replaced while it was in use; nothing was published. Put it "
+                "back, and open it again"
+            )
+
+    def _unusable(self, error: OSError) -> LedgerError:
+        return LedgerError(f"cannot use the ledger {self.place}: {error.strerror or error}")
+
+
+_open_stores: weakref.WeakSet[FileStore] = weakref.WeakSet()
+
+
+def _before_a_fork() -> None:
+    for store in list(_open_stores):
+        if not store.is_busy:
+            store.disconnect()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_a_fork)
+
+
+def _engine(path: Path, *, new: bool = False) -> Any:
+    import sqlalchemy as sa
+
+    read_only = not new and not os.access(path, os.W_OK) and not Path(f"{path}-wal").exists()
+
+    def connect() -> sqlite3.Connection:
+        # "rw" never creates; a file that nobody can write to (a backup on a read-only disk) needs no locks. as_uri quotes.
+        mode = "mode=ro&immutable=1" if read_only else "mode=rw"
+        connection = sqlite3.connect(
+            f"{path.as_uri()}?{mode}", uri=True, timeout=SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
+        )
+        for pragma in ("journal_mode=WAL", *PRAGMAS) if new else PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.QueuePool, hide_parameters=True)
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        # sqlite3 begins nothing by itself. A writer takes its lock at once: what it reads then cannot be outdated.
+        writes = connection.get_execution_options().get("temporaldp_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _require_ledger_file(path: Path, place: str) -> tuple[int, int]:
+    """A database with one name that its owner alone may read: outputs that are not published yet are in it."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerError(f"cannot use the ledger {place}: it is no regular file")
+    with path.open("rb") as file:
+        if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:  # SQLite would take an empty file for a new database
+            raise LedgerError(f"cannot use the ledger {place}: {ADVICE['SQLITE_NOTADB']}")
+    if os.name == "posix" and stat.S_IMODE(found.st_mode) & 0o077:
+        raise LedgerError(
+            f"cannot use the ledger {place}: others than its owner may read or write it (mode "
+            f"{stat.S_IMODE(found.st_mode):o}); say: chmod 600 {place}"
+        )
+    deadline = time.monotonic() + SECONDS_WITH_TWO_NAMES
+    while found.st_nlink > 1:
+        if time.monotonic() > deadline:
+            raise LedgerError(
+                f"cannot use the ledger {place}: the file has {found.st_nlink} names (hard links), and locks would not hold "
+                "between them; remove the other one (a crash while it was made leaves one that begins with a dot beside it)"
+            )
+        time.sleep(0.01)
+        found = path.stat()
+    return _identity(found)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _synchronised(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
