@@ -145,7 +145,7 @@ def ledgers() -> Iterator[str]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "release.db"
-        matrix = tdp.TransitionMatrix(ADVERSARIES["[[.8, .2], [.2, .8]]"])
+        matrix = tdp.random_correlation(5, rng=0)
 
         def opened() -> tdp.ContinualRelease:
             accountant = tdp.TemporalAccountant(tdp.Adversary(matrix, matrix), alpha=1.0)

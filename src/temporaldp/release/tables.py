@@ -66,7 +66,7 @@ class Transaction:
     def rows(self, start: int = 0) -> list[LedgerRow]:
         """The rows from step `start` on, in order."""
         _, steps = tables()
-        chosen = steps.select().where((steps.c.step >= start) | (steps.c.step < 0)).order_by(steps.c.step)
+        chosen = steps.select().where(steps.c.step >= start).order_by(steps.c.step)
         return [
             LedgerRow(r.step, r.time, r.epsilon, r.leakage, bool(r.last), r.output, r.hash)
             for r in self._connection.execute(chosen)
