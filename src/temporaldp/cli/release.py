@@ -28,8 +28,9 @@ from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import BudgetPlan
+from temporaldp.release.histograms import gap_before
 from temporaldp.release.outputs import from_text
-from temporaldp.release.released import gap_before, release_suffix
+from temporaldp.release.released import release_suffix
 from temporaldp.release.store import file_of
 from temporaldp.report.words import number, span, steps
 

@@ -3,8 +3,9 @@
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.continual import Release, release
 from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, DiscreteLaplaceHistogram
+from temporaldp.release.histograms import release_histograms
 from temporaldp.release.ledger import Ledger
-from temporaldp.release.released import ReleasedHistograms, load_released, release_histograms, save_released
+from temporaldp.release.released import ReleasedHistograms, load_released, save_released
 from temporaldp.release.stream import ContinualRelease
 
 __all__ = [

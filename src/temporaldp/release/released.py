@@ -12,16 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.events import REPLACE_ONE
-from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
-from temporaldp.files.moments import distance, in_words, step_length
-from temporaldp.planning import BudgetPlan
-from temporaldp.release.consistent import consistent_counts
-from temporaldp.release.continual import release
-from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, DiscreteLaplaceHistogram
-from temporaldp.release.stream import ContinualRelease
+from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,130 +92,6 @@ class ReleasedHistograms:
         import pandas as pd
 
         return pd.DataFrame(self.columns())
-
-
-def release_histograms(
-    trajectories: Trajectories,
-    plan: BudgetPlan | ContinualRelease[Any, Any],
-    *,
-    consistent: bool = False,
-    start: int = 0,
-) -> ReleasedHistograms:
-    """Publish how many people are in each state at each step that has a budget, under a plan or by a continual release.
-
-    Exact discrete Laplace noise from OpenDP; neighbouring databases differ in one person's value at a step, so the L1
-    sensitivity of a histogram is 2. With a plan, calling it again draws and spends again. A continual release gives the same
-    counts again for every step that its ledger has, and goes on with those that follow.
-
-    Parameters
-    ----------
-    trajectories : Trajectories
-        T steps. Its states are the public domain; the number of people at each step is public.
-    plan : BudgetPlan, or ContinualRelease of a DiscreteLaplaceHistogram
-        With at least T steps, and for the same states.
-    consistent : bool
-        Post-process to non-negative integers that keep the public total of each step.
-    start : int
-        The plan's step (from 0) of the first time: ``len(accountant)`` for a plan from `replan`. Not for a continual release.
-
-    Raises
-    ------
-    BudgetError
-        The plan is shorter than the data. Nothing was drawn.
-    StateError
-        The plan was made for other states. Nothing was drawn.
-    InputError
-        The plan was made for steps of another length, or a time comes before one that the ledger has. Nothing was drawn.
-    LedgerError
-        The ledger cannot be read or written. Steps before the one that failed are stored: running again goes on after them.
-    """
-    if isinstance(plan, ContinualRelease):
-        return _continued(trajectories, plan, consistent)
-    if plan.states is not None:
-        require_same_states(plan.states, trajectories.states, what="the data")
-    _require_same_step(plan.step, trajectories.step, what="plan")
-    truth = trajectories.histogram()
-    result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan, start=start)
-    published = [t for t, output in enumerate(result.outputs) if output is not None]
-    counts = np.stack([output for output in result.outputs if output is not None])
-    return _assemble(trajectories, published, counts, result.epsilons[published], plan.alpha, consistent)
-
-
-def _assemble(
-    trajectories: Trajectories,
-    published: list[int],
-    counts: IntArray,
-    spent: FloatArray,
-    alpha: float,
-    consistent: bool,
-) -> ReleasedHistograms:
-    """The published steps' counts, post-processed if asked."""
-    if consistent:  # the number of people is public, and taken from the data at hand
-        totals = trajectories.histogram().sum(axis=1).tolist()
-        counts = np.stack([consistent_counts(row, total=totals[t]) for row, t in zip(counts, published, strict=True)])
-    times = tuple(trajectories.times[t] for t in published)
-    return ReleasedHistograms(counts, spent, trajectories.states, times, alpha, consistent)
-
-
-def _continued(trajectories: Trajectories, stream: ContinualRelease[Any, Any], consistent: bool) -> ReleasedHistograms:
-    """Steps that the ledger has, as they were; then the others."""
-    if stream.states is not None:
-        require_same_states(stream.states, trajectories.states, what="the data")
-    _require_same_step(stream.step, trajectories.step, what="release")
-    stream.refresh()
-    new = [time for time in trajectories.times if not stream.has(time)]
-    _require_continuation(trajectories, stream, new)
-    truth = trajectories.histogram()
-    outputs = [stream.release(row, time=time) for row, time in zip(truth, trajectories.times, strict=True)]
-    published = [t for t, output in enumerate(outputs) if output is not None]
-    if not published:
-        raise BudgetError("none of these steps was published, or has a budget to be")
-    counts = np.stack([output for output in outputs if output is not None])
-    epsilons = np.array([stream.row(trajectories.times[t]).epsilon for t in published])
-    released = _assemble(trajectories, published, counts, epsilons, stream.alpha, consistent)
-    # A time is published under the label that it had first, in whatever spelling it comes again.
-    return replace(released, times=tuple(stream.row(time).time for time in released.times))
-
-
-def _require_same_step(expected: str | None, found: str | None, *, what: str) -> None:
-    if None not in (expected, found) and expected != found:
-        raise InputError(
-            f"the {what} is for steps of {expected}, the data have steps of {found}: a correlation over another "
-            "length of time says nothing about them; plan with a history of the same step"
-        )
-
-
-def _require_continuation(trajectories: Trajectories, stream: ContinualRelease[Any, Any], new: list[str]) -> None:
-    """New steps must follow all that the ledger has, one step or more apart, and there must be budgets for all of them."""
-    times = trajectories.times
-    if new and any(time not in new for time in times[times.index(new[0]) :]):
-        raise InputError(
-            f"time {new[0]!r} comes before steps that were released already, but was not released itself; steps are accounted "
-            "for in order, so a late one cannot be released any more: leave it out"
-        )
-    left = stream.steps_left
-    if left is not None and len(new) > left:
-        raise BudgetError(
-            f"the release ends before the data do: its plan or horizon has room for {max(left, 0)} more, the data have "
-            f"{len(new)} new steps; leave out the last, or begin another release with a ledger of its own"
-        )
-    stream.require_next(new)
-
-
-def gap_before(trajectories: Trajectories, stream: ContinualRelease[Any, Any]) -> str | None:
-    """What to know where new steps do not follow the last one released at once; None if they do, or nothing says."""
-    new = [time for time in trajectories.times if not stream.has(time)]
-    if not new or not len(stream):
-        return None
-    before = stream.ledger[-1].time
-    length, step = distance(before, new[0]), stream.step or trajectories.step
-    expected = None if step is None else step_length(step, new[0])
-    if length is None or expected is None or length < 1.5 * expected:
-        return None
-    return (
-        f"{new[0]} is {in_words(length, new[0])} after {before}, the last step released, and one step is {step}: the times "
-        "between were passed over, and cannot be released any more"
-    )
 
 
 def save_released(released: ReleasedHistograms, path: str | Path) -> None:
