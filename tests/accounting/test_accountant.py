@@ -537,3 +537,17 @@ def test_a_spend_looks_at_as_many_losses_after_ten_thousand_steps_as_after_ten(m
         accountant.spend(accountant.remaining())
         counts.append(len(looked))
     assert counts[0] == counts[1] <= 12
+
+
+def test_what_was_spent_elsewhere_is_a_fact_and_leaves_less():
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0).record(0.3).record(1.5)
+    assert accountant.ledger.tolist() == [0.3, 1.5]
+    assert accountant.total() == temporal_leakage(ADVERSARY, epsilons=[0.3, 1.5]).worst > 1.0
+    assert accountant.remaining() == 0.0
+    accountant.spend(0.0)
+    with pytest.raises(LeakageBudgetError):
+        accountant.spend(1e-9)
+    with pytest.raises(BudgetError, match="epsilon"):
+        accountant.record(-1.0)
+    with pytest.raises(BudgetError, match="all 1 steps"):
+        TemporalAccountant(ADVERSARY, horizon=1).record(0.1).record(0.1)

@@ -21,7 +21,7 @@ from temporaldp.accounting.history import History
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.accounting.series import LeakageSeries, budgets, temporal_leakage
 from temporaldp.accounting.standing import Reserve, Standing, UserLosses, asked_reserve, largest_reserve
-from temporaldp.errors import BudgetError, InputError, LeakageBudgetError
+from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.profile import LARGEST, positive
 
 FloatArray = NDArray[np.float64]
@@ -233,11 +233,28 @@ class TemporalAccountant:
             This one, so that calls can be chained.
         """
         with self._lock:
-            budget = self._admitted(epsilon, last)
-            if last:
-                self._end = len(self._spent) + 1
-            self._spent.append(budget)  # one act, whatever interrupts it; the filter follows
+            self._note(self._admitted(epsilon, last), last)
         return self
+
+    def record(self, epsilon: float, *, last: bool = False) -> Self:
+        """Take note of a budget that was spent already, whatever alpha says to it; parameters as for `spend`.
+
+        For what a ledger or another program has: what was spent is spent. A filter then admits what still holds alpha, which
+        may be nothing.
+
+        Raises
+        ------
+        BudgetError
+            epsilon is no number >= 0, or all T steps are over.
+        """
+        with self._lock:
+            self._note(self._possible(epsilon), last)
+        return self
+
+    def _note(self, budget: float, last: bool) -> None:
+        if last:
+            self._end = len(self._spent) + 1
+        self._spent.append(budget)  # one act, whatever interrupts it; the filter follows
 
     def check_all(self, epsilons: ArrayLike, *, last: bool = False) -> bool:
         """True if `spend_all` would spend these; otherwise the error that it would raise. Changes nothing."""
@@ -379,9 +396,11 @@ class TemporalAccountant:
     @property
     def _allowed(self) -> Filter | None:
         """The filter, after all that was spent; None for an odometer."""
-        while self._filter is not None and self._filter.n_steps < len(self._spent):
-            self._filter = self._filter.after(self._spent[self._filter.n_steps])
-        return self._filter
+        now = self._filter
+        while now is not None and now.n_steps < len(self._spent):
+            now = now.after(self._spent[now.n_steps])
+        self._filter = now
+        return now
 
     def __copy__(self) -> Self:
         """An accountant of its own, with the same past."""
@@ -400,6 +419,14 @@ class TemporalAccountant:
 
     def _admitted(self, epsilon: float, last: bool) -> float:
         """`epsilon` as a float, if it may be spent."""
+        budget = self._possible(epsilon)
+        allowed = self._allowed
+        if allowed is not None and budget > allowed.largest(last)[0]:
+            raise allowed.refusal(budget, last, self._histories)
+        return budget
+
+    def _possible(self, epsilon: float) -> float:
+        """`epsilon` as a float, if it is a budget and a step is left."""
         try:
             budget = math.nan if isinstance(epsilon, str | bytes | bool) else float(epsilon)
         except (TypeError, ValueError):
@@ -410,32 +437,7 @@ class TemporalAccountant:
             raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
         if self._horizon is not None and len(self) >= self._horizon:
             raise BudgetError(f"all {self._horizon} steps of the horizon are over; nothing may follow")
-        if self._allowed is not None and budget > 0.0:
-            largest, number = self._allowed.largest(last)
-            if budget > largest:
-                raise self._refusal(self._allowed, budget, number, last)
         return budget
-
-    def _refusal(self, allowed: Filter, budget: float, number: int, last: bool) -> LeakageBudgetError:
-        """Why `budget` is refused; `number` is that of the user who decides."""
-        final, kept = allowed.is_final(last), allowed.reserve
-        leakage, time = self._histories[number].worst_with(budget, 0.0 if final else kept.arriving[number])
-        name, (largest, _) = self._users[number].name, allowed.largest(last)
-        advice = f"the largest epsilon admitted at that step is {largest:.10g}"
-        if not final and kept.epsilon > 0.0:
-            advice += f" ({allowed.largest(last=True)[0]:.10g} with last=True, if no step follows)"
-        about = "" if name is None else f" about {name!r}"
-        later = "" if final or not kept.epsilon else f", with the {kept.epsilon:.6g} a step kept for later"
-        return LeakageBudgetError(
-            f"epsilon = {budget:.10g} at step {len(self)} would leak {leakage:.10g} nats{about} at step {time}{later}, above "
-            f"alpha = {allowed.alpha:g}; {advice}. Nothing was spent",
-            requested=budget,
-            largest=largest,
-            worst_time=time,
-            leakage=leakage,
-            alpha=allowed.alpha,
-            user=name,
-        )
 
     def _admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
         if self._is_over or (self._horizon is not None and len(self) + len(epsilons) > self._horizon):

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
+from temporaldp.accounting.history import History
 from temporaldp.accounting.standing import SPARE, Reserve, Standing, UserLosses
+from temporaldp.errors import LeakageBudgetError
 
 BISECTIONS = 60
 """Halvings of the bracket for a budget of several steps: the last digits of a double."""
@@ -68,6 +70,28 @@ class Filter:
                 return False
             now = now.after(epsilon)
         return True
+
+    def refusal(self, epsilon: float, last: bool, histories: Sequence[History]) -> LeakageBudgetError:
+        """Why `epsilon` is refused at the next step: which step would leak how much, and what would be admitted."""
+        largest, number = self.largest(last)
+        final, name = self.is_final(last), self.users[number].name
+        leakage, time = histories[number].worst_with(epsilon, 0.0 if final else self.reserve.arriving[number])
+        advice = f"the largest epsilon admitted at that step is {largest:.10g}"
+        kept = 0.0 if final else self.reserve.epsilon
+        if kept > 0.0:
+            advice += f" ({self.largest(last=True)[0]:.10g} with last=True, if no step follows)"
+        about = "" if name is None else f" about {name!r}"
+        later = f", with the {kept:.6g} a step kept for later" if kept > 0.0 else ""
+        return LeakageBudgetError(
+            f"epsilon = {epsilon:.10g} at step {self.n_steps} would leak {leakage:.10g} nats{about} at step {time}{later}, above "
+            f"alpha = {self.alpha:g}; {advice}. Nothing was spent",
+            requested=epsilon,
+            largest=largest,
+            worst_time=time,
+            leakage=leakage,
+            alpha=self.alpha,
+            user=name,
+        )
 
     def constant(self, steps: int, last: bool) -> float:
         """The largest budget for each of the next steps; a lower bound."""

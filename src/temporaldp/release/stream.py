@@ -290,7 +290,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
             self._admit(spent, last)
             output = None
             if draw is not None and budget > 0.0:
-                charging.charge([spent], last=last)
+                charging.charge(
+                    [spent], last=last
+                )  # first: whatever happens then, nobody around has counted too little
                 output = self._drawn(draw, budget)
             stored = None if output is None else as_text(output)
             leakage = None if self._accountant is None else self._accountant.total_after(spent)
@@ -331,7 +333,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
                     "the release's own accountant; open the release again"
                 )
             for row in self._ledger[len(self._accountant) :]:
-                self._accountant.spend(row.epsilon, last=row.last)
+                self._accountant.record(row.epsilon, last=row.last)  # another machine's rounding must not refuse a fact
         for row in self._ledger[len(self._calendar) :]:
             self._calendar.add(row.time)
 
