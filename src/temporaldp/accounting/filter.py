@@ -83,8 +83,8 @@ class Filter:
         about = "" if name is None else f" about {name!r}"
         later = f", with the {kept:.6g} a step kept for later" if kept > 0.0 else ""
         return LeakageBudgetError(
-            f"epsilon = {epsilon:.10g} at step {self.n_steps} would leak {leakage:.10g} nats{about} at step {time}{later}, above "
-            f"alpha = {self.alpha:g}; {advice}. Nothing was spent",
+            f"epsilon = {epsilon:.10g} at step {self.n_steps} would leak {leakage:.10g} nats{about} at step {time}{later}, "
+            f"above alpha = {self.alpha:g}; {advice}. Nothing was spent",
             requested=epsilon,
             largest=largest,
             worst_time=time,
