@@ -400,6 +400,12 @@ def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
     assert len(outer) == 3
 
 
+def test_one_accountant_in_two_blocks_is_charged_once():
+    with TemporalAccountant(ADVERSARY, horizon=1) as accountant, accountant:
+        DiscreteLaplaceHistogram(n_states=2)([3, 4], 0.1)
+    assert len(accountant) == 1
+
+
 def test_another_thread_is_not_in_the_block():
     mechanism = DiscreteLaplaceHistogram(n_states=2)
     with TemporalAccountant(ADVERSARY, alpha=1.0) as accountant:

@@ -93,6 +93,23 @@ def test_an_output_is_replaced_only_by_one_that_holds_all_of_it(days):
         assert "--overwrite" in refused("release", "morning.csv", *KNOWN, "-o", "out.csv", cwd=days)
 
 
+def test_a_release_of_other_states_is_replaced_when_asked(days):
+    (days / "out.csv").write_text("time,state,count,epsilon\n2024-01-01T00:00,X,-5,0.1\n")
+    result = temporaldp("release", "morning.csv", *KNOWN, "-o", "out.csv", cwd=days)
+    assert result.returncode == 2
+    assert "--overwrite" in result.stderr
+    run(days, "release", "morning.csv", *KNOWN, "-o", "out.csv", "--overwrite")
+
+
+def test_links_that_lead_nowhere_are_refused(days):
+    (days / "loop").symlink_to("loop")
+    assert "cannot use the ledger" in refused(
+        "release", "morning.csv", *KNOWN[:-1], "loop", "-o", "out.csv", cwd=days, code=4
+    )
+    (days / "loop.csv").symlink_to("loop.csv")
+    assert "Traceback" not in temporaldp("release", "morning.csv", *KNOWN, "-o", "loop.csv", cwd=days).stderr
+
+
 def test_a_mistake_leaves_a_ledger_that_can_still_be_used(days):
     result = temporaldp("release", "evening.csv", *KNOWN, "--horizon", "10", "-o", "out.csv", cwd=days)
     assert result.returncode == 2

@@ -271,6 +271,8 @@ def test_a_file_that_may_not_be_written_spends_nothing(tmp_path):
         ("postgresql:/user:secret@host/db", "one slash"),
         ("postgres://127.0.0.1:1/db?password=secret", "cannot use the ledger"),
         (":memory:", "expected a file"),
+        ("file:s.db", "expected a file"),
+        ("sqlite:///s.db?mode=memory", "without parameters"),
         ("", "expected a file"),
         ("postgresql://user:secret@127.0.0.1:1/db", "cannot use the ledger"),
     ],
@@ -453,3 +455,15 @@ def test_readers_beside_a_writer_raise_no_false_alarm(place):
             for one in watching:
                 one.result()
     assert len(set(read)) > 5
+
+
+def test_a_log_left_from_another_ledger_is_not_replayed(tmp_path):
+    place = tmp_path / "release.db"
+    stream = opened(place)
+    for time in range(30):
+        stream.release([70, 30], time=time)
+    place.unlink()  # the log stays: the release is still open
+    assert (tmp_path / "release.db-wal").exists()
+    with pytest.raises(LedgerError, match="is left from one that was removed"):
+        opened(place)
+    stream.close()

@@ -28,10 +28,12 @@ from temporaldp import (
     plan_budget,
     temporal_leakage,
 )
+from temporaldp.accounting import charging
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 ADVERSARY = Adversary(MATRIX, MATRIX)
 MECHANISM = DiscreteLaplaceHistogram(n_states=2)
+CERTAIN = TransitionMatrix(np.eye(2))
 
 
 def opened(place, *, mechanism=MECHANISM, adversary=ADVERSARY, alpha=1.0, horizon=None, reserve=None, **schema):
@@ -280,8 +282,8 @@ def test_steps_that_are_late_or_have_no_place_are_refused(before, late, place):
         ("1 months", ["2021-01-15"], "2021-01-30"),
         ("2 months", ["2021-01"], "2021-02"),
         ("5", [0], 4),
-        (None, ["2021-01-01", "2021-01-02"], "2021-01-02T05:00"),
-        (None, [0, 10], 19),
+        ("86400 seconds", ["2023-03-26T00:00+01:00"], "2023-03-26T23:00+02:00"),
+        ("0.1", ["0.1", "0.2"], "0.25"),
     ],
 )
 def test_steps_closer_than_the_correlation_says_are_refused(step, times, refused, place):
@@ -297,6 +299,18 @@ def test_steps_closer_than_the_correlation_says_are_refused(step, times, refused
     [
         ("1 months", ["2021-01", "2021-02", "2021-03", "2021-05"]),
         (None, ["2021-01-01", "2021-02-01", "2021-03-01"]),
+        ("1 months", ["2023-01-15", "2023-02-15", "2023-03-15", "2023-05-15"]),
+        ("1 months", ["2023-9", "2023-10", "2023-11"]),
+        ("12 months", ["2023-06-15", "2024-06-15", "2025-06-15"]),
+        (
+            "86400 seconds",
+            ["2023-03-26T00:00+01:00", "2023-03-27T00:00+02:00", "2023-10-29T00:00+02:00", "2023-10-30T00:00+01:00"],
+        ),
+        ("300 seconds", ["2023-03-26T01:55+01:00", "2023-03-26T03:00+02:00", "2023-03-26T03:05+02:00"]),
+        ("300 seconds", ["2023-01-01T00:00:00", "2023-01-01T00:05:01", "2023-01-01T00:10:00"]),
+        (None, ["1", "3", "4", "2024-01-05"][:3]),
+        (None, ["s" + "1" + "0" * 35, "s" + "1" + "0" * 34 + "1"]),
+        (None, ["-2", "-1", "0", "0.5"]),
         ("300 seconds", ["2021-01-01T00:00", "2021-01-01T00:05", "2021-01-01T01:00"]),
         (None, ["monday", "tuesday", "monday evening"]),
         ("1", ["s08", "s09", "s10"]),
@@ -331,6 +345,85 @@ def test_a_time_is_known_again_in_another_spelling(one, other, place):
 def test_what_is_no_time_is_refused(time, place):
     with opened(place) as stream, pytest.raises(InputError, match="expected time to be"):
         stream.release([70, 30], time=time)
+
+
+def test_decimals_that_may_be_one_time_or_two_are_refused(place):
+    with opened(place) as stream:
+        stream.release([70, 30], time="2024.1")
+        with pytest.raises(InputError, match=r"equals .* as a number"):
+            stream.release([70, 30], time="2024.10")
+
+
+def test_a_step_without_a_budget_is_charged_around_as_a_step(place):
+    identity, mixing = CERTAIN, TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
+    varying = Adversary([mixing, identity, mixing], [mixing, identity, mixing])
+    plan = plan_budget(Adversary(), alpha=1.0, horizon=3, weights=[0, 1, 1])
+    with TemporalAccountant(varying) as odometer, ContinualRelease(MECHANISM, ledger=place, plan=plan) as stream:
+        for time in range(3):
+            stream.release([70, 30], time=time)
+        stream_total = odometer.total()
+        assert odometer.ledger.tolist() == stream.ledger.epsilons.tolist()
+    assert stream_total == pytest.approx(2.0, rel=1e-6)
+
+
+def test_a_horizon_with_a_reserve_spends_the_reserve(place):
+    with opened(place, horizon=3, reserve=0.1) as stream:
+        stream.skip(time=0)
+        for time in (1, 2):
+            stream.release([70, 30], time=time)
+        assert stream.ledger.epsilons[1] == pytest.approx(0.1, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, float("nan"), "much", float("inf")])
+def test_what_is_no_budget_is_refused(epsilon, place):
+    with ContinualRelease(MECHANISM, ledger=place, plan=plan_budget(ADVERSARY, alpha=1.0)) as stream:
+        with pytest.raises(BudgetError):
+            stream.release([70, 30], time=0, epsilon=epsilon)
+        assert len(stream) == 0
+
+
+def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(tmp_path):
+    """A KeyboardInterrupt raised at each line of our own code in turn, while a step is released."""
+    files = {"stream.py", "ledger.py", "file_store.py", "calendar.py", "accountant.py", "charging.py"}
+    place, outer = tmp_path / "release.db", TemporalAccountant(ADVERSARY)
+    state = {"left": -1}
+
+    def tracer(frame, event, _):
+        if frame.f_code.co_filename.rsplit("/", 1)[-1] not in files:
+            return None
+        if event == "line":
+            state["left"] -= 1
+            if state["left"] == 0:
+                raise KeyboardInterrupt
+        return tracer
+
+    with outer, opened(place) as stream:
+        stream.release([70, 30], time=0)
+        time, interrupted, at = 1, 0, 1
+        while True:
+            state["left"] = at
+            sys.settrace(tracer)
+            try:
+                stream.release([70, 30], time=time)
+            except KeyboardInterrupt:
+                interrupted += 1
+            finally:
+                sys.settrace(None)
+            if state["left"] > 0:  # the whole step has fewer lines
+                break
+            before = len(outer)
+            output = stream.release([70, 30], time=time)  # goes on after every interrupt
+            assert np.array_equal(output, stream.release([70, 30], time=time))
+            assert len(outer) >= before
+            assert stream.accountant.ledger.tolist() == stream.ledger.epsilons.tolist()
+            assert len(stream) == time + 1
+            time, at = time + 1, at + 1
+        assert interrupted > 60
+        assert len(outer) >= len(stream)
+    assert charging.charged() == ()
+    with Ledger(place) as ledger:
+        assert len(ledger) == len(stream)
+        require_level_held(ledger.epsilons, ADVERSARY, 1.0)
 
 
 def test_a_published_step_cannot_be_passed_over(place):

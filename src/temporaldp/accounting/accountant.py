@@ -382,7 +382,7 @@ class TemporalAccountant:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What was spent stays spent, whatever went wrong: noise may have been seen."""
-        charging.end()
+        charging.end(self)
 
     def _worst(self) -> tuple[float, int, str | None]:
         with self._lock:

@@ -16,13 +16,13 @@ _blocks: ContextVar[Blocks] = ContextVar("temporaldp_blocks", default=())
 
 
 def charged() -> tuple[TemporalAccountant, ...]:
-    """The accountants of the blocks around the caller, the outermost first, up to a block in which all is paid."""
-    found: list[TemporalAccountant] = []
+    """The accountants of the blocks around the caller, each once, the outermost first, up to a block in which all is paid."""
+    found: dict[int, TemporalAccountant] = {}
     for accountant in reversed(_blocks.get()):
         if accountant is None:
             break
-        found.append(accountant)
-    return tuple(reversed(found))
+        found[id(accountant)] = accountant
+    return tuple(reversed(found.values()))
 
 
 def charge(epsilons: Sequence[float], *, last: bool = False) -> None:
@@ -34,21 +34,24 @@ def charge(epsilons: Sequence[float], *, last: bool = False) -> None:
         accountant.spend_all(epsilons, last=last)
 
 
-def begin(accountant: TemporalAccountant | None) -> None:
+def begin(accountant: TemporalAccountant) -> None:
     """Enter a block, in this thread or task."""
     _blocks.set((*_blocks.get(), accountant))
 
 
-def end() -> None:
-    """Leave the innermost block: the one around it, if any, is charged again."""
-    _blocks.set(_blocks.get()[:-1])
+def end(accountant: TemporalAccountant) -> None:
+    """Leave the accountant's innermost block, and whatever an interrupt left open inside it."""
+    blocks = _blocks.get()
+    places = [place for place, one in enumerate(blocks) if one is accountant]
+    _blocks.set(blocks[: places[-1]] if places else blocks)
 
 
 @contextmanager
 def settled() -> Iterator[None]:
     """Inside, nobody is charged: whoever opens it has paid already."""
-    begin(None)
+    before = _blocks.get()
     try:
+        _blocks.set((*before, None))
         yield
     finally:
-        end()
+        _blocks.set(before)

@@ -20,7 +20,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     try:
-        target = target.resolve()  # through a symbolic link to the file that it stands for
+        target = Path(os.path.realpath(target))  # through a symbolic link to the file that it stands for
         _refuse_what_is_no_file(target)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
     except OSError as error:

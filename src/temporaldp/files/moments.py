@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Context, Decimal
 from fractions import Fraction
 from numbers import Real
 from typing import Any, TypeAlias
@@ -17,6 +17,9 @@ from temporaldp.errors import InputError
 Value: TypeAlias = Decimal | str
 
 DATE, NUMBER, WORD = "date", "number", "word"
+
+JITTER = 0.01
+"""Share of a step by which clocks may be early."""
 
 SECONDS_A_DAY = 86_400
 SHORTEST_MONTH = 28.0 * SECONDS_A_DAY
@@ -33,10 +36,13 @@ class Moment:
         "date" (value: seconds since 1970, UTC where an offset is written), "number", "word" (no order), or "word" with what
         stands before its number: ``s05`` and ``s5`` are one moment, and before ``s6``.
     value : Decimal or str
+    clock : Decimal or None
+        Of a date: seconds since 1970 by the clock that it is written with.
     """
 
     kind: str
     value: Value
+    clock: Decimal | None = field(default=None, compare=False)
 
     @property
     def has_order(self) -> bool:
@@ -71,33 +77,54 @@ def moment(label: str) -> Moment:
     """Where a label stands in time."""
     word = label.strip()
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", word):
-        return Moment(NUMBER, Decimal(word).normalize())
+        return Moment(NUMBER, _exact(word))
     when = _timestamp(word)
     if when is not None:
-        return Moment(DATE, when.normalize())
+        return Moment(DATE, when[0].normalize(Context(prec=60)), when[1])
     numbered = re.fullmatch(r"(.*?)(\d+)", word)
     if numbered is not None:
-        return Moment(f"{WORD} {numbered[1]}", Decimal(numbered[2]).normalize())
+        return Moment(f"{WORD} {numbered[1]}", _exact(numbered[2]))
     return Moment(WORD, label)
 
 
+def comes_after(before: str, label: str) -> bool:
+    """Whether a label is later than another of its kind."""
+    one, two = moment(before).value, moment(label).value
+    return isinstance(one, Decimal) and isinstance(two, Decimal) and two > one
+
+
 def distance(before: str, label: str) -> float | None:
-    """Between two labels: in seconds, months as the shortest month; in their own unit for numbers; None without an order."""
+    """Between two labels: in seconds for dates, in their own unit for numbers; None without an order.
+
+    Dates whose written offsets differ are compared by the clock: a day on which summer time begins is a day.
+    """
     one, two = moment(before), moment(label)
     if one.kind != two.kind or not (isinstance(one.value, Decimal) and isinstance(two.value, Decimal)):
         return None
-    if _is_month(before) and _is_month(label):  # months are one step apart, though some are longer than others
-        start, end = (datetime.fromtimestamp(float(value), UTC) for value in (one.value, two.value))
-        return float(12 * (end.year - start.year) + end.month - start.month) * SHORTEST_MONTH
+    if one.clock is not None and two.clock is not None and two.value - one.value != two.clock - one.clock:
+        return float(max(two.clock - one.clock, two.value - one.value))
     return float(two.value - one.value)
 
 
-def step_length(words: str, label: str) -> float | None:
-    """A step in words (300 seconds, 1 months, a number) as `distance` measures labels like this one; None if it cannot be."""
-    known = re.fullmatch(r"([\d.e+-]+)(?: (seconds|months))?", words)
-    if known is None or (known[2] is None) == (moment(label).kind == DATE):
+def steps_between(step: str, before: str, label: str) -> float | None:
+    """How many steps (300 seconds, 1 months, or a number) lie between two labels; None where that cannot be said.
+
+    Months are counted by the calendar where both labels stand at one day and time of the month, else as the shortest month.
+    """
+    known = re.fullmatch(r"([\d.e+-]+)(?: (seconds|months))?", step)
+    length = distance(before, label)
+    if known is None or length is None or (known[2] is None) == (moment(label).kind == DATE):
         return None
-    return float(known[1]) * (SHORTEST_MONTH if known[2] == "months" else 1.0)
+    if known[2] != "months":
+        return length / float(known[1])
+    months = _months(before, label)
+    return (length / SHORTEST_MONTH if months is None else months) / float(known[1])
+
+
+def shortfall(step: str, before: str, label: str) -> float | None:
+    """The distance between two labels, if it is less than a step; None if not, or if that cannot be said."""
+    between = steps_between(step, before, label)
+    return distance(before, label) if between is not None and between < 1.0 - JITTER else None
 
 
 def in_words(length: float, label: str) -> str:
@@ -105,26 +132,39 @@ def in_words(length: float, label: str) -> str:
     return f"{length:g} seconds" if moment(label).kind == DATE else f"{length:g}"
 
 
-def _is_month(label: str) -> bool:
-    when = moment(label)
-    if when.kind != DATE:
-        return False
-    start = datetime.fromtimestamp(float(when.value), UTC)
-    return (start.day, start.hour, start.minute, start.second, start.microsecond) == (1, 0, 0, 0, 0)
+def _months(before: str, label: str) -> int | None:
+    """Months between two labels at the same day and time of the month, by the clock; None if they are not."""
+    one, two = (EPOCH + timedelta(seconds=float(moment(text).clock or 0)) for text in (before, label))
+    if (one.day, one.time()) != (two.day, two.time()):
+        return None
+    return 12 * (two.year - one.year) + two.month - one.month
 
 
-def _timestamp(word: str) -> Decimal | None:
-    """Seconds since 1970 of an ISO date, month or timestamp; exact, to any number of digits."""
-    if len(word) < 7 or word[4] != "-":
+def _timestamp(word: str) -> tuple[Decimal, Decimal] | None:
+    """Seconds since 1970, in UTC and by the clock, of an ISO date, month or timestamp; exact, to any number of digits."""
+    short = re.fullmatch(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?", word)
+    if short is not None:
+        word = f"{short[1]}-{int(short[2]):02d}-{int(short[3] or 1):02d}"
+    elif not re.match(r"\d{4}-\d\d-\d\d", word):
         return None
     whole, fraction = re.fullmatch(r"(.*?:\d\d)\.(\d+)(.*)", word), ""
     if whole is not None:
         word, fraction = whole[1] + whole[3], whole[2]
     try:
-        found = datetime.fromisoformat(f"{word}-01" if len(word) == 7 else word)
-    except ValueError:
+        found = datetime.fromisoformat(word)
+        clock = found.replace(tzinfo=None)
+        in_utc = clock if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         return None
-    if found.tzinfo is not None:
-        found = found.astimezone(UTC).replace(tzinfo=None)
-    since = found - EPOCH
-    return Decimal(since.days) * SECONDS_A_DAY + since.seconds + Decimal(f"0.{fraction or 0}")
+    rest = Decimal(f"0.{fraction or 0}")
+    return _seconds(in_utc) + rest, _seconds(clock) + rest
+
+
+def _seconds(when: datetime) -> Decimal:
+    since = when - EPOCH
+    return Decimal(since.days) * SECONDS_A_DAY + since.seconds
+
+
+def _exact(digits: str) -> Decimal:
+    """A number without trailing zeros, to as many digits as it is written with."""
+    return Decimal(digits).normalize(Context(prec=max(len(digits), 28)))

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from temporaldp.errors import InputError
-from temporaldp.files.moments import WORD, Moment, distance, in_words, moment, step_length
-
-CLOSE = 1e-9
-"""Relative difference of two distances that counts as none: decimals are rounded."""
+from temporaldp.files.moments import NUMBER, WORD, Moment, comes_after, in_words, moment, shortfall
 
 
 class Calendar:
@@ -15,36 +12,42 @@ class Calendar:
     Parameters
     ----------
     step : str or None
-        How long one step is, in words, if that is known. Otherwise no two steps may be closer than the closest before.
+        How long one step is, in words; None if it is not known, and then nothing is said about distances.
     """
 
     def __init__(self, step: str | None) -> None:
         self._step = step
+        self._labels: list[str] = []
         self._positions: dict[Moment, int] = {}
-        self._latest: dict[str, str] = {}
-        self._closest: dict[str, float] = {}
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return len(self._labels)
 
     def position(self, label: str) -> int | None:
-        """The step of a time, in whatever spelling; None if it is not there."""
-        return self._positions.get(moment(label))
+        """The step of a time, in whatever spelling; None if it is not there.
+
+        Raises
+        ------
+        InputError
+            It equals another one as a number, but with other decimals: 2024.1 and 2024.10 may be one time or two.
+        """
+        found = self._positions.get(moment(label))
+        if found is None:
+            return None
+        known, now = self._labels[found], moment(label)
+        if now.kind == NUMBER and known.strip() != label.strip() and now.value % 1 != 0:
+            raise InputError(f"time {label!r} equals {known!r} as a number; write it the same way, or number the steps")
+        return found
 
     def add(self, label: str) -> None:
         """The next step's time."""
-        now = moment(label)
-        before = self._latest.get(now.kind)
-        length = None if before is None else distance(before, label)
-        if length is not None:
-            self._closest[now.kind] = min(length, self._closest.get(now.kind, length))
-        self._latest[now.kind] = label
-        self._positions[now] = len(self._positions)
+        self._positions[moment(label)] = len(self._labels)
+        self._labels.append(label)  # last: an interrupt before it leaves a step that is added again
 
     def copy(self) -> Calendar:
         """Another one with the same times."""
         made = Calendar(self._step)
-        made._positions, made._latest, made._closest = dict(self._positions), dict(self._latest), dict(self._closest)
+        made._labels, made._positions = list(self._labels), dict(self._positions)
         return made
 
     def require_next(self, label: str) -> None:
@@ -52,24 +55,23 @@ class Calendar:
 
         Steps are accounted for in order, with a correlation over one step; closer values depend on one another more strongly.
         """
-        now = moment(label)
-        known = [kind for kind in self._latest if not (kind.startswith(WORD) and now.kind.startswith(WORD))]
-        if known and known != [now.kind]:
-            last = self._latest[known[-1]]
-            raise InputError(f"time {label!r} is no {known[-1]} like {last!r}, so that nothing says which comes first")
-        before = self._latest.get(now.kind)
-        length = None if before is None else distance(before, label)
-        if before is None or length is None:
+        if not self._labels:
             return
-        if length <= 0.0:
+        now, last = moment(label), self._labels[-1]
+        kind = moment(last).kind
+        if kind != now.kind and not (kind.startswith(WORD) and now.kind.startswith(WORD)):
+            raise InputError(f"time {label!r} is no {kind} like {last!r}, so that nothing says which comes first")
+        before = next((one for one in reversed(self._labels) if moment(one).kind == now.kind), None)
+        if before is None or not now.has_order:
+            return
+        if not comes_after(before, label):
             raise InputError(
                 f"time {label!r} comes before {before!r}, which was released already; steps are accounted for in order, so a "
                 "late one cannot be released any more: leave it out"
             )
-        expected = self._closest.get(now.kind) if self._step is None else step_length(self._step, label)
-        if expected is not None and length < expected * (1.0 - CLOSE):
-            asked = "the closest steps so far" if self._step is None else f"one step ({self._step})"
+        short = None if self._step is None else shortfall(self._step, before, label)
+        if short is not None:
             raise InputError(
-                f"time {label!r} is only {in_words(length, label)} after {before!r}, less than {asked}: a correlation over "
-                "another length of time says nothing about it; leave it out"
+                f"time {label!r} is only {in_words(short, label)} after {before!r}, less than one step ({self._step}): a "
+                "correlation over another length of time says nothing about it; leave it out"
             )

@@ -45,7 +45,7 @@ class FileStore(Store):
         self._path = path
         self._engine: Any = None
         self._file: tuple[int, int] | None = None
-        self._busy = 0
+        self._active: weakref.WeakSet[_Use] = weakref.WeakSet()
         self._pid = os.getpid()
         _open_stores.add(self)
 
@@ -55,6 +55,12 @@ class FileStore(Store):
 
     def create(self, configuration: str, head: str) -> None:
         """Complete under another name first, so that no crash leaves an empty ledger that looks like a new one."""
+        for log in (Path(f"{self._path}-wal"), Path(f"{self._path}-shm")):
+            if log.exists():  # SQLite would replay it into the new file
+                raise LedgerError(
+                    f"cannot make the ledger {self.place}: {log.name} is left from one that was removed or moved; put that "
+                    "one back, or remove this file too if what it spent is to be forgotten"
+                )
         try:
             handle, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)  # the owner's only
         except OSError as error:
@@ -112,22 +118,20 @@ class FileStore(Store):
     @property
     def is_busy(self) -> bool:
         """Whether a transaction is going on."""
-        return self._busy > 0
+        return len(self._active) > 0
 
     @contextmanager
     def _used(self) -> Iterator[None]:
         self.require_open()
-        if self._pid != os.getpid() and self._busy:
+        if self._pid != os.getpid() and self.is_busy:
             raise LedgerError(
-                f"the ledger {self.place} was in the middle of a step when this process was forked from another; open it again "
-                "here"
+                f"the ledger {self.place} was in the middle of a step when this process was forked from another, and cannot be "
+                "used here; fork between steps, or start the process afresh (multiprocessing's spawn)"
             )
         self._pid = os.getpid()
-        self._busy += 1
-        try:
-            yield
-        finally:
-            self._busy -= 1
+        use = _Use()  # counts as long as this frame lives, whatever interrupts it
+        self._active.add(use)
+        yield
 
     def _connected(self) -> Any:
         if self._engine is None:
@@ -155,6 +159,10 @@ class FileStore(Store):
 
     def _unusable(self, error: OSError) -> LedgerError:
         return LedgerError(f"cannot use the ledger {self.place}: {error.strerror or error}")
+
+
+class _Use:
+    """One transaction that is going on."""
 
 
 _open_stores: weakref.WeakSet[FileStore] = weakref.WeakSet()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.files.moments import distance, in_words, step_length
+from temporaldp.files.moments import steps_between
 from temporaldp.planning import BudgetPlan
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.continual import release
@@ -140,11 +140,11 @@ def gap_before(trajectories: Trajectories, stream: ContinualRelease[Any, Any]) -
     if not new or not len(stream):
         return None
     before = stream.ledger[-1].time
-    length, step = distance(before, new[0]), stream.step or trajectories.step
-    expected = None if step is None else step_length(step, new[0])
-    if length is None or expected is None or length < GAP * expected:
+    step = stream.step or trajectories.step
+    between = None if step is None else steps_between(step, before, new[0])
+    if between is None or between < GAP:
         return None
     return (
-        f"{new[0]} is {in_words(length, new[0])} after {before}, the last step released, and one step is {step}: the times "
-        "between were passed over, and cannot be released any more"
+        f"{new[0]} is {between:.4g} steps after {before}, the last one released (one step is {step}): the times between "
+        "were passed over, and cannot be released any more"
     )

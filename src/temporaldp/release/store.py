@@ -179,7 +179,7 @@ def store_at(place: str | os.PathLike[str]) -> Store:
 def file_of(place: str | os.PathLike[str]) -> Path | None:
     """The file that a place names, absolute; None if it names a database server."""
     text = os.fspath(place)
-    if not text or text == ":memory:" or re.match(r"\w+:/[^/\\]", text):
+    if not text or text == ":memory:" or text.startswith("file:") or re.match(r"\w+:/[^/\\]", text):
         raise InputError(
             "expected a file or a postgresql:// URL for the ledger, got "
             + (repr(text) if "@" not in text else "something like a URL with one slash after the colon")
@@ -187,6 +187,8 @@ def file_of(place: str | os.PathLike[str]) -> Path | None:
     if "://" not in text:
         return Path(text).absolute()
     url = _url(text)
+    if url.get_backend_name() == "sqlite" and url.query:
+        raise InputError("expected an SQLite URL without parameters for the ledger: sqlite:///FILE")
     return Path(url.database or "").absolute() if url.get_backend_name() == "sqlite" and url.database else None
 
 

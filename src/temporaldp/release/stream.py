@@ -6,11 +6,13 @@ import dataclasses
 import hashlib
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Generic, Self
 
 from temporaldp.accounting import TemporalAccountant, charging
+from temporaldp.accounting.series import budgets
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import BudgetPlan, replan
@@ -108,7 +110,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
         }
         self._ledger = Ledger.open(ledger, self._configuration)
         self._calendar = Calendar(self.step)
-        self._lock, self._drawing = threading.RLock(), False
+        self._lock = threading.RLock()
+        self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
         self._replay()
 
     @property
@@ -265,7 +268,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self, time: str, draw: Callable[[float], Output] | None, epsilon: float | None, last: bool
     ) -> Output | None:
         with self._lock:
-            if self._drawing:
+            if self._draws:
                 raise InputError("a mechanism must not release a step while it draws one")
             self._ledger.require_open()
             if self._calendar.position(time) is None:
@@ -285,26 +288,19 @@ class ContinualRelease(Generic[Snapshot, Output]):
                 return
             self._calendar.require_next(time)
             self._require_more()
-            budget = self.next_budget(last=last) if epsilon is None else float(epsilon)
+            budget = self.next_budget(last=last) if epsilon is None else float(budgets([epsilon])[0])
             spent = 0.0 if draw is None else spent_by(self._mechanism, budget, len(self._ledger))
             self._admit(spent, last)
+            charging.charge([spent], last=last)  # first: whatever happens then, nobody around has counted too little
             output = None
             if draw is not None and budget > 0.0:
-                charging.charge(
-                    [spent], last=last
-                )  # first: whatever happens then, nobody around has counted too little
-                output = self._drawn(draw, budget)
+                going_on = _Draw()
+                self._draws.add(going_on)
+                with charging.settled():
+                    output = draw(budget)
             stored = None if output is None else as_text(output)
             leakage = None if self._accountant is None else self._accountant.total_after(spent)
             writer.append(time=time, epsilon=spent, leakage=leakage, last=last, output=stored)
-
-    def _drawn(self, draw: Callable[[float], Output], budget: float) -> Output:
-        self._drawing = True
-        try:
-            with charging.settled():
-                return draw(budget)
-        finally:
-            self._drawing = False
 
     def _require_more(self) -> None:
         if len(self._ledger) and self._ledger[-1].last:
@@ -340,7 +336,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
     def _current_plan(self) -> BudgetPlan | None:
         """The plan, made anew where less was spent than planned."""
         accountant = self._accountant
-        if accountant is None or accountant.horizon is None or len(accountant) >= accountant.horizon:
+        if accountant is None or accountant.horizon is None or accountant.reserve > 0.0:
+            return self._plan
+        if len(accountant) >= accountant.horizon:
             return self._plan
         spent = accountant.ledger.sum()
         planned = 0.0 if self._plan is None else self._plan.epsilons[: len(accountant)].sum()
@@ -354,6 +352,10 @@ class ContinualRelease(Generic[Snapshot, Output]):
         old = (kept or {}).get("correlations")
         salt = None if old is None else old["salt"]
         return {**self._configured, "correlations": correlations_of(self._accountant.adversaries.values(), salt=salt)}
+
+
+class _Draw:
+    """One step that is being drawn: as long as the frame that made it lives, whatever interrupts it."""
 
 
 def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:
