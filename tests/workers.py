@@ -3,6 +3,7 @@
 python workers.py kills LEDGER FOLDER N_KILLS SEED      prints a JSON report
 python workers.py race LEDGER FOLDER N_STEPS
 python workers.py forks LEDGER FOLDER
+python workers.py beside LEDGER FOLDER DROP_LOCKS
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,6 +22,7 @@ from temporaldp import (
     ContinualRelease,
     DiscreteLaplaceHistogram,
     Ledger,
+    LedgerError,
     TemporalAccountant,
     TransitionMatrix,
 )
@@ -151,7 +154,33 @@ def forks(ledger, folder):
     return {"codes": [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]}
 
 
+def beside(ledger, folder, drop_locks=0):
+    """Another process releases and closes while this one has the ledger open, and has opened and closed it once more."""
+    stream = opened(ledger, folder / "drawn")
+    stream.release([50, 30, 20], time=0)
+    with Ledger(ledger) as another:  # closing a file drops a process's locks on it, whoever took them
+        another.verify()
+    if drop_locks:
+        Path(ledger).read_bytes()
+    code = "import sys; sys.path[0] = sys.argv[1]; import workers; from pathlib import Path; "
+    code += "s = workers.opened(sys.argv[2], Path(sys.argv[3]) / 'drawn'); s.release([50, 30, 20], time=1); s.close()"
+    here = str(Path(__file__).parent)
+    subprocess.run([sys.executable, "-c", code, here, ledger, str(folder)], check=True)
+    log_stays = Path(f"{ledger}-wal").exists()
+    told = []
+    try:
+        stream.release([50, 30, 20], time=2)
+    except LedgerError as error:
+        told.append(str(error))
+    stream.close()
+    with opened(ledger, folder / "drawn") as again:
+        outputs = [again.release([50, 30, 20], time=step).tolist() for step in range(4)]
+    return {"log_stays": log_stays, "outputs": outputs, "told": told}
+
+
 if __name__ == "__main__":
     mode, place, where, *numbers = sys.argv[1:]
-    report = {"kills": kills, "race": race, "forks": forks}[mode](place, Path(where), *map(int, numbers))
+    report = {"kills": kills, "race": race, "forks": forks, "beside": beside}[mode](
+        place, Path(where), *map(int, numbers)
+    )
     print(json.dumps(report))

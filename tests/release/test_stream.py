@@ -90,7 +90,7 @@ def test_killed_at_random_moments_nothing_is_drawn_or_spent_twice(store, n_kills
         place = postgres.create_database(request.getfixturevalue("postgres_server"), "kills")
     lengths = worker("kills", place, tmp_path, n_kills, 7)["lengths"]
     assert lengths == sorted(lengths), "a step was lost"
-    assert len(set(lengths)) > n_kills // 5, "most processes did nothing: the test shows little"
+    assert len(set(lengths)) > n_kills // 10, "most processes did nothing: the test shows little"
     with Ledger(place) as ledger:
         ledger.verify()
         stored = [output.tolist() for output in ledger.outputs]
@@ -504,6 +504,25 @@ def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
     with pytest.raises(InputError, match=r"expected a|states"):
         ContinualRelease(given.pop("mechanism"), ledger=tmp_path / "release.db", **given)
     assert not list(tmp_path.iterdir())
+
+
+def test_opening_the_ledger_twice_in_a_process_keeps_its_locks(tmp_path):
+    place = tmp_path / "release.db"
+    found = worker("beside", place, tmp_path, 0)
+    assert found["log_stays"], "the other process thought that nobody else had the ledger open"
+    assert found["told"] == []
+    with Ledger(place) as ledger:
+        assert [output.tolist() for output in ledger.outputs] == found["outputs"]
+
+
+def test_locks_that_somebody_dropped_are_noticed(tmp_path):
+    """Reading the file in the same process (to copy it, say) drops SQLite's locks; another process then removes the log."""
+    place = tmp_path / "release.db"
+    found = worker("beside", place, tmp_path, 1)
+    assert not found["log_stays"]
+    assert "removed, moved or replaced" in found["told"][0]
+    with Ledger(place) as ledger:
+        assert [output.tolist() for output in ledger.outputs] == found["outputs"]
 
 
 def test_processes_forked_while_the_ledger_is_open_agree(tmp_path):

@@ -32,7 +32,7 @@ class Calendar:
             It equals another one as a number, but with other decimals: 2024.1 and 2024.10 may be one time or two.
         """
         found = self._positions.get(moment(label))
-        if found is None:
+        if found is None or found >= len(self._labels):  # an interrupt came while it was added
             return None
         known, now = self._labels[found], moment(label)
         if now.kind == NUMBER and known.strip() != label.strip() and now.value % 1 != 0:

@@ -3,10 +3,11 @@
 Write-ahead log with full synchronisation, and a checkpoint after each step, so that the file alone holds everything. A
 transaction that writes takes the only write lock before it reads.
 
-SQLite keeps its locks by process and file, which has three consequences. Connections are closed before a fork, or the child
-would believe that it holds its parent's locks. A file with a second name (a hard link) would be locked under one and not the
-other, and is refused. And a file that is exchanged while it is open goes on under no name at all: each step looks whether it is
-still there.
+SQLite keeps its locks by process and file, which has four consequences. Connections are closed before a fork, or the child
+would believe that it holds its parent's locks. A file in use is never opened and closed by anything but SQLite, which would
+drop the process's locks. A file with a second name (a hard link) would be locked under one and not the other, and is refused.
+And a file or a log that is exchanged while it is open goes on under no name at all: each step looks whether both are still
+there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import stat
 import tempfile
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 
+SMALLEST_DATABASE = 512
+"""Bytes: SQLite's smallest page."""
+
 SECONDS_WITH_TWO_NAMES = 2.0
 """How long a ledger that another process is making may have its temporary name besides its own."""
 
@@ -42,9 +46,10 @@ class FileStore(Store):
 
     def __init__(self, path: Path, *, shown: str) -> None:
         super().__init__(shown)
-        self._path = path
+        self._path = Path(os.path.realpath(path))  # SQLite keeps the log beside what a link stands for
         self._engine: Any = None
         self._file: tuple[int, int] | None = None
+        self._log: tuple[int, int] | None = None
         self._active: weakref.WeakSet[_Use] = weakref.WeakSet()
         self._pid = os.getpid()
         _open_stores.add(self)
@@ -136,25 +141,27 @@ class FileStore(Store):
     def _connected(self) -> Any:
         if self._engine is None:
             try:
-                self._file = _require_ledger_file(self._path, self.place)
+                in_use = any(store._engine is not None for store in _open_stores)
+                self._file = _require_ledger_file(self._path, self.place, in_use=in_use)
             except OSError as error:
                 if isinstance(error, LedgerError):
                     raise
                 raise self._unusable(error) from None
-            self._engine = _engine(self._path)
+            self._engine = _engine(self._path, connected=self._forget_log)
         return self._engine
 
+    def _forget_log(self) -> None:
+        self._log = None
+
     def _require_same_file(self) -> None:
-        try:
-            found: tuple[int, int] | None = _identity(self._path.stat())
-        except OSError:
-            found = None
-        if found != self._file:
+        found, log = _identity_at(self._path), _identity_at(Path(f"{self._path}-wal"))
+        self._log = self._log or log  # a new connection may have made a new one
+        if found != self._file or log != self._log:
             self._engine.dispose()
             self._engine = None
             raise LedgerError(
-                f"the ledger {self.place} was removed, moved or replaced while it was in use; nothing was published. Put it "
-                "back, and open it again"
+                f"the ledger {self.place} (or its log) was removed, moved or replaced while it was in use; nothing was "
+                "published. Put it back, and open it again"
             )
 
     def _unusable(self, error: OSError) -> LedgerError:
@@ -178,7 +185,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_a_fork)
 
 
-def _engine(path: Path, *, new: bool = False) -> Any:
+def _engine(path: Path, *, new: bool = False, connected: Callable[[], None] = lambda: None) -> Any:
     import sqlalchemy as sa
 
     read_only = not new and not os.access(path, os.W_OK) and not Path(f"{path}-wal").exists()
@@ -191,6 +198,7 @@ def _engine(path: Path, *, new: bool = False) -> Any:
         )
         for pragma in ("journal_mode=WAL", *PRAGMAS) if new else PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
+        connected()
         return connection
 
     engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.QueuePool, hide_parameters=True)
@@ -204,15 +212,19 @@ def _engine(path: Path, *, new: bool = False) -> Any:
     return engine
 
 
-def _require_ledger_file(path: Path, place: str) -> tuple[int, int]:
-    """A database with one name that its owner alone may read: outputs that are not published yet are in it."""
+def _require_ledger_file(path: Path, place: str, *, in_use: bool) -> tuple[int, int]:
+    """A database with one name that its owner alone may read: outputs that are not published yet are in it.
+
+    A file that this process has `in_use` is not opened: closing it again would drop the locks that the process holds on it.
+    """
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise LedgerError(f"cannot use the ledger {place}: it is no regular file")
-    with path.open("rb") as file:
-        if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:  # SQLite would take an empty file for a new database
-            raise LedgerError(f"cannot use the ledger {place}: {ADVICE['SQLITE_NOTADB']}")
+    if found.st_size < SMALLEST_DATABASE:  # SQLite would take an empty file for a new database
+        raise LedgerError(f"cannot use the ledger {place}: {ADVICE['SQLITE_NOTADB']}")
     if os.name == "posix" and stat.S_IMODE(found.st_mode) & 0o077:
+        if not in_use and not _is_database(path):
+            raise LedgerError(f"cannot use the ledger {place}: {ADVICE['SQLITE_NOTADB']}")
         raise LedgerError(
             f"cannot use the ledger {place}: others than its owner may read or write it (mode "
             f"{stat.S_IMODE(found.st_mode):o}); say: chmod 600 {place}"
@@ -229,8 +241,20 @@ def _require_ledger_file(path: Path, place: str) -> tuple[int, int]:
     return _identity(found)
 
 
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
+
+
 def _identity(found: os.stat_result) -> tuple[int, int]:
     return found.st_dev, found.st_ino
+
+
+def _identity_at(path: Path) -> tuple[int, int] | None:
+    try:
+        return _identity(path.stat())
+    except OSError:
+        return None
 
 
 def _synchronised(path: Path) -> None:
