@@ -11,6 +11,7 @@ import stat
 import sys
 import threading
 import traceback
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -58,7 +59,9 @@ def execute(place, statement):
 
 def in_a_child(act):
     """Exit code of a forked process that does this, which may change its own limits or user."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads; this child needs none
+        child = os.fork()
     if child == 0:
         code = 1
         try:
