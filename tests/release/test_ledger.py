@@ -60,7 +60,7 @@ def execute(place, statement):
 def in_a_child(act):
     """Exit code of a forked process that does this, which may change its own limits or user."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads; this child needs none
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this child needs none
         child = os.fork()
     if child == 0:
         code = 1
