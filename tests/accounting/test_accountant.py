@@ -206,6 +206,44 @@ def test_the_walk_back_stops_where_nothing_changes():
     assert 3 < len(looked_at) < 300
 
 
+@pytest.mark.parametrize("matrix", [MATRIX, STRONG, CERTAIN])
+def test_an_interrupted_question_does_not_make_the_next_answer_too_low(matrix):
+    """An interrupt at each line of the walk in turn; every answer after it is that of the whole series."""
+    adversary = Adversary(matrix, matrix)
+    left = [-1]
+
+    def tracer(frame, event, _):
+        if not frame.f_code.co_filename.endswith("history.py"):
+            return None
+        if event == "line":
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+        return tracer
+
+    interrupted = 0
+    for at in range(1, 400):
+        accountant = TemporalAccountant(adversary)
+        for _ in range(10):
+            accountant.spend(0.01)
+        accountant.total()
+        for _ in range(3):
+            accountant.spend(0.5)
+        left[0] = at
+        sys.settrace(tracer)
+        try:
+            accountant.total()
+        except KeyboardInterrupt:
+            interrupted += 1
+        finally:
+            sys.settrace(None)
+        expected = temporal_leakage(adversary, epsilons=accountant.ledger).worst
+        assert accountant.total() == pytest.approx(expected, rel=1e-14)
+        if left[0] > 0:
+            break
+    assert interrupted > 10
+
+
 def test_disjoint_rows_add_everything_up_about_the_first_step():
     accountant = TemporalAccountant(Adversary(CERTAIN, CERTAIN))
     for _ in range(1_000):

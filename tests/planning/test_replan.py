@@ -104,6 +104,14 @@ def test_matrices_that_vary_with_time(horizon, both):
         accountant.spend_all(new.epsilons[steps:])
 
 
+def test_what_arrives_counts_though_nothing_is_passed_on():
+    """The transition into the first step to come carries leakage, those after it carry none."""
+    flat = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
+    adversary = Adversary([TransitionMatrix(np.eye(2)), flat, flat], [flat] * 3)
+    new = replan(started(adversary, 1.0, None, [0.6]))
+    assert new.epsilons == pytest.approx([0.6, 0.4, 1.0, 1.0], rel=1e-6)
+
+
 @pytest.mark.parametrize("adversary", [Adversary(), Adversary(MATRIX), Adversary(None, MATRIX)])
 @pytest.mark.parametrize("steps", [1, 2])
 def test_unknown_correlations(adversary, steps):

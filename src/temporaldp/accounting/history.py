@@ -43,7 +43,8 @@ class History:
         self._past, self._future, self._spent = past, future, spent
         self._arrived, self._incoming = array("d"), array("d")
         self._top = array("q")
-        self._sum, self._sum_error = 0.0, 0.0
+        self._whole = True
+        self._added = (0, 0.0, 0.0)
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL so far and the first step (from 0) that has it; (0, 0) before the first step."""
@@ -80,9 +81,12 @@ class History:
 
     def _settle(self) -> None:
         """Bring A, F and top up to date with what was spent since."""
+        if not self._whole:  # an interrupt left it half done: what stands there shows no longer where to stop
+            self._arrived, self._incoming, self._top = array("d"), array("d"), array("q")
         settled, now = len(self._arrived), len(self._spent)
         if settled == now:
             return
+        self._whole = False
         for t in range(settled, now):
             self._arrived.append(self._past[t - 1](self._arrived[t - 1] + self._spent[t - 1]) if t else 0.0)
             self._incoming.append(0.0)
@@ -101,12 +105,15 @@ class History:
             if here > height:
                 best, height = t, here
             self._top[t] = best
+        self._whole = True
 
     def _user_level(self) -> float:
         """Sum of all budgets (Neumaier's): where everything passes on, all of them leak about the first step."""
-        for epsilon in self._spent[len(self._top) :]:
-            total = self._sum + epsilon
-            self._sum_error += (self._sum - total) + epsilon if self._sum >= epsilon else (epsilon - total) + self._sum
-            self._sum = total
-            self._top.append(0)
-        return self._sum + self._sum_error
+        count, whole, error = self._added
+        for epsilon in self._spent[count:]:
+            total = whole + epsilon
+            error += (whole - total) + epsilon if whole >= epsilon else (epsilon - total) + whole
+            whole = total
+            count += 1
+        self._added = count, whole, error
+        return whole + error

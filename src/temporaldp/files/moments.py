@@ -21,6 +21,9 @@ DATE, NUMBER, WORD = "date", "number", "word"
 JITTER = 0.01
 """Share of a step by which clocks may be early."""
 
+DAYLIGHT_SAVING = 23.0 / 24.0
+"""Share of the time by the clock that passes at least, for the clock to count: a day may lack an hour, an hour may not."""
+
 SECONDS_A_DAY = 86_400
 SHORTEST_MONTH = 28.0 * SECONDS_A_DAY
 EPOCH = datetime(1970, 1, 1)
@@ -96,14 +99,16 @@ def comes_after(before: str, label: str) -> bool:
 def distance(before: str, label: str) -> float | None:
     """Between two labels: in seconds for dates, in their own unit for numbers; None without an order.
 
-    Dates whose written offsets differ are compared by the clock: a day on which summer time begins is a day.
+    Dates whose written offsets differ by little are compared by the clock: a day on which summer time begins is a day.
     """
     one, two = moment(before), moment(label)
     if one.kind != two.kind or not (isinstance(one.value, Decimal) and isinstance(two.value, Decimal)):
         return None
-    if one.clock is not None and two.clock is not None and two.value - one.value != two.clock - one.clock:
-        return float(max(two.clock - one.clock, two.value - one.value))
-    return float(two.value - one.value)
+    passed = float(two.value - one.value)
+    if one.clock is not None and two.clock is not None:
+        shown = float(two.clock - one.clock)
+        return shown if shown * DAYLIGHT_SAVING <= passed < shown else passed
+    return passed
 
 
 def steps_between(step: str, before: str, label: str) -> float | None:

@@ -141,9 +141,10 @@ def _program(users: list[Adversary], alpha: float, by: Measure, standings: list[
     levels = np.full((len(worst_users), horizon), alpha)
     found = carriers(worst_users, alpha)
     if standings is not None:
-        at = {id(user): standing for user, standing in zip(users, standings, strict=True)}
-        left = [at[id(user)] for user in worst_users]
-        levels[:, 0] = [standing.arrived + standing.room for standing in left]
+        known = {id(user): standing for user, standing in zip(users, standings, strict=True)}
+        left = [known[id(user)] for user in worst_users]
+        carried = {c.user for c in found if c.backward}  # the others have no variable that could arrive
+        levels[:, 0] = [at.room + (at.arrived if user in carried else 0.0) for user, at in enumerate(left)]
         found = [replace(c, initial=left[c.user].arrived) if c.backward else c for c in found]
     return Program(alpha, by.weights, POWERS[by.objective], found, levels)
 
