@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import math
 import pickle
@@ -12,9 +11,7 @@ import threading
 import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation
-from dp_accounting import dp_event as events
-from dp_accounting.pld import privacy_loss_distribution as pld
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from matrices import matrices
@@ -22,22 +19,27 @@ from oracles import exact_loss
 from temporaldp import (
     Adversary,
     BudgetError,
-    DiscreteLaplaceHistogram,
     InputError,
     LeakageBudgetError,
     TemporalAccountant,
     TransitionMatrix,
     leakage_supremum,
     plan_budget,
-    release,
     temporal_leakage,
 )
 from temporaldp.accounting.scalar import ScalarLoss
 
 STRONG = TransitionMatrix([[0.999, 0.001], [0.002, 0.998]])
+
+
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+
+
 ADVERSARY = Adversary(MATRIX, MATRIX)
+
+
 CERTAIN = TransitionMatrix(np.eye(2))
+
 
 levels = st.one_of(st.sampled_from([1e-9, 1e-3, 0.1, 1.0, 5.0, 50.0, 800.0]), st.floats(0.01, 20.0))
 
@@ -58,6 +60,7 @@ def adversaries(draw, n: int | None = None, most_steps: int | None = None):
 
 
 populations = st.one_of(adversaries(most_steps=8), st.lists(adversaries(n=3), min_size=2, max_size=3))
+
 
 acts = st.lists(
     st.tuples(st.sampled_from(["all", "share", "reserve", "nothing", "several", "too much"]), st.floats(0.0, 1.0)),
@@ -364,112 +367,6 @@ def test_a_horizon_that_contradicts_the_matrices_is_refused():
         TemporalAccountant(Adversary([MATRIX, MATRIX]), horizon=4)
 
 
-RELATION = NeighboringRelation.REPLACE_ONE
-
-
-@pytest.mark.parametrize(
-    ("event", "distribution"),
-    [  # one contribution leaves and another comes: twice the sensitivity
-        (events.LaplaceDpEvent(2.5), pld.from_laplace_mechanism(2.5, 2.0)),
-        (events.DiscreteLaplaceDpEvent(0.3, 2), pld.from_discrete_laplace_mechanism(0.3, 4)),
-        (events.RandomizedResponseDpEvent(0.4, 5), pld.from_randomized_response(0.4, 5)),
-    ],
-)
-def test_events_spend_what_googles_accounting_says_at_delta_zero(event, distribution):
-    accountant = TemporalAccountant(ADVERSARY, neighboring_relation=RELATION)
-    assert accountant.supports(event)
-    (spent,) = accountant.compose(event).ledger
-    assert spent == pytest.approx(distribution.get_epsilon_for_delta(1e-9), abs=4e-4)
-
-
-def test_composed_events_are_queries_at_one_step():
-    inner = events.SelfComposedDpEvent(events.LaplaceDpEvent(8.0), 2)
-    accountant = TemporalAccountant(ADVERSARY).compose(events.ComposedDpEvent([events.LaplaceDpEvent(4.0), inner]))
-    assert accountant.ledger == pytest.approx([1.0], rel=1e-14)
-    assert accountant.ledger[0] >= 1.0
-
-
-def test_composing_several_times_takes_as_many_steps():
-    accountant = TemporalAccountant(ADVERSARY).compose(events.LaplaceDpEvent(4.0), 3).compose(events.NoOpDpEvent())
-    assert accountant.ledger == pytest.approx([0.5, 0.5, 0.5, 0.0], rel=1e-14)
-    refusing = TemporalAccountant(ADVERSARY, alpha=1.0)
-    with pytest.raises(LeakageBudgetError):
-        refusing.compose(events.LaplaceDpEvent(4.0), 5)
-    assert len(refusing) == 0
-
-
-@pytest.mark.parametrize(
-    "event", [events.GaussianDpEvent(1.0), events.NonPrivateDpEvent(), events.LaplaceDpEvent(0.0),
-              events.ComposedDpEvent([events.LaplaceDpEvent(1.0), events.GaussianDpEvent(1.0)]), "laplace"]
-)  # fmt: skip
-def test_events_without_pure_privacy_are_refused(event):
-    accountant = TemporalAccountant(ADVERSARY)
-    assert not accountant.supports(event)
-    with pytest.raises(InputError):
-        accountant.compose(event)
-    assert len(accountant) == 0
-
-
-def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
-    mechanism = DiscreteLaplaceHistogram(n_states=2)
-    plan = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
-    with TemporalAccountant(ADVERSARY, alpha=3.0) as outer:
-        mechanism([3, 4], 0.1)
-        with TemporalAccountant(ADVERSARY) as inner, TemporalAccountant(ADVERSARY) as innermost:
-            released = release(mechanism, [[3, 4]] * 2, plan)
-        assert inner.ledger.tolist() == innermost.ledger.tolist() == released.epsilons.tolist()
-        with pytest.raises(LeakageBudgetError), inner:
-            release(mechanism, [[3, 4]] * 3, plan_budget(ADVERSARY, alpha=20.0, horizon=3))
-        assert (len(inner), len(outer)) == (2, 3), "one refusal, and nobody is charged"
-        drawn = []
-        with pytest.raises(LeakageBudgetError):
-            release(
-                lambda snapshot, epsilon: drawn.append(snapshot),
-                [1, 2, 3],
-                plan_budget(ADVERSARY, alpha=20.0, horizon=3),
-            )
-        with pytest.raises(LeakageBudgetError):
-            mechanism([3, 4], 9.0)
-        with pytest.raises(InputError):
-            mechanism([3, 4, 5], 0.1)
-        assert drawn == []
-        assert outer.ledger.tolist() == [mechanism.epsilon_spent(0.1), *released.epsilons]
-    mechanism([3, 4], 0.5)
-    assert len(outer) == 3
-
-
-def test_one_accountant_in_two_blocks_is_charged_once():
-    with TemporalAccountant(ADVERSARY, horizon=1) as accountant, accountant:
-        DiscreteLaplaceHistogram(n_states=2)([3, 4], 0.1)
-    assert len(accountant) == 1
-
-
-def test_another_thread_is_not_in_the_block():
-    mechanism = DiscreteLaplaceHistogram(n_states=2)
-    with TemporalAccountant(ADVERSARY, alpha=1.0) as accountant:
-        thread = threading.Thread(target=mechanism, args=([3, 4], 5.0))
-        thread.start()
-        thread.join()
-    assert len(accountant) == 0
-
-
-def test_two_tasks_may_be_in_the_block_of_one_accountant():
-    accountant = TemporalAccountant(ADVERSARY)
-    mechanism = DiscreteLaplaceHistogram(n_states=2)
-
-    async def publish(seconds):
-        with accountant:
-            await asyncio.sleep(seconds)
-            mechanism([3, 4], 0.1)
-        mechanism([3, 4], 0.1)
-
-    async def both():
-        await asyncio.gather(publish(0.02), publish(0.01))
-
-    asyncio.run(both())
-    assert len(accountant) == 2
-
-
 def test_threads_that_spend_at_once_never_spend_twice():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -540,31 +437,6 @@ def test_any_reserve_up_to_the_largest_can_be_asked_for(adversary, alpha, share)
         accountant.spend(accountant.remaining())
         for _ in range(20):
             accountant.spend(asked)
-
-
-def test_what_a_failed_block_spent_stays_spent():
-    accountant = TemporalAccountant(ADVERSARY, alpha=1.0)
-    with pytest.raises(ZeroDivisionError), accountant:
-        DiscreteLaplaceHistogram(n_states=2)([3, 4], 0.1)
-        raise ZeroDivisionError
-    assert len(accountant) == 1
-
-
-@given(matrices(), st.one_of(st.floats(1e-12, 1e-3), st.floats(0.001, 100.0), st.floats(100.0, 1e4)))
-@example(CERTAIN, 3.0)
-def test_the_inverse_of_a_loss_is_its_largest_safe_argument(matrix, level):
-    loss = ScalarLoss.of(matrix.leakage_profile())
-    inverse = loss.inverse(level)
-    if inverse == math.inf:
-        assert loss(1e5) <= level * (1 + 1e-14) or matrix.leakage_profile().vertices[0, 0] > 0.0
-        assert loss(sys.float_info.max) <= level if loss.d and loss.d[0] > 0 else True
-        return
-    b = inverse
-    for _ in range(3):
-        assert loss(b) <= level
-        b = math.nextafter(b, math.inf)
-    # Nearly the largest: a little more passes more than the level, or as much as makes no difference.
-    assert loss(inverse * (1 + 1e-9)) >= level * (1 - 1e-12)
 
 
 def test_a_spend_looks_at_as_many_losses_after_ten_thousand_steps_as_after_ten(monkeypatch):

@@ -1,0 +1,71 @@
+"""Google's events as budgets, against Google's own accounting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from dp_accounting import NeighboringRelation
+from dp_accounting import dp_event as events
+from dp_accounting.pld import privacy_loss_distribution as pld
+
+from temporaldp import (
+    Adversary,
+    InputError,
+    LeakageBudgetError,
+    TemporalAccountant,
+    TransitionMatrix,
+)
+
+MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+
+
+ADVERSARY = Adversary(MATRIX, MATRIX)
+
+
+CERTAIN = TransitionMatrix(np.eye(2))
+
+
+RELATION = NeighboringRelation.REPLACE_ONE
+
+
+@pytest.mark.parametrize(
+    ("event", "distribution"),
+    [  # one contribution leaves and another comes: twice the sensitivity
+        (events.LaplaceDpEvent(2.5), pld.from_laplace_mechanism(2.5, 2.0)),
+        (events.DiscreteLaplaceDpEvent(0.3, 2), pld.from_discrete_laplace_mechanism(0.3, 4)),
+        (events.RandomizedResponseDpEvent(0.4, 5), pld.from_randomized_response(0.4, 5)),
+    ],
+)
+def test_events_spend_what_googles_accounting_says_at_delta_zero(event, distribution):
+    accountant = TemporalAccountant(ADVERSARY, neighboring_relation=RELATION)
+    assert accountant.supports(event)
+    (spent,) = accountant.compose(event).ledger
+    assert spent == pytest.approx(distribution.get_epsilon_for_delta(1e-9), abs=4e-4)
+
+
+def test_composed_events_are_queries_at_one_step():
+    inner = events.SelfComposedDpEvent(events.LaplaceDpEvent(8.0), 2)
+    accountant = TemporalAccountant(ADVERSARY).compose(events.ComposedDpEvent([events.LaplaceDpEvent(4.0), inner]))
+    assert accountant.ledger == pytest.approx([1.0], rel=1e-14)
+    assert accountant.ledger[0] >= 1.0
+
+
+def test_composing_several_times_takes_as_many_steps():
+    accountant = TemporalAccountant(ADVERSARY).compose(events.LaplaceDpEvent(4.0), 3).compose(events.NoOpDpEvent())
+    assert accountant.ledger == pytest.approx([0.5, 0.5, 0.5, 0.0], rel=1e-14)
+    refusing = TemporalAccountant(ADVERSARY, alpha=1.0)
+    with pytest.raises(LeakageBudgetError):
+        refusing.compose(events.LaplaceDpEvent(4.0), 5)
+    assert len(refusing) == 0
+
+
+@pytest.mark.parametrize(
+    "event", [events.GaussianDpEvent(1.0), events.NonPrivateDpEvent(), events.LaplaceDpEvent(0.0),
+              events.ComposedDpEvent([events.LaplaceDpEvent(1.0), events.GaussianDpEvent(1.0)]), "laplace"]
+)  # fmt: skip
+def test_events_without_pure_privacy_are_refused(event):
+    accountant = TemporalAccountant(ADVERSARY)
+    assert not accountant.supports(event)
+    with pytest.raises(InputError):
+        accountant.compose(event)
+    assert len(accountant) == 0

@@ -1,0 +1,116 @@
+"""Times of a release: known again in any spelling, late and too close ones refused."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import pytest
+
+from streams import opened
+from temporaldp import (
+    InputError,
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "late"),
+    [
+        (["2024-01-01T10:00"], "2024-01-01T09:00"),
+        (["2024-01-01", "2024-01-02"], "2024-01-01T12:00"),
+        ([1, 2], 1.5),
+        (["s05", "s06"], "s4"),
+        (["9"], 8),
+        (["2021-01-05", "2021-01-06"], "foo"),
+        ([1, 2], "2024-01-01"),
+        (["monday"], 3),
+    ],
+)
+def test_steps_that_are_late_or_have_no_place_are_refused(before, late, place):
+    with opened(place) as stream:
+        for time in before:
+            stream.release([70, 30], time=time)
+        with pytest.raises(InputError, match=r"comes before|nothing says which comes first"):
+            stream.release([70, 30], time=late)
+        assert len(stream) == len(stream.accountant) == len(before)
+
+
+@pytest.mark.parametrize(
+    ("step", "times", "refused"),
+    [
+        ("86400 seconds", ["2021-01-01"], "2021-01-01T01:00"),
+        ("1 months", ["2021-01-15"], "2021-01-30"),
+        ("2 months", ["2021-01"], "2021-02"),
+        ("5", [0], 4),
+        ("86400 seconds", ["2023-03-26T00:00+01:00"], "2023-03-26T23:00+02:00"),
+        ("3600 seconds", ["2023-03-26T00:55+01:00"], "2023-03-26T02:00+02:00"),
+        ("3600 seconds", ["2023-03-26T00:00+00:00"], "2023-03-26T08:05+08:00"),
+        ("0.1", ["0.1", "0.2"], "0.25"),
+    ],
+)
+def test_steps_closer_than_the_correlation_says_are_refused(step, times, refused, place):
+    with opened(place, step=step) as stream:
+        for time in times:
+            stream.release([70, 30], time=time)
+        with pytest.raises(InputError, match=r"only .* after"):
+            stream.release([70, 30], time=refused)
+
+
+@pytest.mark.parametrize(
+    ("step", "times"),
+    [
+        ("1 months", ["2021-01", "2021-02", "2021-03", "2021-05"]),
+        (None, ["2021-01-01", "2021-02-01", "2021-03-01"]),
+        ("1 months", ["2023-01-15", "2023-02-15", "2023-03-15", "2023-05-15"]),
+        ("1 months", ["2023-9", "2023-10", "2023-11"]),
+        ("12 months", ["2023-06-15", "2024-06-15", "2025-06-15"]),
+        (
+            "86400 seconds",
+            ["2023-03-26T00:00+01:00", "2023-03-27T00:00+02:00", "2023-10-29T00:00+02:00", "2023-10-30T00:00+01:00"],
+        ),
+        ("300 seconds", ["2023-03-26T01:55+01:00", "2023-03-26T03:00+02:00", "2023-03-26T03:05+02:00"]),
+        ("300 seconds", ["2023-01-01T00:00:00", "2023-01-01T00:05:01", "2023-01-01T00:10:00"]),
+        (None, ["1", "3", "4", "2024-01-05"][:3]),
+        (None, ["s" + "1" + "0" * 35, "s" + "1" + "0" * 34 + "1"]),
+        (None, ["-2", "-1", "0", "0.5"]),
+        ("300 seconds", ["2021-01-01T00:00", "2021-01-01T00:05", "2021-01-01T01:00"]),
+        (None, ["monday", "tuesday", "monday evening"]),
+        ("1", ["s08", "s09", "s10"]),
+        (None, ["1609459200.123456789", "1609459201.123456790"]),
+    ],
+)
+def test_steps_a_step_or_more_apart_are_released(step, times, place):
+    with opened(place, step=step) as stream:
+        for time in times:
+            stream.release([70, 30], time=time)
+        assert len(stream) == len(times)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("7", 7.0),
+        ("s05", "s5"),
+        ("2024-01-01", "2024-01-01T00:00Z"),
+        ("2024-01", date(2024, 1, 1)),
+        (np.int64(3), "03"),
+    ],
+)
+def test_a_time_is_known_again_in_another_spelling(one, other, place):
+    with opened(place) as stream:
+        first = stream.release([70, 30], time=one)
+        assert np.array_equal(stream.release([1, 2], time=other), first)
+        assert len(stream) == 1
+
+
+@pytest.mark.parametrize("time", [None, True, float("nan"), float("inf"), "", "  ", b"x", ["a"], "\ud800", "a\0b"])
+def test_what_is_no_time_is_refused(time, place):
+    with opened(place) as stream, pytest.raises(InputError, match="expected time to be"):
+        stream.release([70, 30], time=time)
+
+
+def test_decimals_that_may_be_one_time_or_two_are_refused(place):
+    with opened(place) as stream:
+        stream.release([70, 30], time="2024.1")
+        with pytest.raises(InputError, match=r"equals .* as a number"):
+            stream.release([70, 30], time="2024.10")

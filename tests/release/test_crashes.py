@@ -1,0 +1,143 @@
+"""Crashes, races, forks, interrupts: a step is drawn once, and spent if and only if it is stored."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import workers
+from streams import ADVERSARY, noted, opened, require_level_held, worker
+from temporaldp import (
+    DiscreteLaplaceHistogram,
+    Ledger,
+    TemporalAccountant,
+)
+from temporaldp.accounting import charging
+
+
+@pytest.mark.parametrize(("store", "n_kills"), [("sqlite", 500), ("postgresql", 100)])
+def test_killed_at_random_moments_nothing_is_drawn_or_spent_twice(store, n_kills, tmp_path, request):
+    place = tmp_path / "release.db"
+    if store == "postgresql":
+        import postgres
+
+        place = postgres.create_database(request.getfixturevalue("postgres_server"), "kills")
+    lengths = worker("kills", place, tmp_path, n_kills, 7)["lengths"]
+    assert lengths == sorted(lengths), "a step was lost"
+    assert len(set(lengths)) > n_kills // 10, "most processes did nothing: the test shows little"
+    with Ledger(place) as ledger:
+        ledger.verify()
+        stored = [output.tolist() for output in ledger.outputs]
+        require_level_held(ledger.epsilons, workers.ADVERSARY, workers.ALPHA)
+        accountant = TemporalAccountant(workers.ADVERSARY, alpha=workers.ALPHA)
+        spent = DiscreteLaplaceHistogram(n_states=3).epsilon_spent(accountant.reserve)
+        assert ledger.epsilons.tolist() == [spent] * len(ledger), "a budget was lost or spent twice"
+    published = noted(tmp_path / "published")
+    assert len(published) > n_kills
+    assert all(one["output"] == stored[one["step"]] for one in published), "two outputs for one step"
+    drawn = [one["draw"] for one in noted(tmp_path / "drawn")]
+    assert len(drawn) > len(stored), "no process was killed between its draw and its commit"
+    assert all(output in drawn for output in stored)
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_two_writers_racing_over_a_thousand_steps_draw_each_once(store, tmp_path, request):
+    place = tmp_path / "release.db"
+    if store == "postgresql":
+        import postgres
+
+        place = postgres.create_database(request.getfixturevalue("postgres_server"), "race")
+    assert worker("race", place, tmp_path, 1000)["codes"] == [0, 0]
+    one, two = (noted(tmp_path / f"published{number}") for number in range(2))
+    assert one == two
+    assert len(noted(tmp_path / "drawn")) == 1000
+    with Ledger(place) as ledger:
+        assert [output.tolist() for output in ledger.outputs] == [step["output"] for step in one]
+        require_level_held(ledger.epsilons, workers.ADVERSARY, workers.ALPHA)
+
+
+def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(tmp_path):
+    """A KeyboardInterrupt raised at each line of our own code in turn, while a step is released."""
+    files = {"stream.py", "ledger.py", "file_store.py", "calendar.py", "accountant.py", "charging.py"}
+    place, outer = tmp_path / "release.db", TemporalAccountant(ADVERSARY)
+    state = {"left": -1}
+
+    def tracer(frame, event, _):
+        if frame.f_code.co_filename.rsplit("/", 1)[-1] not in files:
+            return None
+        if event == "line":
+            state["left"] -= 1
+            if state["left"] == 0:
+                raise KeyboardInterrupt
+        return tracer
+
+    with outer, opened(place) as stream:
+        stream.release([70, 30], time=0)
+        time, interrupted, at = 1, 0, 1
+        while True:
+            state["left"] = at
+            sys.settrace(tracer)
+            try:
+                stream.release([70, 30], time=time)
+            except KeyboardInterrupt:
+                interrupted += 1
+            finally:
+                sys.settrace(None)
+            if state["left"] > 0:  # the whole step has fewer lines
+                break
+            before = len(outer)
+            output = stream.release([70, 30], time=time)  # goes on after every interrupt
+            assert np.array_equal(output, stream.release([70, 30], time=time))
+            assert len(outer) >= before
+            assert stream.accountant.ledger.tolist() == stream.ledger.epsilons.tolist()
+            assert len(stream) == time + 1
+            time, at = time + 1, at + 1
+        assert interrupted > 60
+        assert len(outer) >= len(stream)
+    assert charging.charged() == ()
+    with Ledger(place) as ledger:
+        assert len(ledger) == len(stream)
+        require_level_held(ledger.epsilons, ADVERSARY, 1.0)
+
+
+def test_threads_may_share_a_release(place):
+    with opened(place) as stream, ThreadPoolExecutor(4) as pool:
+        outputs = list(pool.map(lambda k: stream.release([70, 30], time=f"word{'abcdefgh'[k % 8]}"), range(64)))
+        assert len(stream) == len(stream.accountant) == 8
+        stored = stream.ledger.outputs
+        known = [stream.row(f"word{'abcdefgh'[k % 8]}").step for k in range(64)]
+    assert all(np.array_equal(output, stored[step]) for output, step in zip(outputs, known, strict=True))
+    with Ledger(place) as ledger:
+        ledger.verify()
+
+
+def test_opening_the_ledger_twice_in_a_process_keeps_its_locks(tmp_path):
+    place = tmp_path / "release.db"
+    found = worker("beside", place, tmp_path, 0)
+    assert found["log_stays"], "the other process thought that nobody else had the ledger open"
+    assert found["told"] == []
+    with Ledger(place) as ledger:
+        assert [output.tolist() for output in ledger.outputs] == found["outputs"]
+
+
+def test_locks_that_somebody_dropped_are_noticed(tmp_path):
+    """Reading the file in the same process (to copy it, say) drops SQLite's locks; another process then removes the log."""
+    place = tmp_path / "release.db"
+    found = worker("beside", place, tmp_path, 1)
+    assert not found["log_stays"]
+    assert "removed, moved or replaced" in found["told"][0]
+    with Ledger(place) as ledger:
+        assert [output.tolist() for output in ledger.outputs] == found["outputs"]
+
+
+def test_processes_forked_while_the_ledger_is_open_agree(tmp_path):
+    place = tmp_path / "release.db"
+    assert worker("forks", place, tmp_path)["codes"] == [0, 0]
+    published = noted(tmp_path / "published0") + noted(tmp_path / "published1") + noted(tmp_path / "published")
+    with Ledger(place) as ledger:
+        stored = [output.tolist() for output in ledger.outputs]
+        assert len(stored) == 41
+    assert all(one["output"] == stored[one["step"]] for one in published)

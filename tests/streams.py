@@ -1,0 +1,54 @@
+"""Releases that the tests of release/ open, and the processes that they start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import workers
+from temporaldp import (
+    Adversary,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    TemporalAccountant,
+    TransitionMatrix,
+    temporal_leakage,
+)
+
+MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+
+
+ADVERSARY = Adversary(MATRIX, MATRIX)
+
+
+MECHANISM = DiscreteLaplaceHistogram(n_states=2)
+
+
+CERTAIN = TransitionMatrix(np.eye(2))
+
+
+def opened(place, *, mechanism=MECHANISM, adversary=ADVERSARY, alpha=1.0, horizon=None, reserve=None, **schema):
+    accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon, reserve=reserve)
+    return ContinualRelease(mechanism, ledger=place, accountant=accountant, **schema)
+
+
+def worker(*arguments):
+    """A script of forks, in a process of its own: pytest's is no place to fork from."""
+    script = Path(workers.__file__)
+    done = subprocess.run(
+        [sys.executable, script, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=500
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def noted(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def require_level_held(epsilons, adversary, alpha):
+    assert temporal_leakage(adversary, epsilons=epsilons).worst <= alpha
