@@ -1,0 +1,86 @@
+"""A metric that one more step does not raise: by monotonicity it bounds every horizon, under a constant budget.
+
+The step ``b -> K(b) + e D`` is monotone, and the series starts below every metric that it does not raise (from 0, before the
+first release), so the series never passes one. It is looked for as the fixed point of a step that adds a little more,
+``K(b) + e D + s``: near that point the step itself does not raise b, with room s for rounding.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation import TransitionMatrix
+from temporaldp.leakage.lifting import lifted, no_trees
+
+FloatArray = NDArray[np.float64]
+
+ADDED, ROUNDINGS = 1e-12, 2.0**-49
+"""s is this share of the largest entry and so much for every state: more than one step rounds. The answer is too high by
+about s / (1 - r) at most, where errors shrink by a factor r a step."""
+
+MOST_STEPS = 1000
+"""Without a certificate after so many steps the supremum is reported as infinite, which is never too low."""
+
+PLAIN_STEPS = 4
+"""Steps between two extrapolations: by then the change falls by the same factor everywhere."""
+
+LONGEST_LEAP = 100.0
+"""An extrapolation goes at most so many times the last change."""
+
+STALLED = 1e-9
+"""A change that shrinks by less than this share for twenty steps running will not end."""
+
+
+def held_metric(
+    matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, start: FloatArray | None = None
+) -> FloatArray | None:
+    """A metric that ``b -> K(b) + own`` does not raise anywhere, close to the smallest; None if none is found.
+
+    Parameters
+    ----------
+    matrix : TransitionMatrix
+    own : array, shape (n, n)
+        ``e D``, closed under the triangle inequality.
+    ceiling : float
+        The supremum under the uniform bound for ``own.max()``; may be inf. A metric is found whenever it is finite.
+    start : array, shape (n, n), optional
+        Where to begin; the answer for a similar budget saves steps.
+    """
+    rows, profile, trees = matrix.dense(), matrix.leakage_profile(), no_trees(matrix.n_states)
+    apart = own > 0.0
+    metric = own if start is None else np.maximum(start, own)
+    best: FloatArray | None = None
+    change, stalled = math.inf, 0
+    for count in range(1, MOST_STEPS + 1):
+        added = ADDED * float(metric.max()) + ROUNDINGS * (len(own) + 8)
+        after = lifted(rows, metric, profile, trees) + own + added * apart
+        step = after - metric
+        before, change = change, float(np.abs(step).max())
+        if (step <= 0.5 * added).all():  # so K(metric) + own is at most the metric less half of what was added
+            best = metric
+            if change <= 0.5 * added:
+                break
+        rate = change / before if before > 0.0 else 0.0
+        stalled = stalled + 1 if rate > 1.0 - STALLED else 0
+        if stalled == 20:
+            break
+        metric = after
+        if count % PLAIN_STEPS == 0 and rate < 1.0:
+            metric = np.maximum(after + step * min(rate / (1.0 - rate), LONGEST_LEAP), own)
+            change = math.inf
+    return best if best is not None or not math.isfinite(ceiling) else _from_above(matrix, own, ceiling)
+
+
+def _from_above(matrix: TransitionMatrix, own: FloatArray, ceiling: float) -> FloatArray:
+    """From the uniform bound's supremum, which a step does not raise either, some steps down."""
+    rows, profile, trees = matrix.dense(), matrix.leakage_profile(), no_trees(matrix.n_states)
+    metric: FloatArray = np.where(own > 0.0, ceiling, 0.0)
+    for _ in range(50):
+        after = lifted(rows, metric, profile, trees) + own
+        if not (after <= metric).all():
+            break
+        metric = after
+    return metric

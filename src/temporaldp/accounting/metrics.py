@@ -1,0 +1,267 @@
+"""The leakage of every pair of values at every step, and why the worst pair leaks what it does.
+
+Notation
+--------
+D       the guarantee of one step: its log ratios are at most ``e_t D(i, j)``; 1 off the diagonal for plain differential privacy
+K       the lifting of a matrix (`temporaldp.leakage.lifting`)
+b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair of values at t; forward with time reversed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.correlation import TransitionMatrix
+from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.states import require_same_states, state_names
+from temporaldp.errors import BudgetError, InputError, StateError
+from temporaldp.leakage.lifting import Trees, closed, flow_of, lifted, no_trees, off_diagonal
+from temporaldp.leakage.profile import LARGEST
+
+FloatArray = NDArray[np.float64]
+Direction: TypeAlias = Literal["backward", "forward", "temporal"]
+Bound: TypeAlias = Literal["uniform", "pairwise"]
+
+BOUNDS: tuple[Bound, ...] = ("uniform", "pairwise")
+
+SETTLED = 1e-13
+"""Share of the largest entry: a metric that a step raises by less is tried as one that no further step raises."""
+
+HEADROOM = 8.0
+"""What is tried is the metric plus so many times the last rise and SETTLED: enough where a step passes on less than 7/8."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairLink:
+    """One link of the chain of pairs that makes a leakage: two values at one step, and how much is known of which it was.
+
+    Parameters
+    ----------
+    step : int
+        Index of the step, from 0.
+    value, other_value : str
+        The two values told apart.
+    leakage : float
+        Log ratio by which they are told apart, in nats: by the releases up to this step for links before the pair in question,
+        by those from it on for links after it, by all for the pair itself. An upper bound.
+    share : float
+        How much of a small change here reaches the next link towards the pair in question; 1 for the pair itself.
+    """
+
+    step: int
+    value: str
+    other_value: str
+    leakage: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PairwiseLeakage:
+    """The leakage of every ordered pair of values, one metric a step; in nats, upper bounds.
+
+    Parameters
+    ----------
+    states : tuple of str
+        The values that rows and columns of a metric stand for.
+    epsilons : array, shape (T,)
+    guarantee : array, shape (n, n)
+        D, closed under the triangle inequality.
+    past, future : tuple of T arrays, shape (n, n)
+        What arrives at each step from the releases before and after it.
+    backward_matrices, forward_matrices : Correlation
+        What the adversary knows.
+    """
+
+    states: tuple[str, ...]
+    epsilons: FloatArray
+    guarantee: FloatArray
+    past: tuple[FloatArray, ...]
+    future: tuple[FloatArray, ...]
+    backward_matrices: Correlation = None
+    forward_matrices: Correlation = None
+
+    def __len__(self) -> int:
+        return len(self.past)
+
+    def __repr__(self) -> str:
+        return f"PairwiseLeakage({len(self)} steps, {len(self.states)} states)"
+
+    def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
+        """Leakage of every ordered pair at a step, shape (n, n): row = the value, column = the one it is told from.
+
+        A quasi-metric: zero on the diagonal, and the triangle inequality holds. Row and column follow `states`.
+
+        Raises
+        ------
+        InputError
+            There is no such step or direction.
+        """
+        at = self._step(step)
+        own: FloatArray = self.epsilons[at] * self.guarantee
+        if direction == "backward":
+            return self.past[at] + own
+        if direction == "forward":
+            return self.future[at] + own
+        if direction != "temporal":
+            raise InputError(f"expected direction to be backward, forward or temporal, got {direction!r}")
+        return self.past[at] + own + self.future[at]
+
+    def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str]:
+        """The value that is leaked about most at a step, and the one it is told from."""
+        i, j = _largest(self.metric(step, direction))
+        return self.states[i], self.states[j]
+
+    def path(self, step: int, *, reach: int = 10) -> tuple[PairLink, ...]:
+        """How the worst pair at a step comes about: pairs at earlier and later steps, in order of time.
+
+        Each pair rests on several pairs one step further away; the one that matters most to it is followed, for at most `reach`
+        steps in each direction and while anything arrives. A derivative at the present values, not a decomposition.
+        """
+        at = self._step(step)
+        if reach < 0:
+            raise InputError(f"expected a reach of 0 steps or more, got {reach}")
+        here = self.metric(at)
+        i, j = _largest(here)
+        before = self._follow(self.backward_matrices, at, i, j, -1, reach)
+        after = self._follow(self.forward_matrices, at, i, j, 1, reach)
+        middle = PairLink(at, self.states[i], self.states[j], float(here[i, j]), 1.0)
+        return (*reversed(before), middle, *after)
+
+    def _follow(self, known: Correlation, at: int, i: int, j: int, way: int, reach: int) -> list[PairLink]:
+        links: list[PairLink] = []
+        for _ in range(reach):
+            there = at + way
+            if known is None or not 0 <= there < len(self):
+                break
+            matrix = known[min(at, there)] if isinstance(known, tuple) else known
+            metric = self.metric(there, "backward" if way < 0 else "forward")
+            flow = flow_of(matrix.dense(), metric, i, j)
+            if not flow.shares.size or flow.shares[0] <= 0.0:
+                break
+            at, (i, j) = there, (int(k) for k in flow.pairs[0])
+            leakage = float(metric[i, j])
+            links.append(PairLink(there, self.states[i], self.states[j], leakage, min(1.0, float(flow.shares[0]))))
+        return links
+
+    def _step(self, step: int) -> int:
+        if not -len(self) <= step < len(self):
+            raise InputError(f"expected a step from 0 to {len(self) - 1}, got {step}")
+        return range(len(self))[step]
+
+
+def checked_bound(bound: str) -> Bound:
+    """The name of a bound."""
+    if bound not in BOUNDS:
+        raise InputError(f"expected bound to be 'uniform' (the paper's) or 'pairwise', got {bound!r}")
+    return "uniform" if bound == "uniform" else "pairwise"
+
+
+def checked_guarantee(metric: ArrayLike | Any | None, states: tuple[str, ...] | None) -> FloatArray | None:
+    """The distances that a step's epsilon multiplies, closed under the triangle inequality; None for plain privacy.
+
+    A table with named rows and columns (pandas) is brought into the order of the states.
+    """
+    if metric is None:
+        return None
+    try:
+        distances = np.array(metric, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("expected the metric to be a square array of numbers, one row and column per state") from None
+    if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or len(distances) < 2:
+        raise InputError(
+            f"expected a metric of shape (n, n), one row and column per state, got shape {distances.shape}"
+        )
+    if states is not None and len(distances) != len(states):
+        raise StateError(f"the metric has {len(distances)} rows, but the correlation has {len(states)} states")
+    if states is not None and hasattr(metric, "columns"):  # a table with names
+        order = [_positions(getattr(metric, names), states) for names in ("index", "columns")]
+        distances = distances[np.ix_(*order)]
+    bad = ~((distances >= 0.0) & (distances <= LARGEST)) | (np.eye(len(distances), dtype=bool) & (distances != 0.0))
+    if bad.any():
+        i, j = (int(k[0]) for k in np.nonzero(bad))
+        want = "0 on the diagonal" if i == j else f"from 0 to {LARGEST:g}"
+        raise InputError(f"expected distances {want}, got {distances[i, j]} in row {i}, column {j} of the metric")
+    if not distances.any():
+        raise InputError("expected a metric that sets at least two states apart, got zeros only")
+    return closed(distances)
+
+
+def _positions(names: Iterable[object], states: tuple[str, ...]) -> list[int]:
+    """Where each state stands among the names of a table's rows or columns."""
+    named = state_names(names)
+    if set(named) != set(states):
+        require_same_states(states, named, what="the metric")
+    return [named.index(state) for state in states]
+
+
+def arrivals(correlation: Correlation, spent: FloatArray, guarantee: FloatArray) -> tuple[FloatArray, ...]:
+    """What arrives at each of T steps through the correlation of one direction: zeros, then ``K(arrived + e D)``.
+
+    Upper bounds. Where budgets and matrix stay the same and the metric settles, one that no further step raises is shown to be
+    one, and kept: later steps cost nothing.
+    """
+    n = len(guarantee)
+    arrived = np.zeros((n, n))
+    every = [arrived]
+    trees = no_trees(n)
+    before = arrived
+    last: tuple[TransitionMatrix | None, float] = (None, -1.0)
+    held = False
+    for t in range(1, len(spent)):
+        matrix = correlation[t - 1] if isinstance(correlation, tuple) else correlation
+        now = (matrix, float(spent[t - 1]))
+        held = held and now == last
+        if matrix is not None and not held:
+            own = now[1] * guarantee
+            metric = arrived + own
+            change = float(np.abs(metric - before).max())
+            settled = now == last and change <= SETTLED * float(metric.max())
+            if settled and (metric <= before).all():
+                held = True
+            else:
+                ceiling = _ceiling(matrix, metric, change, own, trees) if settled else None
+                held = ceiling is not None
+                arrived = (
+                    lifted(matrix.dense(), metric, matrix.leakage_profile(), trees) if ceiling is None else ceiling
+                )
+                before = metric
+        last = now
+        every.append(arrived)
+    return tuple(every)
+
+
+def _ceiling(
+    matrix: TransitionMatrix, metric: FloatArray, change: float, own: FloatArray, trees: Trees
+) -> FloatArray | None:
+    """What arrives from a metric slightly above that a step does not raise, so that no later step exceeds it; else None."""
+    above = metric + (metric > 0.0) * (HEADROOM * max(change, SETTLED * float(metric.max())))
+    lift = lifted(matrix.dense(), above, matrix.leakage_profile(), trees)
+    return lift if (lift + own <= above).all() else None
+
+
+def guarantee_for(metric: FloatArray | None, states: Sequence[str]) -> FloatArray:
+    """The given distances, or 1 between any two states."""
+    return off_diagonal(len(states)) if metric is None else metric
+
+
+def largest_distance(metric: FloatArray | None) -> float:
+    """What epsilon is multiplied with for the pair furthest apart."""
+    return 1.0 if metric is None else float(metric.max())
+
+
+def spend_scaled(spent: FloatArray, metric: FloatArray | None) -> FloatArray:
+    """What each release promises for the pair furthest apart."""
+    scaled = spent * largest_distance(metric)
+    if not (scaled <= LARGEST).all():
+        raise BudgetError(f"expected epsilons times distances up to {LARGEST:g}, got {scaled.max():g}")
+    return scaled
+
+
+def _largest(metric: FloatArray) -> tuple[int, int]:
+    i, j = np.unravel_index(int(np.argmax(metric)), metric.shape)
+    return int(i), int(j)
