@@ -3,6 +3,8 @@
 from temporaldp.accounting import (
     LeakageSeries,
     LeakageSupremum,
+    PairLink,
+    PairwiseLeakage,
     TemporalAccountant,
     leakage_profiles,
     leakage_supremum,
@@ -36,7 +38,7 @@ from temporaldp.errors import (
 )
 from temporaldp.files import load_matrix, load_plan, load_sample, read_traces, save_matrix, save_plan
 from temporaldp.leakage import LeakageProfile, LeakageProfiles, Witness, loss
-from temporaldp.planning import BudgetPlan, compare_plans, plan_budget, replan
+from temporaldp.planning import BudgetPlan, compare_plans, plan_budget, replan, sustainable_budget
 from temporaldp.release import (
     HISTOGRAM_SENSITIVITY,
     ContinualRelease,
@@ -74,6 +76,8 @@ __all__ = [
     "MatrixError",
     "MissingFileError",
     "OutputError",
+    "PairLink",
+    "PairwiseLeakage",
     "PlanError",
     "Release",
     "ReleasedHistograms",
@@ -106,5 +110,6 @@ __all__ = [
     "save_released",
     "smoothed_correlation",
     "strongest_correlation",
+    "sustainable_budget",
     "temporal_leakage",
 ]

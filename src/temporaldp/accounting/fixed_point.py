@@ -8,12 +8,13 @@ first release), so the series never passes one. It is looked for as the fixed po
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.leakage.lifting import lifted, no_trees
+from temporaldp.leakage.lifting import Trees, lifted, no_trees
 
 FloatArray = NDArray[np.float64]
 
@@ -34,9 +35,23 @@ STALLED = 1e-9
 """A change that shrinks by less than this share for twenty steps running will not end."""
 
 
-def held_metric(
-    matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, start: FloatArray | None = None
-) -> FloatArray | None:
+@dataclass(slots=True)
+class Search:
+    """Where the last search through a matrix ended: the next one, for a similar budget, starts there."""
+
+    metric: FloatArray | None = None
+    trees: Trees | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """A metric that a step does not raise, and what arrives from it: ``arrived + own <= metric`` everywhere."""
+
+    metric: FloatArray
+    arrived: FloatArray
+
+
+def held_metric(matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, search: Search) -> Held | None:
     """A metric that ``b -> K(b) + own`` does not raise anywhere, close to the smallest; None if none is found.
 
     Parameters
@@ -46,21 +61,23 @@ def held_metric(
         ``e D``, closed under the triangle inequality.
     ceiling : float
         The supremum under the uniform bound for ``own.max()``; may be inf. A metric is found whenever it is finite.
-    start : array, shape (n, n), optional
-        Where to begin; the answer for a similar budget saves steps.
+    search : Search
+        Where to begin; left where it ended.
     """
-    rows, profile, trees = matrix.dense(), matrix.leakage_profile(), no_trees(matrix.n_states)
+    rows, profile = matrix.dense(), matrix.leakage_profile()
+    trees = search.trees if search.trees is not None else no_trees(matrix.n_states)
     apart = own > 0.0
-    metric = own if start is None else np.maximum(start, own)
-    best: FloatArray | None = None
+    metric = own if search.metric is None else np.maximum(search.metric, own)
+    best: Held | None = None
     change, stalled = math.inf, 0
     for count in range(1, MOST_STEPS + 1):
         added = ADDED * float(metric.max()) + ROUNDINGS * (len(own) + 8)
-        after = lifted(rows, metric, profile, trees) + own + added * apart
+        arrived = lifted(rows, metric, profile, trees)
+        after = arrived + own + added * apart
         step = after - metric
         before, change = change, float(np.abs(step).max())
         if (step <= 0.5 * added).all():  # so K(metric) + own is at most the metric less half of what was added
-            best = metric
+            best = Held(metric, arrived)
             if change <= 0.5 * added:
                 break
         rate = change / before if before > 0.0 else 0.0
@@ -71,16 +88,22 @@ def held_metric(
         if count % PLAIN_STEPS == 0 and rate < 1.0:
             metric = np.maximum(after + step * min(rate / (1.0 - rate), LONGEST_LEAP), own)
             change = math.inf
-    return best if best is not None or not math.isfinite(ceiling) else _from_above(matrix, own, ceiling)
+    if best is None and math.isfinite(ceiling):
+        best = _from_above(matrix, own, ceiling)
+    if best is not None:
+        search.metric, search.trees = best.metric, trees
+    return best
 
 
-def _from_above(matrix: TransitionMatrix, own: FloatArray, ceiling: float) -> FloatArray:
+def _from_above(matrix: TransitionMatrix, own: FloatArray, ceiling: float) -> Held | None:
     """From the uniform bound's supremum, which a step does not raise either, some steps down."""
     rows, profile, trees = matrix.dense(), matrix.leakage_profile(), no_trees(matrix.n_states)
     metric: FloatArray = np.where(own > 0.0, ceiling, 0.0)
+    held = None
     for _ in range(50):
-        after = lifted(rows, metric, profile, trees) + own
-        if not (after <= metric).all():
+        arrived = lifted(rows, metric, profile, trees)
+        if not (arrived + own <= metric).all():
             break
-        metric = after
-    return metric
+        held = Held(metric, arrived)
+        metric = arrived + own
+    return held

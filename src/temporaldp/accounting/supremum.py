@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.fixed_point import held_metric
+from temporaldp.accounting.fixed_point import Search, held_metric
 from temporaldp.accounting.metrics import Bound, checked_bound, checked_guarantee, guarantee_for, largest_distance
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import InputError
-from temporaldp.leakage.lifting import lifted, no_trees
 from temporaldp.leakage.profile import positive
 
 FloatArray = NDArray[np.float64]
@@ -66,7 +65,6 @@ def leakage_supremum(
     epsilon: float,
     bound: Bound = "uniform",
     metric: ArrayLike | None = None,
-    start: LeakageSupremum | None = None,
 ) -> LeakageSupremum:
     """Suprema of the leakage when every step spends epsilon, for ever (Theorem 5 of the paper, with `<` for its `<=`).
 
@@ -81,8 +79,6 @@ def leakage_supremum(
         certificate; within 1e-11 of it in general, never below, and `inf` where no certificate is found.
     metric : array_like, shape (n, n), optional
         As for `temporal_leakage`.
-    start : LeakageSupremum, optional
-        Of the same single adversary for a similar budget under the pairwise bound: saves time, changes nothing else.
 
     Raises
     ------
@@ -98,13 +94,24 @@ def leakage_supremum(
     >>> round(leakage_supremum(adversary, epsilon=0.1).backward, 4), leakage_supremum(adversary, epsilon=0.3).backward
     (0.6459, inf)
 
-    >>> walk = TransitionMatrix([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]])
-    >>> leakage_supremum(Adversary(walk), epsilon=0.1)
+    >>> from scipy.linalg import circulant
+    >>> ring = Adversary(TransitionMatrix(circulant([0.6, 0.2, 0, 0, 0, 0.2])))
+    >>> leakage_supremum(ring, epsilon=0.1)
     LeakageSupremum(epsilon=0.1, backward=inf, forward=0.1, temporal=inf, bound='uniform')
-    >>> leakage_supremum(Adversary(walk), epsilon=0.1, bound="pairwise")
-    LeakageSupremum(epsilon=0.1, backward=0.499169, forward=0.1, temporal=0.499169, bound='pairwise')
+    >>> leakage_supremum(ring, epsilon=0.1, bound="pairwise")
+    LeakageSupremum(epsilon=0.1, backward=0.637088, forward=0.1, temporal=0.637088, bound='pairwise')
     """
-    chosen = checked_bound(bound)
+    return searched_supremum(adversary, epsilon, checked_bound(bound), metric, {})
+
+
+def searched_supremum(
+    adversary: Adversaries,
+    epsilon: float,
+    bound: Bound,
+    metric: ArrayLike | None,
+    searches: dict[tuple[str | None, str], Search],
+) -> LeakageSupremum:
+    """`leakage_supremum`, remembering in `searches` where each user's and direction's search ended, for the next budget."""
     budget = positive(epsilon, "epsilon")
     found = []
     for name, one in named(adversary):
@@ -112,8 +119,9 @@ def leakage_supremum(
         own = positive(budget * largest_distance(distances), "epsilon times the largest distance")
         past, future = _limit(one.backward, own), _limit(one.forward, own)
         limits = LeakageSupremum(own, past, future, past + (future - own), name)
-        if chosen == "pairwise":
-            limits = _pair_by_pair(one, limits, budget, distances, start)
+        if bound == "pairwise":
+            ways = {way: searches.setdefault((name, way), Search()) for way in ("backward", "forward")}
+            limits = _pair_by_pair(one, limits, budget, distances, ways)
         found.append(limits)
     if len(found) == 1:
         return found[0]
@@ -124,7 +132,7 @@ def leakage_supremum(
         forward=max(limits.forward for limits in found),
         temporal=worst.temporal,
         worst_user=worst.worst_user,
-        bound=chosen,
+        bound=bound,
     )
 
 
@@ -133,37 +141,36 @@ def _pair_by_pair(
     uniform: LeakageSupremum,
     epsilon: float,
     metric: FloatArray | None,
-    start: LeakageSupremum | None,
+    searches: dict[str, Search],
 ) -> LeakageSupremum:
     """One user's suprema under the pairwise bound, given those under the uniform bound."""
     if adversary.states is None:
         return replace(uniform, bound="pairwise")
     own = epsilon * guarantee_for(metric, adversary.states)
-    past, future, total = np.zeros_like(own), np.zeros_like(own), {}
-    certificates: dict[str, FloatArray | None] = {"backward": None, "forward": None}
-    for direction in certificates:
-        matrix, ceiling = getattr(adversary, direction), getattr(uniform, direction)
-        total[direction] = ceiling
+    total = own
+    limits: dict[str, float] = {}
+    certificates: dict[str, FloatArray | None] = {}
+    for direction, search in searches.items():
+        matrix, limits[direction] = getattr(adversary, direction), getattr(uniform, direction)
+        certificates[direction] = None
         if matrix is None:
             continue
-        begin = None if start is None else getattr(start, f"{direction}_metric")
-        held = held_metric(matrix, own, ceiling=ceiling, start=begin)
-        certificates[direction] = held
-        arrived = (
-            np.full_like(own, np.inf)
-            if held is None
-            else lifted(matrix.dense(), held, matrix.leakage_profile(), no_trees(matrix.n_states))
-        )
-        total[direction] = min(ceiling, float((arrived + own).max()))
-        past, future = (arrived, future) if direction == "backward" else (past, arrived)
+        held = held_metric(matrix, own, ceiling=limits[direction], search=search)
+        if held is None:
+            total = np.full_like(own, np.inf)
+            continue
+        certificates[direction] = held.metric
+        limits[direction] = min(limits[direction], float((held.arrived + own).max()))
+        total = total + held.arrived
     return LeakageSupremum(
         uniform.epsilon,
-        **total,
-        temporal=min(uniform.temporal, float((past + own + future).max())),
-        worst_user=uniform.worst_user,
-        bound="pairwise",
-        backward_metric=certificates["backward"],
-        forward_metric=certificates["forward"],
+        limits["backward"],
+        limits["forward"],
+        min(uniform.temporal, float(total.max())),
+        uniform.worst_user,
+        "pairwise",
+        certificates["backward"],
+        certificates["forward"],
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.accounting.metrics import Bound, checked_bound
 from temporaldp.accounting.series import DIRECTIONS
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
@@ -50,6 +51,7 @@ def plan_document(plan: BudgetPlan) -> dict[str, Any]:
         "objective": plan.objective,
         "error": plan.error,
         "error_bound": plan.error_bound,
+        "bound": plan.bound,
         "epsilons": plan.epsilons.tolist(),
         "leakage": leakage_document(plan.leakage),
     }
@@ -77,12 +79,13 @@ def load_plan(path: str | Path) -> BudgetPlan:
     try:
         document = json.loads(source.read_text(encoding="utf-8"))
         _refuse_changed(document)
+        bound = checked_bound(document.get("bound", "uniform"))  # plans of version 0.1.0 know one bound only
         return BudgetPlan(
             np.array(document["epsilons"], dtype=np.float64),
             float(document["alpha"]),
             document["horizon"],
             document["method"],
-            _leakage(document["leakage"], document["epsilons"]),
+            _leakage(document["leakage"], document["epsilons"], bound),
             None if document["states"] is None else tuple(document["states"]),
             document["neighboring_relation"],
             document["step"],
@@ -91,6 +94,7 @@ def load_plan(path: str | Path) -> BudgetPlan:
             document["objective"],
             document["error"],
             document["error_bound"],
+            bound,
         )
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
@@ -119,9 +123,9 @@ def json_number(value: float) -> float | str:
     return value if math.isfinite(value) else "inf"
 
 
-def _leakage(document: dict[str, Any], epsilons: list[float]) -> LeakageSeries | LeakageSupremum:
+def _leakage(document: dict[str, Any], epsilons: list[float], bound: Bound) -> LeakageSeries | LeakageSupremum:
     if "epsilon" in document:
         limits = [float(document[field]) for field in ("epsilon", *DIRECTIONS)]
-        return LeakageSupremum(limits[0], limits[1], limits[2], limits[3])
+        return LeakageSupremum(limits[0], limits[1], limits[2], limits[3], bound=bound)
     past, future, both = (np.array(document[field], dtype=np.float64) for field in DIRECTIONS)
-    return LeakageSeries(np.array(epsilons, dtype=np.float64), past, future, both)
+    return LeakageSeries(np.array(epsilons, dtype=np.float64), past, future, both, bound=bound)

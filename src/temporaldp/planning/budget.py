@@ -6,25 +6,24 @@ import operator
 from contextlib import suppress
 from dataclasses import replace
 from math import fsum, nextafter
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting import leakage_supremum, temporal_leakage
 from temporaldp.accounting.balance import Balance, balance, merged_profile
+from temporaldp.accounting.metrics import Bound, checked_bound, checked_guarantee, largest_distance
 from temporaldp.accounting.population import Adversaries, named
-from temporaldp.accounting.standing import SPARE, UserLosses, largest_reserve
+from temporaldp.accounting.standing import UserLosses, largest_reserve
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError, PlanError
-from temporaldp.leakage import Witness
 from temporaldp.leakage.profile import SMALLEST, positive
+from temporaldp.planning.holding import Users, held, nothing_lasts, together
 from temporaldp.planning.optimal import Measure, Objective, measure, optimise
+from temporaldp.planning.pairwise import pairwise_plan, sustained
 from temporaldp.planning.plan import BudgetPlan, Method
 
 FloatArray = NDArray[np.float64]
-Users: TypeAlias = list[tuple[str | None, Adversary]]
 
 ULP = float(np.finfo(np.float64).eps)
 SMALLEST_SHARE = 64.0 * ULP
@@ -41,6 +40,7 @@ def plan_budget(
     method: Method | None = None,
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
+    bound: Bound = "uniform",
 ) -> BudgetPlan:
     """Choose budgets so that temporal privacy leakage stays at or below alpha at every step.
 
@@ -64,6 +64,10 @@ def plan_budget(
         weighted.
     weights : array_like, shape (T,), optional
         How much each step matters to "optimal", >= 0. A step of weight 0 is not published and gets budget 0.
+    bound : {"uniform", "pairwise"}
+        By which upper bound of the leakage alpha is held. "pairwise" grants at least as much at every step: what lasts for
+        ever, or the plan for the horizon times the largest factor, with its middle raised to what lasts for ever. Nothing
+        certifies then that "optimal" is so (`error_bound` is None); "uniform" stays alpha / T.
 
     Returns
     -------
@@ -111,10 +115,63 @@ def plan_budget(
     users = list(named(adversary))
     for name, one in users:
         _check_steps(one, name, n_steps)
-    if chosen == "optimal":
-        assert n_steps is not None
-        return _optimal(users, level, n_steps, measure(objective, weights, n_steps))
-    return _held(users, _budgets(users, level, n_steps, chosen), level, n_steps, chosen)
+    by = None if chosen != "optimal" or n_steps is None else measure(objective, weights, n_steps)
+    if checked_bound(bound) == "uniform":
+        return _uniform_bound(users, level, n_steps, chosen, by)
+    start = None
+    with suppress(PlanError):
+        start = _uniform_bound(users, level, n_steps, chosen, by)
+    return pairwise_plan(users, start, level, n_steps, chosen, by)
+
+
+def sustainable_budget(
+    adversary: Adversaries, *, alpha: float, bound: Bound = "uniform", metric: ArrayLike | None = None
+) -> float:
+    """The budget that every step can spend for ever while temporal privacy leakage stays at or below alpha, in nats.
+
+    Under the uniform bound the paper's Algorithm 2, without its loop. Under the pairwise bound the largest budget, to 1e-8,
+    whose certified supremum is at most alpha. A lower bound by that and by rounding; 0 if there is none.
+
+    Parameters
+    ----------
+    adversary : Adversary, or an iterable or mapping of them
+        With constant matrices.
+    alpha : float, > 0
+    bound : {"uniform", "pairwise"}
+    metric : array_like, shape (n, n), optional
+        As for `temporal_leakage`: the answer multiplies the distances, and alpha bounds the odds between any two values.
+
+    Raises
+    ------
+    BudgetError
+        alpha is not admissible.
+    InputError
+        No such bound or metric, or matrices that vary with time.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, TransitionMatrix
+    >>> from scipy.linalg import circulant
+    >>> ring = TransitionMatrix(circulant([0.6, 0.2, 0, 0, 0, 0.2]))
+    >>> [round(sustainable_budget(Adversary(ring, ring), alpha=1.0, bound=bound), 4) for bound in ("uniform", "pairwise")]
+    [0.0, 0.0856]
+    """
+    level = positive(alpha, "alpha")
+    users = list(named(adversary))
+    if any(one.n_steps is not None for _, one in users):
+        raise InputError(
+            "what lasts for ever needs constant matrices; for those that vary, plan_budget takes a horizon"
+        )
+    distances = None
+    for _, one in users:
+        distances = checked_guarantee(metric, one.states)
+    known = 0.0
+    with suppress(PlanError):
+        plan = _uniform_bound(users, level, None, "upper_bound", None)
+        known = float(plan.epsilons[0]) / largest_distance(distances) * (1.0 - 4.0 * ULP)
+    if checked_bound(bound) == "uniform":
+        return known
+    return sustained(together(users), level, known=known, metric=distances)
 
 
 def compare_plans(
@@ -124,6 +181,7 @@ def compare_plans(
     horizon: int,
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
+    bound: Bound = "uniform",
 ) -> dict[Method, BudgetPlan]:
     """The plan of every method that has one, side by side; arguments and errors as for `plan_budget`.
 
@@ -135,15 +193,19 @@ def compare_plans(
     >>> {method: round(float((1 / plan.epsilons).mean()), 2) for method, plan in plans.items()}
     {'optimal': 4.25, 'upper_bound': 5.91, 'quantified': 4.86, 'uniform': 8.0}
     """
-    users = dict(enumerate(named(adversary)))
-    everyone = {str(name if name is not None else k): one for k, (name, one) in users.items()}
-    single = next(iter(everyone.values())) if len(everyone) == 1 else everyone
+    single = together(list(named(adversary)))
     found: dict[Method, BudgetPlan] = {}
     for method in METHODS:
-        own = {"objective": objective, "weights": weights} if method == "optimal" else {}
+        own: dict[str, Any] = {"objective": objective, "weights": weights} if method == "optimal" else {}
         with suppress(PlanError):
-            found[method] = plan_budget(single, alpha=alpha, horizon=horizon, method=method, **own)  # type: ignore[arg-type]
+            found[method] = plan_budget(single, alpha=alpha, horizon=horizon, method=method, bound=bound, **own)
     return found
+
+
+def _uniform_bound(users: Users, alpha: float, horizon: int | None, method: Method, by: Measure | None) -> BudgetPlan:
+    if by is not None and horizon is not None:
+        return _optimal(users, alpha, horizon, by)
+    return held(users, _budgets(users, alpha, horizon, method), alpha, horizon, method)
 
 
 def _budgets(users: Users, alpha: float, horizon: int | None, method: Method) -> FloatArray:
@@ -166,13 +228,13 @@ def _optimal(users: Users, alpha: float, horizon: int, by: Measure) -> BudgetPla
     starts = []
     for method in ("uniform", "quantified", "upper_bound"):
         with suppress(PlanError):
-            starts.append(_held(users, _budgets(users, alpha, horizon, method), alpha, horizon, method).epsilons)
+            starts.append(held(users, _budgets(users, alpha, horizon, method), alpha, horizon, method).epsilons)
 
-    def held(epsilons: FloatArray) -> FloatArray:
-        return _held(users, epsilons, alpha, horizon, "optimal").epsilons
+    def kept(epsilons: FloatArray) -> FloatArray:
+        return held(users, epsilons, alpha, horizon, "optimal").epsilons
 
-    found = optimise([one for _, one in users], alpha, by, starts, held)
-    plan = _held(users, found.epsilons, alpha, horizon, "optimal")
+    found = optimise([one for _, one in users], alpha, by, starts, kept)
+    plan = held(users, found.epsilons, alpha, horizon, "optimal")
     return replace(plan, objective=by.objective, error=by.error(plan.epsilons), error_bound=found.bound)
 
 
@@ -180,7 +242,7 @@ def _upper_bound(adversary: Adversary, name: str | None, alpha: float) -> float:
     """Algorithm 2. Budget e with ``L(a) + e <= a`` in both directions, so that no step of any horizon exceeds alpha."""
     found = _balance(adversary, alpha)
     if found.budget < max(SMALLEST_SHARE * alpha, SMALLEST):
-        raise PlanError(_nothing_lasts(adversary, name, alpha))
+        raise PlanError(nothing_lasts(adversary, name, alpha))
     # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
     return found.budget - 4.0 * ULP * alpha
 
@@ -191,57 +253,12 @@ def _quantified(adversary: Adversary, name: str | None, alpha: float, n_steps: i
         return np.array([alpha])
     found = _balance(adversary, alpha)
     if found.budget <= 0.0:
-        raise PlanError(_nothing_lasts(adversary, name, alpha))
+        raise PlanError(nothing_lasts(adversary, name, alpha))
     return np.array([found.backward_level, *[found.budget] * (n_steps - 2), found.forward_level])
 
 
 def _balance(adversary: Adversary, alpha: float) -> Balance:
     return balance(merged_profile(adversary.backward), merged_profile(adversary.forward), alpha)
-
-
-def _held(users: Users, epsilons: FloatArray, alpha: float, horizon: int | None, method: Method) -> BudgetPlan:
-    """The plan, shrunk by ulps, then by more, until our own accounting says at most alpha; the last factor is a half.
-
-    With a horizon, a few roundings a step stay unspent: an accountant then admits the plan step by step.
-    """
-    ceiling = alpha * (1.0 - (horizon or 0) * SPARE)
-    everyone = {str(name): one for name, one in users} if len(users) > 1 else users[0][1]
-    states = users[0][1].states
-    for halving in range(53):
-        spent = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
-        if horizon is None and spent[0] < SMALLEST:
-            break
-        leakage = (
-            leakage_supremum(everyone, epsilon=float(spent[0]))
-            if horizon is None
-            else temporal_leakage(everyone, epsilons=spent)
-        )
-        if leakage.worst <= ceiling:
-            return BudgetPlan(spent, alpha, horizon, method, leakage, states)
-    raise PlanError(_nothing_lasts(users[0][1], users[0][0], alpha))
-
-
-def _nothing_lasts(adversary: Adversary, name: str | None, alpha: float) -> str:
-    certain = [w for w in map(_certain, (adversary.backward, adversary.forward)) if w is not None]
-    who = "" if name is None else f" of {name!r}"
-    why = (
-        f"the correlation{who} tells {certain[0].value!r} and {certain[0].other_value!r} apart with certainty (their rows "
-        "have no state in common), so leakage adds up with every step"
-        if certain
-        else f"the correlation{who} is so strong that a step's budget vanishes in rounding"
-    )
-    return (
-        f"no positive budget holds alpha = {alpha:g} for ever: {why}. Give a horizon T with method='uniform' (alpha / T at "
-        "every step), or estimate with a prior if certainty is only an artefact of short traces"
-    )
-
-
-def _certain(correlation: Correlation) -> Witness | None:
-    profile = merged_profile(correlation)
-    if profile is None or not len(profile):
-        return None
-    first = profile.witnesses[0]
-    return first if first.other_probability == 0.0 and first.probability == 1.0 else None
 
 
 def _checked_horizon(horizon: int | None) -> int | None:

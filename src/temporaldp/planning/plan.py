@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.events import REPLACE_ONE
+from temporaldp.accounting.metrics import Bound
 from temporaldp.errors import BudgetError
 
 FloatArray = NDArray[np.float64]
@@ -49,7 +50,9 @@ class BudgetPlan:
         The objective's value for an optimal plan.
     error_bound : float or None
         A certified lower bound: no budgets that hold alpha have a smaller error, so ``error / error_bound - 1`` is the most
-        that an optimal plan can be short of optimal.
+        that an optimal plan can be short of optimal. None under the pairwise bound.
+    bound : {"uniform", "pairwise"}
+        The upper bound of the leakage by which alpha is held.
     """
 
     epsilons: FloatArray
@@ -65,6 +68,7 @@ class BudgetPlan:
     objective: str | None = None
     error: float | None = None
     error_bound: float | None = None
+    bound: Bound = "uniform"
 
     def __post_init__(self) -> None:
         epsilons = np.array(self.epsilons, dtype=np.float64)
@@ -73,7 +77,8 @@ class BudgetPlan:
 
     def __repr__(self) -> str:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
-        return f"BudgetPlan({self.method}, alpha = {self.alpha:g} for {steps}, worst leakage {self.leakage.worst:.6g})"
+        how = self.method if self.bound == "uniform" else f"{self.method}, {self.bound} bound"
+        return f"BudgetPlan({how}, alpha = {self.alpha:g} for {steps}, worst leakage {self.leakage.worst:.6g})"
 
     def budgets(self, n_steps: int, *, start: int = 0) -> FloatArray:
         """Budgets of `n_steps` steps from step `start` on, shape (n_steps,). Stopping early leaks less, never more.
