@@ -81,7 +81,8 @@ def test_audit_from_matrices_alone(tmp_path):
 
 def test_audit_as_a_gate():
     assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "1.1").returncode == 0
-    result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "1.0")
+    assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.697").returncode == 0  # pair by pair
+    result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "1.0", "--bound", "uniform")
     assert result.returncode == 3
     assert "above --max-leakage" in result.stderr
 

@@ -6,14 +6,12 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from temporaldp import (
     OutputError,
     compare_plans,
     estimate_adversaries,
-    leakage_supremum,
     load_sample,
     plan_budget,
     release_histograms,
@@ -22,7 +20,7 @@ from temporaldp import (
     save_released,
     temporal_leakage,
 )
-from temporaldp.cli.audit import show_audit
+from temporaldp.cli.audit import audit_of, show_audit
 from temporaldp.cli.inputs import Inputs
 from temporaldp.cli.plan import show_comparison, show_plan
 from temporaldp.cli.release import show_release
@@ -57,8 +55,9 @@ def demo(
     inputs = Inputs((adversary,), provenance, data)
 
     console.rule("1. audit", align="left")
-    audited = temporal_leakage(adversary, epsilons=np.full(data.n_times, EPSILON))
-    show_audit(inputs, audited, leakage_supremum(adversary, epsilon=EPSILON), EPSILON)
+    found = audit_of(inputs, EPSILON, data.n_times, by_pairs=True)
+    audited = found.uniform
+    show_audit(inputs, found)
     warn(provenance.warning)
 
     console.rule("2. plan", align="left")
@@ -76,9 +75,18 @@ def demo(
 
     console.rule("4. report", align="left")
     planned = temporal_leakage(adversary, epsilons=plan.epsilons)
+    tighter = temporal_leakage(adversary, epsilons=plan.epsilons, bound="pairwise")
     truth = data.histogram()
     evidence = Evidence(
-        (adversary,), planned, provenance, data.times, None, plan, released, true_counts=truth, n_users=data.n_users
+        (adversary,),
+        planned,
+        provenance,
+        data.times,
+        plan=plan,
+        released=released,
+        true_counts=truth,
+        n_users=data.n_users,
+        pairwise=tighter,
     )
     with working("drawing"):
         write_report(evidence, output / "report.html", title="Sleep stages of 151 people, every five minutes")
@@ -86,8 +94,8 @@ def demo(
         assert not isinstance(adversary.backward, tuple)
         save_matrix(adversary.backward, output / "backward.csv")
         for name, figure in (
-            ("audit.png", leakage_figure(audited, data.times)),
-            ("plan.png", leakage_figure(planned, data.times, alpha=ALPHA)),
+            ("audit.png", leakage_figure(audited, data.times, pairwise=found.pairwise)),
+            ("plan.png", leakage_figure(planned, data.times, alpha=ALPHA, pairwise=tighter)),
             ("budgets.png", budget_figure(planned, data.times)),
             ("comparison.png", comparison_figure(plans, data.times)),
             ("matrix.png", matrix_figure(adversary.backward, backward=True)),

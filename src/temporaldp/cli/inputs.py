@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from temporaldp import Adversary, InputError, StateError, Trajectories, estimate_adversaries, load_matrix, read_traces
-from temporaldp.cli.options import CorrelationOptions, Known, TraceOptions
+from temporaldp.cli.options import Bounds, CorrelationOptions, Known, TraceOptions
 from temporaldp.cli.render import tracked
 from temporaldp.correlation.estimation import Direction
 from temporaldp.correlation.states import listed
 from temporaldp.report import Provenance
+
+MOST_STATES, MOST_PEOPLE = 60, 300
+"""Sizes up to which the bound pair by pair is computed unasked: some seconds at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,12 @@ class Inputs:
         if horizon is not None and horizon < 1:
             raise InputError(f"expected --horizon of at least 1 step, got {horizon}")
         return horizon if horizon is not None else self.trajectories.n_times  # type: ignore[union-attr]
+
+    def by_pairs(self, bounds: Bounds) -> bool:
+        """Whether the bound pair by pair is to be computed too."""
+        if bounds is not Bounds.AUTO:
+            return bounds is Bounds.BOTH
+        return len(self.states or ()) <= MOST_STATES and len(self.adversaries) <= MOST_PEOPLE
 
     def times(self, n_steps: int) -> tuple[str, ...]:
         """Labels of the steps: the data's where they fit, else 1, 2, ..."""

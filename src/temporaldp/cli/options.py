@@ -32,6 +32,14 @@ class Known(StrEnum):
     FORWARD = "forward"
 
 
+class Bounds(StrEnum):
+    """Which upper bounds of the leakage are computed."""
+
+    AUTO = "auto"
+    BOTH = "both"
+    UNIFORM = "uniform"
+
+
 def _option(*names: str, help: str, panel: str | None = None, metavar: str | None = None) -> typer.models.OptionInfo:
     made: typer.models.OptionInfo = typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar)
     return made
@@ -91,6 +99,14 @@ PerUserOption: TypeAlias = Annotated[
 ]
 HorizonOption: TypeAlias = Annotated[
     int | None, typer.Option("--horizon", metavar="T", help="Number of steps.", show_default=False)
+]
+BoundsOption: TypeAlias = Annotated[
+    Bounds,
+    typer.Option(
+        "--bound",
+        help="uniform: the paper's bound alone. both: beside it the tighter one, pair by pair. auto: both, up to 60 states and "
+        "300 people with correlations of their own.",
+    ),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table.")]
 OverwriteOption: TypeAlias = Annotated[

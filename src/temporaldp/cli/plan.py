@@ -41,6 +41,13 @@ class MethodOption(StrEnum):
     UNIFORM = "uniform"
 
 
+class BoundOption(StrEnum):
+    """By which upper bound of the leakage alpha is held."""
+
+    UNIFORM = "uniform"
+    PAIRWISE = "pairwise"
+
+
 @o.grouped
 def plan(
     reading: o.TraceOptions,
@@ -65,6 +72,13 @@ def plan(
     objective: Annotated[
         ObjectiveOption, typer.Option("--objective", help="What the optimal plan minimises.")
     ] = ObjectiveOption.MEAN_ABSOLUTE_ERROR,
+    bound: Annotated[
+        BoundOption,
+        typer.Option(
+            "--bound",
+            help="By which upper bound alpha is held. pairwise: the tighter one, pair by pair, which grants more; slower.",
+        ),
+    ] = BoundOption.UNIFORM,
     compare: Annotated[bool, typer.Option("--compare", help="Print every method's plan side by side.")] = False,
     figure: Annotated[
         Path | None,
@@ -90,12 +104,21 @@ def plan(
     plans: dict[Method, BudgetPlan] = {}
     with working("planning"):
         if horizon is not None and (compare or figure is not None):
-            plans = compare_plans(inputs.everyone, alpha=level, horizon=horizon, objective=objective.value)
+            plans = compare_plans(
+                inputs.everyone, alpha=level, horizon=horizon, objective=objective.value, bound=bound.value
+            )
         wanted: Method = chosen or "optimal"
         made = (
             plans[wanted]
             if wanted in plans
-            else plan_budget(inputs.everyone, alpha=level, horizon=horizon, method=chosen, objective=objective.value)
+            else plan_budget(
+                inputs.everyone,
+                alpha=level,
+                horizon=horizon,
+                method=chosen,
+                objective=objective.value,
+                bound=bound.value,
+            )
         )
     made = dataclasses.replace(
         made,
@@ -162,7 +185,7 @@ def show_plan(inputs: Inputs, made: BudgetPlan, *, all_steps: bool = False) -> N
         spent = f"{first:.4g} first, {between}{last:.4g} last"
     rows = [
         ("correlation", inputs.provenance.sentence),
-        ("method", made.method),
+        ("method", made.method + (", by the bound pair by pair" if made.bound == "pairwise" else "")),
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
         ("leakage, at worst (upper bound)", f"{number(made.leakage.worst, up=True)} of {made.alpha:g}"),

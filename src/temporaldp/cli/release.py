@@ -210,6 +210,11 @@ def _guard(
         return Guard(budget, None, read(traces, reading, budget.states), budget.step, budget.warning)
     if known.history is None and known.backward is None and known.forward is None:
         raise InputError("with --ledger, a correlation is learnt from --history only: TRACES grow from run to run")
+    if budget is not None and budget.bound != "uniform":
+        raise InputError(
+            "the plan holds alpha by the bound pair by pair (--bound pairwise), and an accountant counts by the paper's: leave "
+            "out what the adversary knows, as the plan alone holds the level"
+        )
     found = gather(traces, reading, known, None if budget is None else budget.states)
     level = alpha if budget is None else budget.alpha
     ends = horizon if budget is None else budget.horizon

@@ -59,7 +59,9 @@ def facts(title: str, rows: Sequence[tuple[str, str]]) -> None:
     console.print(table)
 
 
-def steps_table(series: LeakageSeries, times: Sequence[str], *, every_row: bool) -> None:
+def steps_table(
+    series: LeakageSeries, times: Sequence[str], *, every_row: bool, pairwise: LeakageSeries | None = None
+) -> None:
     """Leakage step by step; of a long series some steps, always with the ends and the worst."""
     n_steps = len(series)
     shown = list(range(n_steps))
@@ -67,10 +69,12 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, every_row: bool)
         spread = {round(k * (n_steps - 1) / (MOST_ROWS - 2)) for k in range(MOST_ROWS - 1)}
         shown = sorted(spread | {series.worst_time})
     table = Table()
-    for name in ("step", "time", "epsilon", "backward", "forward", "temporal"):
+    tighter = () if pairwise is None else ("pair by pair",)
+    for name in ("step", "time", "epsilon", "backward", "forward", "temporal", *tighter):
         table.add_column(name, justify="left" if name == "time" else "right")
     for step in shown:
         values = (series.epsilons[step], series.backward[step], series.forward[step], series.temporal[step])
+        values += () if pairwise is None else (pairwise.temporal[step],)
         mark = "bold" if step == series.worst_time else None
         cells = [number(float(values[0])), *(number(float(value), up=True) for value in values[1:])]
         table.add_row(str(step + 1), escape(times[step]), *cells, style=mark)

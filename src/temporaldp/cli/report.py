@@ -49,6 +49,7 @@ def report(
         bool, typer.Option("--name-users", help="With --per-user: name the person who is leaked about most.")
     ] = False,
     horizon: o.HorizonOption = None,
+    bound: o.BoundsOption = o.Bounds.AUTO,
     title: Annotated[str, typer.Option("--title", help="Heading of the page.")] = "Temporal privacy leakage report",
 ) -> None:
     """Write one self-contained HTML page: the guarantee in words, reasons, assumptions, figures, numbers.
@@ -78,6 +79,8 @@ def report(
             assert epsilon is not None
             spent = np.full(n_steps, positive(epsilon, "--epsilon"))
             limits = leakage_supremum(inputs.everyone, epsilon=epsilon)
+        both = inputs.by_pairs(bound) or (budget is not None and budget.bound == "pairwise")
+        tighter = temporal_leakage(inputs.everyone, epsilons=spent, bound="pairwise") if both else None
         evidence = Evidence(
             adversaries=inputs.adversaries,
             leakage=temporal_leakage(inputs.everyone, epsilons=spent),
@@ -89,6 +92,12 @@ def report(
             true_counts=inputs.trajectories.histogram() if true_counts and inputs.trajectories is not None else None,
             n_users=None if inputs.trajectories is None else inputs.trajectories.n_users,
             name_users=name_users,
+            pairwise=tighter,
+            pairwise_supremum=(
+                leakage_supremum(inputs.everyone, epsilon=float(spent[0]), bound="pairwise")
+                if both and limits is not None
+                else None
+            ),
         )
         write_report(evidence, output, title=title)
     for sentence in (*evidence.warnings, absences(inputs.trajectories)):

@@ -379,6 +379,11 @@ def _require_guard(accountant: TemporalAccountant | None, plan: BudgetPlan | Non
         raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(accountant)} steps")
     if plan is None:
         return
+    if plan.bound != "uniform":
+        raise InputError(
+            "the plan holds alpha by the bound pair by pair, and an accountant counts by the paper's: give the plan alone, "
+            "which holds the level, or plan with bound='uniform'"
+        )
     if plan.alpha > accountant.alpha:
         raise InputError(f"the plan holds alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")
     if plan.horizon is not None and accountant.horizon != plan.horizon:

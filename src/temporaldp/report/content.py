@@ -99,6 +99,10 @@ class Evidence:
         Number of people in the data.
     name_users : bool
         Whether the person who is leaked about most may be named.
+    pairwise : LeakageSeries, optional
+        The same release under the bound pair by pair, which is never above the other.
+    pairwise_supremum : LeakageSupremum, optional
+        The supremum under that bound.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -111,12 +115,16 @@ class Evidence:
     true_counts: NDArray[np.int64] | None = None
     n_users: int | None = None
     name_users: bool = False
+    pairwise: LeakageSeries | None = None
+    pairwise_supremum: LeakageSupremum | None = None
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.leakage):
             raise InputError(f"expected {len(self.leakage)} time labels, one per step, got {len(self.times)}")
         if self.true_counts is not None and self.released is None:
             raise InputError("true counts are shown against released ones, but nothing was released")
+        if self.pairwise is not None and not np.array_equal(self.pairwise.epsilons, self.leakage.epsilons):
+            raise InputError("the two bounds are of different releases: their epsilons differ")
         if self.released is not None and len(self.released.times) != len(self.leakage):
             raise InputError(
                 f"the released histograms have {len(self.released.times)} steps, the audited release has {len(self.leakage)}"
@@ -133,6 +141,11 @@ class Evidence:
         ]
         if len(set(shapes)) > 1:
             raise InputError(f"expected true counts of shape {shapes[1]} like the released ones, got {shapes[0]}")
+
+    @property
+    def tightest(self) -> LeakageSeries:
+        """The series of the smaller bound, which is what is guaranteed."""
+        return self.leakage if self.pairwise is None else self.pairwise
 
     @property
     def worst_adversary(self) -> Adversary:
@@ -179,11 +192,12 @@ class Evidence:
 
     @property
     def level_held(self) -> bool | None:
-        """Whether the plan's alpha is held, by the accounting of this report; None without a plan.
+        """Whether the plan's alpha is held, by the smaller bound of this report; None without a plan.
 
         A plan for ever must hold for ever.
         """
         if self.plan is None:
             return None
-        for_ever = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
-        return max(self.leakage.worst, for_ever) <= self.plan.alpha
+        limits = self.supremum if self.pairwise_supremum is None else self.pairwise_supremum
+        for_ever = limits.temporal if limits is not None and self.plan.horizon is None else 0.0
+        return max(self.tightest.worst, for_ever) <= self.plan.alpha

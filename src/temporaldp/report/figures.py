@@ -75,12 +75,25 @@ def _styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
 
 @_styled
-def leakage_figure(series: LeakageSeries, times: Sequence[str], *, alpha: float | None = None) -> Figure:
-    """BPL, FPL and TPL over time against what each release promises on its own, and the level alpha if there is one."""
+def leakage_figure(
+    series: LeakageSeries,
+    times: Sequence[str],
+    *,
+    alpha: float | None = None,
+    pairwise: LeakageSeries | None = None,
+) -> Figure:
+    """BPL, FPL and TPL over time against what each release promises on its own, and the level alpha if there is one.
+
+    With `pairwise`, the tighter bound of TPL too.
+    """
     figure, axes = _figure(3.6)
     steps = np.arange(len(series))
     mark = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
     axes.plot(steps, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
+    if pairwise is not None:
+        axes.plot(
+            steps, pairwise.temporal, color=DARK, linewidth=1.2, dashes=(6, 1.5), label="TPL, pair by pair", **mark
+        )
     axes.plot(steps, series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
     axes.plot(steps, series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
     axes.plot(

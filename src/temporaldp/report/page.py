@@ -66,6 +66,9 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         evidence=evidence,
         series=series,
+        tightest=evidence.tightest,
+        tighter=evidence.pairwise,
+        two_bounds=words.two_bounds(evidence),
         number=words.number,
         method=METHODS.get(evidence.plan.method, evidence.plan.method) if evidence.plan else None,
         noise=mean_absolute_noise(series.epsilons[series.epsilons > 0.0]),
@@ -80,6 +83,7 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
                 series.backward.tolist(),
                 series.forward.tolist(),
                 series.temporal.tolist(),
+                evidence.tightest.temporal.tolist(),
                 strict=True,
             )
         )[:MOST_ROWS],
@@ -104,11 +108,16 @@ def _pictures(evidence: Evidence) -> list[Picture]:
     worst = words.number(series.worst, up=True)
     pictures = [
         _picture(
-            leakage_figure(series, evidence.times, alpha=alpha),
+            leakage_figure(series, evidence.times, alpha=alpha, pairwise=evidence.pairwise),
             f"Line chart of leakage over {len(series)} steps; the temporal leakage is largest, {worst} nats, at step "
             f"{series.worst_time + 1}.",
             "Leakage over time: what a step gives away by itself (dotted), with the past (BPL), with the future (FPL), "
-            "and with everything that is ever released (TPL).",
+            "and with everything that is ever released (TPL)"
+            + (
+                "."
+                if evidence.pairwise is None
+                else "; the tighter bound of the last, pair by pair, is the thin broken line."
+            ),
         ),
         _picture(
             budget_figure(series, evidence.times),

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting import PairLink
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage import Witness
 from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY
 from temporaldp.report.content import Evidence
+
+SAME = 1e-6
+"""Relative difference of the two bounds below which they are called the same."""
+
+SHOWN_LINKS = 3
+"""Steps before and after the worst one of which a sentence names the pairs."""
 
 MOST_STATES = 6
 """A set of more states than this is named by its smaller complement, or by its size."""
@@ -19,7 +27,8 @@ MOST_STATES = 6
 
 def guarantee(evidence: Evidence) -> list[str]:
     """What is promised, to whom, and against whom."""
-    series, worst = evidence.leakage, number(evidence.leakage.worst, up=True)
+    series = evidence.tightest
+    worst = number(series.worst, up=True)
     tied = int((series.temporal >= series.worst * (1.0 - 1e-9)).sum())
     where = f"at step {series.worst_time + 1} of {len(series)}, time {evidence.times[series.worst_time]}"
     if tied > 1:
@@ -54,7 +63,8 @@ def assumptions(evidence: Evidence) -> list[str]:
         "The correlation is over one step of this release; over longer steps it would be weaker, over shorter ones stronger.",
         "Each release on its own is differentially private with its stated epsilon, with fresh and independent randomness.",
         "It is assumed that the list of states and the times of release are public and do not depend on the data.",
-        "The numbers are upper bounds of the definitions: the recursion keeps one number for all pairs of values.",
+        "The numbers are upper bounds of the definitions: the recursion keeps one number for all pairs of values"
+        + ("." if evidence.pairwise is None else ", or, for the tighter ones, one number for each pair."),
     ]
     planned = None if evidence.plan is None else evidence.plan.horizon
     if planned is not None and planned > len(evidence.leakage):
@@ -71,6 +81,51 @@ def assumptions(evidence: Evidence) -> list[str]:
     elif evidence.provenance.source != "matrices":
         listed.append("No prior was used: a transition that the traces never show is taken to be impossible.")
     return listed
+
+
+def two_bounds(evidence: Evidence) -> list[str]:
+    """Both bounds side by side, why the second is smaller, and the pair that it is about; nothing if there is only one."""
+    uniform, tighter = evidence.leakage, evidence.pairwise
+    if tighter is None:
+        return []
+    if tighter.worst >= uniform.worst * (1.0 - SAME):
+        told = [
+            "Pair by pair the bound is the same here: one and the same pair of values is told apart best at every step."
+        ]
+    else:
+        told = [
+            f"Two upper bounds: {number(uniform.worst, up=True)} nats by the paper's recursion, "
+            f"{number(tighter.worst, up=True)} pair by pair. Both are guarantees, so the smaller one holds. The first adds up the "
+            "most that can be learnt at each step, even where it is about another pair of values each time; the second follows "
+            "every pair of values by itself, so that only what is learnt about the same pair adds up."
+        ]
+    pairs = tighter.worst_member.pairs
+    if pairs is None:
+        return told
+    step = tighter.worst_time
+    path = pairs.path(step, reach=SHOWN_LINKS)
+    here = next(link for link in path if link.step == step)
+    sentence = (
+        f"Pair by pair, {here.value} is told apart from {here.other_value} best, at step {step + 1}, by "
+        f"{number(here.leakage, up=True)} nats."
+    )
+    for links, when in (
+        ([link for link in reversed(path) if link.step < step], "before"),
+        ([link for link in path if link.step > step], "after"),
+    ):
+        if links:
+            sentence += f" Of what is learnt {when} it, most rests on telling {_chain(links)}."
+    return [*told, sentence]
+
+
+def _chain(links: list[PairLink]) -> str:
+    """The pairs of some links, those of one pair together: W from N3 at steps 25 to 23."""
+    runs = [list(run) for _, run in groupby(links, key=lambda link: (link.value, link.other_value))]
+    return ", ".join(
+        f"{run[0].value} from {run[0].other_value} at step"
+        + (f" {run[0].step + 1}" if len(run) == 1 else f"s {run[0].step + 1} to {run[-1].step + 1}")
+        for run in runs
+    )
 
 
 def reasons(evidence: Evidence) -> list[str]:
