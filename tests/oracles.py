@@ -2,6 +2,7 @@
 
 - exact loss of a matrix: all subsets of columns and all pairs of rows, in rational arithmetic, logarithm to 60 digits;
 - the linear-fractional program of the paper, in its O(n) form, solved by HiGHS;
+- the lifting of a metric: every spanning tree of tight constraints, to 60 digits; or a linear program, where numbers are small;
 - the definition: the worst epsilon-DP mechanism, its outputs enumerated.
 """
 
@@ -91,13 +92,88 @@ def highs_loss(matrix, alpha: float) -> float:
     return best
 
 
+def spanning_trees(n: int):
+    """Every oriented spanning tree on n nodes, as a list of edges (upper, lower)."""
+    for edges in itertools.combinations(itertools.combinations(range(n), 2), n - 1):
+        seen = {0}
+        for _ in range(n):
+            seen |= {v for edge in edges for v in edge if seen & set(edge)}
+        if len(seen) == n:
+            for flips in itertools.product((False, True), repeat=n - 1):
+                yield [edge[::-1] if flip else edge for edge, flip in zip(edges, flips, strict=True)]
+
+
+def extreme_logarithms(metric) -> list[list[Decimal]]:
+    """All u with u_a - u_c <= metric(a, c) and a spanning tree of equalities: the extreme points of the cone, as log x."""
+    n = len(metric)
+    b = [[Decimal(float(entry)) for entry in row] for row in metric]
+    found = []
+    with localcontext() as context:
+        context.prec = DIGITS
+        slack = Decimal(10) ** -(DIGITS // 4) * (1 + max(max(row) for row in b))
+        for tree in spanning_trees(n):
+            u: list[Decimal | None] = [Decimal(0)] + [None] * (n - 1)
+            while None in u:
+                for a, c in tree:
+                    if u[a] is None and u[c] is not None:
+                        u[a] = u[c] + b[a][c]
+                    elif u[c] is None and u[a] is not None:
+                        u[c] = u[a] - b[a][c]
+            if all(u[a] - u[c] <= b[a][c] + slack for a in range(n) for c in range(n) if a != c):
+                found.append(u)
+    return found
+
+
+def exact_lift(rows, metric) -> np.ndarray:
+    """max log(q x / d x) over the extreme points, for every ordered pair of rows; the metric must be closed. For n <= 4."""
+    n = len(rows)
+    with localcontext() as context:
+        context.prec = DIGITS
+        points = [[value.exp() for value in u] for u in extreme_logarithms(metric)]
+        exact = [[Decimal(float(p)) for p in row] for row in np.asarray(rows)]
+        sums = [[sum(p * x for p, x in zip(row, point, strict=True)) for row in exact] for point in points]
+        return np.array(
+            [[float(max((total[i] / total[j]).ln() for total in sums)) for j in range(n)] for i in range(n)]
+        )
+
+
+def highs_lift(rows, metric) -> np.ndarray:
+    """The same by linear programming, for metrics of a few nats: the coefficients are e^metric."""
+    rows, n = np.asarray(rows), len(rows)
+    constraints = []
+    for a, c in itertools.permutations(range(n), 2):
+        constraint = np.zeros(n)
+        constraint[a], constraint[c] = 1.0, -np.exp(metric[a, c])
+        constraints.append(constraint)
+    lifted = np.zeros((n, n))
+    for i, j in itertools.permutations(range(n), 2):
+        answer = linprog(
+            -rows[i],
+            A_ub=constraints,
+            b_ub=np.zeros(len(constraints)),
+            A_eq=rows[j][None, :],
+            b_eq=[1.0],
+            method="highs",
+        )
+        assert answer.status == 0, answer.message
+        lifted[i, j] = np.log(-answer.fun)
+    return lifted
+
+
 def worst_mechanism(n: int, epsilon: float) -> np.ndarray:
     """Likelihoods, shape (outputs, n): one output per proper non-empty set of values, e^epsilon inside it and 1 outside."""
     sets = np.array([s for s in itertools.product((0, 1), repeat=n) if 0 < sum(s) < n])
     return np.exp(epsilon * sets)
 
 
-def defined_leakage(backward, forward, epsilons) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def metric_mechanism(metric) -> np.ndarray:
+    """Likelihoods, shape (outputs, n), of every extreme answer of a mechanism with metric privacy."""
+    return np.array([[float(value.exp()) for value in u] for u in extreme_logarithms(metric)])
+
+
+def defined_leakage(
+    backward, forward, epsilons, mechanism=worst_mechanism
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """BPL, FPL and TPL by their definitions, for the worst mechanism at every step, all outputs enumerated.
 
     ``backward`` and ``forward`` are one matrix per transition, or None. The likelihood of the releases up to t given the value
@@ -105,21 +181,21 @@ def defined_leakage(backward, forward, epsilons) -> tuple[np.ndarray, np.ndarray
     """
     n = len((backward or forward)[0])
     steps = len(epsilons)
-    past = _arrivals(backward, list(epsilons), n)
-    future = _arrivals(None if forward is None else forward[::-1], list(epsilons)[::-1], n)[::-1]
-    worst = [_pairwise(np.log(worst_mechanism(n, e))) for e in epsilons]
+    past = _arrivals(backward, list(epsilons), n, mechanism)
+    future = _arrivals(None if forward is None else forward[::-1], list(epsilons)[::-1], n, mechanism)[::-1]
+    worst = [_pairwise(np.log(mechanism(n, e))) for e in epsilons]
     bpl = np.array([np.max(past[t] + worst[t]) for t in range(steps)])
     fpl = np.array([np.max(future[t] + worst[t]) for t in range(steps)])
     tpl = np.array([np.max(past[t] + worst[t] + future[t]) for t in range(steps)])
     return bpl, fpl, tpl
 
 
-def _arrivals(matrices, epsilons, n: int) -> list[np.ndarray]:
+def _arrivals(matrices, epsilons, n: int, mechanism) -> list[np.ndarray]:
     """For each step, D[i, j]: the largest log ratio between values i and j of what was released before it."""
     carried = [np.zeros((n, n))]
     likelihood = np.ones((1, n))
     for k in range(len(epsilons) - 1):
-        outputs = worst_mechanism(n, epsilons[k])
+        outputs = mechanism(n, epsilons[k])
         joint = (likelihood[:, None, :] * outputs[None, :, :]).reshape(-1, n)
         likelihood = np.ones((1, n)) if matrices is None else joint @ np.asarray(matrices[k]).T
         carried.append(_pairwise(np.log(likelihood)))

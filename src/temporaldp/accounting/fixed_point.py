@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.leakage.lifting import Trees, lifted, no_trees
+from temporaldp.leakage.lifting import Trees, lifted, no_trees, off_diagonal
 
 FloatArray = NDArray[np.float64]
 
@@ -24,6 +24,9 @@ about s / (1 - r) at most, where errors shrink by a factor r a step."""
 
 MOST_STEPS = 1000
 """Without a certificate after so many steps the supremum is reported as infinite, which is never too low."""
+
+CEILING_ROUNDING = 1e-9
+"""Relative: the uniform bound's supremum is exact to rounding, and this much above it a step falls clearly."""
 
 PLAIN_STEPS = 4
 """Steps between two extrapolations: by then the change falls by the same factor everywhere."""
@@ -66,7 +69,7 @@ def held_metric(matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, se
     """
     rows, profile = matrix.dense(), matrix.leakage_profile()
     trees = search.trees if search.trees is not None else no_trees(matrix.n_states)
-    apart = own > 0.0
+    apart = off_diagonal(len(own))
     metric = own if search.metric is None else np.maximum(search.metric, own)
     best: Held | None = None
     change, stalled = math.inf, 0
@@ -98,7 +101,7 @@ def held_metric(matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, se
 def _from_above(matrix: TransitionMatrix, own: FloatArray, ceiling: float) -> Held | None:
     """From the uniform bound's supremum, which a step does not raise either, some steps down."""
     rows, profile, trees = matrix.dense(), matrix.leakage_profile(), no_trees(matrix.n_states)
-    metric: FloatArray = np.where(own > 0.0, ceiling, 0.0)
+    metric = ceiling * (1.0 + CEILING_ROUNDING) * off_diagonal(len(own))
     held = None
     for _ in range(50):
         arrived = lifted(rows, metric, profile, trees)

@@ -29,11 +29,11 @@ Bound: TypeAlias = Literal["uniform", "pairwise"]
 
 BOUNDS: tuple[Bound, ...] = ("uniform", "pairwise")
 
-SETTLED = 1e-13
-"""Share of the largest entry: a metric that a step raises by less is tried as one that no further step raises."""
+SETTLED, ROUNDINGS = 2e-14, 2.0**-52
+"""Share of the largest entry, and so much for every state: a metric that changes by less is tried as one that stays."""
 
-HEADROOM = 8.0
-"""What is tried is the metric plus so many times the last rise and SETTLED: enough where a step passes on less than 7/8."""
+HEADROOM = 4.0
+"""What is tried is the metric plus so many times that: enough where a step passes on less than three quarters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +220,12 @@ def arrivals(correlation: Correlation, spent: FloatArray, guarantee: FloatArray)
             own = now[1] * guarantee
             metric = arrived + own
             change = float(np.abs(metric - before).max())
-            settled = now == last and change <= SETTLED * float(metric.max())
+            least = SETTLED * float(metric.max()) + ROUNDINGS * (n + 8)
+            settled = now == last and change <= least
             if settled and (metric <= before).all():
                 held = True
             else:
-                ceiling = _ceiling(matrix, metric, change, own, trees) if settled else None
+                ceiling = _ceiling(matrix, metric, HEADROOM * least, own, trees) if settled else None
                 held = ceiling is not None
                 arrived = (
                     lifted(matrix.dense(), metric, matrix.leakage_profile(), trees) if ceiling is None else ceiling
@@ -236,10 +237,10 @@ def arrivals(correlation: Correlation, spent: FloatArray, guarantee: FloatArray)
 
 
 def _ceiling(
-    matrix: TransitionMatrix, metric: FloatArray, change: float, own: FloatArray, trees: Trees
+    matrix: TransitionMatrix, metric: FloatArray, headroom: float, own: FloatArray, trees: Trees
 ) -> FloatArray | None:
     """What arrives from a metric slightly above that a step does not raise, so that no later step exceeds it; else None."""
-    above = metric + (metric > 0.0) * (HEADROOM * max(change, SETTLED * float(metric.max())))
+    above = metric + headroom * off_diagonal(len(own))
     lift = lifted(matrix.dense(), above, matrix.leakage_profile(), trees)
     return lift if (lift + own <= above).all() else None
 

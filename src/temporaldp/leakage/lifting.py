@@ -33,6 +33,9 @@ MOVES_PER_STATE = 20
 """A search takes about two moves a state from nothing, less than one from the tree before. Ties at hundreds of nats can make it
 turn round; it is then stopped, and what flow proves at that point is reported."""
 
+LOSS_ROUNDING = 1e-15
+"""Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this."""
+
 PAIR_WORK = 600
 """Entries of a pass over pairs of rows that take as long as one value of one pair, for the choice of threads."""
 
@@ -73,16 +76,17 @@ def lifted(
 ) -> FloatArray:
     """K(metric) for all ordered pairs of rows, shape (n, n), zeros on the diagonal; in nats.
 
-    Upper bounds, each proved by flow along a tree: at most ``3 (n + 8 + 4 max(metric))`` roundings of 1.1e-16 above the exact
-    value, or more where a pair's search was stopped; never above ``profile.loss(metric.max())``, the bound for all pairs.
+    Upper bounds, each proved by flow along a tree: at most ``3 (n + 8) (1 + 2 max(metric))`` roundings of 1.1e-16 above the
+    exact value, or more where a pair's search was stopped; above ``profile.loss(metric.max())``, the bound for all pairs, by
+    its rounding at most.
 
     Parameters
     ----------
     rows : array, shape (n, n)
         A transition matrix.
     metric : array, shape (n, n)
-        ``b(a, c) >= 0`` bounds the log ratio of the likelihoods of a and c; zeros on the diagonal. Tightest if it is closed
-        under the triangle inequality (`closed`).
+        ``b(a, c) >= 0`` bounds the log ratio of the likelihoods of a and c; zeros on the diagonal. Where going through a third
+        value is shorter, that counts.
     profile : LeakageProfile
         Of the same matrix.
     trees : array, shape (n, n, n + 1) or (n, n, 0)
@@ -96,26 +100,27 @@ def lifted(
     if largest == 0.0 or len(profile) == 0:
         return upper
     run = _kernels()
+    rows, metric = _plain(rows), _plain(metric)
     work = PAIR_WORK * n * n * n
     if (metric + largest * np.eye(n) == largest).all():
         spread(lambda first, last: run.lift_constant(rows, largest, first, last, upper), n, step=1, work=work)
     else:
-        lower = np.zeros((n, n))
+        metric = closed(metric)
         wide = _widened(metric, largest)
         moves = moves_per_state * n
 
         def rows_from(first: int, last: int) -> None:
-            run.lift(rows, metric, wide, largest, trees, moves, first, last, lower, upper)
+            run.lift(rows, metric, wide, largest, trees, moves, first, last, upper)
 
         spread(rows_from, n, step=1, work=work)
-    return np.minimum(upper, profile.loss(largest))
+    return np.minimum(upper, profile.loss(largest) * (1.0 + LOSS_ROUNDING))
 
 
 def flow_of(rows: FloatArray, metric: FloatArray, i: int, j: int) -> PairFlow:
     """What ``K(metric)(i, j)`` rests on."""
-    q, d = rows[i], rows[j]
+    q, d = _plain(rows[i]), _plain(rows[j])
     values = np.flatnonzero((q > 0.0) | (d > 0.0))
-    b = metric[np.ix_(values, values)]
+    b = closed(metric)[np.ix_(values, values)]
     m, level = len(values), float(b.max())
     if level == 0.0 or np.array_equal(q, d):
         return PairFlow(np.zeros((0, 2), np.int64), np.zeros(0))
@@ -145,6 +150,11 @@ def closed(metric: FloatArray) -> FloatArray:
     for k in range(len(metric)):
         np.minimum(shortest, shortest[:, k, None] + shortest[k], out=shortest)
     return shortest
+
+
+def _plain(array: FloatArray) -> FloatArray:
+    """A copy that may be written to, row after row: Numba compiles anew for every other kind of array."""
+    return np.array(array, order="C")
 
 
 def _log_sum(row: FloatArray, u: FloatArray) -> float:

@@ -88,12 +88,11 @@ def leakage_figure(
     """
     figure, axes = _figure(3.6)
     steps = np.arange(len(series))
-    mark = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
+    mark: dict[str, Any] = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
     axes.plot(steps, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
     if pairwise is not None:
-        axes.plot(
-            steps, pairwise.temporal, color=DARK, linewidth=1.2, dashes=(6, 1.5), label="TPL, pair by pair", **mark
-        )
+        hollow = {**mark, "markerfacecolor": "white"} if mark else {}
+        axes.plot(steps, pairwise.temporal, color=DARK, linewidth=1, label="TPL, tighter bound pair by pair", **hollow)
     axes.plot(steps, series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
     axes.plot(steps, series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
     axes.plot(

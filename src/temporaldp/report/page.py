@@ -113,11 +113,7 @@ def _pictures(evidence: Evidence) -> list[Picture]:
             f"{series.worst_time + 1}.",
             "Leakage over time: what a step gives away by itself (dotted), with the past (BPL), with the future (FPL), "
             "and with everything that is ever released (TPL)"
-            + (
-                "."
-                if evidence.pairwise is None
-                else "; the tighter bound of the last, pair by pair, is the thin broken line."
-            ),
+            + ("." if evidence.pairwise is None else "; the thin line is the tighter bound of the last, pair by pair."),
         ),
         _picture(
             budget_figure(series, evidence.times),

@@ -95,9 +95,9 @@ def two_bounds(evidence: Evidence) -> list[str]:
     else:
         told = [
             f"Two upper bounds: {number(uniform.worst, up=True)} nats by the paper's recursion, "
-            f"{number(tighter.worst, up=True)} pair by pair. Both are guarantees, so the smaller one holds. The first adds up the "
-            "most that can be learnt at each step, even where it is about another pair of values each time; the second follows "
-            "every pair of values by itself, so that only what is learnt about the same pair adds up."
+            f"{number(tighter.worst, up=True)} pair by pair. Both are guarantees, so the smaller one holds. The first adds up "
+            "the most that can be learnt at each step, even where it is about another pair of values each time; the second "
+            "follows every pair of values by itself, so that only what is learnt about the same pair adds up."
         ]
     pairs = tighter.worst_member.pairs
     if pairs is None:

@@ -6,6 +6,9 @@ import numpy as np
 
 from temporaldp.leakage.trees.simplex import cut, solve, support
 
+CLOSE = 1e-9
+"""Nats between both bounds of a pair above which its search has not ended where it should."""
+
 
 def same(rows, i, j):
     """Whether two rows are equal: nothing tells them apart."""
@@ -15,7 +18,13 @@ def same(rows, i, j):
     return True
 
 
-def lift(rows, metric, wide, level, trees, most_moves, first, last, lower, upper):
+def restore(code, m, parent, sense):
+    """A tree from ``2 parent + upper``."""
+    for v in range(m):
+        parent[v], sense[v] = (code[v] // 2, code[v] % 2 == 1) if code[v] >= 0 else (-1, False)
+
+
+def lift(rows, metric, wide, level, trees, most_moves, first, last, upper):
     """Bounds for the pairs (i, j) of rows first <= i < last.
 
     ``trees[i, j]`` keeps a pair's tree, if it has room: ``2 parent + upper`` for each of its m values, and m at its end (0:
@@ -28,25 +37,22 @@ def lift(rows, metric, wide, level, trees, most_moves, first, last, lower, upper
     keeps = trees.shape[2] == n + 1
     for i in range(first, last):
         for j in range(n):
-            lower[i, j] = upper[i, j] = 0.0
+            upper[i, j] = 0.0
             if i == j or same(rows, i, j):
                 continue
-            m = support(rows[i], rows[j], n, values)
+            q, d, near, far = rows[i], rows[j], metric, wide
+            m = support(q, d, n, values)
             if m < n:
                 cut(rows, i, j, metric, wide, values, m, pair, b, b_wide)
+                q, d, near, far = pair[0], pair[1], b, b_wide
             known = keeps and trees[i, j, n] == m
             if known:
-                for v in range(m):
-                    code = trees[i, j, v]
-                    parent[v], sense[v] = (code // 2, code % 2 == 1) if code >= 0 else (-1, False)
-            if m < n:
-                lower[i, j], upper[i, j] = solve(
-                    pair[0], pair[1], b, b_wide, level, m, parent, sense, known, most_moves, floats, ints
-                )
-            else:
-                lower[i, j], upper[i, j] = solve(
-                    rows[i], rows[j], metric, wide, level, m, parent, sense, known, most_moves, floats, ints
-                )
+                restore(trees[i, j], m, parent, sense)
+            low, high = solve(q, d, near, far, level, m, parent, sense, known, most_moves, floats, ints)
+            if known and not high - low <= CLOSE:  # a tree from elsewhere can lead astray: begin again, without it
+                again = solve(q, d, near, far, level, m, parent, sense, False, most_moves, floats, ints)
+                high = min(high, again[1])
+            upper[i, j] = high
             if keeps:
                 for v in range(m):
                     trees[i, j, v] = 2 * parent[v] + (1 if sense[v] else 0) if parent[v] >= 0 else -1
@@ -56,32 +62,31 @@ def lift(rows, metric, wide, level, trees, most_moves, first, last, lower, upper
 def lift_constant(rows, level, first, last, upper):
     """The bounds for a metric that is `level` between any two values: the maximum is on two levels (Lemma 1), no tree needed.
 
-    Newton's iteration over the sets ``{k : q_k > g d_k}`` from g = 1; it rises, and stops where the set stays the same.
+    The values on the upper level are those of largest q / d (Lemma 2): every such set is tried, so that none is missed for an
+    entry that a sum does not see and ``e^level`` makes large.
     """
     n = rows.shape[0]
     low = math.exp(-level)
+    ratio, rest_q, rest_d = np.empty(n), np.empty(n + 1), np.empty(n + 1)
     for i in range(first, last):
         for j in range(n):
             upper[i, j] = 0.0
             if i == j or same(rows, i, j):
                 continue
-            g = best = 0.0
-            for _ in range(n + 2):
-                q_in = q_out = d_in = d_out = 0.0
-                for k in range(n):
-                    if rows[i, k] > math.exp(min(best, 700.0)) * rows[j, k]:
-                        q_in += rows[i, k]
-                        d_in += rows[j, k]
-                    else:
-                        q_out += rows[i, k]
-                        d_out += rows[j, k]
-                if q_in == 0.0:
-                    break
+            for k in range(n):
+                ratio[k] = -rows[i, k] / rows[j, k] if rows[j, k] > 0.0 else (-math.inf if rows[i, k] > 0.0 else 0.0)
+            order = np.argsort(ratio)
+            rest_q[n] = rest_d[n] = 0.0
+            for k in range(n - 1, -1, -1):
+                rest_q[k] = rest_q[k + 1] + rows[i, order[k]]
+                rest_d[k] = rest_d[k + 1] + rows[j, order[k]]
+            best = q_in = d_in = 0.0
+            for k in range(n):
+                q_in += rows[i, order[k]]
+                d_in += rows[j, order[k]]
+                q_sum = q_in + rest_q[k + 1] * low
                 if d_in > 0.0:
-                    g = math.log((q_in + q_out * low) / (d_in + d_out * low))
-                else:
-                    g = level + math.log((q_in + q_out * low) / d_out) if d_out > 0.0 else level
-                if not g > best:
-                    break
-                best = g
-            upper[i, j] = min(best + (n + 8.0) * 2.0**-52, level)
+                    best = max(best, math.log(q_sum / (d_in + rest_d[k + 1] * low)))
+                elif rest_d[k + 1] > 0.0:
+                    best = max(best, level + math.log(q_sum / rest_d[k + 1]))
+            upper[i, j] = min(best + (n + 8.0 + 4.0 * level) * 2.0**-52, level)

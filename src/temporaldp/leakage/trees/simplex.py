@@ -79,7 +79,7 @@ def gather(q, d, u, m, parent, upper, floats, ints):
     return lq, ld
 
 
-def wanting(parent, upper, m, S, E, G, gamma):
+def wanting(parent, upper, m, S, E, G, tolerance):
     """The node whose subtree gains most by moving, -1 if none does. While there are several trees, whole trees only."""
     main = -1
     several = False
@@ -93,7 +93,7 @@ def wanting(parent, upper, m, S, E, G, gamma):
         if several:
             if v == main or parent[v] >= 0:
                 continue
-        elif v == main or (S[v] >= -gamma * G[v] if upper[v] else S[v] <= gamma * G[v]):
+        elif v == main or (S[v] >= -tolerance * G[v] if upper[v] else S[v] <= tolerance * G[v]):
             continue
         if best < 0 or larger(S[v], E[v], S[best], E[best]):
             best = v
@@ -149,17 +149,19 @@ def solve(q, d, b, wide, level, m, parent, upper, known, most_moves, floats, int
                 parent[v], upper[v] = -1, False
             start(q, d, m, guess, level)
         settle(wide, m, parent, upper, u, guess, spare, 2.0 * slack)
-    gamma = (m + 8.0 + 4.0 * level) * UNIT
+    tolerance = (m + 8.0 + 4.0 * level) * UNIT
     for _ in range(most_moves):
         gather(q, d, u, m, parent, upper, floats, ints)
         accumulate(parent, m, order, S, E, G)
-        v = wanting(parent, upper, m, S, E, G, gamma)
+        v = wanting(parent, upper, m, S, E, G, tolerance)
         if v < 0:
             break
         move(wide, m, parent, upper, u, v, S[v] > 0.0, order, place, spare, other)
     walk(parent, m, order, place, spare, other)
     potentials(b, parent, upper, m, order, u)
     lq, ld = gather(q, d, u, m, parent, upper, floats, ints)
+    # A sum of m terms rounds m times, and a path of m edges multiplies m gains, each as exact as u with entries up to `level`.
+    gamma = (m + 8.0) * (1.0 + 2.0 * level) * UNIT
     rise = 3.0 * gamma
     while rise < LARGEST_RISE:
         weigh(q, d, u, lq + rise, ld, m, S, E, G)

@@ -1,12 +1,12 @@
 """What each value and each subtree contributes, and what flow along a tree proves. Notation in `temporaldp.leakage.trees`.
 
-Numbers that may be smaller than any double are a mantissa and an exponent, in steps of 200 nats so that nearly all share 0.
+Numbers that may be smaller than any double are a mantissa and an exponent, in steps of 60 nats so that nearly all share 0.
 """
 
 import math
 
-SPAN = 100.0
-"""Nats around 0 that need no exponent: probabilities down to 1e-290 times e^-100 are doubles still, as is 1."""
+SPAN = 30.0
+"""Nats around 0 that need no exponent: the smallest probability, 1e-290, times e^-30 keeps all its digits."""
 
 
 def ratio(q, d, u, m):
@@ -28,16 +28,16 @@ def ratio(q, d, u, m):
 
 
 def weigh(q, d, u, lq, ld, m, S, E, G):
-    """W of every single value."""
-    share = math.exp(min(ld - lq, 700.0))
+    """W of every single value. Of q x / (q x) and d x / (d x) the larger kind sets the exponent, so neither overflows."""
+    share_q, share_d = math.exp(min(ld - lq, 0.0)), math.exp(min(lq - ld, 0.0))
     for k in range(m):
-        level = u[k] - ld if d[k] > 0.0 else u[k] - lq
+        by_d = d[k] > 0.0 and (lq >= ld or q[k] == 0.0)
+        level = u[k] - ld if by_d else u[k] - lq
         E[k] = 0.0 if -SPAN < level < SPAN else 2.0 * SPAN * math.floor(level / (2.0 * SPAN) + 0.5)
         x = math.exp(level - E[k])
-        if d[k] > 0.0:
-            S[k], G[k] = (q[k] * share - d[k]) * x, (q[k] * share + d[k]) * x
-        else:
-            S[k] = G[k] = q[k] * x
+        part_q = q[k] * x * (share_q if by_d else 1.0)
+        part_d = d[k] * x * (1.0 if by_d else share_d)
+        S[k], G[k] = part_q - part_d, part_q + part_d
 
 
 def add(p, v, s, S, E, G):
@@ -84,7 +84,7 @@ def proves(parent, upper, m, order, S, E, G, gamma):
     for k in range(m - 1, -1, -1):
         v = order[k]
         p = parent[v]
-        beyond = S[v] + gamma * G[v] > 0.0
+        beyond = not S[v] + gamma * G[v] <= 0.0  # so that a NaN proves nothing
         lower = p < 0 or not upper[v]
         if lower and beyond:
             return False

@@ -1,0 +1,380 @@
+"""The bound pair by pair against the definition, the paper's bound, and a linear program; suprema and their certificates."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import circulant
+
+from matrices import matrices
+from oracles import defined_leakage, highs_lift, metric_mechanism
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    InputError,
+    StateError,
+    TransitionMatrix,
+    estimate_adversaries,
+    leakage_supremum,
+    load_sample,
+    smoothed_correlation,
+    strongest_correlation,
+    temporal_leakage,
+)
+from temporaldp.leakage.lifting import closed, lifted, no_trees, off_diagonal
+
+DIRECTIONS = ("backward", "forward", "temporal")
+ROUNDING = 1e-12
+
+
+def rows_of(kind, n, rng):
+    """A random stochastic matrix of a hard kind."""
+    if kind == "dense":
+        rows = rng.dirichlet(np.ones(n), n)
+    elif kind == "sparse":
+        rows = rng.random((n, n)) * (rng.random((n, n)) < 0.6) + 1e-300 * np.eye(n)
+        rows[rows < 1e-200] = 0.0
+        rows[rows.sum(axis=1) == 0.0, rng.integers(n)] = 1.0
+    elif kind == "tied":
+        rows = rng.integers(1, 4, (n, n)).astype(float)
+    else:  # nearly deterministic
+        rows = np.eye(n)[rng.permutation(n)] + 10.0 ** rng.uniform(-9, -1) * rng.random((n, n))
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "tied", "nearly deterministic"])
+@pytest.mark.parametrize(("n", "longest", "count"), [(2, 6, 200), (3, 5, 250), (4, 4, 60)])
+def test_never_below_the_definition_and_never_above_the_paper(kind, n, longest, count):
+    """2,040 cases in all; every output of the worst mechanism is enumerated."""
+    rng = np.random.default_rng([n, len(kind)])
+    for _ in range(count):
+        steps = int(rng.integers(2, longest + 1))
+        backward, forward = TransitionMatrix(rows_of(kind, n, rng)), TransitionMatrix(rows_of(kind, n, rng))
+        epsilons = rng.choice([0.01, 0.3, 1.0, 4.0], steps) * rng.uniform(0.5, 1.0, steps)
+        found = temporal_leakage(Adversary(backward, forward), epsilons=epsilons, bound="pairwise")
+        paper = temporal_leakage(Adversary(backward, forward), epsilons=epsilons)
+        truth = defined_leakage([backward.dense()] * (steps - 1), [forward.dense()] * (steps - 1), epsilons)
+        for direction, true in zip(DIRECTIONS, truth, strict=True):
+            value = getattr(found, direction)
+            assert (value >= true - ROUNDING * (1.0 + true)).all(), (backward.dense(), forward.dense(), epsilons)
+            assert (value <= getattr(paper, direction)).all()
+
+
+def test_never_below_the_definition_at_six_steps():
+    rng = np.random.default_rng(6)
+    for kind in ("dense", "sparse", "tied", "nearly deterministic"):
+        matrix = TransitionMatrix(rows_of(kind, 3, rng))
+        found = temporal_leakage(Adversary(matrix), epsilons=[0.4] * 6, bound="pairwise")
+        true, _, _ = defined_leakage([matrix.dense()] * 5, None, [0.4] * 6)
+        assert (found.backward >= true - ROUNDING).all()
+
+
+def test_matrices_that_vary_with_time_are_bounded_too():
+    rng = np.random.default_rng(7)
+    for _ in range(40):
+        steps, n = 4, 3
+        backward = [rows_of("sparse", n, rng) for _ in range(steps - 1)]
+        forward = [rows_of("dense", n, rng) for _ in range(steps - 1)]
+        adversary = Adversary([TransitionMatrix(m) for m in backward], [TransitionMatrix(m) for m in forward])
+        epsilons = rng.uniform(0.1, 2.0, steps)
+        found = temporal_leakage(adversary, epsilons=epsilons, bound="pairwise")
+        for direction, true in zip(DIRECTIONS, defined_leakage(backward, forward, epsilons), strict=True):
+            assert (getattr(found, direction) >= true - ROUNDING).all()
+
+
+def test_metric_privacy_is_bounded_for_its_worst_mechanism():
+    rng = np.random.default_rng(8)
+    for _ in range(60):
+        n, steps = 3, 4
+        metric = closed(rng.random((n, n)) * off_diagonal(n) * 2.0)
+        matrix, forward = rows_of("dense", n, rng), rows_of("sparse", n, rng)
+        epsilons = rng.uniform(0.1, 2.0, steps)
+
+        def mechanism(_, epsilon, metric=metric):
+            return metric_mechanism(epsilon * metric)
+
+        adversary = Adversary(TransitionMatrix(matrix), TransitionMatrix(forward))
+        found = temporal_leakage(adversary, epsilons=epsilons, bound="pairwise", metric=metric)
+        paper = temporal_leakage(adversary, epsilons=epsilons, metric=metric)
+        truth = defined_leakage([matrix] * 3, [forward] * 3, epsilons, mechanism)
+        for direction, true in zip(DIRECTIONS, truth, strict=True):
+            value = getattr(found, direction)
+            assert (value >= true - ROUNDING * (1.0 + true)).all()
+            assert (value <= getattr(paper, direction)).all()
+        np.testing.assert_allclose(found.epsilons, epsilons * metric.max())
+
+
+def test_symmetry_leaves_nothing_to_gain():
+    matrix = smoothed_correlation(strongest_correlation(8), s=0.02)
+    adversary = Adversary(matrix, matrix)
+    paper = temporal_leakage(adversary, epsilons=[0.3] * 15)
+    found = temporal_leakage(adversary, epsilons=[0.3] * 15, bound="pairwise")
+    np.testing.assert_allclose(found.temporal, paper.temporal, rtol=1e-12)
+
+
+RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))
+
+
+@pytest.fixture(scope="module")
+def sleep():
+    return next(estimate_adversaries(load_sample()))
+
+
+def test_the_known_numbers(sleep):
+    """The table of the theory notes, and the audit of the bundled sample, to three digits."""
+    past = Adversary(sleep.backward)
+    for epsilon, paper, pairs in ((0.1, 0.692, 0.4385), (0.5, 4.486, 2.296)):
+        assert temporal_leakage(past, epsilons=[epsilon] * 25).backward[-1] == pytest.approx(paper, abs=5e-4)
+        found = temporal_leakage(past, epsilons=[epsilon] * 25, bound="pairwise")
+        assert found.backward[-1] == pytest.approx(pairs, abs=5e-4)
+    ring = Adversary(smoothed_correlation(RING, s=0.005))
+    assert temporal_leakage(ring, epsilons=[0.1] * 25).backward[-1] == pytest.approx(1.638, abs=5e-4)
+    assert temporal_leakage(ring, epsilons=[0.1] * 25, bound="pairwise").backward[-1] == pytest.approx(0.560, abs=5e-4)
+    assert temporal_leakage(sleep, epsilons=[0.1] * 47).worst == pytest.approx(1.033, abs=5e-4)
+    assert temporal_leakage(sleep, epsilons=[0.1] * 47, bound="pairwise").worst == pytest.approx(0.696, abs=5e-4)
+
+
+def test_a_linear_program_step_by_step(sleep):
+    metric = 0.1 * off_diagonal(5)
+    found = temporal_leakage(Adversary(sleep.backward), epsilons=[0.1] * 12, bound="pairwise")
+    for t in range(12):
+        np.testing.assert_allclose(found.pairs.metric(t, "backward"), metric, atol=1e-8)
+        metric = highs_lift(sleep.backward.dense(), metric) + 0.1 * off_diagonal(5)
+
+
+def naive(matrix, epsilons):
+    """Arrivals step by step, without the shortcut for a metric that has settled."""
+    n, arrived, every = matrix.n_states, np.zeros((matrix.n_states,) * 2), []
+    for epsilon in epsilons:
+        every.append(arrived)
+        arrived = lifted(matrix.dense(), arrived + epsilon * off_diagonal(n), matrix.leakage_profile(), no_trees(n))
+    return np.array(every)
+
+
+@pytest.mark.parametrize(
+    "epsilons",
+    [[0.2] * 300, [5.0] + [0.01] * 200, [0.1] * 100 + [0.0] * 5 + [0.3] * 100, [0.3] * 90 + [0.1] * 90 + [0.3] * 90],
+    ids=["constant", "spike", "pause", "levels"],
+)
+def test_a_settled_metric_is_neither_below_nor_far_above(sleep, epsilons):
+    found = temporal_leakage(Adversary(sleep.backward), epsilons=epsilons, bound="pairwise").pairs.past
+    expected = naive(sleep.backward, epsilons)
+    assert (np.array(found) >= expected - 1e-14).all()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)
+
+
+def test_without_correlation_each_release_stands_alone():
+    series = temporal_leakage(Adversary(), epsilons=[0.1, 0.2], bound="pairwise")
+    assert series.bound == "pairwise"
+    assert series.temporal.tolist() == [0.1, 0.2]
+    assert leakage_supremum(Adversary(), epsilon=0.1, bound="pairwise").temporal == 0.1
+    one_way = temporal_leakage(Adversary(forward=RING), epsilons=[0.1] * 4, bound="pairwise")
+    assert one_way.backward.tolist() == [0.1] * 4
+    assert one_way.forward[0] > 0.1
+
+
+def test_the_worst_pair_and_its_path(sleep):
+    series = temporal_leakage(sleep, epsilons=[0.1] * 20, bound="pairwise")
+    pairs, step = series.pairs, series.worst_time
+    metric = pairs.metric(step)
+    i, j = (pairs.states.index(name) for name in pairs.worst_pair(step))
+    assert metric[i, j] == metric.max() == pytest.approx(series.worst, rel=1e-15)
+    path = pairs.path(step, reach=4)
+    assert [link.step for link in path] == list(range(step - 4, step + 5))
+    for link in path:
+        direction = "backward" if link.step < step else "forward" if link.step > step else "temporal"
+        there = pairs.metric(link.step, direction)
+        assert link.leakage == there[pairs.states.index(link.value), pairs.states.index(link.other_value)]
+        assert 0.0 < link.share <= 1.0
+    assert path[4].share == 1.0
+    assert pairs.path(0)[0].step == 0
+    assert pairs.path(0, reach=0) == (pairs.path(0)[0],)
+    assert repr(pairs) == "PairwiseLeakage(20 steps, 5 states)"
+
+
+def test_the_share_is_the_derivative_of_the_leakage(sleep):
+    """A little more budget at one step reaches the next through the pair's shares, which add up to the derivative."""
+    small, epsilons = 1e-6, np.full(6, 0.3)
+    base = temporal_leakage(Adversary(sleep.backward), epsilons=epsilons, bound="pairwise")
+    more = epsilons.copy()
+    more[4] += small
+    raised = temporal_leakage(Adversary(sleep.backward), epsilons=more, bound="pairwise")
+    change = (raised.backward[5] - base.backward[5]) / small
+    heaviest = base.pairs.path(5, reach=1)[0].share
+    assert heaviest - 1e-4 <= change <= 1.0 + 1e-4
+
+
+def test_windows_use_the_tighter_ends(sleep):
+    found = temporal_leakage(sleep, epsilons=[0.1] * 20, bound="pairwise")
+    assert found.window(4, 6) == pytest.approx(found.backward[4] + found.forward[5])
+    assert found.window(4, 6) < temporal_leakage(sleep, epsilons=[0.1] * 20).window(4, 6)
+
+
+@settings(max_examples=25)
+@given(matrices(max_n=4, kinds=("integers", "zeros", "scaled")), st.floats(0.05, 2.0), st.integers(0, 3))
+def test_more_budget_never_leaks_less(matrix, epsilon, at):
+    epsilons = np.full(4, epsilon)
+    less = temporal_leakage(Adversary(matrix, matrix), epsilons=epsilons, bound="pairwise")
+    epsilons[at] *= 1.5
+    more = temporal_leakage(Adversary(matrix, matrix), epsilons=epsilons, bound="pairwise")
+    assert (more.temporal >= less.temporal - 1e-12).all()
+
+
+def test_several_users():
+    users = {"strong": Adversary(RING, RING), "weak": Adversary(TransitionMatrix(np.full((6, 6), 1 / 6)))}
+    together = temporal_leakage(users, epsilons=[0.1] * 10, bound="pairwise")
+    alone = temporal_leakage(users["strong"], epsilons=[0.1] * 10, bound="pairwise")
+    assert together.worst_user == "strong"
+    assert together.worst_member.pairs is not None
+    np.testing.assert_array_equal(together.temporal, alone.temporal)
+    assert leakage_supremum(users, epsilon=0.1, bound="pairwise").worst_user == "strong"
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 0.5, 1.0, 5.0])
+def test_the_supremum_is_met_from_below_by_long_series(sleep, epsilon):
+    limit = leakage_supremum(sleep, epsilon=epsilon, bound="pairwise")
+    series = temporal_leakage(sleep, epsilons=np.full(600, epsilon), bound="pairwise")
+    for direction in DIRECTIONS:
+        reached = getattr(series, direction).max()
+        assert reached <= getattr(limit, direction) <= reached * (1.0 + 1e-9) + 1e-12
+        assert getattr(limit, direction) <= getattr(leakage_supremum(sleep, epsilon=epsilon), direction)
+
+
+def test_the_certificates_are_not_raised_by_a_step_of_another_solver(sleep):
+    limit = leakage_supremum(sleep, epsilon=0.2, bound="pairwise")
+    for matrix, metric in ((sleep.backward, limit.backward_metric), (sleep.forward, limit.forward_metric)):
+        assert (highs_lift(matrix.dense(), metric) + 0.2 * off_diagonal(5) <= metric + 1e-9).all()
+        assert metric.max() == pytest.approx(metric.max())
+
+
+def test_a_ring_has_a_supremum_where_the_paper_has_none():
+    paper = leakage_supremum(Adversary(RING), epsilon=0.1)
+    found = leakage_supremum(Adversary(RING), epsilon=0.1, bound="pairwise")
+    assert paper.backward == math.inf
+    assert found.backward == pytest.approx(0.637088, abs=1e-6)
+    long = temporal_leakage(Adversary(RING), epsilons=np.full(2000, 0.1), bound="pairwise")
+    assert long.backward[-1] <= found.backward <= long.backward[-1] + 1e-9
+
+
+@pytest.mark.parametrize("rows", [np.eye(3), np.eye(4)[[1, 2, 3, 0]]], ids=["identity", "permutation"])
+def test_what_is_remembered_for_ever_has_no_supremum(rows):
+    limit = leakage_supremum(Adversary(TransitionMatrix(rows)), epsilon=0.1, bound="pairwise")
+    assert limit.temporal == math.inf
+    assert limit.backward_metric is None
+    assert "inf" in repr(limit)
+
+
+LEVEL = 1e-8
+FAR = 1e6
+OSCILLATING = [
+    ([[0.1, 0.9], [0.9, 0.1]], [[0, 6.0], [0, 0]], 1.0),
+    ([[1e-3, 0.999], [0.997, 3e-3]], [[0, 1.0], [0, 0]], 0.1),
+    (
+        [[1e-5, 0.0, 0.0, 0.99999], [0.009, 0.99, 0.0, 0.001], [0.991, 0.0, 0.009, 0.0], [0.002, 0.0, 0.99, 0.008]],
+        [[0, 0, 0, 0], [1.0, 0, 0, 0], [1.0, 0, 0, 0], [1.0, 0, 0, 0]],
+        1.0,
+    ),
+    (
+        [[1 - LEVEL, 0, LEVEL, 0], [0, 1, 0, 0], [0, 0.5, 0.5, 0], [0, 0.5, 0.5, 0]],
+        [[0, 0, 1, FAR], [0, 0, 1, FAR], [1, 1, 0, FAR], [FAR, FAR, FAR, 0]],
+        0.5,
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "metric", "epsilon"), OSCILLATING, ids=["two", "swap", "cycle", "far"])
+def test_a_metric_with_zeros_has_a_supremum_above_its_series(rows, metric, epsilon):
+    """What no release tells apart directly is still told apart by what follows."""
+    adversary = Adversary(TransitionMatrix(rows))
+    limit = leakage_supremum(adversary, epsilon=epsilon, bound="pairwise", metric=metric)
+    series = temporal_leakage(adversary, epsilons=np.full(400, epsilon), bound="pairwise", metric=metric)
+    assert series.backward.max() <= limit.backward
+    if limit.backward_metric is not None:
+        assert (series.pairs.metric(399, "backward") <= limit.backward_metric).all()
+
+
+def test_an_entry_that_no_sum_sees_can_be_the_one_that_leaks():
+    rows = [[0.7, 0.3, 0.0], [0.375, 0.625, 1e-17], [0.7, 0.3, 0.0]]
+    adversary = Adversary(TransitionMatrix(rows))
+    for level in (40.0, 50.0, 500.0):
+        paper = temporal_leakage(adversary, epsilons=[level, 0.0]).backward[1]
+        found = temporal_leakage(adversary, epsilons=[level, 0.0], bound="pairwise").backward[1]
+        assert found == pytest.approx(paper, rel=1e-12)
+
+
+def test_tiny_probabilities_and_large_distances_do_not_vanish():
+    first, then = TransitionMatrix([[0.999, 0.001], [0.001, 0.999]]), TransitionMatrix([[1.0, 1e-290], [1.0, 0.0]])
+    found = temporal_leakage(
+        Adversary([first, then]), epsilons=[1.0, 1.0, 0.0], bound="pairwise", metric=[[0, 85.0], [1000.0, 0]]
+    )
+    assert found.backward[2] == pytest.approx(1000.0 + math.log(999.0) - 290.0 * math.log(10.0), abs=0.01)
+
+
+def test_two_states_have_one_pair_each_way_and_the_paper_s_supremum():
+    matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    for epsilon in (0.01, 0.4, 3.0):
+        found = leakage_supremum(Adversary(matrix, matrix), epsilon=epsilon, bound="pairwise")
+        assert found.temporal == pytest.approx(
+            leakage_supremum(Adversary(matrix, matrix), epsilon=epsilon).temporal, rel=1e-9
+        )
+
+
+def test_the_boundary_case_of_the_paper_has_no_supremum():
+    matrix = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
+    for epsilon, finite in ((0.22, True), (math.log(1 / 0.8), False), (0.3, False)):
+        found = leakage_supremum(Adversary(matrix), epsilon=epsilon, bound="pairwise")
+        assert math.isfinite(found.backward) == finite
+
+
+def test_a_table_with_names_is_brought_into_order():
+    states = ["a", "b", "c"]
+    matrix = TransitionMatrix([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]], states=states)
+    distances = pd.DataFrame([[0, 1, 2.0], [1, 0, 1], [2, 1, 0]], index=states, columns=states)
+    shuffled = distances.loc[["c", "a", "b"], ["b", "c", "a"]]
+    one, other = (
+        temporal_leakage(Adversary(matrix), epsilons=[0.1] * 5, bound="pairwise", metric=table)
+        for table in (distances, shuffled)
+    )
+    np.testing.assert_array_equal(one.pairs.metric(3), other.pairs.metric(3))
+    with pytest.raises(StateError, match="the metric"):
+        temporal_leakage(Adversary(matrix), epsilons=[0.1] * 5, metric=distances.rename(index={"a": "x"}))
+
+
+BAD_METRICS = [
+    (np.ones((3, 3)), "0 on the diagonal"),
+    (-off_diagonal(3), "from 0 to"),
+    (np.full((3, 3), np.nan), "diagonal"),
+    (np.zeros((3, 3)), "zeros only"),
+    (np.ones(3), "shape"),
+    ("near", "square array"),
+]
+
+
+@pytest.mark.parametrize(("metric", "message"), BAD_METRICS, ids=[message for _, message in BAD_METRICS])
+def test_what_is_no_metric_is_refused(metric, message):
+    matrix = TransitionMatrix([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]])
+    for bound in ("uniform", "pairwise"):
+        with pytest.raises(InputError, match=message):
+            temporal_leakage(Adversary(matrix), epsilons=[0.1], bound=bound, metric=metric)
+
+
+def test_other_bad_arguments_are_refused(sleep):
+    with pytest.raises(InputError, match="uniform"):
+        temporal_leakage(sleep, epsilons=[0.1], bound="best")
+    with pytest.raises(InputError, match="uniform"):
+        leakage_supremum(sleep, epsilon=0.1, bound="best")
+    with pytest.raises(StateError, match="5 states"):
+        temporal_leakage(sleep, epsilons=[0.1], metric=off_diagonal(4))
+    with pytest.raises(BudgetError, match="distances"):
+        temporal_leakage(sleep, epsilons=[1e60], metric=1e60 * off_diagonal(5))
+    pairs = temporal_leakage(sleep, epsilons=[0.1] * 3, bound="pairwise").pairs
+    for call in (lambda: pairs.metric(3), lambda: pairs.metric(0, "sideways"), lambda: pairs.path(0, reach=-1)):
+        with pytest.raises(InputError):
+            call()
+    with pytest.raises(InputError, match="constant"):
+        leakage_supremum(Adversary([RING, RING]), epsilon=0.1, bound="pairwise")
