@@ -298,6 +298,15 @@ def test_a_metric_with_zeros_has_a_supremum_above_its_series(rows, metric, epsil
         assert (series.pairs.metric(399, "backward") <= limit.backward_metric).all()
 
 
+def test_a_chain_that_swings_has_its_supremum_where_the_series_ends():
+    rows = np.array([[0.33, 0.27, 0.4], [1.0, 4.61e-11, 7.4734e-10], [1.0, 4.62e-11, 7.4737e-10]])
+    adversary = Adversary(TransitionMatrix(rows / rows.sum(axis=1, keepdims=True)))
+    metric = [[0, 3.0, 1.0], [3.0, 0, 2.0], [1.0, 2.0, 0]]
+    limit = leakage_supremum(adversary, epsilon=0.01, bound="pairwise", metric=metric)
+    reached = temporal_leakage(adversary, epsilons=[0.01] * 300, bound="pairwise", metric=metric).worst
+    assert reached <= limit.temporal <= reached * (1.0 + 1e-9)
+
+
 def test_an_entry_that_no_sum_sees_can_be_the_one_that_leaks():
     rows = [[0.7, 0.3, 0.0], [0.375, 0.625, 1e-17], [0.7, 0.3, 0.0]]
     adversary = Adversary(TransitionMatrix(rows))

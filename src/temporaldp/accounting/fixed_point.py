@@ -31,6 +31,9 @@ CEILING_ROUNDING = 1e-9
 PLAIN_STEPS = 4
 """Steps between two extrapolations: by then the change falls by the same factor everywhere."""
 
+SAME_WAY = 0.9
+"""Squared cosine between two changes from which on they count as pointing the same way."""
+
 LONGEST_LEAP = 100.0
 """An extrapolation goes at most so many times the last change."""
 
@@ -73,6 +76,7 @@ def held_metric(matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, se
     metric = own if search.metric is None else np.maximum(search.metric, own)
     best: Held | None = None
     change, stalled = math.inf, 0
+    last = np.zeros_like(own)
     for count in range(1, MOST_STEPS + 1):
         added = ADDED * float(metric.max()) + ROUNDINGS * (len(own) + 8)
         arrived = lifted(rows, metric, profile, trees)
@@ -88,14 +92,21 @@ def held_metric(matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, se
         if stalled == 20:
             break
         metric = after
-        if count % PLAIN_STEPS == 0 and rate < 1.0:
+        if count % PLAIN_STEPS == 0 and rate < 1.0 and _aligned(step, last):
             metric = np.maximum(after + step * min(rate / (1.0 - rate), LONGEST_LEAP), own)
             change = math.inf
+        last = step
     if best is None and math.isfinite(ceiling):
         best = _from_above(matrix, own, ceiling)
     if best is not None:
         search.metric, search.trees = best.metric, trees
     return best
+
+
+def _aligned(step: FloatArray, last: FloatArray) -> bool:
+    """Whether two changes point the same way, so that the sum of those to come can be guessed; an oscillation has none."""
+    together = float((step * last).sum())
+    return together > 0.0 and together**2 >= SAME_WAY * float((step**2).sum()) * float((last**2).sum())
 
 
 def _from_above(matrix: TransitionMatrix, own: FloatArray, ceiling: float) -> Held | None:
