@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := demo
 
-.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online tables clean
+.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-pairwise tables clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,9 @@ bench: $(READY)  ## docs/performance.md: every claim about speed, measured in on
 
 bench-online: $(READY)  ## docs/online.md: what an accountant and a ledger cost, step by step (two minutes)
 	$(BIN)/python benchmarks/online.py docs/online.md
+
+bench-pairwise: $(READY)  ## docs/pairwise.md: what the bound pair by pair gains and costs (ten minutes)
+	$(BIN)/python benchmarks/pairwise.py docs/pairwise.md
 
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md

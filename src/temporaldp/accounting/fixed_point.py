@@ -56,6 +56,10 @@ class Held:
     metric: FloatArray
     arrived: FloatArray
 
+    def __post_init__(self) -> None:
+        for array in (self.metric, self.arrived):
+            array.flags.writeable = False
+
 
 def held_metric(matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, search: Search) -> Held | None:
     """A metric that ``b -> K(b) + own`` does not raise anywhere, close to the smallest; None if none is found.

@@ -69,10 +69,11 @@ class PairwiseLeakage:
     states : tuple of str
         The values that rows and columns of a metric stand for.
     epsilons : array, shape (T,)
+        What multiplies D at each step.
     guarantee : array, shape (n, n)
         D, closed under the triangle inequality.
     past, future : tuple of T arrays, shape (n, n)
-        What arrives at each step from the releases before and after it.
+        What arrives at each step from the releases before and after it. Steps at which nothing changes any more share one.
     backward_matrices, forward_matrices : Correlation
         What the adversary knows.
     """
@@ -84,6 +85,10 @@ class PairwiseLeakage:
     future: tuple[FloatArray, ...]
     backward_matrices: Correlation = None
     forward_matrices: Correlation = None
+
+    def __post_init__(self) -> None:
+        for array in (self.epsilons, self.guarantee, *self.past, *self.future):
+            array.flags.writeable = False
 
     def __len__(self) -> int:
         return len(self.past)
