@@ -139,15 +139,15 @@ DATA_HEAD = [
 def kilometres() -> tuple[np.ndarray, tdp.Adversary]:
     """Distances between the bike stations of San Francisco, and a walk from each to its five nearest neighbours."""
     with (DATA / "bikeshare_bayarea_2014" / "stations.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if float(row["lat"]) > 37.7]
-    at = np.radians([[float(row["lat"]), float(row["long"])] for row in rows])
+        rows = {row["station_id"]: row for row in csv.DictReader(file) if float(row["lat"]) > 37.7}
+    at = np.radians([[float(row["lat"]), float(row["long"])] for row in rows.values()])
     flat = 6371.0 * np.column_stack((at[:, 0], at[:, 1] * np.cos(at[:, 0].mean())))
     distances = np.linalg.norm(flat[:, None] - flat, axis=2)
     near = np.argsort(distances, axis=1)[:, :6]
     walk = np.zeros_like(distances)
     for k, neighbours in enumerate(near):
         walk[k, neighbours] = [0.5, 0.1, 0.1, 0.1, 0.1, 0.1]
-    matrix = tdp.TransitionMatrix(walk / walk.sum(axis=1, keepdims=True), [row["station_id"] for row in rows])
+    matrix = tdp.TransitionMatrix(walk / walk.sum(axis=1, keepdims=True), list(rows))
     return distances, tdp.Adversary(matrix, matrix)
 
 
