@@ -168,6 +168,20 @@ def test_a_settled_metric_is_neither_below_nor_far_above(sleep, epsilons):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)
 
 
+def test_a_metric_that_hardly_moves_is_not_taken_for_settled():
+    """It grows by 4e-15 of its largest entry a step, for ever: what looks settled is not raised only if that is shown."""
+    small, far = 1e-8, 1e7
+    rows = [[1 - small, 0, small, 0], [0, 1, 0, 0], [0, 0.5, 0.5, 0], [0, 0.5, 0.5, 0]]
+    metric = np.array([[0, 0, 1, far], [0, 0, 1, far], [1, 1, 0, far], [far, far, far, 0]])
+    matrix = TransitionMatrix(rows)
+    found = temporal_leakage(Adversary(matrix), epsilons=[0.5] * 200, bound="pairwise", metric=metric).pairs.past
+    arrived = np.zeros((4, 4))
+    for t in range(200):
+        assert (found[t] >= arrived - 1e-9 * arrived).all()
+        arrived = lifted(matrix.dense(), arrived + 0.5 * metric, matrix.leakage_profile(), no_trees(4))
+    assert arrived[0, 1] > 100 * small * 0.4
+
+
 def test_without_correlation_each_release_stands_alone():
     series = temporal_leakage(Adversary(), epsilons=[0.1, 0.2], bound="pairwise")
     assert series.bound == "pairwise"

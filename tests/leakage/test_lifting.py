@@ -159,6 +159,54 @@ def test_a_tree_from_elsewhere_does_not_lead_astray():
             np.testing.assert_allclose(warm, exact, rtol=1e-9, atol=exceeds(n, metric))
 
 
+ASTRAY = [
+    (
+        [
+            [0.0524028607877624, 0.2311108112020621, 0.5039777434968246, 0.2125085845133509],
+            [0, 1, 0, 0],
+            [0, 1, 0, 0],
+            [0.25] * 4,
+        ],
+        [[0.25] * 4, [0.5, 0, 0, 0.5], [0.7988600141902008, 0.2011399858097992, 0, 0], [0, 0, 0.25, 0.75]],
+        [[0, 5000.0, 5000.0, 0], [5000.0, 0, 0, 5000.0], [5000.0, 0, 0, 5000.0], [0, 5000.0, 5000.0, 0]],
+        (1.0, 0.01),
+    ),
+    (
+        [[0.25, 0, 0.75], [0, 0, 1], [1 / 3] * 3],
+        [[1 / 3] * 3, [0.5, 0.25, 0.25], [0.9999872007325118, 2.2534391361106058e-08, 1.2776733096919747e-05]],
+        [
+            [0, 95.49833433174699, 0.0031416403147828784],
+            [1.1542145692497878, 0, 2.715420345491088],
+            [3.28186445, 0.08872772, 0],
+        ],
+        (50.0, 1000.0),
+    ),
+]
+
+
+@pytest.mark.parametrize(("first", "then", "metric", "epsilons"), ASTRAY, ids=["four", "three"])
+def test_known_trees_that_led_astray(first, then, metric, epsilons):
+    first, then, metric = TransitionMatrix(first), TransitionMatrix(then), np.array(metric)
+    trees = no_trees(len(metric))
+    arrived = step(first, epsilons[0] * metric, trees)
+    warm = step(then, arrived + epsilons[1] * metric, trees)
+    np.testing.assert_allclose(warm, step(then, arrived + epsilons[1] * metric), rtol=1e-9)
+
+
+@pytest.mark.parametrize("level", [0.1, 50.0, 500.0])
+def test_ties_between_many_values_are_no_trouble(level):
+    """A walk on a ring: distances repeat, and many trees are tight at once. Symmetry must survive."""
+    n = 14
+    rows = 0.6 * np.eye(n) + 0.2 * np.eye(n)[(np.arange(n) + 1) % n] + 0.2 * np.eye(n)[(np.arange(n) - 1) % n]
+    matrix = TransitionMatrix(rows)
+    trees, metric = no_trees(n), level * off_diagonal(n)
+    for _ in range(4):
+        metric = step(matrix, metric, trees) + level * off_diagonal(n)
+    turned = np.roll(metric, (1, 1), axis=(0, 1))
+    np.testing.assert_allclose(metric, turned, rtol=0, atol=10 * exceeds(n, metric))
+    np.testing.assert_allclose(metric, metric.T, rtol=0, atol=10 * exceeds(n, metric))
+
+
 def test_closed_is_shortest_paths():
     assert closed(np.array([[0, 1.0, 9.0], [9.0, 0, 1.0], [1.0, 9.0, 0]])).tolist() == [[0, 1, 2], [2, 0, 1], [1, 2, 0]]
 

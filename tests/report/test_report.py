@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import os
 import re
@@ -77,6 +78,38 @@ def test_the_page_of_a_release_warns_and_is_marked_internal(released):
     assert "A prior of 1 per cell was added" in page
 
 
+def test_two_bounds_are_told_apart_and_explained(audited):
+    assert words.two_bounds(audited) == []
+    adversary = audited.worst_adversary
+    tighter = temporal_leakage(adversary, epsilons=audited.leakage.epsilons, bound="pairwise")
+    limit = leakage_supremum(adversary, epsilon=0.1, bound="pairwise")
+    both = dataclasses.replace(audited, pairwise=tighter, pairwise_supremum=limit)
+    first, second = words.two_bounds(both)
+    assert "1.034 nats by the paper's recursion, 0.6962 pair by pair. Both are guarantees" in first
+    i, j = tighter.pairs.worst_pair(tighter.worst_time)
+    assert f"{i} is told apart from {j} best, at step {tighter.worst_time + 1}, by 0.6962 nats" in second
+    assert both.tightest is tighter
+    page = text_of(render_report(both))
+    assert "promises 0.1 at each step can leak up to 0.6962 nats about one step, 7.0 times as much" in page
+    assert "If the release went on for ever, pair by pair (nats) 0.6964" in page
+    assert "Kantorovich" in page
+    figure = leakage_figure(audited.leakage, audited.times, pairwise=tighter)
+    assert "TPL, tighter bound pair by pair" in {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+    with pytest.raises(InputError, match="two bounds"):
+        dataclasses.replace(audited, pairwise=temporal_leakage(adversary, epsilons=[0.2] * 47, bound="pairwise"))
+
+
+def test_a_level_is_held_if_the_smaller_bound_holds_it(audited):
+    adversary = audited.worst_adversary
+    plan = plan_budget(adversary, alpha=1.0, horizon=47, bound="pairwise")
+    uniform = temporal_leakage(adversary, epsilons=plan.epsilons)
+    assert uniform.worst > 1.0
+    alone = dataclasses.replace(audited, leakage=uniform, plan=plan, supremum=None)
+    assert not alone.level_held
+    both = dataclasses.replace(alone, pairwise=temporal_leakage(adversary, epsilons=plan.epsilons, bound="pairwise"))
+    assert both.level_held
+
+
 def test_true_counts_appear_only_when_they_are_given(released):
     without = Evidence(
         released.adversaries, released.leakage, released.provenance, released.times, plan=released.plan,
@@ -106,7 +139,14 @@ def test_nothing_in_the_data_becomes_markup():
     adversaries = tuple(estimate_adversaries(data, prior=1.0, per_user=True))
     series = temporal_leakage(adversaries, epsilons=[0.1] * 5)
     page = render_report(
-        Evidence(adversaries, series, Provenance("history", 1.0, True, hostile), (hostile,) * 5), title=hostile
+        Evidence(
+            adversaries,
+            series,
+            Provenance("history", 1.0, True, hostile),
+            (hostile,) * 5,
+            pairwise=temporal_leakage(adversaries, epsilons=[0.1] * 5, bound="pairwise"),
+        ),
+        title=hostile,
     )
     assert hostile not in page
     assert html.escape(hostile) in page
