@@ -70,6 +70,17 @@ def test_no_step_gets_less_than_under_the_uniform_bound(sleep, method, horizon):
     assert found.error_bound is None
 
 
+def test_what_lasts_is_not_taken_from_a_plan_that_ends(sleep):
+    """The least budget of a plan for few steps is more than lasts for ever, and no shape to level it with."""
+    lasting = sustainable_budget(sleep, alpha=1.0, bound="pairwise")
+    for horizon in (1, 3, 5):
+        plan = plan_budget(sleep, alpha=1.0, horizon=horizon, bound="pairwise")
+        assert plan.epsilons.min() > lasting
+        assert plan_budget(
+            sleep, alpha=1.0, horizon=horizon, method="upper_bound", bound="pairwise"
+        ).epsilons == pytest.approx(np.full(horizon, lasting), rel=1e-7)
+
+
 def test_the_gain_on_the_sample(sleep):
     paper, found = (plan_budget(sleep, alpha=1.0, horizon=47, bound=bound) for bound in ("uniform", "pairwise"))
     assert paper.error == pytest.approx(9.54, abs=0.01)

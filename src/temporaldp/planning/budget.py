@@ -121,7 +121,7 @@ def plan_budget(
     start = None
     with suppress(PlanError):
         start = _uniform_bound(users, level, n_steps, chosen, by)
-    return pairwise_plan(users, start, level, n_steps, chosen, by)
+    return pairwise_plan(users, start, _lasting(users, level), level, n_steps, chosen, by)
 
 
 def sustainable_budget(
@@ -165,10 +165,7 @@ def sustainable_budget(
     distances = None
     for _, one in users:
         distances = checked_guarantee(metric, one.states)
-    known = 0.0
-    with suppress(PlanError):
-        plan = _uniform_bound(users, level, None, "upper_bound", None)
-        known = float(plan.epsilons[0]) / largest_distance(distances) * (1.0 - 4.0 * ULP)
+    known = _lasting(users, level) / largest_distance(distances) * (1.0 - 4.0 * ULP)
     if checked_bound(bound) == "uniform":
         return known
     return sustained(together(users), level, known=known, metric=distances)
@@ -200,6 +197,13 @@ def compare_plans(
         with suppress(PlanError):
             found[method] = plan_budget(single, alpha=alpha, horizon=horizon, method=method, bound=bound, **own)
     return found
+
+
+def _lasting(users: Users, alpha: float) -> float:
+    """What lasts for ever under the uniform bound; 0 if nothing does, or if nothing is known of later matrices."""
+    with suppress(PlanError, InputError):
+        return float(_uniform_bound(users, alpha, None, "upper_bound", None).epsilons[0])
+    return 0.0
 
 
 def _uniform_bound(users: Users, alpha: float, horizon: int | None, method: Method, by: Measure | None) -> BudgetPlan:

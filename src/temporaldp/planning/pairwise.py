@@ -37,14 +37,22 @@ LEAST_SHARE = 1e-9
 
 
 def pairwise_plan(
-    users: Users, start: BudgetPlan | None, alpha: float, horizon: int | None, method: Method, by: Measure | None
+    users: Users,
+    start: BudgetPlan | None,
+    known: float,
+    alpha: float,
+    horizon: int | None,
+    method: Method,
+    by: Measure | None,
 ) -> BudgetPlan:
-    """The plan of a method under the pairwise bound, from its plan under the uniform bound (None: there is none)."""
+    """The plan of a method under the pairwise bound, from its plan under the uniform bound (None: there is none).
+
+    `known` is what lasts for ever under the uniform bound, or 0.
+    """
     if method == "uniform" and start is not None:
         return held(users, start.epsilons, alpha, horizon, method, "pairwise")
     everyone = together(users)
     constant = all(one.n_steps is None for _, one in users)
-    known = 0.0 if start is None else float(start.epsilons.min())
     lasting = sustained(everyone, alpha, known=known) if constant else 0.0
     if horizon is None or (method == "upper_bound" and constant):
         if lasting <= 0.0:
