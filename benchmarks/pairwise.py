@@ -36,7 +36,7 @@ CASES = 60
 HEAD = """# What counting pair by pair gains, and what it costs
 
 Made by `make bench-pairwise`, in one run on one machine; the data sets are those of the tests (a folder `shared/data` beside the
-checkout; `TEMPORALDP_SHARED` names another place for `shared`). All numbers are upper bounds, in nats; [theory.md](theory.md), section 8, says why
+checkout; `TEMPORALDP_SHARED` names another place for `shared`). All numbers are upper bounds, in nats, here rounded to the nearest; [theory.md](theory.md), section 8, says why
 both are, and why the second is never above the first.
 
 {machine}

@@ -375,6 +375,7 @@ BAD_METRICS = [
     (np.zeros((3, 3)), "zeros only"),
     (np.ones(3), "shape"),
     ("near", "square array"),
+    (1j * np.ones((3, 3)), "real numbers"),
 ]
 
 
@@ -396,8 +397,20 @@ def test_other_bad_arguments_are_refused(sleep):
     with pytest.raises(BudgetError, match="distances"):
         temporal_leakage(sleep, epsilons=[1e60], metric=1e60 * off_diagonal(5))
     pairs = temporal_leakage(sleep, epsilons=[0.1] * 3, bound="pairwise").pairs
-    for call in (lambda: pairs.metric(3), lambda: pairs.metric(0, "sideways"), lambda: pairs.path(0, reach=-1)):
+    for call in (
+        lambda: pairs.metric(3),
+        lambda: pairs.metric(0, "sideways"),
+        lambda: pairs.path(0, reach=-1),
+        lambda: pairs.path(0, reach=1.5),
+        lambda: pairs.worst_pair(1.0),
+        lambda: pairs.worst_pair("3"),
+    ):
         with pytest.raises(InputError):
             call()
     with pytest.raises(InputError, match="constant"):
         leakage_supremum(Adversary([RING, RING]), epsilon=0.1, bound="pairwise")
+
+
+def test_a_pair_is_two_values_even_where_nothing_leaks(sleep):
+    pairs = temporal_leakage(sleep, epsilons=[0.0] * 3, bound="pairwise").pairs
+    assert pairs.worst_pair(0) == ("W", "R")

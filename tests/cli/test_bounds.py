@@ -9,7 +9,7 @@ import pytest
 
 from command import temporaldp
 from conftest import REPOSITORY
-from temporaldp import estimate_adversaries, load_plan, load_sample, temporal_leakage
+from temporaldp import estimate_adversaries, load_plan, load_released, load_sample, temporal_leakage
 from temporaldp.cli import inputs as inputs_module
 
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
@@ -22,7 +22,7 @@ def test_audit_shows_both_numbers_and_why(tmp_path):
     assert "0.6962, 7.0 times the promise" in words
     assert "Both are guarantees, so the smaller one holds" in words
     assert "W is told apart from N3 best, at step 26" in words
-    assert "at steps 25 to 23" in words
+    assert "at steps 23 to 25" in words
     assert "pair by pair" in next(line for line in shown.splitlines() if "┃ step" in line)
 
 
@@ -74,10 +74,13 @@ def test_a_plan_by_the_tighter_bound_is_released_and_reported_on(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     made = temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--bound", "pairwise", "--compare", "-o", plan)
     assert made.returncode == 0, made.stderr
-    assert "by the bound pair by pair" in " ".join(made.stdout.split())
+    words = " ".join(made.stdout.split())
+    assert "bound pair by pair" in words
+    assert "certificate none: the least noise that was found" in words
+    assert "optimal │ pair by pair" in words and "optimal │ the paper's" in words
     loaded = load_plan(plan)
     assert loaded.bound == "pairwise"
-    assert np.mean(1.0 / loaded.epsilons) == pytest.approx(6.87, abs=0.01)
+    assert np.mean(1.0 / loaded.epsilons) == pytest.approx(6.81, abs=0.01)
     assert temporaldp("release", SAMPLE, "--plan", plan, "-o", counts).returncode == 0
     done = temporaldp("report", SAMPLE, "--plan", plan, "--released", counts, "--bound", "uniform", "-o", page)
     assert done.returncode == 0, done.stderr
@@ -102,10 +105,38 @@ def test_the_report_shows_both_bounds(tmp_path):
     assert temporaldp("report", SAMPLE, "--epsilon", "0.1", "-o", page).returncode == 0
     text = " ".join(page.read_text().split())
     assert "can leak up to <strong>0.6962</strong> nats" in text
-    assert "(nats, upper bound)</th><td>1.034</td>" in text
+    assert "(nats, upper bound by the paper's recursion)</th><td>1.034</td>" in text
     assert "tighter upper bound)</th><td>0.6962</td>" in text
     assert "the release is 0.6962-DP_T" in text
     assert "<th>pair by pair</th>" in text
     alone = tmp_path / "u.html"
     assert temporaldp("report", SAMPLE, "--epsilon", "0.1", "--bound", "uniform", "-o", alone).returncode == 0
     assert "pair by pair" not in alone.read_text()
+
+
+def test_where_and_why_are_about_one_step_and_ties_are_said_to_be_ties(tmp_path):
+    matrix = tmp_path / "m.csv"
+    matrix.write_text(",a,b,c\na,0.7,0.2,0.1\nb,0.2,0.7,0.1\nc,0,0,1\n")
+    shown = temporaldp("audit", "--backward", matrix, "--forward", matrix, "--horizon", "20", "--epsilon", "0.1").stdout
+    words = " ".join(shown.split())
+    assert "where step 11 of 20" in words
+    alone = temporaldp("audit", "--backward", matrix, "--horizon", "1", "--epsilon", "0.1").stdout
+    assert "any two values are told apart equally well at step 1" in " ".join(alone.split())
+
+
+def test_a_person_of_many_is_named_with_the_pair_and_a_gate_says_its_bound(tmp_path):
+    shown = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--per-user", "--bound", "both", "--prior", "1").stdout
+    assert "nats, about '25'." in " ".join(shown.split())
+    gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.5", "--bound", "uniform", "--json")
+    assert gate.returncode == 3
+    assert "by the paper's bound" in " ".join(gate.stderr.split())
+    assert json.loads(gate.stdout)["bounds"] == ["uniform"]
+
+
+def test_what_is_released_says_by_which_bound(tmp_path):
+    for bound in ("uniform", "pairwise"):
+        plan, counts = tmp_path / f"{bound}.json", tmp_path / f"{bound}.parquet"
+        assert temporaldp("plan", SAMPLE, "--alpha", "1", "--bound", bound, "-o", plan).returncode == 0
+        said = temporaldp("release", SAMPLE, "--plan", plan, "-o", counts).stdout
+        assert ("by the bound pair by pair" in " ".join(said.split())) == (bound == "pairwise")
+        assert load_released(counts).bound == bound

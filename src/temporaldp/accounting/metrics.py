@@ -9,6 +9,7 @@ b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -128,7 +129,7 @@ class PairwiseLeakage:
         steps in each direction and while anything arrives. A derivative at the present values, not a decomposition.
         """
         at = self._step(step)
-        if reach < 0:
+        if _whole(reach, "a reach") < 0:
             raise InputError(f"expected a reach of 0 steps or more, got {reach}")
         here = self.metric(at)
         i, j = _largest(here)
@@ -154,9 +155,10 @@ class PairwiseLeakage:
         return links
 
     def _step(self, step: int) -> int:
-        if not -len(self) <= step < len(self):
+        at = _whole(step, "a step")
+        if not -len(self) <= at < len(self):
             raise InputError(f"expected a step from 0 to {len(self) - 1}, got {step}")
-        return range(len(self))[step]
+        return range(len(self))[at]
 
 
 def checked_bound(bound: str) -> Bound:
@@ -174,9 +176,13 @@ def checked_guarantee(metric: ArrayLike | Any | None, states: tuple[str, ...] | 
     if metric is None:
         return None
     try:
-        distances = np.array(metric, dtype=np.float64)
+        distances = np.array(metric)
+        numbers = not np.iscomplexobj(distances)  # whose imaginary parts NumPy would drop
+        distances = distances.astype(np.float64) if numbers else distances
     except (TypeError, ValueError):
-        raise InputError("expected the metric to be a square array of numbers, one row and column per state") from None
+        numbers = False
+    if not numbers:
+        raise InputError("expected the metric to be a square array of real numbers, one row and column per state")
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or len(distances) < 2:
         raise InputError(
             f"expected a metric of shape (n, n), one row and column per state, got shape {distances.shape}"
@@ -268,6 +274,13 @@ def spend_scaled(spent: FloatArray, metric: FloatArray | None) -> FloatArray:
     return scaled
 
 
+def _whole(value: int, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"expected {what} to be a whole number, got {value!r}") from None
+
+
 def _largest(metric: FloatArray) -> tuple[int, int]:
-    i, j = np.unravel_index(int(np.argmax(metric)), metric.shape)
+    i, j = np.unravel_index(int(np.argmax(metric - np.eye(len(metric)))), metric.shape)  # two values, even if all is 0
     return int(i), int(j)

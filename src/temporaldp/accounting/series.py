@@ -177,7 +177,9 @@ def temporal_leakage(
     metric : array_like, shape (n, n), optional
         D, for mechanisms with metric privacy (geo-indistinguishability): a release at step t changes the odds between values i
         and j by at most ``epsilons[t] * D[i, j]``. At least 0, zeros on the diagonal; a pandas table with the states' names is
-        put in order. Default: 1 between any two values. Under the uniform bound its largest entry counts.
+        put in order. Default: 1 between any two values. It may be asymmetric; where a way round over other values is shorter,
+        that distance counts, since odds that change little on every part of the way change little on the whole. Under the
+        uniform bound the largest distance counts, and ``epsilons`` of the result are scaled by it.
 
     Returns
     -------

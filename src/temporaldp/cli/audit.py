@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -57,7 +58,12 @@ def audit(
         if bound is o.Bounds.AUTO and found.pairwise is None:
             console.print("[dim]Many states or people: --bound both computes the tighter bound, pair by pair, too.[/]")
     if limit is not None and found.least > limit:
-        warn(f"the leakage {number(found.least, up=True)} is above --max-leakage {limit:g}")
+        by = (
+            "the paper's bound; --bound both computes the tighter one"
+            if found.pairwise is None
+            else "the tighter bound"
+        )
+        warn(f"the leakage {number(found.least, up=True)} is above --max-leakage {limit:g} (by {by})")
         raise typer.Exit(3)
 
 
@@ -105,6 +111,7 @@ def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
         "states": inputs.states,
         "times": inputs.times(len(found.uniform)),
         **_bound_document(found.uniform, found.limits),
+        "bounds": ["uniform"] if pairwise is None else ["uniform", "pairwise"],
         "pairwise": pairwise,
         "user_level": found.uniform.user_level,
         "unit": "nats",
@@ -130,13 +137,13 @@ def show_audit(inputs: Inputs, found: Audit, *, all_steps: bool = False) -> None
     """The audit for people."""
     series, epsilon = found.uniform, found.epsilon
     times = inputs.times(len(series))
-    where = f"step {series.worst_time + 1} of {len(series)}, time {times[series.worst_time]}"
+    evidence = Evidence(inputs.adversaries, series, inputs.provenance, times, pairwise=found.pairwise, name_users=True)
     rows = [
         ("correlation", inputs.provenance.sentence),
         ("states", ", ".join(inputs.states or ())),
         ("promised at each step", f"{epsilon:g}"),
         ("leakage, at worst (upper bound)", _times(series.worst, epsilon)),
-        ("where", where),
+        ("where", _where(evidence.explained_step, times)),
         ("if it went on for ever", _limits(found.limits)),
         ("user level (all steps together)", number(series.user_level, up=True)),
     ]
@@ -145,15 +152,19 @@ def show_audit(inputs: Inputs, found: Audit, *, all_steps: bool = False) -> None
     if found.pairwise is not None and found.pairwise_limits is not None:
         rows[-1:-1] = [
             ("the same, pair by pair (tighter bound)", _times(found.pairwise.worst, epsilon)),
+            ("where", _where(found.pairwise.worst_time, times)),
             ("if it went on for ever", _limits(found.pairwise_limits)),
         ]
     data = inputs.trajectories
     people = "" if data is None else f"{data.n_users} people, "
     facts(f"Temporal privacy leakage of {people}{steps(len(series))} (nats, replace one person's value)", rows)
     steps_table(series, times, every_row=all_steps, pairwise=found.pairwise)
-    evidence = Evidence(inputs.adversaries, series, inputs.provenance, times, pairwise=found.pairwise)
     for sentence in (*reasons(evidence), *two_bounds(evidence)):
         console.print(sentence, markup=False)
+
+
+def _where(step: int, times: Sequence[str]) -> str:
+    return f"step {step + 1} of {len(times)}, time {times[step]}"
 
 
 def _times(leakage: float, epsilon: float) -> str:

@@ -37,6 +37,11 @@ def show(
         facts("Ledger", _facts(ledger))
         if len(ledger):
             console.print(_table(ledger[:] if every_row else ledger[-LAST_ROWS:]))
+            if ledger.configuration["correlations"] is None:
+                console.print(
+                    "A plan alone holds the level: no accountant notes how much leaked at each step.",
+                    style="dim",
+                )
 
 
 @app.command("verify")

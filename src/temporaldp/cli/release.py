@@ -272,6 +272,7 @@ def _document(released: ReleasedHistograms, alpha: float, output: Path) -> dict[
     return {
         "output": str(output),
         "alpha": alpha,
+        "bound": released.bound,
         "steps": len(released.times),
         "states": released.states,
         "epsilons": released.epsilons.tolist(),
@@ -290,6 +291,7 @@ def show_release(
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
         ("guarantee", f"at most {alpha:g} nats about any step (alpha-DP_T), replace one person's value"),
+        *([("by", "the bound pair by pair (by the paper's it may be more)")] if released.bound == "pairwise" else []),
         ("spent per step", span(released.epsilons)),
         ("noise", "exact discrete Laplace (OpenDP), L1 sensitivity 2"),
         (

@@ -67,7 +67,7 @@ def steps_table(
     shown = list(range(n_steps))
     if not every_row and n_steps > MOST_ROWS:
         spread = {round(k * (n_steps - 1) / (MOST_ROWS - 2)) for k in range(MOST_ROWS - 1)}
-        shown = sorted(spread | {series.worst_time})
+        shown = sorted(spread | {one.worst_time for one in (series, pairwise) if one is not None})
     table = Table()
     tighter = () if pairwise is None else ("pair by pair",)
     for name in ("step", "time", "epsilon", "backward", "forward", "temporal", *tighter):

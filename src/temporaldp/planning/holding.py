@@ -49,22 +49,26 @@ def held(
         )
         if leakage.worst <= ceiling:
             return BudgetPlan(spent, alpha, horizon, method, leakage, states, bound=bound)
-    raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha))
+    raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, bound))
 
 
-def nothing_lasts(adversary: Adversary, name: str | None, alpha: float) -> str:
-    """Why no budget holds alpha for ever, and what to do."""
+def nothing_lasts(adversary: Adversary, name: str | None, alpha: float, bound: Bound = "uniform") -> str:
+    """Why no budget holds alpha for ever by this bound, and what to do."""
     certain = [w for w in map(_certain, (adversary.backward, adversary.forward)) if w is not None]
     who = "" if name is None else f" of {name!r}"
     why = (
         f"the correlation{who} tells {certain[0].value!r} and {certain[0].other_value!r} apart with certainty (their rows "
-        "have no state in common), so leakage adds up with every step"
+        "have no state in common), so by this bound leakage adds up with every step"
         if certain
         else f"the correlation{who} is so strong that a step's budget vanishes in rounding"
     )
+    which, tighter = "by the bound pair by pair", ""
+    if bound == "uniform":
+        which = "by the paper's bound"
+        tighter = "Try the tighter one, pair by pair (bound='pairwise', --bound pairwise); or give"
     return (
-        f"no positive budget holds alpha = {alpha:g} for ever: {why}. Give a horizon T with method='uniform' (alpha / T at "
-        "every step), or estimate with a prior if certainty is only an artefact of short traces"
+        f"no positive budget holds alpha = {alpha:g} for ever {which}: {why}. {tighter or 'Give'} a horizon of T steps with "
+        "method='uniform' (alpha / T at every step); or estimate with a prior, if certainty is only an artefact of short traces"
     )
 
 

@@ -56,10 +56,10 @@ def pairwise_plan(
     lasting = sustained(everyone, alpha, known=known) if constant else 0.0
     if horizon is None or (method == "upper_bound" and constant):
         if lasting <= 0.0:
-            raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha))
+            raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, "pairwise"))
         return held(users, np.full(horizon or 1, lasting), alpha, horizon, method, "pairwise")
     if start is None and lasting <= 0.0:
-        raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha))
+        raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, "pairwise"))
     sure = np.full(horizon, lasting) if start is None else start.epsilons
     ceiling = alpha * (1.0 - (horizon + 1) * SPARE)
 
@@ -69,7 +69,7 @@ def pairwise_plan(
     def error(epsilons: FloatArray) -> float:
         return by.error(epsilons) if by is not None else float(np.mean(1.0 / epsilons))
 
-    best = min((sure, *extended(sure, lasting, worst, ceiling)), key=error)
+    best = min((sure, *extended(sure, worst, ceiling)), key=error)
     plan = held(users, best, alpha, horizon, method, "pairwise")
     return plan if by is None else replace(plan, objective=by.objective, error=by.error(plan.epsilons))
 
@@ -106,18 +106,16 @@ def sustained(adversary: Adversaries, alpha: float, *, known: float, metric: Flo
     return found
 
 
-def extended(epsilons: FloatArray, lasting: float, worst: Worst, ceiling: float) -> Iterator[FloatArray]:
+def extended(epsilons: FloatArray, worst: Worst, ceiling: float) -> Iterator[FloatArray]:
     """Plans that spend at least as much as a given one at every step, and leak at most `ceiling`.
 
     First the given plan times the largest factor. As that may leave the middle of a long release below what lasts for ever,
-    then the larger of the two at every step, and what lasts for ever over the given plan, made as large as holds.
+    then the given plan, and a mean of the two, with every smaller budget raised to one level, as high as holds.
 
     Parameters
     ----------
     epsilons : array, shape (T,)
         Budgets that hold the ceiling; 0 for a step that is not published.
-    lasting : float
-        What lasts for ever, or 0.
     worst : function
         Largest TPL of any step for given budgets.
     ceiling : float
@@ -126,12 +124,13 @@ def extended(epsilons: FloatArray, lasting: float, worst: Worst, ceiling: float)
         return
     by_factor = _stretched(epsilons, epsilons, worst, ceiling)
     yield by_factor
-    for least in (by_factor, epsilons):
-        shape = np.where(epsilons > 0.0, np.maximum(least, lasting), 0.0)
-        if (shape > least).any():
-            levelled = _stretched(shape, epsilons, worst, ceiling)
-            if (levelled >= epsilons).all():
-                yield levelled
+    for least in (epsilons, np.sqrt(epsilons * by_factor)):
+
+        def levelled(level: float, least: FloatArray = least) -> FloatArray:
+            return np.where(epsilons > 0.0, np.maximum(least, level), 0.0)
+
+        low = float(least[epsilons > 0.0].min())
+        yield levelled(largest(lambda level: worst(levelled(level)), low, max(low, ceiling), ceiling))
 
 
 def largest(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.metrics import Bound
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import BudgetError, InputError
@@ -70,7 +71,7 @@ def release_histograms(
     result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan, start=start)
     published = [t for t, output in enumerate(result.outputs) if output is not None]
     counts = np.stack([output for output in result.outputs if output is not None])
-    return _assemble(trajectories, published, counts, result.epsilons[published], plan.alpha, consistent)
+    return _assemble(trajectories, published, counts, result.epsilons[published], plan.alpha, consistent, plan.bound)
 
 
 def _assemble(
@@ -80,13 +81,14 @@ def _assemble(
     spent: FloatArray,
     alpha: float,
     consistent: bool,
+    bound: Bound,
 ) -> ReleasedHistograms:
     """The published steps' counts, post-processed if asked."""
     if consistent:  # the number of people is public, and taken from the data at hand
         totals = trajectories.histogram().sum(axis=1).tolist()
         counts = np.stack([consistent_counts(row, total=totals[t]) for row, t in zip(counts, published, strict=True)])
     times = tuple(trajectories.times[t] for t in published)
-    return ReleasedHistograms(counts, spent, trajectories.states, times, alpha, consistent)
+    return ReleasedHistograms(counts, spent, trajectories.states, times, alpha, consistent, bound=bound)
 
 
 def _continued(trajectories: Trajectories, stream: ContinualRelease[Any, Any], consistent: bool) -> ReleasedHistograms:
@@ -104,7 +106,7 @@ def _continued(trajectories: Trajectories, stream: ContinualRelease[Any, Any], c
         raise BudgetError("none of these steps was published, or has a budget to be")
     counts = np.stack([output for output in outputs if output is not None])
     epsilons = np.array([stream.row(trajectories.times[t]).epsilon for t in published])
-    released = _assemble(trajectories, published, counts, epsilons, stream.alpha, consistent)
+    released = _assemble(trajectories, published, counts, epsilons, stream.alpha, consistent, stream.bound)
     # A time is published under the label that it had first, in whatever spelling it comes again.
     return replace(released, times=tuple(stream.row(time).time for time in released.times))
 

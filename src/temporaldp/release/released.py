@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.events import REPLACE_ONE
+from temporaldp.accounting.metrics import Bound, checked_bound
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
@@ -44,6 +45,8 @@ class ReleasedHistograms:
         Whether the counts were post-processed to non-negative integers with the public total.
     neighboring_relation : str
         What the guarantee refers to.
+    bound : {"uniform", "pairwise"}
+        The upper bound by which alpha is held: the paper's, or the tighter one, by which the paper's may exceed alpha.
     """
 
     counts: IntArray
@@ -53,6 +56,7 @@ class ReleasedHistograms:
     alpha: float | None = None
     consistent: bool = False
     neighboring_relation: str = REPLACE_ONE
+    bound: Bound = "uniform"
 
     def __post_init__(self) -> None:
         for field, kind in (("counts", np.int64), ("epsilons", np.float64)):
@@ -143,6 +147,7 @@ def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
         "neighboring_relation": released.neighboring_relation,
         "l1_sensitivity": HISTOGRAM_SENSITIVITY,
         "alpha": released.alpha,
+        "bound": released.bound,
         "consistent": released.consistent,
         "unit": "nats",
     }
@@ -202,4 +207,5 @@ def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedH
         said.get("alpha"),
         bool(said.get("consistent", False)),
         said.get("neighboring_relation", REPLACE_ONE),
+        checked_bound(said.get("bound", "uniform")),
     )

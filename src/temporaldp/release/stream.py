@@ -12,6 +12,7 @@ from copy import copy
 from typing import Any, Generic, Self
 
 from temporaldp.accounting import TemporalAccountant, charging
+from temporaldp.accounting.metrics import Bound
 from temporaldp.accounting.series import budgets
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.files.moments import label_of
@@ -128,6 +129,11 @@ class ContinualRelease(Generic[Snapshot, Output]):
     def alpha(self) -> float:
         """The level that is held, in nats."""
         return float(self._configured["alpha"])
+
+    @property
+    def bound(self) -> Bound:
+        """The upper bound of the leakage by which it is held: the plan's, if there is one."""
+        return "uniform" if self._plan is None else self._plan.bound
 
     @property
     def states(self) -> tuple[str, ...] | None:

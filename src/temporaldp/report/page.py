@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.files.atomic import replacing
+from temporaldp.planning import BudgetPlan
 from temporaldp.release.histogram import mean_absolute_noise
 from temporaldp.report import words
 from temporaldp.report.content import Evidence
@@ -70,7 +71,7 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         tighter=evidence.pairwise,
         two_bounds=words.two_bounds(evidence),
         number=words.number,
-        method=METHODS.get(evidence.plan.method, evidence.plan.method) if evidence.plan else None,
+        method=_method(evidence.plan),
         noise=mean_absolute_noise(series.epsilons[series.epsilons > 0.0]),
         guarantee=words.guarantee(evidence),
         assumptions=words.assumptions(evidence),
@@ -88,6 +89,15 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
             )
         )[:MOST_ROWS],
     )
+
+
+def _method(plan: BudgetPlan | None) -> str | None:
+    if plan is None:
+        return None
+    if plan.bound == "uniform":
+        return METHODS.get(plan.method, plan.method)
+    least = "optimal: little noise for this horizon" if plan.method == "optimal" else METHODS[plan.method]
+    return f"{least}, held by the bound pair by pair" + (", without a certificate" if plan.method == "optimal" else "")
 
 
 def write_report(evidence: Evidence, path: str | Path, *, title: str = "Temporal privacy leakage report") -> None:
@@ -110,7 +120,7 @@ def _pictures(evidence: Evidence) -> list[Picture]:
         _picture(
             leakage_figure(series, evidence.times, alpha=alpha, pairwise=evidence.pairwise),
             f"Line chart of leakage over {len(series)} steps; the temporal leakage is largest, {worst} nats, at step "
-            f"{series.worst_time + 1}.",
+            f"{evidence.explained_step + 1}.",
             "Leakage over time: what a step gives away by itself (dotted), with the past (BPL), with the future (FPL), "
             "and with everything that is ever released (TPL)"
             + ("." if evidence.pairwise is None else "; the thin line is the tighter bound of the last, pair by pair."),

@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import PairLink
+from temporaldp.accounting import LeakageSeries, PairLink
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage import Witness
@@ -90,7 +90,7 @@ def two_bounds(evidence: Evidence) -> list[str]:
         return []
     if tighter.worst >= uniform.worst * (1.0 - SAME):
         told = [
-            "Pair by pair the bound is the same here: one and the same pair of values is told apart best at every step."
+            "Pair by pair the bound is the same here: what is learnt at the steps that matter is about one and the same pair."
         ]
     else:
         told = [
@@ -103,11 +103,15 @@ def two_bounds(evidence: Evidence) -> list[str]:
     if pairs is None:
         return told
     step = tighter.worst_time
+    metric = pairs.metric(step)
+    apart = metric[~np.eye(len(metric), dtype=bool)]
+    if apart.size == 0 or apart.min() >= apart.max() * (1.0 - SAME):
+        return [*told, f"Pair by pair, any two values are told apart equally well at step {step + 1}."]
     path = pairs.path(step, reach=SHOWN_LINKS)
     here = next(link for link in path if link.step == step)
     sentence = (
         f"Pair by pair, {here.value} is told apart from {here.other_value} best, at step {step + 1}, by "
-        f"{number(here.leakage, up=True)} nats."
+        f"{number(here.leakage, up=True)} nats{_about(evidence, tighter)}."
     )
     for links, when in (
         ([link for link in reversed(path) if link.step < step], "before"),
@@ -118,12 +122,22 @@ def two_bounds(evidence: Evidence) -> list[str]:
     return [*told, sentence]
 
 
+def _about(evidence: Evidence, series: LeakageSeries) -> str:
+    if series.worst_user is None:
+        return ""
+    return f", about {series.worst_user!r}" if evidence.name_users else ", about one person"
+
+
 def _chain(links: list[PairLink]) -> str:
     """The pairs of some links, those of one pair together: W from N3 at steps 25 to 23."""
     runs = [list(run) for _, run in groupby(links, key=lambda link: (link.value, link.other_value))]
     return ", ".join(
         f"{run[0].value} from {run[0].other_value} at step"
-        + (f" {run[0].step + 1}" if len(run) == 1 else f"s {run[0].step + 1} to {run[-1].step + 1}")
+        + (
+            f" {run[0].step + 1}"
+            if len(run) == 1
+            else "s {} to {}".format(*sorted((run[0].step + 1, run[-1].step + 1)))
+        )
         for run in runs
     )
 
