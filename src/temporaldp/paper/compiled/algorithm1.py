@@ -1,6 +1,6 @@
 """The paper's Algorithm 1, three ways: as printed, as fast as it goes in Numba, and in plain NumPy.
 
-Peers for a benchmark: nothing here comes from the package. Each returns the loss L(alpha) in nats, the largest of
+Peers: nothing here comes from the rest of the package. Each returns the loss L(alpha) in nats, the largest of
 ``log[(1 + q k) / (1 + d k)]`` over all ordered pairs of different rows, without the budget of the current step that the
 paper adds at the end. The matrix is C-contiguous, of doubles, with rows summing to 1; alpha is at most 700, where e^alpha
 is still a double.
@@ -57,6 +57,7 @@ REORDERED = {"reassoc", "contract", "nsz", "nnan", "ninf"}
 
 
 def literal(P: Matrix, alpha: float) -> float:
+    """As printed, compiled."""
     return float(literal_rows(P, alpha, 0, len(P)))
 
 
@@ -140,10 +141,12 @@ def _after_deletion(Q, D, g, k):
 
 
 def in_numpy(P: Matrix, alpha: float) -> float:
+    """Vectorised over the other rows."""
     return in_numpy_rows(P, alpha, 0, len(P))
 
 
 def in_numpy_rows(P: Matrix, alpha: float, first: int, last: int) -> float:
+    """The same for a range of first rows."""
     k = math.expm1(alpha)
     height = max(1, BLOCK // P.shape[1])
     blocks = [P[start : start + height] for start in range(0, len(P), height)]
