@@ -71,8 +71,10 @@ def compute(n_steps: int = N_STEPS) -> Exhibit:
     some = steps[::8]
     curves.append(Curve("", CLOSED[1], "log(1/q + (t - 1)(1 - q)/q)", some, on_the_border(0.8, some), BORDER))
     notes = (
-        "The paper's matrices and budgets stand only in its picture, which we do not have: ours are one example a case.",
-        "On the border the paper's case distinction promises a supremum (its condition is epsilon <= log(1/q)); there is none.",
+        "The paper's matrices and budgets stand only in its picture, which we do not have: ours are one example a "
+        "case.",
+        "On the border the paper's case distinction promises a supremum (its condition is epsilon <= log(1/q)); there "
+        "is none.",
     )
     panels = (Panel("", "", "time step", "BPL (nats)"),)
     return Exhibit("4", "The largest BPL over time", "Section V, Theorem 5 and Example 4", panels, tuple(curves), notes)

@@ -72,7 +72,8 @@ def compute(
         if name not in there
     ]
     notes = (
-        f"Solvers are timed on {pairs} of the n(n - 1) pairs, and multiplied; n of (b) is ours, the text does not give it.",
+        f"Solvers are timed on {pairs} of the n(n - 1) pairs, and multiplied; n of (b) is ours, the text does not give "
+        "it.",
         "Gurobi's free licence ends at 2,000 constraints: n = 45 as printed, beyond only with 2n + 1 constraints.",
         *missing,
     )

@@ -63,8 +63,10 @@ def compute() -> Exhibit:
     for epsilon, limit in printed.SMOOTHED_SUPREMUM.items():
         curves.append(points("c", printed.AUTHORS, printed.AUTHORS, [(0.005, limit)], for_ever(epsilon, 50)))
     notes = (
-        "The text names s from 0.005 to 1, n = 50 and 200, epsilon = 1 and 0.1; which of them the picture shows, it does not.",
-        "s = 0.0005 is ours: what the text says of s = 0.005 fits it, steady after some 8 and 80 steps at nearly one level.",
+        "The text names s from 0.005 to 1, n = 50 and 200, epsilon = 1 and 0.1; which of them the picture shows, it "
+        "does not.",
+        "s = 0.0005 is ours: what the text says of s = 0.005 fits it, steady after some 8 and 80 steps at nearly one "
+        "level.",
     )
     return Exhibit("6", "BPL by degree of correlation", "Section VI-B", PANELS, tuple(curves), notes)
 

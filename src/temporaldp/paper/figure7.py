@@ -42,7 +42,8 @@ def compute(horizon: int = HORIZON) -> Exhibit:
     constant = [(float(horizon // 2), printed.ALGORITHM_2)]
     curves.append(points("a", printed.AUTHORS, printed.AUTHORS, constant, NAMES["upper_bound"]))
     notes = (
-        "The horizon stands only in the paper's picture, which we do not have; 30 is ours, and changes only the length.",
+        "The horizon stands only in the paper's picture, which we do not have; 30 is ours, and changes only the "
+        "length.",
     )
     return Exhibit("7", "Budgets that hold 1 nat", "Section VI-C", PANELS, tuple(curves), notes)
 

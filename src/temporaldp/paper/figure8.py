@@ -73,7 +73,8 @@ def compute(horizons: tuple[int, ...] = HORIZONS, degrees: tuple[float, ...] = D
     curves += _by_others(set(horizons), set(degrees))
     notes = (
         f"n = {N_STATES} and, for (b), T = {HORIZON} are ours: the text does not give them.",
-        "Lap(1/epsilon) is the paper's noise: sensitivity 1. Under replacement of one person's value every number doubles.",
+        "Lap(1/epsilon) is the paper's noise: sensitivity 1. Under replacement of one person's value every number "
+        "doubles.",
     )
     return Exhibit("8", "Noise that holds 2 nats", "Section VI-C", PANELS, tuple(curves), notes)
 
