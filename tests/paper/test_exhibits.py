@@ -53,7 +53,8 @@ def test_numbers_equal_those_of_others_where_they_meet(exhibits):
     n_checks = 0
     for found in exhibits.values():
         for check in found.comparisons():
-            if "draws" in check.against:
+            if check.deviations is not None:
+                assert check.deviations < 4.5
                 continue
             # Algorithm 3's noise at T = 100 was printed with six digits.
             assert check.difference < (
@@ -89,7 +90,7 @@ def test_figure_4_in_sixty_digits(exhibits):
             if step in series:
                 assert y == pytest.approx(float(series[step].ln()), rel=1e-12)
     assert border.y[-1] > 7.8
-    assert figure4.supremum_as_printed(0.8, 0.0, figure4.BOUNDARY) == math.inf
+    assert figure4.supremum_as_printed(0.8, 0.0, figure4.BOUNDARY) > 30  # a division by zero, or nearly
     assert figure4.supremum_as_printed(1.0, 0.0, 0.01) == math.inf
     for name, (_, q, d, epsilon) in figure4.CASES.items():
         if name != figure4.BORDER:

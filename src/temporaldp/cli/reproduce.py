@@ -80,10 +80,11 @@ def show_exhibit(found: Exhibit, written: Sequence[Path]) -> None:
     if comparisons:
         table = Table("panel", "curve", "against", box=None, pad_edge=False)
         table.add_column("points", justify="right")
-        table.add_column("largest relative difference", justify="right")
+        table.add_column("largest relative difference", justify="left")
         for check in comparisons:
             cells = (check.panel, check.name, check.against)
-            table.add_row(*map(escape, cells), str(check.points), f"{check.difference:.1e}")
+            sampled = "" if check.deviations is None else f" ({check.deviations:.1f} standard errors)"
+            table.add_row(*map(escape, cells), str(check.points), f"{check.difference:.1e}{sampled}")
         console.print(table)
     for note in found.notes:
         console.print(f"Note: {note}", markup=False)
@@ -104,4 +105,5 @@ def show_verdicts(checked: Sequence[Claim]) -> None:
 
     for verdict in Verdict:
         of_it = [claim.identifier for claim in checked if claim.verdict is verdict]
-        console.print(f"{len(of_it)} of {len(checked)} {verdict}: {', '.join(of_it)}", markup=False)
+        if of_it:
+            console.print(f"{len(of_it)} of {len(checked)} {verdict}: {', '.join(of_it)}", markup=False)

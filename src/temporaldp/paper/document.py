@@ -106,7 +106,7 @@ def _figures(exhibits: Sequence[Exhibit]) -> str:
         checks = [
             f"{check.name}{f' ({check.panel})' if check.panel else ''}: {check.against}, {digits(check)}"
             for check in found.comparisons()
-            if "draws" not in check.against
+            if check.deviations is None
         ]
         command = f"`temporaldp reproduce --figure {found.key} -o paper`"
         lines.append(f"| {found.stem} | {found.title}; {found.section} | {command} | {'; '.join(checks)} |\n")

@@ -72,13 +72,27 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How far a curve is from the numbers that check it: the largest relative difference over the points they share."""
+    """How far a curve is from the numbers that check it, over the points that they share.
+
+    Parameters
+    ----------
+    panel, name : str
+        The curve.
+    against : str
+        Where the other numbers come from.
+    points : int
+    difference : float
+        The largest relative difference.
+    deviations : float or None
+        Of sampled numbers, the largest difference in standard errors.
+    """
 
     panel: str
     name: str
     against: str
     points: int
     difference: float
+    deviations: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,10 +158,13 @@ def points(
 
 
 def _compared(curve: Curve, check: Curve) -> Comparison:
-    ours = dict(zip(curve.x.tolist(), curve.y.tolist(), strict=True))
-    shared = [(ours[x], y) for x, y in zip(check.x.tolist(), check.y.tolist(), strict=True) if x in ours]
-    far = max((0.0 if mine == theirs else abs(mine - theirs) / abs(theirs) for mine, theirs in shared), default=np.nan)
-    return Comparison(check.panel, curve.name, check.source, len(shared), float(far))
+    shared, ours, theirs = np.intersect1d(curve.x, check.x, return_indices=True)
+    mine, other = curve.y[ours], check.y[theirs]
+    with np.errstate(invalid="ignore"):  # two infinities are equal
+        apart = np.where(mine == other, 0.0, np.abs(mine - other))
+    far = float(np.max(apart / np.abs(other), initial=0.0))
+    deviations = None if check.spread is None else float(np.max(apart / check.spread[theirs], initial=0.0))
+    return Comparison(check.panel, curve.name, check.source, len(shared), far, deviations)
 
 
 def _frozen(values: ArrayLike) -> FloatArray:

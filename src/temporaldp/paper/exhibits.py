@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from temporaldp.errors import InputError, OutputError
 from temporaldp.files.atomic import replacing
 from temporaldp.paper import figure3, figure4, figure5, figure6, figure7, figure8, table2
-from temporaldp.paper.exhibit import Exhibit
+from temporaldp.paper.exhibit import Curve, Exhibit
 from temporaldp.report.style import save_figure
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ def exhibit(key: str) -> Exhibit:
 def reproduce(
     keys: Iterable[str] | None = None, *, folder: str | Path | None = None
 ) -> Iterator[tuple[Exhibit, list[Path]]]:
-    """Compute figures and tables one after the other; with a folder, write each as CSV, PNG and SVG.
+    """Compute figures and tables, each when asked for; with a folder, write each as CSV, PNG and SVG.
 
-    Files of the same name are replaced, each whole or not at all.
+    Files of the same name are replaced, each whole or not at all. What cannot be done is refused before any work.
 
     Parameters
     ----------
@@ -92,9 +92,12 @@ def reproduce(
     """
     makers = [_maker(key) for key in (EXHIBITS if keys is None else keys)]
     place = None if folder is None else _made(Path(folder))
-    for maker in makers:
-        found = maker.compute()
-        yield found, [] if place is None else _written(found, maker.draw(found), place)
+    return (_reproduced(maker, place) for maker in makers)
+
+
+def _reproduced(maker: Maker, folder: Path | None) -> tuple[Exhibit, list[Path]]:
+    found = maker.compute()
+    return found, [] if folder is None else _written(found, maker.draw(found), folder)
 
 
 def _maker(key: str) -> Maker:
@@ -127,28 +130,16 @@ def write_csv(found: Exhibit, path: str | Path) -> None:
     import pyarrow as pa
     from pyarrow import csv
 
-    panels = {panel.key: panel for panel in found.panels}
     rows = [
-        (
-            found.stem,
-            curve.panel,
-            curve.name,
-            panels[curve.panel].x,
-            x,
-            panels[curve.panel].y,
-            y,
-            error,
-            curve.source,
-            curve.checks,
-        )
-        for curve in found.curves
-        for x, y, error in zip(
-            curve.x.tolist(),
-            curve.y.tolist(),
-            [None] * len(curve.x) if curve.spread is None else curve.spread.tolist(),
-            strict=True,
-        )
+        (found.stem, panel.key, curve.name, panel.x, x, panel.y, y, error, curve.source, curve.checks)
+        for panel in found.panels
+        for curve in found.in_panel(panel)
+        for x, y, error in zip(curve.x.tolist(), curve.y.tolist(), _errors(curve), strict=True)
     ]
     table = pa.table(dict(zip(COLUMNS, (list(column) for column in zip(*rows, strict=True)), strict=True)))
     with replacing(path) as temporary:
         csv.write_csv(table, temporary)
+
+
+def _errors(curve: Curve) -> list[float | None]:
+    return [None] * len(curve.x) if curve.spread is None else curve.spread.tolist()

@@ -21,14 +21,15 @@ N_STEPS = 10_000
 BOUNDARY = math.log(1.25)
 """log(1 / q) for q = 0.8: the paper's condition includes it."""
 
+BORDER = "on the border: q = 0.8, d = 0, eps = log(1/q)"
+STEADY = "(c) q = 0.8, d = 0, eps = 0.15"
 CASES: dict[str, tuple[TransitionMatrix, float, float, float]] = {
     "(a) q = 1, d = 0, eps = 0.23": (UNCHANGING, 1.0, 0.0, 0.23),
     "(b) q = 0.8, d = 0, eps = 0.23": (MODERATE, 0.8, 0.0, 0.23),
-    "on the border: q = 0.8, d = 0, eps = log(1/q)": (MODERATE, 0.8, 0.0, BOUNDARY),
-    "(c) q = 0.8, d = 0, eps = 0.15": (MODERATE, 0.8, 0.0, 0.15),
+    BORDER: (MODERATE, 0.8, 0.0, BOUNDARY),
+    STEADY: (MODERATE, 0.8, 0.0, 0.15),
     "(d) q = 0.8, d = 0.1, eps = 0.23": (OVERLAPPING, 0.8, 0.1, 0.23),
 }
-BORDER = "on the border: q = 0.8, d = 0, eps = log(1/q)"
 CLOSED = ("closed form, Theorem 5", "closed form on the border")
 
 
@@ -67,7 +68,7 @@ def compute(n_steps: int = N_STEPS) -> Exhibit:
         if math.isfinite(limit) and name != BORDER:
             curves.append(points("", CLOSED[0], f"Theorem 5, {name[:3]}", [(last, limit)], name))
     printed_limit = [(last, printed.MODERATE_SUPREMUM[0.15])]
-    curves.append(points("", printed.AUTHORS, printed.AUTHORS, printed_limit, list(CASES)[3]))
+    curves.append(points("", printed.AUTHORS, printed.AUTHORS, printed_limit, STEADY))
     some = steps[::8]
     curves.append(Curve("", CLOSED[1], "log(1/q + (t - 1)(1 - q)/q)", some, on_the_border(0.8, some), BORDER))
     notes = (

@@ -98,7 +98,7 @@ def _sampled(epsilons: FloatArray, rng: np.random.Generator) -> tuple[float, flo
 def _by_others(horizons: set[int], degrees: set[float]) -> list[Curve]:
     curves = []
     for name, values in printed.NOISE.items():
-        source = printed.OTHERS if name == "optimal plan" else printed.AUTHORS
+        source = printed.OTHERS if name == "optimal plan" else printed.REFERENCE
         known = {
             "a": [(float(T), y) for (s, T), y in values.items() if s == STRONG and T in horizons],
             "b": [(s, y) for (s, T), y in values.items() if T == HORIZON and s in degrees],

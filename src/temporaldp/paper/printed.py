@@ -6,6 +6,7 @@ text, Section VI-A. `tests/reference_values.json` holds them with all their digi
 
 AUTHORS = "the authors' program"
 OTHERS = "interior-point and sequential quadratic solvers"
+REFERENCE = "the reference file (program not named)"
 PAPER = "the paper, Section VI-A (Java and the solvers of 2016)"
 
 MODERATE_BPL = (
@@ -42,7 +43,7 @@ NOISE = {
     "Algorithm 3": {(0.001, 10): 25.27568376, (0.001, 100): 30.7412, (0.01, 10): 3.2055664271},
     "optimal plan": {(0.001, 10): 4.572682821, (0.001, 100): 23.11341, (0.01, 10): 2.60715756},
 }
-"""Mean of 1 / epsilon by (s, T), alpha = 2, n = 50 in both directions; the optimum by `OTHERS`."""
+"""Mean of 1 / epsilon by (s, T), alpha = 2, n = 50 in both directions; the optimum by `OTHERS`, the rest by `REFERENCE`."""
 
 SECONDS = {"Algorithm 1": 11.0, "Gurobi": 47 * 60.0, "lp_solve": 38 * 3600.0}
 """n = 150, alpha = 10: 11 seconds, 47 minutes, 38 hours."""

@@ -41,12 +41,10 @@ def backward_by_bayes() -> Finding:
     constant = isinstance(steady.backward, TransitionMatrix)
     return Finding(
         f"Pr(before: place 3 | now: place 1) for the forward matrix {chain.dense().tolist()} from a uniform start: "
-        f"{listed(cells)} at the first three "
-        f"transitions. From the stationary distribution it is constant.",
+        f"{listed(cells)} at the first three transitions. From the stationary distribution it is constant.",
         loosely(constant and not same(cells[1:], cells[0])),
         "The rule gives one matrix for every step. The paper goes on with a single P^B, which is right only for a "
-        "chain that starts in its "
-        "stationary distribution; `Adversary.from_forward` keeps them all.",
+        "chain that starts in its stationary distribution; `Adversary.from_forward` keeps them all.",
     )
 
 
@@ -62,13 +60,11 @@ def figure_2() -> Finding:
     ratio = 0.6 / 0.7
     return Finding(
         f"The backward matrix that the authors' program has, {THREE_PLACES.dense().tolist()}, reversed in its steady "
-        f"state, gives {cell:.4g} in place of 0.6. For 0.6, "
-        f"place 1 now must be {ratio:.3g} times as likely as place 3 before; in the steady state it is "
-        f"{steady[0] / steady[2]:.3g} times.",
+        f"state, gives {cell:.4g} in place of 0.6. For 0.6, place 1 now must be {ratio:.3g} times as likely as place 3 "
+        f"before; in the steady state it is {steady[0] / steady[2]:.3g} times.",
         loosely(abs(cell - 0.6) > 0.01),
         "One of many starts gives 0.6, so the two numbers can belong together, but not in a steady state, where alone "
-        "both matrices stay the same from "
-        "step to step. The other cells stand only in the picture.",
+        "both matrices stay the same from step to step. The other cells stand only in the picture.",
     )
 
 
@@ -84,13 +80,11 @@ def sum_of_both_sides() -> Finding:
     back, ahead, both = tight.backward[1], tight.forward[1], tight.temporal[1]
     return Finding(
         f"Three values, three steps of {EPSILON}; the first two give away the value before, the last two the value "
-        f"after. At step 2 BPL is {back:.4g} "
-        f"and FPL {ahead:.4g}, both attained, which adds up to {back + ahead - EPSILON:.4g}; TPL is at most "
-        f"{both:.4g}.",
+        f"after. At step 2 BPL is {back:.4g} and FPL {ahead:.4g}, both attained, which adds up to "
+        f"{back + ahead - EPSILON:.4g}; TPL is at most {both:.4g}.",
         disagrees(same([back, ahead], 2 * EPSILON) and both < 0.999 * (back + ahead - EPSILON)),
         "The worst pair of values for the past need not be the worst for the future: the supremum of a sum is at most "
-        "the sum of suprema. An "
-        "upper bound of Definition 5, not an equality.",
+        "the sum of suprema. An upper bound of Definition 5, not an equality.",
     )
 
 
@@ -106,8 +100,7 @@ def sum_over_users() -> Finding:
     middle = N_STEPS // 2
     return Finding(
         f"One user's past is known in full, another's future, {N_STEPS} steps of {EPSILON}: at step {middle} the sum "
-        f"is {summed[middle - 1]:.4g}, the largest "
-        f"TPL of either user {series.temporal[middle - 1]:.4g}.",
+        f"is {summed[middle - 1]:.4g}, the largest TPL of either user {series.temporal[middle - 1]:.4g}.",
         disagrees(bool(summed[middle - 1] > 1.001 * series.temporal[middle - 1])),
         "The largest BPL and the largest FPL can belong to different people. An upper bound; `temporal_leakage` takes "
         "the largest TPL.",
@@ -126,10 +119,8 @@ def recursion() -> Finding:
         "pair by pair. Both bound the definition from above.",
         disagrees(bool(tight.backward[24] < 0.999 * paper.backward[24])),
         "The program behind the loss function (Equations 18 to 20) lets the likelihoods of all values differ by the "
-        "full previous BPL, in "
-        "any combination. What was released before allows fewer. The recursion is an upper bound; docs/pairwise.md "
-        "measures by how much, and the tests "
-        "enumerate the worst mechanism's outputs.",
+        "full previous BPL, in any combination. What was released before allows fewer. The recursion is an upper "
+        "bound; docs/pairwise.md measures by how much, and the tests enumerate the worst mechanism's outputs.",
     )
 
 

@@ -27,8 +27,7 @@ def _bpl(matrix: TransitionMatrix, epsilon: float, n_steps: int) -> np.ndarray:
 @stated(
     "Section V, Theorem 5 and Example 4, Figure 4",
     "BPL under a constant epsilon has the closed-form supremum for d > 0, and for d = 0 below log(1/q); above it, and "
-    "for q = 1, none. "
-    "The series agrees.",
+    "for q = 1, none. The series agrees.",
 )
 def theorem_5() -> Finding:
     """The series after 10,000 steps against the printed formula."""
@@ -37,8 +36,8 @@ def theorem_5() -> Finding:
     closed = [figure4.supremum_as_printed(q, d, epsilon) for _, q, d, epsilon in figure4.CASES.values()]
     return Finding(
         f"After {figure4.N_STEPS:,} steps: (c) {ends['(c)'][-1]:.6g}, closed form {closed[3]:.6g}; (d) "
-        f"{ends['(d)'][-1]:.6g}, closed form {closed[4]:.6g}; "
-        f"(a) {ends['(a)'][-1]:.4g} and (b) {ends['(b)'][-1]:.4g}, still rising.",
+        f"{ends['(d)'][-1]:.6g}, closed form {closed[4]:.6g}; (a) {ends['(a)'][-1]:.4g} and (b) {ends['(b)'][-1]:.4g}, "
+        "still rising.",
         agrees(
             same([ends["(c)"][-1], ends["(d)"][-1]], closed[3:], tolerance=1e-12)
             and bool(ends["(b)"][-1] > ends["(b)"][-2])
@@ -60,8 +59,7 @@ def theorem_5_boundary() -> Finding:
     found = series[[0, 999, n_steps - 1]]
     return Finding(
         f"q = 0.8, epsilon = log 1.25: BPL at steps 1, 1,000 and 1,000,000 is {listed(found)}; log(1/q + (t - 1)(1 - "
-        f"q)/q) gives {listed(line)}. "
-        f"`leakage_supremum`: {limit:g}.",
+        f"q)/q) gives {listed(line)}. `leakage_supremum`: {limit:g}.",
         disagrees(limit == math.inf and same(found, line, tolerance=1e-9)),
         "There e^BPL rises by (1 - q)/q at every step, for ever, and the printed formula divides by zero. The "
         "condition must be epsilon < log(1/q).",
@@ -85,12 +83,11 @@ def theorem_5_which_q_and_d() -> Finding:
     end = _bpl(matrix, epsilon, 1000)[-1]
     return Finding(
         f"random_correlation(5, rng=0), epsilon = {epsilon:g}: q and d of the first step give {values[epsilon]:.4g}, "
-        "those of the supremum "
-        f"{values[limit]:.4g}; the series reaches {end:.4g}.",
+        f"those of the supremum {values[limit]:.4g}; the series reaches {end:.4g}.",
         loosely(same([values[limit], end], limit, tolerance=1e-9) and values[epsilon] < 0.99 * limit),
         "q and d depend on the level, so the theorem needs them at the supremum itself, as the paper's text says "
-        "further down. The "
-        "supremum is the largest of the closed form over all vertices of the profile, which needs no guess.",
+        "further down. The supremum is the largest of the closed form over all vertices of the profile, which needs "
+        "no guess.",
     )
 
 
@@ -145,8 +142,8 @@ def algorithm_2() -> Finding:
         f"The matrices of Figure 7, alpha = 1: epsilon = {plan.epsilons[0]:.6g}; TPL at most {series.worst:.6g} in "
         f"10,000 steps, {short.worst:.4g} in three.",
         agrees(series.worst <= 1.0 and series.worst > 1 - 1e-9),
-        "The authors' program has the same budget to 14 digits. In three steps much of the level is left, as the paper "
-        "says.",
+        "The authors' program has the same budget to 14 digits. In three steps much of the level is left, as the "
+        "paper says.",
     )
 
 
@@ -183,8 +180,8 @@ def smaller_of_two_levels() -> Finding:
         f"{series.backward.max():.4g}, largest FPL {series.forward.max():.4g}.",
         disagrees(bool(series.backward.max() > ahead * 1.001)),
         "The first step alone has a BPL of 0.7, its whole budget; and where the other side's large budget counts, at "
-        "the last step and at the first, BPL and FPL pass even their own levels. What Algorithm 3 needs, TPL equal to "
-        "alpha, holds all the same.",
+        "the last step and at the first, BPL and FPL pass even their own levels. What Algorithm 3 rests on is "
+        "untouched: with equal middle budgets TPL is alpha.",
     )
 
 
@@ -201,8 +198,8 @@ def several_users() -> Finding:
     leaked = temporal_leakage(users, epsilons=smallest.epsilons)
     return Finding(
         "Three users of two places, alpha = 1, T = 10: TPL of the smallest budgets is between "
-        f"{leaked.temporal.min():.4g} and {leaked.worst:.4g}; mean 1/epsilon {noise[0]:.4g}, "
-        f"of one plan for all {noise[1]:.4g}.",
+        f"{leaked.temporal.min():.4g} and {leaked.worst:.4g}; mean 1/epsilon {noise[0]:.4g}, of one plan for all "
+        f"{noise[1]:.4g}.",
         loosely(leaked.worst <= 1.0 and noise[1] < noise[0]),
         "The level is held, but not reached at each step as for one user, and budget is given away: `plan_budget` "
         "chooses for all users at once.",
@@ -211,7 +208,7 @@ def several_users() -> Finding:
 
 @stated(
     "Sections I-A, V and VI-C",
-    "Algorithm 3 overcomes Algorithm 2's waste at short horizons, having budgets as large as quantification allows.",
+    "Algorithm 3 overcomes a drawback of Algorithm 2, that budgets are not taken full advantage of when T is short.",
 )
 def short_horizons() -> Finding:
     """Both against alpha / T, which knows nothing, and the optimum."""
@@ -233,12 +230,11 @@ def short_horizons() -> Finding:
     )
     return Finding(
         "Mean 1/epsilon of Algorithm 2, Algorithm 3, alpha/T and the optimal plan (s = 0.001, n = 50, alpha = 2): "
-        f"{shown}. Algorithm 3 first beats "
-        f"alpha/T at T = {first}.",
+        f"{shown}. Algorithm 3 first beats alpha/T at T = {first}.",
         disagrees(noise["quantified", 10] > 2 * noise["uniform", 10]),
-        "Algorithm 3 gives more only to the first and the last step. At short horizons under strong correlation, equal "
-        "shares of alpha, which hold "
-        "whatever the correlation is, are at least five times better than either, and the optimum is better still.",
+        "Algorithm 3 gives more only to the first and the last step. At short horizons under strong correlation, "
+        "equal shares of alpha, which hold whatever the correlation is, are at least five times better than either, "
+        "and the optimum is better still.",
     )
 
 

@@ -75,8 +75,8 @@ def theorem_3() -> Finding:
         f"Budgets 0.1, 0.2, 0.3 on independent data (t = 1, j = 2): the printed sum is {as_printed:.4g}; three "
         f"mechanisms leak {whole:.4g}.",
         disagrees(whole > as_printed * 1.001),
-        "The sum must begin at k = 0; the mechanism at t is left out. Table II (w epsilon for w mechanisms) counts it. "
-        "A slip of the pen.",
+        "The sum must begin at k = 0; the mechanism at t is left out. Table II (w epsilon for w mechanisms) counts "
+        "it. A slip of the pen.",
     )
 
 
@@ -91,8 +91,7 @@ def table_ii() -> Finding:
     moderate, independent = (exhibit.curve(name).y for name in ("moderate", "independent"))
     return Finding(
         f"Moderate correlation, T = {N_STEPS}, epsilon = {EPSILON}; event, 3-event, user level: "
-        f"{listed(moderate[[0, 2, 9]])}; independent: "
-        f"{listed(independent[[0, 2, 9]])}.",
+        f"{listed(moderate[[0, 2, 9]])}; independent: {listed(independent[[0, 2, 9]])}.",
         agrees(bool((moderate >= independent).all()) and same(moderate[-1], independent[-1])),
         "w-event privacy lies between; `temporaldp reproduce --figure table2` draws every w.",
     )

@@ -31,13 +31,12 @@ def one_road() -> Finding:
     two = temporal_leakage(Adversary(forward=TransitionMatrix([[0, 1], [0.5, 0.5]])), epsilons=spent[:2]).worst
     return Finding(
         f"epsilon = {EPSILON}, three places, loc5 reached from loc4 only, {N_STEPS} releases: {tight:.4g} pair by "
-        "pair, but "
-        f"{paper:.4g} by the paper's recursion. Two places, half of those at loc5 staying, two releases: {two:.4g}.",
+        f"pair, but {paper:.4g} by the paper's recursion. Two places, half of those at loc5 staying, two releases: "
+        f"{two:.4g}.",
         loosely(same(tight, 2 * EPSILON) and two < 2 * EPSILON),
         "2 epsilon is the truth where loc5 is reached from loc4 only and leads away for good; it is less where others "
-        "come to "
-        "loc5 too. The paper's recursion (Equation 13) keeps one number for all pairs of places and cannot see it: it "
-        "gives T epsilon.",
+        "come to loc5 too. The paper's recursion (Equation 13) keeps one number for all pairs of places and cannot "
+        "see it: it gives T epsilon.",
     )
 
 
@@ -65,13 +64,11 @@ def noise_scale() -> Finding:
     spent = mechanism.epsilon_spent(2 * EPSILON)
     return Finding(
         f"epsilon = {EPSILON}: noise of scale {mechanism.scale(2 * EPSILON):.4g} on every count spends {spent:.4g} by "
-        "OpenDP's privacy "
-        f"map; a budget of {EPSILON} needs scale {mechanism.scale(EPSILON):.4g}.",
+        f"OpenDP's privacy map; a budget of {EPSILON} needs scale {mechanism.scale(EPSILON):.4g}.",
         disagrees(same(spent, 2 * EPSILON)),
         "The paper's neighbours differ in one person's value: one count falls by 1 and another rises by 1, so the "
-        "histogram's L1 "
-        "sensitivity, by the paper's own Theorem 1, is 2. Lap(1/epsilon) gives 2 epsilon; every noise in Section VI "
-        "doubles.",
+        "histogram's L1 sensitivity, by the paper's own Theorem 1, is 2. Lap(1/epsilon) gives 2 epsilon; every noise "
+        "in Section VI doubles.",
     )
 
 
@@ -90,8 +87,8 @@ def group_privacy() -> Finding:
         noise[stay] = float(np.mean(1 / plan_budget(in_both(matrix), alpha=level, horizon=horizon).epsilons))
     return Finding(
         f"T = {horizon}, level {level:g}: equal shares leak {held:.4g} where nobody moves, with mean 1/epsilon "
-        f"{horizon:g}. An optimal plan "
-        f"needs {noise[0.9]:.4g} if one of two places is kept with probability 0.9, {noise[0.6]:.4g} with 0.6.",
+        f"{horizon:g}. An optimal plan needs {noise[0.9]:.4g} if one of two places is kept with probability 0.9, "
+        f"{noise[0.6]:.4g} with 0.6.",
         agrees(same(held, level) and noise[0.6] < noise[0.9] < horizon),
         "Equal shares hold the level whatever the correlation is; knowing it saves noise.",
     )
