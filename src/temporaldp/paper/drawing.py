@@ -74,6 +74,7 @@ def draw_curve(axes: Axes, curve: Curve, look: Look) -> None:
             "linestyle": "none",
             "markerfacecolor": "none",
             "markersize": look.get("markersize", 9),
+            "clip_on": False,
         }
         spread = None if curve.spread is None else 2.0 * curve.spread[shown]
         axes.errorbar(x, y, spread, **{**look, **points}, zorder=4, label=curve.name, elinewidth=1)

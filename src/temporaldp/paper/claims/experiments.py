@@ -32,9 +32,9 @@ def settling_time(s: float, epsilon: float, *, n_states: int = 50) -> tuple[int,
 
 
 @functools.cache
-def _figure(number: int) -> Exhibit:
-    """Figure 6 or 8, computed once for the claims that read it."""
-    return {6: figure6.compute, 8: figure8.compute}[number]()
+def _figure_8() -> Exhibit:
+    """Computed once for the claims that read it."""
+    return figure8.compute()
 
 
 @stated("Section VI, setting", "A smaller s gives a stronger correlation, comparable for one n only.")
@@ -238,7 +238,7 @@ def figure_7() -> Finding:
 )
 def figure_8_horizon() -> Finding:
     """Mean absolute noise against T."""
-    exhibit = _figure(8)
+    exhibit = _figure_8()
     second, third = (exhibit.curve(name, "a") for name in ("Algorithm 2", "Algorithm 3"))
     return Finding(
         f"Mean absolute noise at T = {', '.join(f'{T:g}' for T in second.x)}: Algorithm 2: {listed(second.y)}; "
@@ -255,7 +255,7 @@ def figure_8_horizon() -> Finding:
 )
 def figure_8_degree() -> Finding:
     """Mean absolute noise against s."""
-    exhibit = _figure(8)
+    exhibit = _figure_8()
     shown = {
         name: [float(exhibit.curve(name, "b").y[exhibit.curve(name, "b").x == s][0]) for s in (0.01, 0.1, 1.0)]
         for name in (*figure8.NAMES.values(), figure8.UNCORRELATED)
