@@ -163,7 +163,7 @@ def _against_block(Q: Matrix, D: Matrix, k: float) -> float:
         left = scratch[: len(D)]
         np.multiply(g[:, None], D, out=left)
         left[...] = left < Q
-        q, d = left @ Q, np.vecdot(left, D)
+        q, d = left @ Q, np.matmul(left[:, None, :], D[:, :, None])[:, 0, 0]
         h = (1.0 + q * k) / (1.0 + d * k)
         largest = max(largest, float(h.max()))
         rising = h > g
