@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := demo
+PAPER := paper
 
-.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-pairwise tables clean
+.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-pairwise tables paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -57,5 +58,11 @@ bench-pairwise: $(READY)  ## docs/pairwise.md: what the bound pair by pair gains
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md
 
+paper: $(READY)  ## docs/paper.md: the paper's figures, table and claims, reproduced (half a minute once the environment is there)
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt gurobipy
+	$(BIN)/temporaldp reproduce --output $(PAPER)
+	cp $(PAPER)/claims.md docs/paper.md
+	cp $(PAPER)/figure3.png docs/figure3.png
+
 clean:
-	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) $(PAPER) .mypy_cache .ruff_cache .pytest_cache .hypothesis

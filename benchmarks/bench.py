@@ -15,7 +15,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
-import algorithm1
 import numpy as np
 import peak
 import solvers
@@ -24,6 +23,8 @@ from measure import exponent, in_a_child, median, over_rows, settings, short, ta
 
 import temporaldp as tdp
 from temporaldp.leakage import compute_profile
+from temporaldp.paper.compiled import algorithm1
+from temporaldp.paper.survey import survey
 
 SIZES = (50, 150, 500, 1000)
 LARGE = (2000, 4000)
@@ -67,7 +68,7 @@ def one_loss() -> Iterator[str]:
     yield (
         "*literal*: every loop of the paper's pseudocode, compiled with Numba. *best*: the fastest compiled form that we could "
         "write with one bound a pair (whole rows, padded, no branch). *NumPy*: vectorised over the other rows. Ratios are to ours "
-        "on the same number of threads (NumPy: one). As printed, Algorithm 1 reports too little in double precision from alpha = 37 or so on: its comparison rounds to equality and the last candidates go (`benchmarks/algorithm1.py`). From n = "
+        "on the same number of threads (NumPy: one). As printed, Algorithm 1 reports too little in double precision from alpha = 37 or so on: its comparison rounds to equality and the last candidates go (`temporaldp.paper.compiled.algorithm1`). From n = "
         f"{EXTRAPOLATED_FROM} on, Algorithm 1 is timed on the first 1/32 of the rows.\n\n"
     )
     rows = []
@@ -173,14 +174,14 @@ def against_solvers() -> Iterator[str]:
         "lp_solve": which("lp_solve"),
     }
     yield f" ({1e3 * solvers.process_start():.1f} ms to start, included).\n\n" if there["lp_solve"] else ".\n\n"
-    names = [name for name in solvers.SOLVERS if there[name]]
+    named = {name: solver for name, solver in solvers.SOLVERS.items() if there[name]}
     rows = []
     surveys: list[tuple[int, dict]] = [
         (n, {"alphas": (0.1, 1.0, 10.0, 20.0, 40.0), "forms": ("bounds", "paper")}) for n in (10, 50)
     ]
     surveys.append((50, {"alphas": (10.0, 20.0, 30.0), "forms": ("bounds",), "concentration": 0.1}))
     for n, options in surveys:
-        for result in solvers.survey(n, seed=SEED, pairs=10, solvers=names, **options):
+        for result in survey(n, seed=SEED, pairs=10, solvers=named, **options):
             with settings(threads=1, kernels="numba"):
                 matrix = tdp.TransitionMatrix(fresh(n))
                 ours = median(lambda m=matrix, a=result.alpha: tdp.loss(m, alpha=a))

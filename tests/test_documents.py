@@ -20,7 +20,7 @@ SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
 def test_the_shell_lines_of_the_readme_run(tmp_path):
     block = README.split("## In the shell")[1].split("```sh")[1].split("```")[0]
     lines = [line.split("  #")[0].strip() for line in block.strip().splitlines()]
-    assert len(lines) == 13
+    assert len(lines) == 14
     shutil.copy(SAMPLE, tmp_path / "traces.csv")
     shutil.copy(SAMPLE, tmp_path / "past.csv")
     binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -37,6 +37,7 @@ def test_the_shell_lines_of_the_readme_run(tmp_path):
         assert result.returncode == 0, (line, result.stderr)
     assert (tmp_path / "report.html").is_file()
     assert (tmp_path / "released.parquet").is_file()
+    assert (tmp_path / "paper" / "figure3.svg").is_file()
 
 
 def test_the_links_of_the_documents_lead_somewhere():

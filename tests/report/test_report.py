@@ -26,7 +26,8 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.report import Evidence, Provenance, render_report, words, write_report
-from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure, save_figure
+from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure
+from temporaldp.report.style import save_figure
 
 
 @pytest.fixture(scope="module")

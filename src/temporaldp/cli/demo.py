@@ -32,8 +32,8 @@ from temporaldp.report.figures import (
     leakage_figure,
     matrix_figure,
     release_figure,
-    save_figure,
 )
+from temporaldp.report.style import save_figure
 
 EPSILON = 0.1
 ALPHA = 1.0

@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from temporaldp import LeakageBudgetError, LedgerError, PlanError, TemporaldpError, __version__
-from temporaldp.cli import audit, demo, ledger, plan, release, report
+from temporaldp.cli import audit, demo, ledger, plan, release, report, reproduce
 from temporaldp.cli.render import errors
 
 BAD_INPUT = 2
@@ -33,6 +33,7 @@ app.command("release")(release.release)
 app.add_typer(ledger.app, name="ledger")
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
+app.command("reproduce")(reproduce.reproduce)
 
 
 def _say_version(asked: bool) -> None:

@@ -22,7 +22,8 @@ from temporaldp.files.plans import plan_document
 from temporaldp.leakage.profile import positive
 from temporaldp.planning.plan import Method
 from temporaldp.release.histogram import mean_absolute_noise
-from temporaldp.report.figures import comparison_figure, figure_suffix, save_figure
+from temporaldp.report.figures import comparison_figure
+from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.words import number, steps
 
 

@@ -15,8 +15,11 @@ from temporaldp.leakage.vertex import DIRECT_LIMIT, largest_loss
 class RowsWithNames(Protocol):
     """A `TransitionMatrix`, as far as this room knows it."""
 
-    probabilities: Any
-    states: tuple[str, ...]
+    @property
+    def probabilities(self) -> Any: ...  # noqa: D102
+
+    @property
+    def states(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
 def loss(matrix: RowsWithNames, *, alpha: float) -> float:

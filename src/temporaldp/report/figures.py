@@ -5,76 +5,31 @@ Each function returns a matplotlib ``Figure`` that belongs to nobody's global st
 
 from __future__ import annotations
 
-import io
 import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.errors import InputError
-from temporaldp.files.atomic import replacing
 from temporaldp.planning import BudgetPlan
 from temporaldp.planning.plan import Method
 from temporaldp.release import ReleasedHistograms
 from temporaldp.release.histogram import noise_quantile
+from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Arguments = ParamSpec("Arguments")
-
-STYLE: Any = {
-    "font.size": 10,
-    "font.family": "DejaVu Sans",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "0.88",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "figure.dpi": 100,
-    "svg.hashsalt": "temporaldp",
-    "text.parse_math": False,  # a name with two dollar signs is a name
-}
-BLUE, ORANGE, DARK, GREY = "#2166ac", "#d6604d", "#1a1a1a", "#8c8c8c"
-WIDTH = 7.2
 MOST_TICKS = 12
 MOST_PANELS = 6
 MOST_LABELS = 30
 
 
-@contextmanager
-def _style() -> Iterator[None]:
-    """Our style; and no warnings on names that a font cannot show or that leave little room: the figure stays readable."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(STYLE), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
-
-
-def _styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Draw with our style from the first to the last artist."""
-
-    @wraps(draw)
-    def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
-        with _style():
-            return draw(*args, **kwargs)
-
-    return drawn
-
-
-@_styled
+@styled
 def leakage_figure(
     series: LeakageSeries,
     times: Sequence[str],
@@ -86,7 +41,7 @@ def leakage_figure(
 
     With `pairwise`, the tighter bound of TPL too.
     """
-    figure, axes = _figure(3.6)
+    figure, axes = new_figure(3.6)
     steps = np.arange(len(series))
     mark: dict[str, Any] = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
     axes.plot(steps, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
@@ -112,14 +67,14 @@ def leakage_figure(
     axes.set_ylabel("privacy leakage (nats)")
     axes.set_ylim(0, 1.12 * max(float(series.temporal.max()), alpha or 0.0))
     _time_axis(axes, times)
-    _legend_above(axes, 2)
+    legend_above(axes, 2)
     return figure
 
 
-@_styled
+@styled
 def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
     """The budget of each step."""
-    figure, axes = _figure(2.8)
+    figure, axes = new_figure(2.8)
     steps = np.arange(len(series))
     axes.bar(steps, series.epsilons, width=0.8, color=BLUE, label="budget of the step (epsilon)")
     axes.axhline(
@@ -132,14 +87,14 @@ def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
     axes.set_ylabel("budget (nats)")
     axes.grid(visible=False, axis="x")
     _time_axis(axes, times)
-    _legend_above(axes, 2)
+    legend_above(axes, 2)
     return figure
 
 
-@_styled
+@styled
 def comparison_figure(plans: Mapping[Method, BudgetPlan], times: Sequence[str]) -> Figure:
     """Budgets over time of several plans for the same level; less noise is a larger budget."""
-    figure, axes = _figure(3.4)
+    figure, axes = new_figure(3.4)
     lines = {"optimal": "-", "quantified": "--", "upper_bound": "-.", "uniform": ":"}
     colours = {"optimal": DARK, "quantified": BLUE, "upper_bound": ORANGE, "uniform": GREY}
     for method, plan in plans.items():
@@ -158,16 +113,16 @@ def comparison_figure(plans: Mapping[Method, BudgetPlan], times: Sequence[str]) 
     axes.set_ylabel("budget (nats)")
     axes.set_ylim(bottom=0.0)
     _time_axis(axes, times)
-    _legend_above(axes, 2)
+    legend_above(axes, 2)
     return figure
 
 
-@_styled
+@styled
 def matrix_figure(matrix: TransitionMatrix, *, backward: bool) -> Figure:
     """The transition matrix as a heat map, with numbers where they fit."""
     n = matrix.n_states
     side = min(6.0, 2.2 + 0.42 * n)
-    figure, axes = _figure(side, width=side + 1.0)
+    figure, axes = new_figure(side, width=side + 1.0)
     image = axes.imshow(matrix.dense(), cmap="Greys", vmin=0.0, vmax=1.0)
     axes.grid(visible=False)
     now, other = "state now", "state one step before" if backward else "state one step later"
@@ -185,14 +140,14 @@ def matrix_figure(matrix: TransitionMatrix, *, backward: bool) -> Figure:
     return figure
 
 
-@_styled
+@styled
 def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] | None = None) -> Figure:
     """Released counts per state over time; with the true counts, these and the band that holds 95 % of the noise."""
     chosen = np.argsort(-released.counts.sum(axis=0), kind="stable")[:MOST_PANELS]
     chosen = np.sort(chosen)
     columns = min(2, len(chosen))
     rows = -(-len(chosen) // columns)
-    figure, grid = _figure(0.6 + 1.75 * rows, subplots=(rows, columns))
+    figure, grid = new_figure(0.6 + 1.75 * rows, subplots=(rows, columns))
     steps = np.arange(len(released.times))
     reach = np.array([noise_quantile(float(epsilon), 0.95) if epsilon > 0 else 0.0 for epsilon in released.epsilons])
     noise = "95 % of the noise" + (", before post-processing" if released.consistent else "")
@@ -216,41 +171,6 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
     return figure
 
 
-def figure_suffix(path: str | Path) -> str:
-    """The suffix of a place for a figure, if it is one that can be drawn."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in {".png", ".svg"}:
-        raise InputError(f"expected a figure file ending in .png or .svg, got {str(path)!r}")
-    return suffix
-
-
-def save_figure(figure: Figure, path: str | Path) -> None:
-    """Write a figure as .png or .svg, whole or not at all."""
-    suffix = figure_suffix(path)
-    with _style(), replacing(path) as temporary:
-        figure.savefig(temporary, format=suffix.lstrip("."), dpi=160, metadata=_metadata(path))
-
-
-def figure_svg(figure: Figure) -> bytes:
-    """A figure as an SVG document."""
-    buffer = io.BytesIO()
-    with _style():
-        figure.savefig(buffer, format="svg", metadata=_metadata("x.svg"))
-    return buffer.getvalue()
-
-
-def _metadata(path: str | Path) -> dict[str, Any]:
-    """No creation date: the same data give the same file."""
-    return {"Date": None} if Path(path).suffix.lower() == ".svg" else {}
-
-
-def _figure(height: float, *, width: float = WIDTH, subplots: tuple[int, int] = (1, 1)) -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(*subplots)
-
-
 def _time_axis(axes: Axes, times: Sequence[str], most: int = MOST_TICKS) -> None:
     every = max(1, -(-len(times) // most))
     shown = list(range(0, len(times), every))
@@ -260,10 +180,6 @@ def _time_axis(axes: Axes, times: Sequence[str], most: int = MOST_TICKS) -> None
     )
     axes.set_xlim(-0.6, len(times) - 0.4)
     axes.set_xlabel("time")
-
-
-def _legend_above(axes: Axes, columns: int) -> None:
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=9, frameon=False)
 
 
 def _cell(value: float) -> str:

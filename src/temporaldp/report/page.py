@@ -15,7 +15,8 @@ from temporaldp.planning import BudgetPlan
 from temporaldp.release.histogram import mean_absolute_noise
 from temporaldp.report import words
 from temporaldp.report.content import Evidence
-from temporaldp.report.figures import budget_figure, figure_svg, leakage_figure, matrix_figure, release_figure
+from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure
+from temporaldp.report.style import figure_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,7 @@ Function: TypeAlias = Callable[..., Any]
 
 def kernel(function: Function) -> Function:
     """Compile on the first call and release Python's lock; arithmetic as written."""
-    return _compiled(function)
+    return compiled(function)
 
 
 def summing_kernel(function: Function) -> Function:
@@ -26,17 +26,18 @@ def summing_kernel(function: Function) -> Function:
     Only for functions whose own additions are sums of non-negative terms: reordering a difference could lose its digits. Terms
     with a difference come from a function of their own, which keeps its order.
     """
-    return _compiled(function, fastmath={"reassoc"})
+    return compiled(function, fastmath={"reassoc"})
 
 
 def inlined_kernel(function: Function) -> Function:
     """A kernel that becomes part of its caller: for dispatch so small that a call would cost as much."""
-    return _compiled(function, inline="always")
+    return compiled(function, inline="always")
 
 
-def _compiled(function: Function, **options: Any) -> Function:
+def compiled(function: Function, **options: Any) -> Function:
+    """Compile with these options of Numba's too."""
     try:
-        compiled: Function = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
+        made: Function = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
     except RuntimeError:  # no folder that this process may write to: compile anew each time
-        compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    return compiled
+        made = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    return made

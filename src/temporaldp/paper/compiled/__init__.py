@@ -1,0 +1,1 @@
+"""The paper's own algorithm in machine code, by Numba; imported when first used."""

@@ -1,0 +1,119 @@
+"""The page of all claims, as Markdown: what the paper says, what we get, and why they differ where they do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from temporaldp.files.atomic import replacing
+from temporaldp.paper.claims import Claim, Verdict
+from temporaldp.paper.exhibit import Comparison, Exhibit
+
+HEAD = """# The paper, claim by claim
+
+Y. Cao, M. Yoshikawa, Y. Xiao, L. Xiong: *Quantifying Differential Privacy under Temporal Correlations*, ICDE 2017. What it
+says, in our words; what we get; whether the two agree, and why not where they do not. Numbers are nats unless they say
+otherwise. Theorems, equations and figures are numbered as in the paper's source, which has no pictures: where a parameter
+stands only in a picture, the row says so.
+
+Made by `make paper` (`temporaldp reproduce -o paper`); each row runs by the command under it, and a test compares this page
+with what the code gives. *Measured* rows depend on the machine and on the solvers that are installed: they are of one run.
+
+"""
+
+MEANING = """- **agrees**: what we compute is what the paper says.
+- **agrees, loosely**: right in substance, but as a bound, under a condition that the paper leaves out, or in another size.
+- **disagrees**: the check shows a counterexample, or other numbers.
+
+"""
+
+MOST_DIGITS = 12
+"""Digits that are counted: beyond them, rounding decides."""
+
+
+def render_document(claims: Sequence[Claim], exhibits: Sequence[Exhibit]) -> str:
+    """The page as Markdown.
+
+    Parameters
+    ----------
+    claims : sequence of Claim
+    exhibits : sequence of Exhibit
+        Figures and tables whose comparisons are listed.
+    """
+    return "".join(
+        [HEAD, counts(claims), MEANING, _overview(claims), _figures(exhibits), "## The claims\n\n", *map(block, claims)]
+    )
+
+
+def write_document(claims: Sequence[Claim], exhibits: Sequence[Exhibit], path: str | Path) -> None:
+    """Write the page to a file, whole or not at all.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written; what stood there is untouched.
+    """
+    page = render_document(claims, exhibits)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def counts(claims: Sequence[Claim]) -> str:
+    """How many agree, by what does not depend on the machine."""
+    lasting = [claim for claim in claims if not claim.measured]
+    words = [f"{sum(claim.verdict is verdict for claim in lasting)} {_number_of(verdict)}" for verdict in Verdict]
+    measured = len(claims) - len(lasting)
+    return f"Of {len(lasting)} claims, {', '.join(words[:-1])}, and {words[-1]}; {measured} more are measured.\n\n"
+
+
+def block(claim: Claim) -> str:
+    """One claim under a heading of its own."""
+    measured = " *Measured.*" if claim.measured else ""
+    return (
+        f"### {claim.identifier}\n\n{claim.place}: **{claim.verdict}**.{measured}\n\n"
+        f"- *The paper:* {claim.says}\n- *We get:* {claim.found}\n- *Why:* {claim.why}\n- *Run:* `{claim.command}`\n\n"
+    )
+
+
+def row(claim: Claim) -> str:
+    """One claim as a row of the overview; what does not simply agree stands out."""
+    verdict = str(claim.verdict) if claim.verdict is Verdict.AGREES else f"**{claim.verdict}**"
+    return f"| [{claim.identifier}](#{claim.identifier}) | {claim.place} | {verdict} |\n"
+
+
+def digits(comparison: Comparison) -> str:
+    """To how many digits two series agree."""
+    if comparison.difference < 10.0**-MOST_DIGITS:
+        return f"{MOST_DIGITS} digits or more"
+    return f"{math.floor(-math.log10(comparison.difference))} digits"
+
+
+def _overview(claims: Sequence[Claim]) -> str:
+    return "| claim | where | verdict |\n| --- | --- | --- |\n" + "".join(map(row, claims)) + "\n"
+
+
+def _figures(exhibits: Sequence[Exhibit]) -> str:
+    lines = [
+        "## Figures and Table II\n\n",
+        "Each command writes the numbers (CSV, one row a point, with the source of every number) and the picture (PNG, "
+        "SVG). Where "
+        "somebody else's program, a closed form or another solver gives the same numbers, the comparison stands beside "
+        "it.\n\n",
+        "| figure | what it shows | command | checked against |\n| --- | --- | --- | --- |\n",
+    ]
+    for found in exhibits:
+        checks = [
+            f"{check.name}{f' ({check.panel})' if check.panel else ''}: {check.against}, {digits(check)}"
+            for check in found.comparisons()
+            if check.deviations is None
+        ]
+        command = f"`temporaldp reproduce --figure {found.key} -o paper`"
+        lines.append(f"| {found.stem} | {found.title}; {found.section} | {command} | {'; '.join(checks)} |\n")
+    lines.append("\n")
+    lines += [f"- {found.stem}: {note}\n" for found in exhibits for note in found.notes if "not installed" not in note]
+    return "".join([*lines, "\n"])
+
+
+def _number_of(verdict: Verdict) -> str:
+    return {Verdict.AGREES: "agree", Verdict.LOOSELY: "agree loosely", Verdict.DISAGREES: "disagree"}[verdict]

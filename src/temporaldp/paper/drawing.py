@@ -1,0 +1,115 @@
+"""An exhibit as a picture: the house's look, one line style and marker a curve, so that it reads in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from temporaldp.paper import printed
+from temporaldp.paper.exhibit import Curve, Exhibit, Panel
+from temporaldp.report.style import BLUE, DARK, GREEN, GREY, ORANGE, PURPLE, WIDTH, new_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Look = Mapping[str, Any]
+
+LOOKS: tuple[Look, ...] = (
+    {"color": DARK, "linestyle": "-", "marker": "o"},
+    {"color": BLUE, "linestyle": "--", "marker": "s"},
+    {"color": ORANGE, "linestyle": "-.", "marker": "^"},
+    {"color": GREEN, "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "D"},
+    {"color": PURPLE, "linestyle": (0, (1, 1)), "marker": "v"},
+    {"color": GREY, "linestyle": (0, (8, 2)), "marker": "P"},
+    {"color": DARK, "linestyle": (0, (3, 3)), "marker": "x"},
+)
+RING: Look = {"color": DARK, "marker": "o"}
+STAR: Look = {"color": DARK, "marker": "*", "markersize": 11}
+MOST_MARKERS = 16
+
+
+@styled
+def draw_panels(
+    exhibit: Exhibit,
+    *,
+    height: float,
+    share: bool = False,
+    logarithmic: Mapping[str, str] | None = None,
+    looks: Mapping[str, Look] | None = None,
+    columns: int = 3,
+) -> Figure:
+    """The panels side by side under one legend.
+
+    `logarithmic` names the logarithmic axes of a panel by its key ("x", "y", "xy"); `share` gives all panels one vertical
+    scale; `looks` replaces the look of curves by their names; `columns` is the legend's.
+    """
+    figure, grid = new_figure(height, width=WIDTH, subplots=(1, len(exhibit.panels)))
+    every = np.atleast_1d(np.asarray(grid, dtype=object)).ravel()
+    chosen = {**_looks(exhibit.curves), **(looks or {})}
+    for axes, panel in zip(every, exhibit.panels, strict=True):
+        for curve in exhibit.in_panel(panel):
+            draw_curve(axes, curve, chosen[curve.name])
+        _describe(axes, panel, (logarithmic or {}).get(panel.key, ""))
+    if share:
+        top = max(axes.get_ylim()[1] for axes in every)
+        for axes in every:
+            axes.set_ylim(0.0, top)
+        for axes in every[1:]:
+            axes.set_ylabel("")
+            axes.tick_params(labelleft=False)
+    named = {label: handle for axes in every for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    figure.legend(named.values(), named.keys(), loc="outside upper left", ncols=columns, fontsize=9, handlelength=3.2)
+    return figure
+
+
+def draw_curve(axes: Axes, curve: Curve, look: Look) -> None:
+    """A line with markers; what others printed, or was sampled, as hollow points without a line."""
+    shown = np.isfinite(curve.y)
+    x, y = curve.x[shown], curve.y[shown]
+    if is_reference(curve):
+        points: dict[str, Any] = {
+            "linestyle": "none",
+            "markerfacecolor": "none",
+            "markersize": look.get("markersize", 9),
+            "clip_on": False,
+        }
+        spread = None if curve.spread is None else 2.0 * curve.spread[shown]
+        axes.errorbar(x, y, spread, **{**look, **points}, zorder=4, label=curve.name, elinewidth=1)
+        return
+    every = max(1, -(-len(x) // MOST_MARKERS))
+    axes.plot(x, y, **{"markersize": 4, "linewidth": 1.5, **look}, markevery=every, label=curve.name)
+
+
+def is_reference(curve: Curve) -> bool:
+    """Whether the numbers are somebody else's, or check another curve."""
+    return curve.checks is not None or curve.source == printed.PAPER
+
+
+def _looks(curves: Sequence[Curve]) -> dict[str, Look]:
+    """One look a name, in the order of the curves; references are dark rings."""
+    own = list(dict.fromkeys(curve.name for curve in curves if not is_reference(curve)))
+    found = {curve.name: RING for curve in curves if is_reference(curve)}
+    return found | {name: LOOKS[k % len(LOOKS)] for k, name in enumerate(own)}
+
+
+def _describe(axes: Axes, panel: Panel, logarithmic: str) -> None:
+    axes.set_title(f"({panel.key}) {panel.title}" if panel.key else panel.title, fontsize=10, loc="left")
+    axes.set_xlabel(panel.x)
+    axes.set_ylabel(panel.y)
+    for name in logarithmic:
+        plain_logarithmic(axes, name)
+
+
+def plain_logarithmic(axes: Axes, name: str) -> None:
+    """A logarithmic axis, "x" or "y", with plain numbers: 0.001, 10, 1000, 1e+06."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    (axes.set_xscale if name == "x" else axes.set_yscale)("log")
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    low, high = sorted(axis.get_view_interval())
+    axis.set_major_locator(LogLocator(base=10.0, numticks=9, subs=(1.0, 3.0) if high / low < 50.0 else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,164 @@
+"""The paper's statements: the page in docs/ is what the code gives, and what is said to be wrong is wrong by other means."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from command import refused
+from conftest import REPOSITORY
+from oracles import brute_force_loss, defined_leakage, exact_loss
+from temporaldp import InputError
+from temporaldp.cli import app
+from temporaldp.paper import EXHIBITS, Verdict, check_claims, figure5, write_document
+from temporaldp.paper.claims import STATEMENTS
+from temporaldp.paper.document import block, counts, render_document, row
+
+PAGE = (REPOSITORY / "docs" / "paper.md").read_text()
+MEASURED = {statement.identifier for statement in STATEMENTS if statement.measured}
+
+
+def lasting(page):
+    """The page without what depends on the machine: measured rows and claims."""
+    blocks = re.split(r"(?=^### )", page, flags=re.M)
+    kept = "".join(part for part in blocks if part.splitlines()[0].removeprefix("### ") not in MEASURED)
+    return "\n".join(
+        line for line in kept.splitlines() if not line.startswith(tuple(f"| [{name}]" for name in MEASURED))
+    )
+
+
+def test_the_page_is_what_the_code_gives(claims, exhibits):
+    untimed = figure5.compute(sizes=(), alphas=())  # its notes and its place
+    given = render_document(list(claims.values()), [exhibits.get(key, untimed) for key in EXHIBITS])
+    given = given.replace("; 0 more are measured", f"; {len(MEASURED)} more are measured")
+    assert lasting(PAGE).splitlines() == lasting(given).splitlines(), "run `make paper`"
+
+
+def test_measured_claims_stand_on_the_page_too():
+    for statement in STATEMENTS:
+        assert f"### {statement.identifier}\n\n{statement.place}: **" in PAGE
+        assert f"`temporaldp reproduce --claim {statement.identifier}`" in PAGE
+    assert PAGE.count("*Measured.*") == len(MEASURED) == 3
+
+
+@pytest.mark.parametrize("identifier", [statement.identifier for statement in STATEMENTS])
+def test_the_command_beside_a_claim_prints_it(identifier):
+    line = re.search(rf"\*Run:\* `temporaldp (reproduce --claim {identifier})`", PAGE)
+    result = CliRunner().invoke(app, line.group(1).split(), env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.exception
+    said = re.search(r"^verdict +(.+?) *$", result.output, flags=re.M).group(1)
+    if identifier not in MEASURED:
+        assert f"### {identifier}\n" in PAGE
+        assert PAGE.split(f"### {identifier}\n")[1].split("**")[1] == said
+
+
+def test_claims_are_many_distinct_and_not_all_flattering(claims):
+    assert len(STATEMENTS) >= 40
+    assert len({statement.identifier for statement in STATEMENTS}) == len(STATEMENTS)
+    verdicts = [claim.verdict for claim in claims.values()]
+    assert all(verdicts.count(verdict) >= 5 for verdict in Verdict)
+    for claim in claims.values():
+        assert min(map(len, (claim.place, claim.says, claim.found, claim.why))) > 5
+        assert "nan" not in claim.found.split()
+
+
+# What is said to be wrong, shown to be wrong without the package.
+
+
+def test_one_road_by_enumeration(claims):
+    road = [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
+    _, forward, temporal = defined_leakage(None, [road] * 3, [0.1] * 4)
+    assert temporal.max() == pytest.approx(0.2)
+    assert forward.max() == pytest.approx(0.2)
+    assert claims["one-road"].verdict is Verdict.LOOSELY
+
+
+def test_both_sides_do_not_add_up_by_enumeration(claims):
+    past = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0]]
+    future = [[0.5, 0.5, 0], [1, 0, 0], [0, 1, 0]]
+    backward, forward, temporal = defined_leakage([past] * 2, [future] * 2, [0.1] * 3)
+    assert backward[1] == pytest.approx(0.2)
+    assert forward[1] == pytest.approx(0.2)
+    assert temporal[1] < 0.26
+    assert claims["sum-of-both-sides"].verdict is Verdict.DISAGREES
+
+
+def test_the_recursion_is_no_equality_by_enumeration(claims):
+    ring = np.array([[0.6, 0.2, 0.0, 0.2], [0.2, 0.6, 0.2, 0.0], [0.0, 0.2, 0.6, 0.2], [0.2, 0.0, 0.2, 0.6]])
+    steps = 4
+    backward, _, _ = defined_leakage([ring] * (steps - 1), None, [0.5] * steps)
+    recursion = [0.5]
+    for _ in range(steps - 1):
+        recursion.append(brute_force_loss(ring, recursion[-1]) + 0.5)
+    assert backward[1] == pytest.approx(recursion[1])
+    assert backward[-1] < 0.95 * recursion[-1]
+    assert claims["recursion"].verdict is Verdict.DISAGREES
+
+
+def test_counts_of_two_places_move_at_once(claims):
+    """The worst ratio of two discrete Laplace draws when one person moves, from the probabilities themselves."""
+    scale = 10.0
+
+    def probability(k):
+        return math.exp(-abs(k) / scale)
+
+    ratios = [
+        probability(a) * probability(b) / (probability(a + 1) * probability(b - 1))
+        for a in range(-30, 30)
+        for b in range(-30, 30)
+    ]
+    assert math.log(max(ratios)) == pytest.approx(0.2)
+    assert claims["noise-scale"].verdict is Verdict.DISAGREES
+
+
+def test_the_smaller_level_is_passed_by_another_accounting():
+    backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
+    middle = min(0.7 - brute_force_loss(backward, 0.7), 0.5 - brute_force_loss(forward, 0.5))
+    series = [0.7]
+    for epsilon in (*[middle] * 8, 0.5):
+        series.append(brute_force_loss(backward, series[-1]) + epsilon)
+    assert max(series) == pytest.approx(0.7163, abs=1e-4)
+    assert series[0] > 0.5
+
+
+def test_algorithm_1_loses_what_exact_arithmetic_keeps(claims):
+    places = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
+    assert exact_loss(places, 40.0) == pytest.approx(math.log(5.0))
+    assert "L(40) = 0; right is L(40) = 1.609" in claims["algorithm-1-in-doubles"].found
+
+
+def test_figure_6_by_hand_settles_where_the_claim_says(claims):
+    def settled(s, epsilon):
+        q, d = (1 + s) / (1 + 50 * s), s / (1 + 50 * s)
+        series = [epsilon]
+        for _ in range(600):
+            x = math.expm1(series[-1])
+            series.append(epsilon + math.log1p(q * x) - math.log1p(d * x))
+        return 1 + next(k for k, value in enumerate(series) if value >= 0.95 * series[-1]), series[-1]
+
+    assert [settled(0.005, epsilon)[0] for epsilon in (1.0, 0.1)] == [9, 22]
+    assert [settled(0.0005, epsilon)[0] for epsilon in (1.0, 0.1)] == [9, 79]
+    assert settled(0.005, 0.1)[1] == pytest.approx(0.6334, abs=1e-4)
+    assert "at step 9 for epsilon = 1 and at step 22 for 0.1. For s = 0.0005: steps 9 and 79" in claims["delay"].found
+
+
+def test_a_page_is_written_whole(claims, exhibits, tmp_path):
+    some = list(claims.values())[:3]
+    write_document(some, [exhibits["3"]], tmp_path / "page.md")
+    page = (tmp_path / "page.md").read_text()
+    assert counts(some) in page
+    assert all(block(claim) in page and row(claim) in page for claim in some)
+
+
+def test_what_the_command_refuses(tmp_path):
+    assert "expected a figure or table of the paper" in refused("reproduce", "--figure", "1", "-o", "new", cwd=tmp_path)
+    assert "expected a statement of the paper, one of one-road" in refused("reproduce", "--claim", "x", cwd=tmp_path)
+    assert "claims are printed" in refused("reproduce", "--claims", "-o", "new", cwd=tmp_path)
+    with pytest.raises(InputError, match="got 'nothing'"):
+        check_claims(["nothing"])
+    assert not Path(tmp_path / "new").exists()
