@@ -204,3 +204,32 @@ def _arrivals(matrices, epsilons, n: int, mechanism) -> list[np.ndarray]:
 
 def _pairwise(log_likelihood: np.ndarray) -> np.ndarray:
     return np.max(log_likelihood[:, :, None] - log_likelihood[:, None, :], axis=0)
+
+
+def told_by_all(table, backward, forward, step, n_steps):
+    """Probability of every sequence of outputs given the value at a step, shape (n, m ** T), by adding up all paths.
+
+    Row x of `table`: the probability of each output if the value is x. backward[t][x, y]: of y at t if x at t + 1;
+    forward[t][x, y]: of y at t + 1 if x at t.
+    """
+
+    def with_one_more(rows, others):
+        return np.einsum("xa,xb->xab", others, rows).reshape(len(table), -1)
+
+    before = np.ones((len(table), 1))
+    for t in range(step):
+        before = backward[t] @ with_one_more(table, before)
+    after = np.ones((len(table), 1))
+    for t in range(n_steps - 1, step, -1):
+        after = forward[t - 1] @ with_one_more(table, after)
+    return with_one_more(after, with_one_more(table, before))
+
+
+def hockey_stick(rows, gamma):
+    """The largest over ordered pairs of rows of the sum of max(row - gamma other, 0), by the definition."""
+    return max(
+        float(np.maximum(row - gamma * other, 0.0).sum())
+        for i, row in enumerate(rows)
+        for j, other in enumerate(rows)
+        if i != j
+    )

@@ -1,17 +1,38 @@
 """What a sequence of releases leaks: backward, forward and temporal privacy leakage, windows, suprema."""
 
 from temporaldp.accounting.accountant import TemporalAccountant
+from temporaldp.accounting.curve_series import LeakageCurves
+from temporaldp.accounting.curves import PrivacyCurve
+from temporaldp.accounting.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from temporaldp.accounting.mechanisms import (
+    GaussianNoise,
+    LaplaceNoise,
+    OutputTable,
+    PrivacyGuarantee,
+    RandomizedResponse,
+)
 from temporaldp.accounting.metrics import PairLink, PairwiseLeakage
+from temporaldp.accounting.odometer import TemporalOdometer
 from temporaldp.accounting.profiles import leakage_profiles
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.supremum import LeakageSupremum, leakage_supremum
 
 __all__ = [
+    "DiscreteGaussianNoise",
+    "DiscreteLaplaceNoise",
+    "GaussianNoise",
+    "LaplaceNoise",
+    "LeakageCurves",
     "LeakageSeries",
     "LeakageSupremum",
+    "OutputTable",
     "PairLink",
     "PairwiseLeakage",
+    "PrivacyCurve",
+    "PrivacyGuarantee",
+    "RandomizedResponse",
     "TemporalAccountant",
+    "TemporalOdometer",
     "leakage_profiles",
     "leakage_supremum",
     "temporal_leakage",

@@ -1,12 +1,23 @@
-"""Events of Google's dp-accounting as pure-DP budgets of one step."""
+"""Events and privacy loss distributions of Google's dp-accounting: as pure-DP budgets of one step, and as mechanisms."""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from temporaldp.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.curves import Release, checked_delta, chosen_discretization
+from temporaldp.accounting.mechanisms import GaussianNoise, PrivacyGuarantee, RandomizedResponse
+from temporaldp.accounting.metrics import checked_bound
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.leakage.profile import positive
+
+FloatArray = NDArray[np.float64]
 
 REPLACE_ONE = "replace_one"
 """Neighbouring databases differ in the value of one person at one step; how many people there are is public."""
@@ -61,10 +72,148 @@ def epsilon_of(event: Any) -> float:
         case _:
             raise InputError(
                 f"expected an event with pure differential privacy (Laplace, discrete Laplace, randomised response, none, or a "
-                f"composition of them), got {type(event).__name__}"
+                f"composition of them), got {type(event).__name__}; a TemporalOdometer counts any mechanism at a delta"
             )
     return float(epsilon) * ROUNDED_UP
 
+
+def releases_of(mechanisms: Sequence[Any]) -> tuple[Release, ...]:
+    """What is published at each step, as mechanisms of ours."""
+    if isinstance(mechanisms, str | bytes) or not isinstance(mechanisms, Sequence) or not len(mechanisms):
+        got = "none" if isinstance(mechanisms, Sequence) and not len(mechanisms) else type(mechanisms).__name__
+        raise InputError(
+            f"expected a sequence of mechanisms, one per step and at least one, got {got}; for T equal steps write "
+            "[mechanism] * T"
+        )
+    return tuple(release_of(mechanism) for mechanism in mechanisms)
+
+
+def checked_release(
+    epsilon: float | None,
+    mechanism: Any,
+    delta: float | None,
+    bound: str,
+    metric: Any,
+    discretization: float | None,
+) -> tuple[Release, float, float]:
+    """(what each step publishes, delta, discretization) of a constant release."""
+    if delta is None:
+        raise BudgetError("a mechanism needs a delta, as in delta=1e-6: leakage is then the epsilon at that delta")
+    if (epsilon is None) == (mechanism is None):
+        raise BudgetError("expected either epsilon or a mechanism")
+    refuse_other_bounds(bound, metric)
+    level = checked_delta(delta)
+    release = release_of(PrivacyGuarantee(positive(epsilon, "epsilon")) if epsilon is not None else mechanism)
+    return release, level, chosen_discretization((release,), level, discretization)
+
+
+def refuse_other_bounds(bound: str, metric: Any) -> None:
+    """With a delta there is one curve for all pairs of values."""
+    if checked_bound(bound) != "uniform" or metric is not None:
+        raise InputError(
+            "with a delta there is one curve for all pairs of values: neither bound='pairwise' nor a metric"
+        )
+
+
+def release_of(mechanism: Any) -> Release:
+    """What is published at one step: nothing, a mechanism, an event, a privacy loss distribution, or several of them.
+
+    Gaussian events are relative to the largest contribution of one person; replacing a value moves the result by two of them
+    (as in dp-accounting under the same relation). Laplace events count by their pure epsilon alone: what they say of vectors
+    is no more than that.
+    """
+    if mechanism is None:
+        return ()
+    if isinstance(mechanism, tuple | list):
+        return tuple(one for part in mechanism for one in release_of(part))
+    if isinstance(mechanism, type):
+        raise InputError(f"expected a mechanism, got the class {mechanism.__name__} itself; make one with its noise")
+    if all(hasattr(mechanism, name) for name in ("bounds", "coordinates", "limit", "pure_epsilon")):
+        return (mechanism,)
+    if not type(mechanism).__module__.startswith("dp_accounting."):
+        raise InputError(
+            "expected a mechanism (GaussianNoise, PrivacyGuarantee, ...), an event or a privacy loss distribution of "
+            f"dp_accounting, or None, got {type(mechanism).__name__}"
+        )
+    if hasattr(mechanism, "get_delta_for_epsilon"):
+        return (LossDistribution(mechanism),)
+    return _of_event(mechanism)
+
+
+def _of_event(mechanism: Any) -> Release:
+    from dp_accounting import dp_event as known
+
+    match mechanism:
+        case known.NoOpDpEvent():
+            return ()
+        case known.GaussianDpEvent(noise_multiplier=multiplier):
+            return (GaussianNoise(_positive(multiplier, mechanism), sensitivity=TWO_CONTRIBUTIONS),)
+        case known.RandomizedResponseDpEvent(num_buckets=buckets):
+            return (RandomizedResponse(epsilon_of(mechanism), buckets),)
+        case known.ComposedDpEvent(events=events):
+            return release_of(tuple(events))
+        case known.SelfComposedDpEvent(event=inner, count=count):
+            if not (isinstance(count, int) and count >= 0):
+                raise _meaningless(mechanism)
+            return release_of(inner) * count
+        case _:
+            return (PrivacyGuarantee(epsilon_of(mechanism)),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossDistribution:
+    """A privacy loss distribution of dp-accounting, made pessimistically under replacement: believed as it is."""
+
+    distribution: Any
+
+    @property
+    def coordinates(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Not known."""
+        return math.inf
+
+    @property
+    def limit(self) -> float:
+        """Delta where it hardly falls any more, so that what dp-accounting's sums lose is most of the rest."""
+        return self._delta(self._reach) + LOST_IN_SUMS
+
+    def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Delta at each epsilon; beyond its reach it stays."""
+        reach = self._reach
+        near = losses <= reach
+        delta = np.full(losses.size, self._delta(reach))
+        if near.any():
+            order = np.argsort(losses[near])
+            sorted_deltas = np.asarray(
+                self.distribution.get_delta_for_epsilon(losses[near][order].tolist()), dtype=np.float64
+            )
+            delta[np.flatnonzero(near)[order]] = sorted_deltas
+        infinite = self._delta(math.inf)
+        low = np.where(near, delta, infinite) - LOST_IN_SUMS
+        return np.clip(low, 0.0, 1.0), np.clip(delta + LOST_IN_SUMS, 0.0, 1.0)
+
+    @property
+    def _reach(self) -> float:
+        """An epsilon, up to twice too large, at which delta is within what the sums lose of its limit."""
+        infinite = self._delta(math.inf)
+        reach = LEAST_REACH
+        while reach < LARGEST_REACH and self._delta(reach) > infinite + LOST_IN_SUMS:
+            reach *= 2.0
+        return reach
+
+    def _delta(self, epsilon: float) -> float:
+        return float(self.distribution.get_delta_for_epsilon(epsilon))
+
+
+LEAST_REACH, LARGEST_REACH = 2.0**-20, 512.0
+"""In nats. Beyond the second, dp-accounting's sums overflow."""
+
+LOST_IN_SUMS = 2e-12
+"""What the sums of dp-accounting can lose over ten thousand losses: they are differences of sums up to 1."""
 
 TWO_CONTRIBUTIONS = 2.0
 """One person's old value leaves, the new one comes."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temporaldp.accounting.curve_series import LeakageCurves, leakage_curves
+from temporaldp.accounting.curves import checked_delta, chosen_discretization
+from temporaldp.accounting.events import refuse_other_bounds, releases_of
+from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values
 from temporaldp.accounting.metrics import (
     Bound,
     Direction,
@@ -60,6 +64,10 @@ class LeakageSeries:
         Which upper bound it is.
     pairs : PairwiseLeakage or None
         Every pair's leakage, for a single user under the pairwise bound.
+    delta : float
+        0 for pure differential privacy. Otherwise all leakage is the epsilon at this delta: (epsilon, delta)-DP_T.
+    curves : LeakageCurves or None
+        Delta for every epsilon at every step, for a single user of releases given as mechanisms.
     """
 
     epsilons: FloatArray
@@ -70,6 +78,8 @@ class LeakageSeries:
     members: tuple[LeakageSeries, ...] = ()
     bound: Bound = "uniform"
     pairs: PairwiseLeakage | None = None
+    delta: float = 0.0
+    curves: LeakageCurves | None = None
 
     def __post_init__(self) -> None:
         for field in ("epsilons", *DIRECTIONS):
@@ -80,7 +90,8 @@ class LeakageSeries:
 
     def __repr__(self) -> str:
         who = f", worst user {self.worst_user!r}" if self.worst_user else ""
-        return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats at time {self.worst_time}{who})"
+        at = f" at delta {self.delta:g}" if self.delta else ""
+        return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats{at} at time {self.worst_time}{who})"
 
     @property
     def worst_time(self) -> int:
@@ -106,11 +117,20 @@ class LeakageSeries:
 
     @property
     def user_level(self) -> float:
-        """Leakage about all of a user's values together: the sum of all epsilons (Corollary 1), whatever the correlation."""
+        """Leakage about all of a user's values together: the sum of all epsilons (Corollary 1), whatever the correlation.
+
+        With a delta, the epsilon of the composition of all releases.
+        """
+        if self.delta:
+            curves = (self.members or (self,))[0].curves
+            assert curves is not None
+            return curves.user_level
         return math.fsum(self.epsilons)
 
     def window(self, start: int | None, stop: int | None) -> float:
         """Leakage about all values in steps ``start:stop`` together, by Theorem 2; an upper bound, in nats.
+
+        With a delta, the same releases are composed where pure epsilons are added.
 
         Python's slice convention: 0-based, `stop` excluded, negative numbers count from the end, None is the end. One step:
         its TPL. Two: ``BPL[start] + FPL[start + 1]``. More: ``BPL[start] + FPL[stop - 1]`` and the epsilons between them.
@@ -127,6 +147,8 @@ class LeakageSeries:
             return max(member.window(first, end) for member in self.members)
         if end - first == 1:
             return float(self.temporal[first])
+        if self.curves is not None:
+            return self.curves.window(first, end)
         return math.fsum([self.backward[first], self.forward[end - 1], *self.epsilons[first + 1 : end - 1]])
 
     def to_frame(self) -> pd.DataFrame:
@@ -152,7 +174,14 @@ def _frozen(values: FloatArray) -> FloatArray:
 
 
 def temporal_leakage(
-    adversary: Adversaries, *, epsilons: ArrayLike, bound: Bound = "uniform", metric: ArrayLike | None = None
+    adversary: Adversaries,
+    *,
+    epsilons: ArrayLike | None = None,
+    mechanisms: Sequence[Any] | None = None,
+    delta: float | None = None,
+    bound: Bound = "uniform",
+    metric: ArrayLike | None = None,
+    discretization: float | None = None,
 ) -> LeakageSeries:
     """What a sequence of releases leaks at each step to an adversary who knows temporal correlations.
 
@@ -165,13 +194,24 @@ def temporal_leakage(
     ``TPL_t = max over pairs of K_B(b_{t-1}) + e_t D + K_F(f_{t+1})``. An upper bound too, never above the other and often far
     below it (docs/theory.md, section 8; the lifting of Chatzikokolakis et al., CONCUR 2014).
 
+    With `mechanisms` and `delta` leakage is the epsilon at that delta, of any mechanisms: their privacy profiles are carried
+    through the correlation and composed with the next release (docs/theory.md, section 9). Discretisation rounds up;
+    ``series.curves`` has the whole curves, and says how much of the result is discretisation.
+
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
         Several: every user is accounted for and the worst one named. Iterables may be generators.
-    epsilons : array_like, shape (T,)
+    epsilons : array_like, shape (T,), optional
         Privacy loss of each release on its own (substitution of one value), in nats, >= 0; 0 for a step that is not
         published.
+    mechanisms : sequence of T mechanisms, optional
+        What is published at each step, in place of `epsilons`: `GaussianNoise`, `LaplaceNoise`, `DiscreteGaussianNoise`,
+        `DiscreteLaplaceNoise`, `RandomizedResponse`, `OutputTable`, `PrivacyGuarantee`, an event or a privacy loss distribution
+        of dp-accounting, None for a step that is not published, or a tuple of several that are published at one step. Which
+        they are must not depend on what was published before.
+    delta : float, optional
+        From 1e-60 to below 1. Needed with `mechanisms`; with `epsilons`, each is any mechanism with that guarantee.
     bound : {"uniform", "pairwise"}
         "uniform": the paper's recursion. "pairwise": tighter, at the cost of n^2 programs a step (n = 50: some 20 ms).
     metric : array_like, shape (n, n), optional
@@ -180,6 +220,10 @@ def temporal_leakage(
         put in order. Default: 1 between any two values. It may be asymmetric; where a way round over other values is shorter,
         that distance counts, since odds that change little on every part of the way change little on the whole. Under the
         uniform bound the largest distance counts, and ``epsilons`` of the result are scaled by it.
+    discretization : float, optional
+        Distance of the grid of privacy losses, in nats. Default: a 512th of the epsilon of the release with the most noise, at
+        most 0.01.
+
 
     Returns
     -------
@@ -190,7 +234,7 @@ def temporal_leakage(
     BudgetError
         epsilons are no non-empty sequence of finite numbers >= 0, or their number does not fit an adversary's matrices.
     InputError
-        No such bound, or the metric is none; `StateError` if it is for other states.
+        No such bound or mechanism, or the metric is none; `StateError` if it is for other states.
 
     Examples
     --------
@@ -208,7 +252,17 @@ def temporal_leakage(
     pairwise 1.026
     >>> series.pairs.worst_pair(series.worst_time)
     ('0', '3')
+
+    >>> from temporaldp import GaussianNoise
+    >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
+    >>> noise = GaussianNoise(10.0, sensitivity=1.0)
+    >>> temporal_leakage(walk, mechanisms=[noise] * 20, delta=1e-6).backward.round(3)[[0, 1, 2, 19]]
+    array([0.397, 0.467, 0.49 , 0.503])
     """
+    if mechanisms is not None or delta is not None:
+        return _with_delta(adversary, epsilons, mechanisms, delta, bound, metric, discretization)
+    if epsilons is None:
+        raise BudgetError("expected epsilons, one per step, or mechanisms and a delta; got neither")
     chosen = checked_bound(bound)
     spent = _frozen(budgets(epsilons))
     users = list(named(adversary))
@@ -224,12 +278,51 @@ def temporal_leakage(
     return _together(members, promised)
 
 
+def _with_delta(
+    adversary: Adversaries,
+    epsilons: ArrayLike | None,
+    mechanisms: Sequence[Any] | None,
+    delta: float | None,
+    bound: str,
+    metric: ArrayLike | None,
+    discretization: float | None,
+) -> LeakageSeries:
+    """Leakage as epsilon at a delta, for each user and together."""
+    if delta is None:
+        raise BudgetError("mechanisms need a delta, as in delta=1e-6: leakage is then the epsilon at that delta")
+    if (epsilons is None) == (mechanisms is None):
+        raise BudgetError("expected either epsilons or mechanisms, one per step")
+    refuse_other_bounds(bound, metric)
+    level = checked_delta(delta)
+    if epsilons is not None:
+        mechanisms = [PrivacyGuarantee(epsilon) if epsilon else None for epsilon in budgets(epsilons).tolist()]
+    assert mechanisms is not None
+    releases = releases_of(mechanisms)
+    users = list(named(adversary))
+    pure = np.array([math.fsum(mechanism.pure_epsilon for mechanism in release) for release in releases])
+    members: list[LeakageSeries | None] = [None] * len(users)
+    if (pure <= LARGEST).all():
+        members = list(_members(users, pure))
+    _check_lengths(users, len(releases))
+    step = chosen_discretization(releases, level, discretization)
+    found = []
+    for (name, one), member in zip(users, members, strict=True):
+        require_values(releases, None if one.states is None else len(one.states))
+        known = None if member is None else {direction: getattr(member, direction) for direction in DIRECTIONS}
+        curves = leakage_curves(one, releases, level, step, known)
+        past, future, both = (curves.epsilons(direction) for direction in DIRECTIONS)
+        found.append(LeakageSeries(curves.promised, past, future, both, name=name, delta=level, curves=curves))
+    return _together(found, found[0].epsilons)
+
+
 def _together(members: list[LeakageSeries], spent: FloatArray) -> LeakageSeries:
     """The largest over users at every step."""
     if len(members) == 1:
         return members[0]
     past, future, both = (np.max([getattr(m, field) for m in members], axis=0) for field in DIRECTIONS)
-    return LeakageSeries(spent, past, future, both, members=tuple(members), bound=members[0].bound)
+    return LeakageSeries(
+        spent, past, future, both, members=tuple(members), bound=members[0].bound, delta=members[0].delta
+    )
 
 
 def _pair_by_pair(
@@ -268,14 +361,18 @@ def budgets(epsilons: ArrayLike) -> FloatArray:
     return spent
 
 
-def _members(named_adversaries: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
-    """The series of every user, all users at once."""
+def _check_lengths(named_adversaries: list[tuple[str | None, Adversary]], n_steps: int) -> None:
     for _, adversary in named_adversaries:
-        if adversary.n_steps not in {None, len(spent)}:
+        if adversary.n_steps not in {None, n_steps}:
             raise BudgetError(
-                f"the adversary's matrices serve {adversary.n_steps} steps, but there are {len(spent)} epsilons; give one "
+                f"the adversary's matrices serve {adversary.n_steps} steps, but there are {n_steps} releases; give one "
                 "matrix per transition (one fewer than steps) or a constant matrix"
             )
+
+
+def _members(named_adversaries: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
+    """The series of every user, all users at once."""
+    _check_lengths(named_adversaries, len(spent))
     past = _arrivals([adversary.backward for _, adversary in named_adversaries], spent)
     # Forward leakage runs from the last step to the first: the same recursion on everything reversed.
     reverse = [_reversed(adversary.forward) for _, adversary in named_adversaries]

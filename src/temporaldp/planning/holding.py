@@ -52,8 +52,8 @@ def held(
     raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, bound))
 
 
-def nothing_lasts(adversary: Adversary, name: str | None, alpha: float, bound: Bound = "uniform") -> str:
-    """Why no budget holds alpha for ever by this bound, and what to do."""
+def nothing_lasts(adversary: Adversary, name: str | None, alpha: float, bound: Bound | None = "uniform") -> str:
+    """Why no budget (None: no noise) holds alpha for ever by this bound, and what to do."""
     certain = [w for w in map(_certain, (adversary.backward, adversary.forward)) if w is not None]
     who = "" if name is None else f" of {name!r}"
     why = (
@@ -62,6 +62,11 @@ def nothing_lasts(adversary: Adversary, name: str | None, alpha: float, bound: B
         if certain
         else f"the correlation{who} is so strong that a step's budget vanishes in rounding"
     )
+    if bound is None:
+        return (
+            f"no noise holds alpha = {alpha:g} for ever at any delta: {why}. Give a horizon of T steps; or estimate with a "
+            "prior, if certainty is only an artefact of short traces"
+        )
     which, tighter = "by the bound pair by pair", ""
     if bound == "uniform":
         which = "by the paper's bound"

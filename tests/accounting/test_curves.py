@@ -1,0 +1,335 @@
+"""(epsilon, delta) leakage: never below the definition, tight where the theorem says so, and known special cases."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles import hockey_stick, told_by_all
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    InputError,
+    LaplaceNoise,
+    OutputTable,
+    PrivacyGuarantee,
+    RandomizedResponse,
+    TemporalOdometer,
+    TransitionMatrix,
+    leakage_supremum,
+    smoothed_correlation,
+    strongest_correlation,
+    temporal_leakage,
+)
+from temporaldp.accounting import grid
+from temporaldp.accounting.mechanisms import epsilon_of_one
+
+WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+NOISE = GaussianNoise(10.0, sensitivity=1.0)
+ULPS = 1e-13
+"""What an oracle's own sums in doubles may lose."""
+
+
+def random_rows(rng, n):
+    kind = rng.integers(4)
+    rows = rng.dirichlet(np.full(n, rng.choice([0.2, 0.6, 2.0])), n)
+    if kind == 1:
+        rows = np.where(rows < 0.15, 0.0, rows)
+        rows = np.where(rows.any(axis=1, keepdims=True), rows, np.eye(n))
+    elif kind == 2:
+        rows = 0.99 * np.eye(n)[rng.permutation(n)] + 0.01 / n
+    elif kind == 3 and rng.random() < 0.3:
+        rows = np.eye(n)
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def random_case(rng):
+    """(table, backward, forward, adversary, T): a finite mechanism and matrices, constant or one a transition."""
+    n, m = int(rng.integers(2, 5)), int(rng.integers(2, 4))
+    n_steps = int(rng.integers(2, 6 if m == 2 else 5))
+    table = rng.dirichlet(np.full(m, rng.choice([0.5, 2.0, 20.0])), n)
+    if rng.random() < 0.15:
+        table = np.where(table < 0.1, 0.0, table)
+        table /= table.sum(axis=1, keepdims=True)
+    if rng.random() < 0.5:
+        past, future = random_rows(rng, n), random_rows(rng, n)
+        adversary = Adversary(TransitionMatrix(past), TransitionMatrix(future))
+        return table, [past] * (n_steps - 1), [future] * (n_steps - 1), adversary, n_steps
+    past, future = ([random_rows(rng, n) for _ in range(n_steps - 1)] for _ in range(2))
+    return (
+        table,
+        past,
+        future,
+        Adversary(list(map(TransitionMatrix, past)), list(map(TransitionMatrix, future))),
+        n_steps,
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_never_below_the_definition_at_any_epsilon(seed):
+    """Thousands of finite mechanisms, all of whose sequences of outputs are enumerated."""
+    rng = np.random.default_rng(seed)
+    for _ in range(300):
+        table, past, future, adversary, n_steps = random_case(rng)
+        h, delta = float(rng.choice([0.005, 0.02, 0.1])), float(10.0 ** rng.integers(-9, -1))
+        series = temporal_leakage(adversary, mechanisms=[OutputTable(table)] * n_steps, delta=delta, discretization=h)
+        for step in range(n_steps):
+            rows = told_by_all(table, past, future, step, n_steps)
+            curve = series.curves.curve(step)
+            assert grid.raised_by(curve.lower_deltas, curve.deltas) <= 1e-15
+            for epsilon in (*rng.uniform(-1.0, 4.0, 4), h * rng.integers(60), 0.0):
+                assert hockey_stick(rows, math.exp(epsilon)) <= curve.delta(float(epsilon)) + ULPS
+            if math.isfinite(series.temporal[step]):
+                assert hockey_stick(rows, math.exp(series.temporal[step])) <= delta * (1.0 + 1e-9) + ULPS
+
+
+def test_tight_for_two_values_that_may_change_places():
+    """Two values, symmetric matrices and mechanism: every inequality of the proof is an equality, so the truth lies between."""
+    rng = np.random.default_rng(3)
+    epsilons = np.array([0.0, 0.01, 0.1, 0.5, 1.0, 2.0])
+    for _ in range(100):
+        (p, q, r), n_steps = rng.uniform(0.0, 1.0, 3), int(rng.integers(1, 7))
+        table, past, future = (np.array([[x, 1 - x], [1 - x, x]]) for x in (p, q, r))
+        adversary = Adversary(TransitionMatrix(past), TransitionMatrix(future))
+        series = temporal_leakage(
+            adversary, mechanisms=[OutputTable(table)] * n_steps, delta=1e-6, discretization=0.003
+        )
+        for step in range(n_steps):
+            rows = told_by_all(table, [past] * (n_steps - 1), [future] * (n_steps - 1), step, n_steps)
+            curve = series.curves.curve(step)
+            low, up = grid.interpolated(curve.lower_deltas, curve.discretization, epsilons), curve.delta(epsilons)
+            true = np.array([hockey_stick(rows, math.exp(epsilon)) for epsilon in epsilons])
+            assert (low - ULPS <= true).all() and (true <= up + ULPS).all()
+            assert (up - low <= 0.01).all()
+
+
+def test_the_numbers_of_the_theory():
+    """THEORY, section 5: 0.397 for one release, 0.5025 in the limit, 1.995 for 20 without correlation's help."""
+    series = temporal_leakage(Adversary(WALK, WALK), mechanisms=[NOISE] * 40, delta=1e-6, discretization=2e-4)
+    assert series.epsilons[0] == pytest.approx(0.397, abs=5e-4)
+    assert series.backward[-1] == pytest.approx(0.5025, abs=5e-5)
+    assert series.curves.gaps("backward")[-1] < 1e-5
+    limits = leakage_supremum(Adversary(WALK, WALK), mechanism=NOISE, delta=1e-6, discretization=2e-4)
+    assert series.backward.max() <= limits.backward <= series.backward.max() + 1e-6
+    assert series.temporal.max() <= limits.temporal <= series.temporal.max() + 1e-6
+    still = Adversary(strongest_correlation(2))
+    assert temporal_leakage(still, mechanisms=[NOISE] * 20, delta=1e-6).worst == pytest.approx(1.995, abs=1e-3)
+
+
+@pytest.mark.parametrize("n_steps", [2, 7, 30])
+def test_who_never_moves_is_told_the_composition(n_steps):
+    adversary = Adversary(strongest_correlation(3), strongest_correlation(3))
+    series = temporal_leakage(adversary, mechanisms=[NOISE] * n_steps, delta=1e-6)
+    exact = epsilon_of_one(GaussianNoise(10.0 / math.sqrt(n_steps), sensitivity=1.0), delta=1e-6)
+    gap = series.curves.gaps().max()
+    assert gap < 2e-3
+    for found in (*series.temporal, series.user_level, series.window(0, n_steps)):
+        assert exact * (1 - 1e-6) <= found <= exact + gap + 1e-6
+    google = pld.from_laplace_mechanism(10.0, value_discretization_interval=1e-4).self_compose(n_steps)
+    laplace = temporal_leakage(adversary, mechanisms=[LaplaceNoise(10.0, 1.0)] * n_steps, delta=1e-6)
+    assert laplace.worst == pytest.approx(google.get_epsilon_for_delta(1e-6), abs=laplace.curves.gaps().max() + 1e-4)
+
+
+def test_who_forgets_everything_leaks_one_release():
+    forgets = TransitionMatrix([[0.3, 0.7], [0.3, 0.7]])
+    series = temporal_leakage(Adversary(forgets, forgets), mechanisms=[NOISE] * 5, delta=1e-6)
+    np.testing.assert_array_equal(series.temporal, series.epsilons)
+    assert (temporal_leakage(Adversary(), mechanisms=[NOISE] * 5, delta=1e-6).temporal == series.epsilons).all()
+
+
+def test_a_small_delta_meets_pure_privacy_from_below():
+    mechanism, n_steps = LaplaceNoise(10.0, sensitivity=1.0), 10
+    pure = temporal_leakage(Adversary(WALK, WALK), epsilons=[mechanism.pure_epsilon] * n_steps)
+    found = []
+    for delta in (1e-2, 1e-4, 1e-8, 1e-16, 1e-40):
+        series = temporal_leakage(Adversary(WALK, WALK), mechanisms=[mechanism] * n_steps, delta=delta)
+        for direction in ("backward", "forward", "temporal"):
+            assert (getattr(series, direction) <= getattr(pure, direction)).all()
+        found.append(series.worst)
+    assert found == sorted(found)
+    assert found[0] < 0.7 * pure.worst and found[-1] == pytest.approx(pure.worst, rel=2e-3)
+    guarantee = temporal_leakage(Adversary(WALK), epsilons=[0.1] * n_steps, delta=1e-300 if False else 1e-50)
+    assert guarantee.worst == pytest.approx(temporal_leakage(Adversary(WALK), epsilons=[0.1] * n_steps).worst, rel=2e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0.001, 1.0), st.floats(1.0, 50.0), st.integers(-9, -2))
+def test_more_delta_more_noise_and_less_correlation_leak_less(s, scale, exponent):
+    def worst(smoothing, noise, delta):
+        matrix = smoothed_correlation(strongest_correlation(3), s=smoothing)
+        mechanisms = [GaussianNoise(noise, sensitivity=1.0)] * 6
+        return temporal_leakage(
+            Adversary(matrix, matrix), mechanisms=mechanisms, delta=delta, discretization=0.01
+        ).worst
+
+    here, slack = worst(s, scale, 10.0**exponent), 1e-9
+    assert worst(s, scale, 10.0 ** (exponent + 1)) <= here * (1 + slack)
+    assert worst(s, 1.3 * scale, 10.0**exponent) <= here * (1 + slack) + slack
+    assert worst(min(2 * s, 1.0), scale, 10.0**exponent) <= here * (1 + slack) + slack
+
+
+def test_a_finer_grid_lies_within_the_gap():
+    adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]), WALK)
+    coarse, fine = (
+        temporal_leakage(adversary, mechanisms=[NOISE] * 12, delta=1e-6, discretization=h) for h in (0.01, 0.001)
+    )
+    assert (fine.temporal <= coarse.temporal + 1e-12).all()
+    assert (coarse.temporal - coarse.curves.gaps() <= fine.temporal).all()
+    assert fine.curves.gaps().max() < 0.05 * coarse.curves.gaps().max()
+
+
+def test_a_supremum_is_a_curve_that_one_step_does_not_raise():
+    """Also where the pure leakage has none: one road in, budget above log(1 / 0.8)."""
+    road = Adversary(backward=TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]))
+    mechanism = DiscreteLaplaceNoise(5.0)
+    assert leakage_supremum(road, epsilon=mechanism.pure_epsilon).backward == math.inf
+    limits = leakage_supremum(road, mechanism=mechanism, delta=1e-6)
+    long = temporal_leakage(road, mechanisms=[mechanism] * 400, delta=1e-6)
+    assert long.worst <= limits.backward <= long.worst + 1e-5
+    assert limits.backward_curve.epsilon(1e-6) == limits.backward and limits.gap < 1e-3
+    assert leakage_supremum(Adversary(strongest_correlation(2)), mechanism=mechanism, delta=1e-6).backward == math.inf
+    two = leakage_supremum({"a": road, "b": Adversary(WALK)}, mechanism=mechanism, delta=1e-6)
+    assert (two.worst_user, two.temporal) == ("a", limits.temporal)
+
+
+def test_a_constant_release_settles_and_nothing_after_is_below():
+    """Curves are lifted a little and kept once they settle; a run that never does so is not above by more than that."""
+    matrix = smoothed_correlation(strongest_correlation(4), s=0.05)
+    long = temporal_leakage(Adversary(matrix), mechanisms=[NOISE] * 300, delta=1e-6)
+    mixed = [NOISE, GaussianNoise(10.0 * (1 + 1e-12), sensitivity=1.0)] * 150  # never twice the same
+    other = temporal_leakage(Adversary(matrix), mechanisms=mixed, delta=1e-6, discretization=long.curves.discretization)
+    np.testing.assert_allclose(long.backward, other.backward, rtol=1e-6)
+    assert len({id(curve) for curve in long.curves.upper.backward}) < 100
+
+
+def test_several_users_windows_and_steps_without_a_release():
+    users = {"a": Adversary(WALK), "b": Adversary(TransitionMatrix([[0.9, 0.1], [0.3, 0.7]]), WALK)}
+    mechanisms = [NOISE, None, (NOISE, RandomizedResponse(0.2)), NOISE]
+    both = temporal_leakage(users, mechanisms=mechanisms, delta=1e-6)
+    alone = [temporal_leakage(one, mechanisms=mechanisms, delta=1e-6) for one in users.values()]
+    np.testing.assert_array_equal(both.temporal, np.maximum(alone[0].temporal, alone[1].temporal))
+    assert both.worst_user == "b" and both.delta == 1e-6 and both.epsilons[1] == 0.0
+    assert both.user_level == alone[0].user_level
+    assert both.window(0, 2) == max(one.window(0, 2) for one in alone)
+    assert alone[0].worst <= alone[0].window(0, 4) <= alone[0].user_level * (1 + 1e-9)
+
+
+def test_the_odometer_says_what_the_series_says():
+    odometer = TemporalOdometer(Adversary([WALK, WALK], [WALK, WALK]), delta=1e-6)
+    assert (len(odometer), odometer.total()) == (0, 0.0)
+    odometer.compose(NOISE).compose(PrivacyGuarantee(0.1, 1e-8))
+    with pytest.raises(InputError, match="expected a mechanism"):
+        odometer.compose("noise")
+    odometer.compose(None)
+    expected = temporal_leakage(
+        Adversary(WALK, WALK), mechanisms=[NOISE, PrivacyGuarantee(0.1, 1e-8), None], delta=1e-6
+    )
+    np.testing.assert_array_equal(odometer.leakage().temporal, expected.temporal)
+    assert (len(odometer), odometer.total(), odometer.worst_time) == (3, expected.worst, expected.worst_time)
+    assert odometer.supports(NOISE) and not odometer.supports(0.1)
+    with pytest.raises(BudgetError, match="serve 3 steps"):
+        odometer.compose(NOISE)
+    with pytest.raises(BudgetError, match="nothing has been published"):
+        TemporalOdometer(Adversary(WALK), delta=1e-6).leakage()
+
+
+BAD = [
+    ({"mechanisms": [NOISE]}, "need a delta"),
+    ({"mechanisms": [NOISE], "epsilons": [0.1], "delta": 1e-6}, "either"),
+    ({"delta": 1e-6}, "either"),
+    ({}, "epsilons"),
+    ({"mechanisms": [NOISE], "delta": 0.0}, "delta from"),
+    ({"mechanisms": [NOISE], "delta": "small"}, "delta from"),
+    ({"mechanisms": NOISE, "delta": 1e-6}, "one per step"),
+    ({"mechanisms": [], "delta": 1e-6}, "at least one"),
+    ({"mechanisms": [0.1], "delta": 1e-6}, "expected a mechanism"),
+    ({"mechanisms": [NOISE], "delta": 1e-6, "bound": "pairwise"}, "one curve for all pairs"),
+    ({"mechanisms": [NOISE], "delta": 1e-6, "metric": np.ones((2, 2))}, "one curve for all pairs"),
+    ({"mechanisms": [NOISE], "delta": 1e-6, "discretization": 0.0}, "discretization"),
+    ({"mechanisms": [GaussianNoise(1e-4, 1.0)], "delta": 1e-6, "discretization": 1e-6}, "larger discretization"),
+    ({"mechanisms": [NOISE] * 3, "delta": 1e-6}, "matrices serve 2 steps"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_arguments(arguments, message):
+    with pytest.raises(InputError, match=message):
+        temporal_leakage(Adversary([WALK], [WALK]) if "serve" in message else Adversary(WALK), **arguments)
+
+
+def test_bad_arguments_of_a_supremum_and_a_curve():
+    for arguments in ({}, {"mechanism": NOISE}, {"epsilon": 0.1, "mechanism": NOISE, "delta": 1e-6}):
+        with pytest.raises(BudgetError):
+            leakage_supremum(Adversary(WALK), **arguments)
+    with pytest.raises(InputError, match="constant"):
+        leakage_supremum(Adversary([WALK]), mechanism=NOISE, delta=1e-6)
+    curves = temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 2, delta=1e-6).curves
+    for call in (lambda: curves.curve(2), lambda: curves.curve(0, "sideways"), lambda: curves.curve("0")):
+        with pytest.raises(InputError):
+            call()
+    with pytest.raises(BudgetError):
+        curves.curve(0).delta(math.nan)
+    assert PrivacyGuarantee(0.0).bounds(np.array([0.0]))[1][0] < 1e-15
+
+
+def test_the_lower_run_is_lower_where_a_mechanism_never_has_a_small_loss():
+    """Randomised response has no loss near 0: a polygon lowered on one side of 0 alone would not be convex there."""
+    for epsilon, h in ((0.1, None), (1.0, 0.3), (0.5, 0.05), (4.026, 0.0795)):
+        response, still = RandomizedResponse(epsilon), Adversary(strongest_correlation(2))
+        series = temporal_leakage(still, mechanisms=[response] * 20, delta=0.01, discretization=h)
+        exact = binomial_epsilon(epsilon, 20, 0.01)
+        assert series.curves.lower.epsilons("backward")[-1] <= exact * (1 + 1e-9) <= series.backward[-1] * (1 + 2e-9)
+
+
+def binomial_epsilon(epsilon, n, delta):
+    """The epsilon of n answers by randomised response, by halving, from the binomial probabilities."""
+    import mpmath
+
+    true = 1 / (1 + mpmath.exp(-epsilon))
+    losses = [(2 * k - n) * epsilon for k in range(n + 1)]
+    masses = [mpmath.binomial(n, k) * true**k * (1 - true) ** (n - k) for k in range(n + 1)]
+
+    def found(level):
+        return sum(mass * max(0, 1 - mpmath.exp(level - loss)) for mass, loss in zip(masses, losses, strict=True))
+
+    low, high = 0.0, n * epsilon
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if found(middle) <= delta else (middle, high)
+    return high
+
+
+def test_an_infinite_loss_becomes_finite_where_nothing_is_certain():
+    guarantee = PrivacyGuarantee(0.1, 0.01)
+    series = temporal_leakage(Adversary(WALK), mechanisms=[guarantee, None], delta=1e-3)
+    assert math.isinf(series.backward[0])
+    # theta(g) (delta at 1 + (g - 1) / theta(g)), with theta(g) = 0.8 - 0.2 g, and 0.01 where that is beyond e^0.1
+    assert series.backward[1] == pytest.approx(math.log((0.8 - 0.1) / 0.2), abs=2e-3)
+    assert series.curves.gaps("backward")[1] < 1e-2
+    assert series.curves.curve(1, "backward").delta(math.log(4.0) + 0.01) == 0.0
+
+
+def test_ordinary_and_extreme_arguments_have_an_answer():
+    exact = temporal_leakage(Adversary(), mechanisms=[PrivacyGuarantee(1.0, 1e-6)], delta=1e-6)
+    assert exact.worst == pytest.approx(1.0, abs=1e-3)
+    assert temporal_leakage(Adversary(WALK), mechanisms=[PrivacyGuarantee(1.0, 1e-6)] * 2, delta=1e-6).worst == math.inf
+    assert temporal_leakage(Adversary(WALK), epsilons=[1e-7, 0.1], delta=1e-6).backward[0] == 0.0
+    assert temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 5, delta=0.5).worst == 0.0
+    small = [temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 5, delta=d).worst for d in (1e-17, 1e-30, 1e-60)]
+    assert small == sorted(small) and small[-1] < 3.0
+    assert temporal_leakage(Adversary(WALK), mechanisms=[GaussianNoise(0.05, 1.0)], delta=1e-6).curves.gaps()[0] < 1.0
+    with pytest.raises(InputError, match="2 rows"):
+        temporal_leakage(
+            Adversary(smoothed_correlation(strongest_correlation(3), s=1.0)),
+            mechanisms=[OutputTable(np.eye(2))],
+            delta=0.1,
+        )
+    with pytest.raises(InputError, match="the class"):
+        temporal_leakage(Adversary(WALK), mechanisms=[GaussianNoise], delta=0.1)

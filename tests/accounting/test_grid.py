@@ -1,0 +1,106 @@
+"""Operations on the grid, one by one: what is called an upper bound is one at every epsilon, and so is a lower one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles import hockey_stick
+from temporaldp import TransitionMatrix
+from temporaldp.accounting import grid
+
+ANYWHERE = np.linspace(0.0, 6.0, 601)
+
+
+def loss_distribution(rng):
+    """(losses, masses, infinite) of a random mechanism that is the same both ways round."""
+    half = np.sort(rng.uniform(0.0, 3.0, int(rng.integers(1, 6))))
+    weights = rng.dirichlet(np.ones(half.size)) * rng.uniform(0.2, 0.95)
+    right = weights / (1.0 + np.exp(-half))
+    infinite = float(rng.choice([0.0, 0.05])) * 0.5
+    left = right * np.exp(-half)
+    rest = 1.0 - infinite - right.sum() - left.sum()
+    return np.concatenate((-half[::-1], [0.0], half)), np.concatenate((left[::-1], [rest], right)), infinite
+
+
+def profile(distribution, epsilons):
+    losses, masses, infinite = distribution
+    return infinite + np.maximum(-np.expm1(epsilons[:, None] - losses), 0.0) @ masses
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.5, 0.1, 0.02]))
+def test_dots_lie_above_and_what_is_lowered_below(seed, h):
+    rng = np.random.default_rng(seed)
+    first, second = loss_distribution(rng), loss_distribution(rng)
+    points = h * np.arange(math.ceil(3.0 / h) + 2)
+    D, E = profile(first, points), profile(second, points)
+    low, low_too = grid.lowered(D, h), grid.lowered(E, h)
+    exact = profile(first, ANYWHERE)
+    assert (grid.interpolated(D, h, ANYWHERE) >= exact - 1e-14).all()
+    assert (grid.interpolated(low, h, ANYWHERE) <= exact + 1e-14).all()
+    # two independent outputs: losses add
+    losses = np.add.outer(first[0], second[0]).ravel()
+    both = losses, np.multiply.outer(first[1], second[1]).ravel(), first[2] + second[2] - first[2] * second[2]
+    exact = profile(both, ANYWHERE)
+    for curves, up in (((D, E), True), ((low, low_too), False)):
+        m, infinite = grid.masses(curves[1], h, up=up)
+        assert m.sum() + infinite == pytest.approx(1.0, abs=1e-9) and (m >= 0.0).all()
+        made = grid.interpolated(grid.composed(curves[0], h, m, infinite, up=up), h, ANYWHERE)
+        assert (made >= exact - 1e-13).all() if up else (made <= exact + 1e-13).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.3, 0.05]))
+def test_the_kernel_bounds_every_family_of_outputs(seed, h):
+    """Outputs of n values with a known profile, mixed by the rows of a matrix."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(2, 5)), int(rng.integers(2, 6))
+    rows = rng.dirichlet(np.full(n, 0.5), n)
+    outputs = rng.dirichlet(np.ones(m), n)
+    points = h * np.arange(math.ceil(12.0 / h))
+    D = np.array([hockey_stick(outputs, math.exp(x)) for x in points])
+    leakage = TransitionMatrix(rows).leakage_profile()
+    _, theta = grid.contraction_bounds(leakage, points)
+    carried = grid.carried(D, h, theta, up=True)
+    for epsilon in ANYWHERE[::20]:
+        assert (
+            hockey_stick(rows @ outputs, math.exp(epsilon))
+            <= grid.interpolated(carried, h, np.array([epsilon]))[0] + 1e-13
+        )
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_a_long_convolution_by_fourier_transforms_keeps_its_side(up):
+    h, rng = 0.001, np.random.default_rng(1)
+    D = np.maximum.accumulate(rng.uniform(0, 1e-3, 6000)[::-1] ** 3)[::-1] + 1e-9
+    m = rng.uniform(0, 1, 4001) ** 8
+    m /= m.sum()
+    direct = grid.composed(D, h, m, 0.0, up=up)
+    by_fft = grid.composed(D, h, m, 0.0, up=up, finest=1.0)
+    assert not np.array_equal(direct, by_fft)
+    np.testing.assert_allclose(direct, by_fft, atol=1e-10)
+    other = grid.composed(D, h, m, 0.0, up=not up)
+    assert (by_fft >= other).all() if up else (by_fft <= other).all()
+
+
+def test_cutting_off_a_tail_keeps_its_side():
+    D = np.array([0.5, 0.1, 1e-9, 1e-12, 1e-13])
+    assert grid.trimmed(D, 1e-8, up=True).tolist() == [0.5, 0.1, 1e-9]
+    low = grid.trimmed(D, 1e-8, up=False)
+    assert (low <= D[:3]).all() and low[-1] == pytest.approx(1e-13)
+
+
+def test_the_epsilon_of_a_curve():
+    h = 0.1
+    D = np.array([0.3, 0.2, 0.1, 0.0])
+    assert grid.epsilon_at(D, h, 0.5, up=True) == 0.0
+    assert grid.epsilon_at(D + 0.01, h, 0.005, up=True) == math.inf
+    found = grid.epsilon_at(D, h, 0.15, up=True)
+    assert grid.interpolated(D, h, np.array([found]))[0] == pytest.approx(0.15, rel=1e-12)
+    assert grid.epsilon_at(D, h, 0.15, up=False) <= found
+    assert grid.raised_by(np.array([0.3, 0.25]), D) == pytest.approx(0.25)
