@@ -52,10 +52,16 @@ def plan_document(plan: BudgetPlan) -> dict[str, Any]:
         "error": plan.error,
         "error_bound": plan.error_bound,
         "bound": plan.bound,
+        **({} if plan.scales is None else _noise_document(plan)),
         "epsilons": plan.epsilons.tolist(),
         "leakage": leakage_document(plan.leakage),
     }
     return document | {"digest": _digest(document)}
+
+
+def _noise_document(plan: BudgetPlan) -> dict[str, Any]:
+    assert plan.scales is not None
+    return {"delta": plan.delta, "mechanism": plan.mechanism, "scales": plan.scales.tolist()}
 
 
 def _digest(document: dict[str, Any]) -> str:
@@ -85,7 +91,7 @@ def load_plan(path: str | Path) -> BudgetPlan:
             float(document["alpha"]),
             document["horizon"],
             document["method"],
-            _leakage(document["leakage"], document["epsilons"], bound),
+            _leakage(document["leakage"], document["epsilons"], bound, float(document.get("delta", 0.0))),
             None if document["states"] is None else tuple(document["states"]),
             document["neighboring_relation"],
             document["step"],
@@ -95,6 +101,9 @@ def load_plan(path: str | Path) -> BudgetPlan:
             document["error"],
             document["error_bound"],
             bound,
+            float(document.get("delta", 0.0)),
+            document.get("mechanism"),
+            document.get("scales"),
         )
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
@@ -123,9 +132,11 @@ def json_number(value: float) -> float | str:
     return value if math.isfinite(value) else "inf"
 
 
-def _leakage(document: dict[str, Any], epsilons: list[float], bound: Bound) -> LeakageSeries | LeakageSupremum:
+def _leakage(
+    document: dict[str, Any], epsilons: list[float], bound: Bound, delta: float
+) -> LeakageSeries | LeakageSupremum:
     if "epsilon" in document:
         limits = [float(document[field]) for field in ("epsilon", *DIRECTIONS)]
-        return LeakageSupremum(limits[0], limits[1], limits[2], limits[3], bound=bound)
+        return LeakageSupremum(limits[0], limits[1], limits[2], limits[3], bound=bound, delta=delta)
     past, future, both = (np.array(document[field], dtype=np.float64) for field in DIRECTIONS)
-    return LeakageSeries(np.array(epsilons, dtype=np.float64), past, future, both, bound=bound)
+    return LeakageSeries(np.array(epsilons, dtype=np.float64), past, future, both, bound=bound, delta=delta)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.balance import Balance, balance, merged_profile
+from temporaldp.accounting.curves import checked_delta
 from temporaldp.accounting.metrics import Bound, checked_bound, checked_guarantee, largest_distance
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.accounting.standing import UserLosses, largest_reserve
@@ -19,6 +20,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.leakage.profile import SMALLEST, positive
 from temporaldp.planning.holding import Users, held, nothing_lasts, together
+from temporaldp.planning.noise import checked_noise, noise_plan
 from temporaldp.planning.optimal import Measure, Objective, measure, optimise
 from temporaldp.planning.pairwise import pairwise_plan, sustained
 from temporaldp.planning.plan import BudgetPlan, Method
@@ -41,6 +43,8 @@ def plan_budget(
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
     bound: Bound = "uniform",
+    delta: float | None = None,
+    mechanism: str | None = None,
 ) -> BudgetPlan:
     """Choose budgets so that temporal privacy leakage stays at or below alpha at every step.
 
@@ -68,6 +72,11 @@ def plan_budget(
         By which upper bound of the leakage alpha is held. "pairwise" grants at least as much at every step: what lasts for
         ever, or the plan for the horizon times the largest factor, with its middle raised to what lasts for ever. Nothing
         certifies then that "optimal" is so (`error_bound` is None); "uniform" stays alpha / T.
+    delta : float, optional
+        Plan noise for (alpha, delta)-DP_T instead: the least scale of noise on a histogram, constant or, with a horizon, less
+        at the ends, whose leakage at this delta is at most alpha at every step. Method, objective and weights do not apply.
+    mechanism : {"gaussian", "laplace"}, optional
+        With `delta`: discrete Gaussian noise (the default) or discrete Laplace noise.
 
     Returns
     -------
@@ -98,6 +107,8 @@ def plan_budget(
     array([0.367 , 0.2812, 0.2761, 0.3274, 0.3874])
     >>> round(plan.error, 4), plan.error_bound <= plan.error
     (3.1078, True)
+    >>> plan_budget(adversary, alpha=1.0, delta=1e-6).scales.round(2)         # Gaussian noise that holds for ever
+    array([9.55])
     """
     if not isinstance(objective, str):
         if weights is not None:
@@ -105,6 +116,10 @@ def plan_budget(
         objective, weights = "mean_absolute_error", objective
     level = positive(alpha, "alpha")
     n_steps = _checked_horizon(horizon)
+    if delta is not None or mechanism is not None:
+        if method is not None or weights is not None or checked_bound(bound) != "uniform":
+            raise BudgetError("with a delta there is neither a method, nor weights, nor bound='pairwise' to choose")
+        return _noise(adversary, level, n_steps, delta, mechanism)
     chosen = method or ("upper_bound" if n_steps is None else "optimal")
     if chosen not in METHODS:
         raise InputError(f"expected method to be one of {', '.join(METHODS)}, got {method!r}")
@@ -122,6 +137,24 @@ def plan_budget(
     with suppress(PlanError):
         start = _uniform_bound(users, level, n_steps, chosen, by)
     return pairwise_plan(users, start, _lasting(users, level), level, n_steps, chosen, by)
+
+
+def _noise(
+    adversary: Adversaries, alpha: float, horizon: int | None, delta: float | None, mechanism: str | None
+) -> BudgetPlan:
+    if delta is None:
+        raise BudgetError("a mechanism is planned for a delta, as in delta=1e-6; without one, plan budgets")
+    level, kind = checked_delta(delta), checked_noise(mechanism or "gaussian")
+    users = list(named(adversary))
+    for name, one in users:
+        _check_steps(one, name, horizon)
+    shape = None
+    if horizon is not None and horizon > 1:
+        with suppress(PlanError):
+            shape = _uniform_bound(
+                users, alpha, horizon, "optimal", measure("mean_absolute_error", None, horizon)
+            ).epsilons
+    return noise_plan(users, alpha, level, horizon, kind, shape)
 
 
 def sustainable_budget(

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.accounting.metrics import Bound
-from temporaldp.errors import BudgetError
+from temporaldp.errors import BudgetError, InputError
 
 FloatArray = NDArray[np.float64]
-Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
+Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform", "calibrated"]
+Noise: TypeAlias = Literal["gaussian", "laplace"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -53,6 +54,13 @@ class BudgetPlan:
         that an optimal plan can be short of optimal. None under the pairwise bound.
     bound : {"uniform", "pairwise"}
         The upper bound of the leakage by which alpha is held.
+    delta : float
+        0 for pure differential privacy. Otherwise the plan holds (alpha, delta)-DP_T, and budgets and leakage are the epsilon
+        at this delta.
+    mechanism : {"gaussian", "laplace"} or None
+        With a delta: the noise that is planned, discrete Gaussian or discrete Laplace noise on every count of a histogram.
+    scales : array, of the shape of `epsilons`, or None
+        With a delta: the scale of the noise of each step, in counts.
     """
 
     epsilons: FloatArray
@@ -69,29 +77,56 @@ class BudgetPlan:
     error: float | None = None
     error_bound: float | None = None
     bound: Bound = "uniform"
+    delta: float = 0.0
+    mechanism: Noise | None = None
+    scales: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        epsilons = np.array(self.epsilons, dtype=np.float64)
-        epsilons.flags.writeable = False
-        object.__setattr__(self, "epsilons", epsilons)
+        if (self.delta > 0.0) != (self.scales is not None) or (self.scales is None) != (self.mechanism is None):
+            raise InputError("a plan with a delta has a mechanism and its scales, and one without has neither")
+        for field in ("epsilons", "scales"):
+            if getattr(self, field) is not None:
+                array = np.array(getattr(self, field), dtype=np.float64)
+                array.flags.writeable = False
+                object.__setattr__(self, field, array)
+        if self.scales is not None and self.scales.shape != self.epsilons.shape:
+            raise InputError(f"expected {self.epsilons.shape} scales like epsilons, got {self.scales.shape}")
 
     def __repr__(self) -> str:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
-        how = self.method if self.bound == "uniform" else f"{self.method}, {self.bound} bound"
-        return f"BudgetPlan({how}, alpha = {self.alpha:g} for {steps}, worst leakage {self.leakage.worst:.6g})"
+        how = self.mechanism or self.method if self.bound == "uniform" else f"{self.method}, {self.bound} bound"
+        level = f"alpha = {self.alpha:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+        return f"BudgetPlan({how}, {level} for {steps}, worst leakage {self.leakage.worst:.6g})"
 
     def budgets(self, n_steps: int, *, start: int = 0) -> FloatArray:
         """Budgets of `n_steps` steps from step `start` on, shape (n_steps,). Stopping early leaks less, never more.
+
+        With a delta, the epsilon of each release by itself at that delta; what is drawn are the `noise_scales`.
 
         Raises
         ------
         BudgetError
             The plan has fewer steps.
         """
+        return self._steps(self.epsilons, n_steps, start)
+
+    def noise_scales(self, n_steps: int, *, start: int = 0) -> FloatArray:
+        """Scales of the noise of `n_steps` steps from step `start` on, shape (n_steps,), in counts.
+
+        Raises
+        ------
+        BudgetError
+            The plan has fewer steps, or budgets only.
+        """
+        if self.scales is None:
+            raise BudgetError("the plan has budgets, not scales of noise; plan with a delta for those")
+        return self._steps(self.scales, n_steps, start)
+
+    def _steps(self, each: FloatArray, n_steps: int, start: int) -> FloatArray:
         if n_steps < 1 or start < 0:
             raise BudgetError(f"expected at least 1 step from step 0 or later, got {n_steps} from step {start}")
         if self.horizon is None:
-            return np.full(n_steps, self.epsilons[0])
+            return np.full(n_steps, each[0])
         end = start + n_steps
         if end > self.horizon:
             needed = f"{n_steps}" if not start else f"{n_steps} after {start}"
@@ -99,4 +134,4 @@ class BudgetPlan:
                 f"the plan is shorter than the data: it has budgets for {self.horizon} steps, the data have {needed}; "
                 f"plan again with horizon={end}, or without a horizon"
             )
-        return np.array(self.epsilons[start:end])
+        return np.array(each[start:end])

@@ -2,7 +2,7 @@
 
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.continual import Release, release
-from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, DiscreteLaplaceHistogram
+from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, DiscreteLaplaceHistogram, NoisyHistogram
 from temporaldp.release.histograms import release_histograms
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.released import ReleasedHistograms, load_released, save_released
@@ -13,6 +13,7 @@ __all__ = [
     "ContinualRelease",
     "DiscreteLaplaceHistogram",
     "Ledger",
+    "NoisyHistogram",
     "Release",
     "ReleasedHistograms",
     "consistent_counts",

@@ -91,6 +91,11 @@ def release(
     >>> release(lambda count, epsilon: f"{count} with {epsilon:.0f}", [7, 8], plan).outputs
     ('7 with 1', '8 with 1')
     """
+    if plan.delta:
+        raise BudgetError(
+            "the plan is for a delta: it has scales of noise, not epsilons that a mechanism could be called with; "
+            "release_histograms draws them"
+        )
     taken = list(snapshots)
     if not taken:
         raise BudgetError("expected at least one snapshot, got none")

@@ -14,9 +14,10 @@ from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.files.moments import steps_between
 from temporaldp.planning import BudgetPlan
+from temporaldp.planning.plan import Noise
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.continual import release
-from temporaldp.release.histogram import DiscreteLaplaceHistogram
+from temporaldp.release.histogram import DiscreteLaplaceHistogram, NoisyHistogram
 from temporaldp.release.released import ReleasedHistograms
 from temporaldp.release.stream import ContinualRelease
 
@@ -68,10 +69,23 @@ def release_histograms(
         require_same_states(plan.states, trajectories.states, what="the data")
     _require_same_step(plan.step, trajectories.step, what="plan")
     truth = trajectories.histogram()
+    if plan.mechanism is not None:
+        return _with_scales(trajectories, truth, plan, plan.mechanism, consistent, start)
     result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan, start=start)
     published = [t for t, output in enumerate(result.outputs) if output is not None]
     counts = np.stack([output for output in result.outputs if output is not None])
     return _assemble(trajectories, published, counts, result.epsilons[published], plan.alpha, consistent, plan.bound)
+
+
+def _with_scales(
+    trajectories: Trajectories, truth: IntArray, plan: BudgetPlan, noise: Noise, consistent: bool, start: int
+) -> ReleasedHistograms:
+    """The steps under a plan of noise scales."""
+    scales, epsilons = plan.noise_scales(len(truth), start=start), plan.budgets(len(truth), start=start)
+    mechanism = NoisyHistogram(n_states=trajectories.n_states, noise=noise)
+    counts = np.stack([mechanism(row, scale) for row, scale in zip(truth, scales.tolist(), strict=True)])
+    made = _assemble(trajectories, list(range(len(truth))), counts, epsilons, plan.alpha, consistent, plan.bound)
+    return replace(made, delta=plan.delta, mechanism=noise, scales=scales)
 
 
 def _assemble(

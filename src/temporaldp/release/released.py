@@ -16,7 +16,8 @@ from temporaldp.accounting.metrics import Bound, checked_bound
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
-from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY
+from temporaldp.planning.plan import Noise
+from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, laplace_scales
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,12 @@ class ReleasedHistograms:
         What the guarantee refers to.
     bound : {"uniform", "pairwise"}
         The upper bound by which alpha is held: the paper's, or the tighter one, by which the paper's may exceed alpha.
+    delta : float
+        0 for pure differential privacy; otherwise epsilons are at this delta.
+    mechanism : {"laplace", "gaussian"}
+        Discrete Laplace or discrete Gaussian noise.
+    scales : array, shape (T,), or None
+        Scale of the noise of each step, in counts; None where it follows from epsilon.
     """
 
     counts: IntArray
@@ -57,9 +64,14 @@ class ReleasedHistograms:
     consistent: bool = False
     neighboring_relation: str = REPLACE_ONE
     bound: Bound = "uniform"
+    delta: float = 0.0
+    mechanism: Noise = "laplace"
+    scales: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for field, kind in (("counts", np.int64), ("epsilons", np.float64)):
+        for field, kind in (("counts", np.int64), ("epsilons", np.float64), ("scales", np.float64)):
+            if getattr(self, field) is None:
+                continue
             array = np.array(getattr(self, field), dtype=kind)
             array.flags.writeable = False
             object.__setattr__(self, field, array)
@@ -68,6 +80,8 @@ class ReleasedHistograms:
                 f"expected counts ({len(self.times)}, {len(self.states)}) and {len(self.times)} epsilons, "
                 f"got {self.counts.shape} and {self.epsilons.shape}"
             )
+        if self.scales is not None and self.scales.shape != self.epsilons.shape:
+            raise InputError(f"expected {len(self.times)} scales, one per step, got {self.scales.shape}")
         if not (np.isfinite(self.epsilons) & (self.epsilons > 0.0)).all():
             raise InputError(f"expected finite epsilons > 0, got {self.epsilons.min()} to {self.epsilons.max()}")
 
@@ -90,6 +104,11 @@ class ReleasedHistograms:
             require_same_states(states, self.states, what="the released histograms")
         order = [self.states.index(state) for state in states]
         return replace(self, counts=self.counts[:, order], states=states)
+
+    @property
+    def noise_scales(self) -> FloatArray:
+        """Scale of the noise of each step, in counts."""
+        return laplace_scales(self.epsilons) if self.scales is None else self.scales
 
     def to_frame(self) -> pd.DataFrame:
         """The columns time, state, count, epsilon as a pandas DataFrame (needs pandas)."""
@@ -143,10 +162,12 @@ def release_suffix(path: str | Path) -> str:
 
 def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
     return {
-        "mechanism": "discrete Laplace (OpenDP)",
+        "mechanism": f"discrete {released.mechanism.capitalize()} (OpenDP)",
         "neighboring_relation": released.neighboring_relation,
         "l1_sensitivity": HISTOGRAM_SENSITIVITY,
         "alpha": released.alpha,
+        "delta": released.delta,
+        "scales": None if released.scales is None else released.scales.tolist(),
         "bound": released.bound,
         "consistent": released.consistent,
         "unit": "nats",
@@ -208,4 +229,7 @@ def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedH
         bool(said.get("consistent", False)),
         said.get("neighboring_relation", REPLACE_ONE),
         checked_bound(said.get("bound", "uniform")),
+        float(said.get("delta", 0.0)),
+        "gaussian" if "Gaussian" in said.get("mechanism", "") else "laplace",
+        None if said.get("scales") is None else np.array(said["scales"], dtype=np.float64),
     )

@@ -375,6 +375,11 @@ def _require_guard(accountant: TemporalAccountant | None, plan: BudgetPlan | Non
     for given, kind in ((accountant, TemporalAccountant), (plan, BudgetPlan)):
         if given is not None and not isinstance(given, kind):
             raise InputError(f"expected a {kind.__name__}, got {type(given).__name__}")
+    if plan is not None and plan.delta:
+        raise InputError(
+            "the plan is for a delta, and a continual release spends epsilons with delta = 0: release_histograms publishes "
+            "under such a plan"
+        )
     if accountant is None:
         if plan is None:
             raise InputError("expected an accountant or a plan (or both): something must hold the level")

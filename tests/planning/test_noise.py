@@ -1,0 +1,122 @@
+"""Noise for (alpha, delta)-DP_T: it holds, little less does not, and it beats pure privacy where the release is long."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    BudgetPlan,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    InputError,
+    PlanError,
+    TransitionMatrix,
+    leakage_supremum,
+    load_plan,
+    load_sample,
+    plan_budget,
+    release_histograms,
+    save_plan,
+    strongest_correlation,
+    temporal_leakage,
+)
+from temporaldp.planning.noise import planned_discretization
+from temporaldp.release.histogram import mean_absolute_noise, planned_noise
+
+WALK = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
+KINDS = {"gaussian": DiscreteGaussianNoise, "laplace": DiscreteLaplaceNoise}
+
+
+def leaks(plan, adversary, factor=1.0):
+    """The worst leakage of the plan's noise times a factor, on the plan's grid."""
+    noise = [KINDS[plan.mechanism](factor * scale) for scale in plan.scales]
+    at = {"delta": plan.delta, "discretization": planned_discretization(plan.alpha)}
+    if plan.horizon is None:
+        return leakage_supremum(adversary, mechanism=noise[0], **at).temporal
+    return temporal_leakage(adversary, mechanisms=noise, **at).worst
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("horizon", [None, 1, 8])
+@pytest.mark.parametrize(("alpha", "delta"), [(1.0, 1e-6), (0.3, 1e-3)])
+def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kind):
+    adversary = Adversary(WALK, WALK)
+    plan = plan_budget(adversary, alpha=alpha, delta=delta, horizon=horizon, mechanism=kind)
+    assert plan.leakage.worst <= alpha and plan.leakage.delta == delta
+    assert leaks(plan, adversary) <= alpha < leaks(plan, adversary, 0.999)
+    assert plan.scales.shape == plan.epsilons.shape == (horizon or 1,)
+    assert plan.leakage.worst == leaks(plan, adversary)
+
+
+def test_no_worse_than_a_constant_and_half_the_noise_of_pure_privacy_in_the_long_run():
+    adversary = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK)
+    plan = plan_budget(adversary, alpha=1.0, delta=1e-6, horizon=12)
+    flat = np.full(12, plan.scales.mean())
+    noise = [DiscreteGaussianNoise(scale) for scale in flat]
+    at = {"delta": 1e-6, "discretization": planned_discretization(1.0)}
+    assert np.ptp(plan.scales) == 0.0 or temporal_leakage(adversary, mechanisms=noise, **at).worst > 1.0
+    gaussian, pure = plan_budget(adversary, alpha=1.0, delta=1e-6), plan_budget(adversary, alpha=1.0)
+    assert planned_noise(gaussian) < 0.6 * planned_noise(pure)
+
+
+def test_several_users_and_a_correlation_that_forgets_nothing():
+    users = {"a": Adversary(WALK), "b": Adversary(TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]), WALK)}
+    plan = plan_budget(users, alpha=1.0, delta=1e-6)
+    alone = [plan_budget(one, alpha=1.0, delta=1e-6).scales[0] for one in users.values()]
+    assert plan.scales[0] == pytest.approx(max(alone), rel=1e-4)
+    with pytest.raises(PlanError, match="horizon"):
+        plan_budget(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-6)
+    assert plan_budget(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-6, horizon=4).leakage.worst <= 1.0
+
+
+def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
+    people = load_sample()
+    plan = plan_budget(Adversary(), alpha=1.0, delta=1e-6, horizon=people.n_times)
+    save_plan(plan, tmp_path / "plan.json")
+    again = load_plan(tmp_path / "plan.json")
+    assert (again.delta, again.mechanism, again.method) == (1e-6, "gaussian", "calibrated")
+    np.testing.assert_array_equal(again.scales, plan.scales)
+    assert again.leakage.delta == 1e-6 and again.leakage.worst == plan.leakage.worst
+    released = release_histograms(people, again)
+    assert (released.delta, released.mechanism) == (1e-6, "gaussian")
+    np.testing.assert_array_equal(released.noise_scales, plan.scales)
+    with pytest.raises(BudgetError, match="shorter"):
+        plan.noise_scales(people.n_times + 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mechanism": "gaussian"}, "delta=1e-6"),
+        ({"delta": 0.0}, "delta from"),
+        ({"delta": 1e-6, "mechanism": "cauchy"}, "'gaussian' or 'laplace'"),
+        ({"delta": 1e-6, "method": "uniform", "horizon": 3}, "neither a method"),
+        ({"delta": 1e-6, "bound": "pairwise"}, "neither a method"),
+        ({"delta": 1e-6, "weights": [1, 2], "horizon": 2}, "neither a method"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(InputError, match=message):
+        plan_budget(Adversary(WALK), alpha=1.0, **arguments)
+
+
+def test_a_plan_has_a_delta_and_scales_or_neither():
+    series = plan_budget(Adversary(), alpha=1.0, horizon=2).leakage
+    with pytest.raises(InputError, match="delta"):
+        BudgetPlan(np.ones(2), 1.0, 2, "calibrated", series, delta=1e-6)
+    with pytest.raises(InputError, match="scales"):
+        BudgetPlan(np.ones(2), 1.0, 2, "calibrated", series, delta=1e-6, mechanism="gaussian", scales=np.ones(3))
+    with pytest.raises(BudgetError, match="scales of noise"):
+        plan_budget(Adversary(), alpha=1.0).noise_scales(1)
+
+
+@pytest.mark.parametrize("scale", [0.3, 2.0, 11.0])
+def test_the_mean_noise_by_adding_up(scale):
+    x = np.arange(-3000, 3001)
+    for kind, weights in (("gaussian", np.exp(-0.5 * (x / scale) ** 2)), ("laplace", np.exp(-np.abs(x) / scale))):
+        assert mean_absolute_noise([scale], kind) == pytest.approx(
+            float(np.abs(x) @ weights / weights.sum()), rel=1e-12
+        )

@@ -1,0 +1,81 @@
+"""Discrete Gaussian noise as it is drawn: its distribution, its scale, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    ContinualRelease,
+    InputError,
+    NoisyHistogram,
+    TemporalAccountant,
+    load_released,
+    load_sample,
+    plan_budget,
+    release,
+    release_histograms,
+    save_released,
+)
+from temporaldp.release.histogram import noise_quantile
+
+DRAWS = 4000
+"""Of one count; the sampler takes no seed, so the test's own false alarm is one in a million."""
+
+
+def p_value(noise, scale, kind):
+    """Of the hypothesis that the noise has this scale, by a chi-squared test over bins of about equal probability."""
+    x = np.arange(-400, 401)
+    weights = np.exp(-0.5 * (x / scale) ** 2) if kind == "gaussian" else np.exp(-np.abs(x) / scale)
+    mass = weights / weights.sum()
+    edges = np.unique(np.searchsorted(np.cumsum(mass), np.linspace(0, 1, 21)[1:-1]))
+    expected = np.diff(np.concatenate(([0.0], np.cumsum(mass)[edges], [1.0])))
+    found = np.bincount(np.searchsorted(edges, noise + 400, side="left"), minlength=expected.size)
+    return stats.chisquare(found, expected * noise.size).pvalue
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_the_noise_has_the_scale_and_a_wrong_one_is_noticed(kind):
+    mechanism = NoisyHistogram(n_states=DRAWS, noise=kind)
+    noise = mechanism(np.full(DRAWS, 1000), 6.0) - 1000
+    assert p_value(noise, 6.0, kind) > 1e-6
+    for wrong in (4.0, 9.0):
+        assert p_value(noise, wrong, kind) < 1e-6
+    width = noise_quantile(6.0, 0.95, kind)
+    inside = np.mean(np.abs(noise) <= width)
+    assert inside >= 0.95 - 5.0 * np.sqrt(0.05 * 0.95 / DRAWS)
+    assert np.mean(np.abs(noise) <= width - 2) < 0.95 + 5.0 * np.sqrt(0.05 * 0.95 / DRAWS)
+
+
+def test_released_counts_keep_their_guarantee_in_the_file(tmp_path):
+    people = load_sample()
+    plan = plan_budget(Adversary(), alpha=0.5, delta=1e-5)
+    released = release_histograms(people, plan, consistent=True)
+    assert (released.counts.sum(axis=1) == people.histogram().sum(axis=1)).all()
+    save_released(released, tmp_path / "r.parquet")
+    again = load_released(tmp_path / "r.parquet")
+    assert (again.delta, again.mechanism, again.alpha) == (1e-5, "gaussian", 0.5)
+    np.testing.assert_array_equal(again.noise_scales, np.full(people.n_times, plan.scales[0]))
+    np.testing.assert_array_equal(again.counts, released.counts)
+
+
+def test_what_counts_pure_epsilons_refuses_such_noise(tmp_path):
+    plan = plan_budget(Adversary(), alpha=1.0, delta=1e-6)
+    with TemporalAccountant(Adversary(), alpha=1.0) as accountant, pytest.raises(BudgetError, match="delta = 0"):
+        release_histograms(load_sample(), plan)
+    assert len(accountant) == 0
+    with pytest.raises(BudgetError, match="release_histograms"):
+        release(lambda one, epsilon: one, [1], plan)
+    with pytest.raises(InputError, match="delta = 0"):
+        ContinualRelease(NoisyHistogram(5, "gaussian"), ledger=tmp_path / "l.db", plan=plan)
+    assert not (tmp_path / "l.db").exists()
+
+
+def test_bad_snapshots_and_scales_are_refused():
+    mechanism = NoisyHistogram(n_states=2, noise="gaussian")
+    for snapshot, scale in (([1, 2, 3], 1.0), ([1.5, 2.0], 1.0), ([-1, 2], 1.0), ([1, 2], 0.0), ([1, 2], np.nan)):
+        with pytest.raises(InputError):
+            mechanism(snapshot, scale)
