@@ -65,7 +65,7 @@ def test_bad_traces(tmp_path, case, command):
         (("audit", SAMPLE, "--epsilon", "-1"), "--epsilon to be a finite number > 0"),
         (("audit", SAMPLE, "--epsilon", "nan"), "--epsilon to be a finite number > 0"),
         (("audit", SAMPLE, "--epsilon", "lots"), "Invalid value for '--epsilon'"),
-        (("audit", SAMPLE), "Missing option '--epsilon'"),
+        (("audit", SAMPLE), "expected one of --epsilon E"),
         (("audit", "--epsilon", "1"), "expected TRACES"),
         (("audit", SAMPLE, "--epsilon", "1", "--horizon", "0"), "at least 1 step"),
         (("audit", SAMPLE, "--epsilon", "1", "--prior", "-1"), "prior >= 0"),

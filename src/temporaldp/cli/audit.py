@@ -9,12 +9,22 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from temporaldp import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
+from temporaldp import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    InputError,
+    LeakageSeries,
+    LeakageSupremum,
+    PrivacyGuarantee,
+    leakage_supremum,
+    temporal_leakage,
+)
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.plans import json_number
 from temporaldp.leakage.profile import positive
+from temporaldp.planning.noise import histogram_noise
 from temporaldp.report import Evidence
 from temporaldp.report.words import number, reasons, steps, two_bounds
 
@@ -23,8 +33,18 @@ from temporaldp.report.words import number, reasons, steps, two_bounds
 def audit(
     reading: o.TraceOptions,
     known: o.CorrelationOptions,
-    epsilon: Annotated[float, typer.Option("--epsilon", help="What each step promises, in nats.", show_default=False)],
     traces: o.TracesArgument = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="What each step promises, in nats.", show_default=False)
+    ] = None,
+    delta: o.DeltaOption = None,
+    mechanism: o.MechanismOption = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            "--scale", metavar="S", help="With --mechanism: the scale of the noise, in counts.", show_default=False
+        ),
+    ] = None,
     horizon: o.HorizonOption = None,
     max_leakage: Annotated[
         float | None,
@@ -43,28 +63,45 @@ def audit(
 
     TRACES may be left out if --backward or --forward gives the correlation and --horizon the number of steps.
     """
-    budget = positive(epsilon, "--epsilon")
+    promise = _promise(epsilon, delta, mechanism, scale)
     limit = None if max_leakage is None else positive(max_leakage, "--max-leakage")
     inputs = gather(traces, reading, known)
     n_steps = inputs.n_steps(horizon)
     with working("accounting"):
-        found = audit_of(inputs, budget, n_steps, by_pairs=inputs.by_pairs(bound))
+        if delta is not None:
+            found = audit_with_delta(inputs, promise, delta, n_steps)
+        else:
+            assert isinstance(promise, float)
+            found = audit_of(inputs, promise, n_steps, by_pairs=inputs.by_pairs(bound))
     warn(inputs.provenance.warning)
     warn(absences(inputs.trajectories))
     if as_json:
         say_json(audit_document(inputs, found))
     else:
         show_audit(inputs, found, all_steps=all_steps)
-        if bound is o.Bounds.AUTO and found.pairwise is None:
+        if bound is o.Bounds.AUTO and found.pairwise is None and not found.delta:
             console.print("[dim]Many states or people: --bound both computes the tighter bound, pair by pair, too.[/]")
     if limit is not None and found.least > limit:
-        by = (
-            "the paper's bound; --bound both computes the tighter one"
-            if found.pairwise is None
-            else "the tighter bound"
-        )
-        warn(f"the leakage {number(found.least, up=True)} is above --max-leakage {limit:g} (by {by})")
+        warn(f"the leakage {number(found.least, up=True)} is above --max-leakage {limit:g} ({found.by})")
         raise typer.Exit(3)
+
+
+def _promise(
+    epsilon: float | None, delta: float | None, mechanism: o.Noises | None, scale: float | None
+) -> float | DiscreteGaussianNoise | DiscreteLaplaceNoise:
+    """What each step publishes: an epsilon, or noise of a scale."""
+    if (mechanism is None) != (scale is None):
+        raise InputError("expected --mechanism and --scale together: the kind of noise, and how much of it")
+    if (epsilon is None) == (scale is None):
+        raise InputError(
+            "expected one of --epsilon E (what each step promises) and --mechanism M --scale S (its noise)"
+        )
+    if scale is None:
+        assert epsilon is not None
+        return positive(epsilon, "--epsilon")
+    if delta is None:
+        raise InputError("--mechanism is audited at a delta: give --delta D, such as 1e-6")
+    return histogram_noise("gaussian" if mechanism is o.Noises.GAUSSIAN else "laplace", positive(scale, "--scale"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +113,20 @@ class Audit:
     limits: LeakageSupremum
     pairwise: LeakageSeries | None = None
     pairwise_limits: LeakageSupremum | None = None
+
+    @property
+    def delta(self) -> float:
+        """The delta at which leakage is an epsilon; 0 for pure differential privacy."""
+        return self.uniform.delta
+
+    @property
+    def by(self) -> str:
+        """What the smaller number is, in words."""
+        if self.delta:
+            return f"at delta {self.delta:g}"
+        if self.pairwise is None:
+            return "by the paper's bound; --bound both computes the tighter one"
+        return "by the tighter bound"
 
     @property
     def least(self) -> float:
@@ -99,6 +150,14 @@ def audit_of(inputs: Inputs, epsilon: float, n_steps: int, *, by_pairs: bool) ->
     )
 
 
+def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -> Audit:
+    """What a release of the same noise at every step leaks, as epsilon at a delta."""
+    mechanism = PrivacyGuarantee(promise) if isinstance(promise, float) else promise
+    series = temporal_leakage(inputs.everyone, mechanisms=[mechanism] * n_steps, delta=delta)
+    limits = leakage_supremum(inputs.everyone, mechanism=mechanism, delta=delta)
+    return Audit(float(series.epsilons[0]), series, limits)
+
+
 def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
     """The audit as JSON values; times from 0. The paper's bound stands at the top, the tighter one under "pairwise"."""
     pairwise = None
@@ -108,6 +167,8 @@ def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
         pairwise = _bound_document(found.pairwise, found.pairwise_limits) | {"worst_pair": pair}
     return {
         "epsilon": found.epsilon,
+        "delta": found.delta,
+        "gap": json_number(_gap(found.uniform)) if found.delta else None,
         "states": inputs.states,
         "times": inputs.times(len(found.uniform)),
         **_bound_document(found.uniform, found.limits),
@@ -133,6 +194,12 @@ def _bound_document(series: LeakageSeries, limits: LeakageSupremum) -> dict[str,
     }
 
 
+def _gap(series: LeakageSeries) -> float:
+    """How much of the worst leakage discretisation can be."""
+    curves = series.worst_member.curves
+    return 0.0 if curves is None else float(curves.gaps()[series.worst_time])
+
+
 def show_audit(inputs: Inputs, found: Audit, *, all_steps: bool = False) -> None:
     """The audit for people."""
     series, epsilon = found.uniform, found.epsilon
@@ -141,7 +208,10 @@ def show_audit(inputs: Inputs, found: Audit, *, all_steps: bool = False) -> None
     rows = [
         ("correlation", inputs.provenance.sentence),
         ("states", ", ".join(inputs.states or ())),
-        ("promised at each step", f"{epsilon:g}"),
+        (
+            "promised at each step",
+            f"{number(epsilon, up=True)} at delta {found.delta:g}" if found.delta else f"{epsilon:g}",
+        ),
         ("leakage, at worst (upper bound)", _times(series.worst, epsilon)),
         ("where", _where(evidence.explained_step, times)),
         ("if it went on for ever", _limits(found.limits)),
@@ -155,9 +225,12 @@ def show_audit(inputs: Inputs, found: Audit, *, all_steps: bool = False) -> None
             ("where", _where(found.pairwise.worst_time, times)),
             ("if it went on for ever", _limits(found.pairwise_limits)),
         ]
+    if found.delta:
+        rows[-1:-1] = [("of it discretisation, at most", number(_gap(series), up=True))]
     data = inputs.trajectories
     people = "" if data is None else f"{data.n_users} people, "
-    facts(f"Temporal privacy leakage of {people}{steps(len(series))} (nats, replace one person's value)", rows)
+    unit = f"nats at delta {found.delta:g}" if found.delta else "nats"
+    facts(f"Temporal privacy leakage of {people}{steps(len(series))} ({unit}, replace one person's value)", rows)
     steps_table(series, times, every_row=all_steps, pairwise=found.pairwise)
     for sentence in (*reasons(evidence), *two_bounds(evidence)):
         console.print(sentence, markup=False)

@@ -40,6 +40,13 @@ class Bounds(StrEnum):
     UNIFORM = "uniform"
 
 
+class Noises(StrEnum):
+    """Noise on every count of a histogram."""
+
+    GAUSSIAN = "gaussian"
+    LAPLACE = "laplace"
+
+
 def _option(*names: str, help: str, panel: str | None = None, metavar: str | None = None) -> typer.models.OptionInfo:
     made: typer.models.OptionInfo = typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar)
     return made
@@ -106,6 +113,23 @@ BoundsOption: TypeAlias = Annotated[
         "--bound",
         help="uniform: the paper's bound alone. both: beside it the tighter one, pair by pair. auto: both, up to 60 states and "
         "300 people with correlations of their own.",
+    ),
+]
+DeltaOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--delta",
+        metavar="D",
+        help="(epsilon, delta)-DP_T instead of delta = 0: all leakage is the epsilon at this delta.",
+        show_default=False,
+    ),
+]
+MechanismOption: TypeAlias = Annotated[
+    Noises | None,
+    typer.Option(
+        "--mechanism",
+        help="With --delta: discrete Gaussian or discrete Laplace noise on every count.",
+        show_default=False,
     ),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table.")]

@@ -21,10 +21,10 @@ from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
 from temporaldp.leakage.profile import positive
 from temporaldp.planning.plan import Method
-from temporaldp.release.histogram import mean_absolute_noise
+from temporaldp.release.histogram import laplace_scales, mean_absolute_noise, planned_noise
 from temporaldp.report.figures import comparison_figure
 from temporaldp.report.style import figure_suffix, save_figure
-from temporaldp.report.words import number, steps
+from temporaldp.report.words import number, span, steps
 
 
 class ObjectiveOption(StrEnum):
@@ -82,6 +82,8 @@ def plan(
             help="By which upper bound alpha is held. pairwise: the tighter one, pair by pair, which grants more; slower.",
         ),
     ] = BoundOption.UNIFORM,
+    delta: o.DeltaOption = None,
+    mechanism: o.MechanismOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Print every method's plan side by side.")] = False,
     figure: Annotated[
         Path | None,
@@ -95,8 +97,9 @@ def plan(
 ) -> None:
     """Choose budgets so that no step leaks more than alpha, whatever is released before and after it."""
     level = positive(alpha, "--alpha")
-    if (compare or figure is not None) and horizon is None:
-        raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
+    _require_comparable(compare or figure is not None, horizon, delta)
+    if delta is None and mechanism is not None:
+        raise BudgetError("--mechanism is planned for a delta: give --delta D, such as 1e-6")
     for place in (output, figure):
         if place is not None:
             require_writable(place, reads=(traces, *known.files))
@@ -124,6 +127,8 @@ def plan(
                 method=chosen,
                 objective=objective.value,
                 bound=bound.value,
+                delta=delta,
+                mechanism=None if mechanism is None else mechanism.value,
             )
         )
     made = dataclasses.replace(
@@ -140,7 +145,7 @@ def plan(
     if figure is not None and horizon is not None:
         save_figure(comparison_figure(plans, inputs.times(horizon)), figure)
     if as_json:
-        noise = mean_absolute_noise(made.epsilons)
+        noise = planned_noise(made)
         compared = {"comparison": [_row(plan) for plan in (*plans.values(), *others.values())]} if plans else {}
         say_json(plan_document(made) | {"mean_absolute_noise": noise} | compared)
         return
@@ -155,6 +160,13 @@ def plan(
 BOUND_NAMES = {"uniform": "the paper's", "pairwise": "pair by pair"}
 
 
+def _require_comparable(compared: bool, horizon: int | None, delta: float | None) -> None:
+    if compared and horizon is None:
+        raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
+    if compared and delta is not None:
+        raise BudgetError("--compare and --figure are about budgets with delta = 0: leave out --delta, or them")
+
+
 NOTHING: Mapping[Method, BudgetPlan] = MappingProxyType({})
 
 
@@ -163,7 +175,7 @@ def _row(plan: BudgetPlan) -> dict[str, Any]:
     return {
         "method": plan.method,
         "bound": plan.bound,
-        "mean_absolute_noise": mean_absolute_noise(plan.epsilons),
+        "mean_absolute_noise": planned_noise(plan),
         "mean_inverse_epsilon": float(np.mean(1.0 / plan.epsilons)),
         "smallest_epsilon": float(plan.epsilons.min()),
         "largest_epsilon": float(plan.epsilons.max()),
@@ -197,27 +209,33 @@ def show_plan(inputs: Inputs, made: BudgetPlan, *, all_steps: bool = False) -> N
     if not (made.epsilons == first).all():
         between = "" if len(made.epsilons) < 3 else f"{middle:.4g} in the middle, "
         spent = f"{first:.4g} first, {between}{last:.4g} last"
+    how = [("method", made.method), ("bound", BOUND_NAMES[made.bound])]
+    if made.scales is not None:
+        how = [
+            ("noise", f"discrete {str(made.mechanism).capitalize()}, scale {span(made.scales)} counts"),
+            ("delta", f"{made.delta:g}: budgets and leakage are the epsilon at this delta"),
+        ]
     rows = [
         ("correlation", inputs.provenance.sentence),
-        ("method", made.method),
-        ("bound", BOUND_NAMES[made.bound]),
+        *how,
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
         ("leakage, at worst (upper bound)", f"{number(made.leakage.worst, up=True)} of {made.alpha:g}"),
-        ("mean absolute noise per count", f"{mean_absolute_noise(made.epsilons):.4g}"),
+        ("mean absolute noise per count", f"{planned_noise(made):.4g}"),
     ]
     if made.error is not None and made.error_bound is not None:
         short = made.error / made.error_bound - 1.0
         rows.insert(3, ("certificate", f"no plan has less noise by more than {100.0 * short:.2g} % ({made.objective})"))
     elif made.error is not None:
         rows.insert(3, ("certificate", "none: the least noise that was found under this bound, not proven least"))
-    facts(f"Budget plan for alpha = {made.alpha:g} (nats, replace one person's value)", rows)
+    level = f"alpha = {made.alpha:g}" + (f", delta = {made.delta:g}" if made.delta else "")
+    facts(f"{'Noise' if made.delta else 'Budget'} plan for {level} (nats, replace one person's value)", rows)
     if made.horizon is None:
         return
     if isinstance(made.leakage, LeakageSeries):
         steps_table(made.leakage, inputs.times(made.horizon), every_row=all_steps)
-    naive = mean_absolute_noise([made.alpha / made.horizon])
-    if made.method not in {"uniform", "optimal"} and naive < mean_absolute_noise(made.epsilons):
+    naive = mean_absolute_noise(laplace_scales([made.alpha / made.horizon]))
+    if made.method not in {"uniform", "optimal", "calibrated"} and naive < planned_noise(made):
         warn(
             f"alpha / T at every step has less noise here ({naive:.4g} per count on average) and holds the same level: "
             "try --method optimal, which is never worse than either"

@@ -104,7 +104,7 @@ def release(
     overwrite: o.OverwriteOption = False,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Publish how many people are in each state at each step, with exact discrete Laplace noise.
+    """Publish how many people are in each state at each step, with exact discrete Laplace noise, or what the plan says.
 
     With --plan alone, every run draws new noise and spends the budgets again: an output that exists is kept unless you say
     --overwrite. With --ledger, a step that was released gives the same counts again, and later ones are added.
@@ -273,6 +273,9 @@ def _document(released: ReleasedHistograms, alpha: float, output: Path) -> dict[
         "output": str(output),
         "alpha": alpha,
         "bound": released.bound,
+        "delta": released.delta,
+        "mechanism": released.mechanism,
+        "scales": released.noise_scales.tolist(),
         "steps": len(released.times),
         "states": released.states,
         "epsilons": released.epsilons.tolist(),
@@ -283,6 +286,20 @@ def _document(released: ReleasedHistograms, alpha: float, output: Path) -> dict[
     }
 
 
+def promised(alpha: float, delta: float) -> str:
+    """The guarantee of a release in a line."""
+    if delta:
+        return f"at most {alpha:g} nats at delta {delta:g} about any step ((alpha, delta)-DP_T), replace one person's value"
+    return f"at most {alpha:g} nats about any step (alpha-DP_T), replace one person's value"
+
+
+def noise_of(released: ReleasedHistograms) -> str:
+    """What was drawn."""
+    if released.mechanism == "laplace" and released.scales is None:
+        return "exact discrete Laplace (OpenDP), L1 sensitivity 2"
+    return f"exact discrete {released.mechanism.capitalize()} (OpenDP), scale {span(released.noise_scales)} counts"
+
+
 def show_release(
     released: ReleasedHistograms, alpha: float, output: Path, more: tuple[tuple[str, str], ...] = ()
 ) -> None:
@@ -290,10 +307,10 @@ def show_release(
     rows = [
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
-        ("guarantee", f"at most {alpha:g} nats about any step (alpha-DP_T), replace one person's value"),
+        ("guarantee", promised(alpha, released.delta)),
         *([("by", "the bound pair by pair (by the paper's it may be more)")] if released.bound == "pairwise" else []),
-        ("spent per step", span(released.epsilons)),
-        ("noise", "exact discrete Laplace (OpenDP), L1 sensitivity 2"),
+        ("spent per step", span(released.epsilons) + (f" at delta {released.delta:g}" if released.delta else "")),
+        ("noise", noise_of(released)),
         (
             "post-processing",
             "non-negative, public total kept" if released.consistent else "none: counts may be negative",

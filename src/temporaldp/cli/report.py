@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,8 @@ import typer
 from temporaldp import (
     BudgetPlan,
     InputError,
+    LeakageSeries,
+    LeakageSupremum,
     ReleasedHistograms,
     leakage_supremum,
     load_plan,
@@ -23,6 +26,7 @@ from temporaldp.cli.render import console, warn, working
 from temporaldp.correlation.states import require_same_states
 from temporaldp.files.atomic import require_writable
 from temporaldp.leakage.profile import positive
+from temporaldp.planning.noise import histogram_noise, planned_discretization
 from temporaldp.report import Evidence, write_report
 
 
@@ -72,32 +76,24 @@ def report(
     if shown is not None and inputs.trajectories is not None and shown.times != inputs.trajectories.times:
         raise InputError("the times of the released histograms are not those of TRACES, or stand in another order")
     with working("accounting"):
-        if budget is not None:
-            spent = budget.budgets(n_steps)
-            limits = leakage_supremum(inputs.everyone, epsilon=spent[0]) if budget.horizon is None else None
-        else:
-            assert epsilon is not None
-            spent = np.full(n_steps, positive(epsilon, "--epsilon"))
-            limits = leakage_supremum(inputs.everyone, epsilon=epsilon)
-        both = inputs.by_pairs(bound) or (budget is not None and budget.bound == "pairwise")
-        tighter = temporal_leakage(inputs.everyone, epsilons=spent, bound="pairwise") if both else None
+        found = (
+            _with_delta(inputs, budget, n_steps)
+            if budget is not None and budget.delta
+            else _pure(inputs, budget, epsilon, n_steps, bound)
+        )
         evidence = Evidence(
             adversaries=inputs.adversaries,
-            leakage=temporal_leakage(inputs.everyone, epsilons=spent),
+            leakage=found.leakage,
             provenance=inputs.provenance,
             times=inputs.times(n_steps) if shown is None else shown.times,
-            supremum=limits,
+            supremum=found.limits,
             plan=budget,
             released=shown,
             true_counts=inputs.trajectories.histogram() if true_counts and inputs.trajectories is not None else None,
             n_users=None if inputs.trajectories is None else inputs.trajectories.n_users,
             name_users=name_users,
-            pairwise=tighter,
-            pairwise_supremum=(
-                leakage_supremum(inputs.everyone, epsilon=float(spent[0]), bound="pairwise")
-                if both and limits is not None
-                else None
-            ),
+            pairwise=found.tighter,
+            pairwise_supremum=found.tighter_limits,
         )
         write_report(evidence, output, title=title)
     for sentence in (*evidence.warnings, absences(inputs.trajectories)):
@@ -108,6 +104,43 @@ def report(
     if evidence.level_held is False:
         warn("the plan's level is not held against this report's adversary; the page says so")
         raise typer.Exit(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Accounted:
+    """What the reported release leaks, by every bound that is computed."""
+
+    leakage: LeakageSeries
+    limits: LeakageSupremum | None
+    tighter: LeakageSeries | None = None
+    tighter_limits: LeakageSupremum | None = None
+
+
+def _pure(inputs: Inputs, budget: BudgetPlan | None, epsilon: float | None, n_steps: int, bound: o.Bounds) -> Accounted:
+    if budget is None:
+        assert epsilon is not None
+        spent = np.full(n_steps, positive(epsilon, "--epsilon"))
+    else:
+        spent = budget.budgets(n_steps)
+    everyone, for_ever = inputs.everyone, budget is None or budget.horizon is None
+    leakage = temporal_leakage(everyone, epsilons=spent)
+    limits = leakage_supremum(everyone, epsilon=float(spent[0])) if for_ever else None
+    if not (inputs.by_pairs(bound) or (budget is not None and budget.bound == "pairwise")):
+        return Accounted(leakage, limits)
+    tighter = temporal_leakage(everyone, epsilons=spent, bound="pairwise")
+    tighter_limits = leakage_supremum(everyone, epsilon=float(spent[0]), bound="pairwise") if for_ever else None
+    return Accounted(leakage, limits, tighter, tighter_limits)
+
+
+def _with_delta(inputs: Inputs, budget: BudgetPlan, n_steps: int) -> Accounted:
+    """On the grid on which the plan was held."""
+    assert budget.mechanism is not None
+    noise = [histogram_noise(budget.mechanism, scale) for scale in budget.noise_scales(n_steps).tolist()]
+    delta, grid = budget.delta, planned_discretization(budget.alpha)
+    leakage = temporal_leakage(inputs.everyone, mechanisms=noise, delta=delta, discretization=grid)
+    if budget.horizon is not None:
+        return Accounted(leakage, None)
+    return Accounted(leakage, leakage_supremum(inputs.everyone, mechanism=noise[0], delta=delta, discretization=grid))
 
 
 def _reported_steps(

@@ -129,7 +129,11 @@ class Evidence:
             raise InputError(
                 f"the released histograms have {len(self.released.times)} steps, the audited release has {len(self.leakage)}"
             )
-        spent = None if self.released is None else self.released.epsilons
+        if self.plan is not None and self.plan.delta != self.leakage.delta:
+            raise InputError(f"the leakage is at delta {self.leakage.delta:g}, the plan is for {self.plan.delta:g}")
+        if self.released is not None and self.plan is not None and self.leakage.delta:
+            self._require_planned_noise(self.released)
+        spent = None if self.released is None or self.leakage.delta else self.released.epsilons
         if spent is not None and (spent > self.leakage.epsilons).any():
             step = int(np.argmax(spent > self.leakage.epsilons))
             raise InputError(
@@ -141,6 +145,15 @@ class Evidence:
         ]
         if len(set(shapes)) > 1:
             raise InputError(f"expected true counts of shape {shapes[1]} like the released ones, got {shapes[0]}")
+
+    def _require_planned_noise(self, released: ReleasedHistograms) -> None:
+        assert self.plan is not None
+        planned = self.plan.noise_scales(len(self.leakage))
+        if released.mechanism != self.plan.mechanism or (released.noise_scales < planned).any():
+            raise InputError(
+                f"the released histograms have {released.mechanism} noise of scale {released.noise_scales.min():g} or more, "
+                f"the plan {self.plan.mechanism} noise of {planned.max():g} or less: they were not released under this plan"
+            )
 
     @property
     def tightest(self) -> LeakageSeries:

@@ -149,7 +149,7 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
     rows = -(-len(chosen) // columns)
     figure, grid = new_figure(0.6 + 1.75 * rows, subplots=(rows, columns))
     steps = np.arange(len(released.times))
-    reach = np.array([noise_quantile(float(epsilon), 0.95) if epsilon > 0 else 0.0 for epsilon in released.epsilons])
+    reach = np.array([noise_quantile(scale, 0.95, released.mechanism) for scale in released.noise_scales.tolist()])
     noise = "95 % of the noise" + (", before post-processing" if released.consistent else "")
     panels = np.atleast_1d(np.asarray(grid, dtype=object)).ravel()
     for panel in panels[len(chosen) :]:

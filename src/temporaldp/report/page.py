@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.files.atomic import replacing
 from temporaldp.planning import BudgetPlan
-from temporaldp.release.histogram import mean_absolute_noise
+from temporaldp.release.histogram import laplace_scales, mean_absolute_noise, planned_noise
 from temporaldp.report import words
 from temporaldp.report.content import Evidence
 from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure
@@ -73,7 +73,7 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         two_bounds=words.two_bounds(evidence),
         number=words.number,
         method=_method(evidence.plan),
-        noise=mean_absolute_noise(series.epsilons[series.epsilons > 0.0]),
+        noise=_noise(evidence),
         guarantee=words.guarantee(evidence),
         assumptions=words.assumptions(evidence),
         reasons=words.reasons(evidence),
@@ -92,9 +92,20 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
     )
 
 
+def _noise(evidence: Evidence) -> float | None:
+    if evidence.leakage.delta:
+        return None if evidence.plan is None else planned_noise(evidence.plan)
+    spent = evidence.leakage.epsilons
+    return mean_absolute_noise(laplace_scales(spent[spent > 0.0]))
+
+
 def _method(plan: BudgetPlan | None) -> str | None:
     if plan is None:
         return None
+    if plan.scales is not None:
+        return (
+            f"calibrated: discrete {str(plan.mechanism).capitalize()} noise of scale {words.span(plan.scales)} counts"
+        )
     if plan.bound == "uniform":
         return METHODS.get(plan.method, plan.method)
     least = "optimal: little noise for this horizon" if plan.method == "optimal" else METHODS[plan.method]

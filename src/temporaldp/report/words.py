@@ -35,22 +35,43 @@ def guarantee(evidence: Evidence) -> list[str]:
         where = f"at {tied} of {steps(len(series))}"
     seen = "would be observed" if evidence.released is None else "is observed"
     told = [
-        f"Whatever {seen} of all {len(series)} releases together changes the odds between any two values of one person at any "
-        f"one step by at most a factor e^{worst} = {_factor(float(worst))}: the release is {worst}-DP_T (alpha-differential "
-        "privacy under temporal correlations, Cao et al., ICDE 2017, Definition 8).",
+        _odds_with_delta(len(series), worst, series.delta) if series.delta else _odds(len(series), worst, seen),
         "Neighbouring databases differ in the value of one person at one step (replace one). How many people are observed "
         "when is treated as public.",
         "This holds against an adversary who knows everybody else's values at every step, and how values follow one another. "
         f"The largest leakage is {where}" + (f", about {evidence.who}." if evidence.who else "."),
-        f"All values of one person together (user level) are protected by {number(series.user_level, up=True)}-differential "
-        "privacy, whatever the correlation.",
+        f"All values of one person together (user level) are protected by {_level(series)}-differential privacy, whatever the "
+        "correlation.",
     ]
     if evidence.released is not None:
         told.append(
-            f"The noise is exact discrete Laplace noise from OpenDP, for an L1 sensitivity of {HISTOGRAM_SENSITIVITY}: one "
-            "changed value lowers one count by 1 and raises another by 1."
+            f"The noise is exact discrete {evidence.released.mechanism.capitalize()} noise from OpenDP. One changed value "
+            f"lowers one count by 1 and raises another by 1: an L1 sensitivity of {HISTOGRAM_SENSITIVITY}, an L2 sensitivity "
+            "of sqrt(2)."
         )
     return told
+
+
+def _odds(n_steps: int, worst: str, seen: str) -> str:
+    return (
+        f"Whatever {seen} of all {n_steps} releases together changes the odds between any two values of one person at any "
+        f"one step by at most a factor e^{worst} = {_factor(float(worst))}: the release is {worst}-DP_T (alpha-differential "
+        "privacy under temporal correlations, Cao et al., ICDE 2017, Definition 8)."
+    )
+
+
+def _odds_with_delta(n_steps: int, worst: str, delta: float) -> str:
+    return (
+        f"Take any event that the {n_steps} releases together may show, and any two values of one person at any one step: "
+        f"under the one value the event is at most e^{worst} = {_factor(float(worst))} times as likely as under the other, "
+        f"plus {delta:g}. The release is ({worst}, {delta:g})-DP_T: (epsilon, delta)-differential privacy takes the place of "
+        "pure differential privacy in Definition 8 of Cao et al., ICDE 2017."
+    )
+
+
+def _level(series: LeakageSeries) -> str:
+    level = number(series.user_level, up=True)
+    return f"({level}, {series.delta:g})" if series.delta else level
 
 
 def assumptions(evidence: Evidence) -> list[str]:
@@ -61,9 +82,12 @@ def assumptions(evidence: Evidence) -> list[str]:
         f"Each person's values form a first-order Markov chain, of which the adversary knows the {knowledge}. "
         "A stronger model (longer memory, correlation between people) can leak more.",
         "The correlation is over one step of this release; over longer steps it would be weaker, over shorter ones stronger.",
-        "Each release on its own is differentially private with its stated epsilon, with fresh and independent randomness.",
+        "Each release on its own is differentially private with its stated epsilon, with fresh and independent randomness."
+        + (" How much noise each has was decided before the first." if evidence.leakage.delta else ""),
         "It is assumed that the list of states and the times of release are public and do not depend on the data.",
-        "The numbers are upper bounds of the definitions: the recursion keeps one number for all pairs of values"
+        "The numbers are upper bounds of the definitions: the recursion keeps "
+        + ("one curve" if evidence.leakage.delta else "one number")
+        + " for all pairs of values"
         + ("." if evidence.pairwise is None else ", or, for the tighter ones, one number for each pair."),
     ]
     planned = None if evidence.plan is None else evidence.plan.horizon
@@ -149,6 +173,9 @@ def reasons(evidence: Evidence) -> list[str]:
         series = next(member for member in series.members if member.name == evidence.leakage.worst_user)
     adversary, step = evidence.worst_adversary, evidence.explained_step
     told = []
+    if series.delta:
+        past = _passing(adversary, "backward", step) if step > 0 else []
+        return past + (_passing(adversary, "forward", step) if step < len(series) - 1 else [])
     if step > 0:
         told += _reason(adversary, "backward", step, float(series.backward[step - 1]), float(series.temporal[step]))
     if step < len(series) - 1:
@@ -170,6 +197,21 @@ def _reason(adversary: Adversary, direction: str, step: int, incoming: float, to
         f"{direction.capitalize()}, {number(profile.loss(incoming))} of the {number(total, up=True)} nats: a person in "
         f"{witness.value} {then} in {_set(witness, matrix)} {when} with probability {percent(witness.probability)}, a person "
         f"in {witness.other_value} only with {percent(witness.other_probability)}."
+    ]
+
+
+def _passing(adversary: Adversary, direction: str, step: int) -> list[str]:
+    """How much of what is known passes from one step to the next, at most: with a delta there is no one witness."""
+    matrix = _at(getattr(adversary, direction), step - 1 if direction == "backward" else step)
+    witness = None if matrix is None else matrix.leakage_profile().witness(0.0)
+    if matrix is None or witness is None:
+        return []
+    then, when = ("was", "one step before") if direction == "backward" else ("will be", "one step later")
+    share = witness.probability - witness.other_probability
+    return [
+        f"{direction.capitalize()}: a person in {witness.value} {then} in {_set(witness, matrix)} {when} with probability "
+        f"{percent(witness.probability)}, a person in {witness.other_value} only with {percent(witness.other_probability)}. No "
+        f"two values differ by more, so at most {percent(share)} of a delta passes from one step to the next."
     ]
 
 

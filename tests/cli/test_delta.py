@@ -1,0 +1,77 @@
+"""Leakage at a delta from the shell: audit, plan, release, report, in the right words."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from command import temporaldp
+from conftest import REPOSITORY
+from temporaldp import load_plan, load_released
+
+SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
+
+
+def said(result):
+    assert result.returncode == 0, result.stderr
+    return " ".join(result.stdout.split())
+
+
+def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon():
+    words = said(temporaldp("audit", SAMPLE, "--mechanism", "gaussian", "--scale", "10", "--delta", "1e-6"))
+    assert "nats at delta 1e-06" in words and "0.5752 at delta 1e-06" in words
+    assert "leakage, at worst (upper bound) 1.4, 2.4 times the promise" in words
+    assert "No two values differ by more" in words
+    found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-6", "--json").stdout)
+    pure = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json").stdout)
+    assert found["delta"] == 1e-6 and 0.0 < found["gap"] < 0.01 and found["bounds"] == ["uniform"]
+    assert (np.array(found["temporal"]) <= np.array(pure["temporal"])).all()
+    assert found["worst_leakage"] < 0.8 * pure["worst_leakage"]
+    gate = ("audit", SAMPLE, "--mechanism", "laplace", "--scale", "20", "--delta", "1e-6", "--max-leakage")
+    assert temporaldp(*gate, "1").returncode == 0
+    refused = temporaldp(*gate, "0.5")
+    assert refused.returncode == 3 and "at delta 1e-06" in " ".join(refused.stderr.split())
+
+
+def test_plan_release_and_report_at_a_delta(tmp_path):
+    plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
+    words = said(temporaldp("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--horizon", "47", "-o", plan))
+    assert "Noise plan for alpha = 1, delta = 1e-06" in words and "discrete Gaussian, scale 13.45 counts" in words
+    assert load_plan(plan).scales == pytest.approx(13.45, abs=0.01)
+    words = said(temporaldp("release", SAMPLE, "--plan", plan, "-o", counts))
+    assert "at most 1 nats at delta 1e-06" in words and "exact discrete Gaussian (OpenDP), scale 13.45 counts" in words
+    assert load_released(counts).mechanism == "gaussian"
+    said(temporaldp("report", SAMPLE, "--plan", plan, "--released", counts, "-o", page))
+    text = " ".join(page.read_text().split())
+    assert "The plan holds its level" in text
+    assert "The release is (1, 1e-06)-DP_T" in text and "times as likely as under the other, plus 1e-06" in text
+    assert "calibrated: discrete Gaussian noise of scale 13.45 counts" in text
+    assert "exact discrete Gaussian noise from OpenDP" in text and "How much noise each has was decided before" in text
+    other = tmp_path / "pure.parquet"
+    said(temporaldp("plan", SAMPLE, "--alpha", "1", "-o", tmp_path / "pure.json"))
+    said(temporaldp("release", SAMPLE, "--plan", tmp_path / "pure.json", "-o", other))
+    mixed = temporaldp("report", SAMPLE, "--plan", plan, "--released", other, "-o", tmp_path / "mixed.html")
+    assert mixed.returncode == 2 and "not released under this plan" in " ".join(mixed.stderr.split())
+    assert not (tmp_path / "mixed.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("audit", SAMPLE, "--mechanism", "gaussian", "--delta", "1e-6"), "--mechanism and --scale together"),
+        (("audit", SAMPLE, "--mechanism", "gaussian", "--scale", "3"), "--delta D"),
+        (
+            ("audit", SAMPLE, "--mechanism", "gaussian", "--scale", "3", "--epsilon", "1", "--delta", "0.1"),
+            "one of --epsilon",
+        ),
+        (("audit", SAMPLE, "--epsilon", "0.1", "--delta", "2"), "delta from"),
+        (("plan", SAMPLE, "--alpha", "1", "--mechanism", "gaussian"), "--delta D"),
+        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--horizon", "5", "--compare"), "leave out --delta"),
+        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--bound", "pairwise"), "neither a method"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    result = temporaldp(*arguments)
+    assert result.returncode == 2 and message in " ".join(result.stderr.split())
