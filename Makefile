@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-pairwise tables paper clean
+.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-pairwise bench-delta tables paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,9 @@ bench-online: $(READY)  ## docs/online.md: what an accountant and a ledger cost,
 
 bench-pairwise: $(READY)  ## docs/pairwise.md: what the bound pair by pair gains and costs (ten minutes)
 	$(BIN)/python benchmarks/pairwise.py docs/pairwise.md
+
+bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minutes)
+	$(BIN)/python benchmarks/delta.py docs/delta.md
 
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md

@@ -20,7 +20,7 @@ SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
 def test_the_shell_lines_of_the_readme_run(tmp_path):
     block = README.split("## In the shell")[1].split("```sh")[1].split("```")[0]
     lines = [line.split("  #")[0].strip() for line in block.strip().splitlines()]
-    assert len(lines) == 14
+    assert len(lines) == 15
     shutil.copy(SAMPLE, tmp_path / "traces.csv")
     shutil.copy(SAMPLE, tmp_path / "past.csv")
     binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -1,0 +1,267 @@
+"""What a delta gains over pure privacy, and what whole privacy curves cost.
+
+Writes docs/delta.md.  Run with:  make bench-delta
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from dp_accounting.pld import pld_pmf
+from dp_accounting.pld import privacy_loss_distribution as pld
+from measure import in_a_child, short, table
+from pairwise import real_data, sleep
+
+import temporaldp as tdp
+from temporaldp.accounting.curves import Side
+from temporaldp.release.histogram import planned_noise
+
+DELTA = 1e-6
+DATA_SETS = 7
+"""The last, 69 bike stations, takes the bound pair by pair some minutes."""
+
+WALK = tdp.TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+ROAD = tdp.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
+
+HEAD = """# What a delta gains, and what it costs
+
+Made by `make bench-delta`, in one run on one machine; the data sets are those of the tests (a folder `shared/data` beside the checkout;
+`TEMPORALDP_SHARED` names another place for `shared`). Leakage is in nats, an upper bound, here rounded to the nearest; delta = 1e-6 and neighbours differ in
+one person's value. [theory.md](theory.md), section 9, has the proofs.
+
+{machine}
+"""
+
+
+def number(value: float) -> str:
+    return "none" if np.isinf(value) else f"{value:.4g}"
+
+
+def known() -> str:
+    """The example of one walk between two places."""
+    noise, still = tdp.GaussianNoise(10.0, sensitivity=1.0), tdp.Adversary(tdp.strongest_correlation(2))
+    walk = tdp.temporal_leakage(tdp.Adversary(WALK, WALK), mechanisms=[noise] * 20, delta=DELTA, discretization=1e-3)
+    limits = tdp.leakage_supremum(tdp.Adversary(WALK, WALK), mechanism=noise, delta=DELTA, discretization=1e-3)
+    composed = tdp.temporal_leakage(still, mechanisms=[noise] * 20, delta=DELTA, discretization=1e-3)
+    gaps = walk.curves.gaps("backward")
+    rows = [
+        ["one release", number(walk.epsilons[0]), f"{gaps[0]:.1e}"],
+        ["BPL of 20", number(walk.backward[-1]), f"{gaps[-1]:.1e}"],
+        ["BPL for ever, with certificate", number(limits.backward), ""],
+        ["TPL for ever", number(limits.temporal), f"{limits.gap:.1e}"],
+        ["composition of 20 (nobody moves)", number(composed.worst), f"{composed.curves.gaps()[0]:.1e}"],
+    ]
+    return table(
+        ["stay with probability 0.8; Gaussian noise, sigma = 10 x sensitivity", "epsilon", "of it discretisation"], rows
+    )
+
+
+def gains() -> str:
+    """Laplace noise with 0.1 a step: pure leakage, and at a delta."""
+    noise = tdp.LaplaceNoise(10.0, sensitivity=1.0)
+    still = tdp.strongest_correlation(2)
+    cases = [
+        ("sleep stages (bundled)", sleep()),
+        ("two places, stay 0.8", tdp.Adversary(WALK, WALK)),
+        ("one road in (0.8, 0.2; 0, 1), past only", tdp.Adversary(ROAD)),
+        ("nobody moves", tdp.Adversary(still, still)),
+    ]
+    rows = []
+    for name, adversary in cases:
+        for n_steps in (10, 100, 1000):
+            if name == "nobody moves" and n_steps == 1000:
+                continue
+            pure = tdp.temporal_leakage(adversary, epsilons=[noise.pure_epsilon] * n_steps)
+            both = tdp.temporal_leakage(adversary, mechanisms=[noise] * n_steps, delta=DELTA)
+            gap = both.curves.gaps()[both.worst_time]
+            rows.append(
+                [
+                    name,
+                    str(n_steps),
+                    number(pure.worst),
+                    number(both.worst),
+                    f"{both.worst / pure.worst:.3f}",
+                    f"{gap:.1e}",
+                ]
+            )
+        limits = tdp.leakage_supremum(adversary, mechanism=noise, delta=DELTA)
+        pure_limit = tdp.leakage_supremum(adversary, epsilon=noise.pure_epsilon).temporal
+        ratio = "" if np.isinf(pure_limit) else f"{limits.temporal / pure_limit:.3f}"
+        rows.append(
+            [
+                name,
+                "for ever",
+                number(pure_limit),
+                number(limits.temporal),
+                ratio,
+                "" if np.isinf(limits.gap) else f"{limits.gap:.1e}",
+            ]
+        )
+        print(rows[-1], flush=True)
+    return table(["correlation", "steps", "pure", "at delta = 1e-6", "ratio", "of it discretisation"], rows)
+
+
+def noise_row(name: str, adversary: tdp.Adversary) -> list[str]:
+    """Mean absolute noise of a count that holds alpha = 1 for ever."""
+    cells, started = [], time.perf_counter()
+    for arguments in ({}, {"bound": "pairwise"}, {"delta": DELTA, "mechanism": "laplace"}, {"delta": DELTA}):
+        try:
+            cells.append(planned_noise(tdp.plan_budget(adversary, alpha=1.0, **arguments)))
+        except tdp.PlanError:
+            cells.append(np.inf)
+    row = [name, *map(number, cells), short(time.perf_counter() - started)]
+    print(row, flush=True)
+    return row
+
+
+CHILD = """
+import temporaldp as tdp
+walk = tdp.TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+noise = tdp.GaussianNoise(10.0, sensitivity=1.0)
+started = time.perf_counter()
+{noise}
+series = tdp.temporal_leakage(tdp.Adversary(walk, walk), mechanisms=releases, delta=1e-6, discretization={h})
+result.update(took=time.perf_counter() - started, worst=series.worst, gap=float(series.curves.gaps()[series.worst_time]))
+"""
+CONSTANT = "releases = [noise] * {n}"
+VARYING = "releases = [tdp.GaussianNoise(10.0 + 0.001 * (k % 997), sensitivity=1.0) for k in range({n})]"
+
+
+def cost() -> str:
+    rows = []
+    for what, releases in (("the same noise", CONSTANT), ("other noise each step", VARYING)):
+        for n_steps, h in ((10, 1e-3), (100, 1e-3), (1000, 1e-3), (10000, 1e-3), (1000, 1e-2), (1000, 1e-4)):
+            if releases is VARYING and (n_steps == 10000 or h == 1e-4):
+                continue
+            found = in_a_child(CHILD.format(noise=releases.format(n=n_steps), h=h), OPENBLAS_NUM_THREADS="1")
+            rows.append(
+                [
+                    what,
+                    str(n_steps),
+                    f"{h:g}",
+                    short(found["took"]),
+                    f"{found['worst']:.5f}",
+                    f"{found['gap']:.1e}",
+                    f"{found['mib']:.0f} MiB",
+                ]
+            )
+            print(rows[-1], flush=True)
+    return table(
+        ["releases", "T", "discretisation", "time", "worst leakage", "of it discretisation", "peak memory"], rows
+    )
+
+
+def by_dp_accounting(now: pld.PrivacyLossDistribution, release: pld.PrivacyLossDistribution, h: float, size: int):
+    """One step through WALK, then the next release, by dp-accounting's functions: profile, connect the dots, composition."""
+    at = h * np.arange(1, size + 1)
+    theta = 0.8 - 0.2 * np.exp(at)
+    some = theta > 0.0
+    right = np.zeros(size)
+    arriving = at[some] + np.log1p(-np.expm1(-at[some]) * (1.0 / theta[some] - 1.0))
+    right[some] = theta[some] * now.get_delta_for_epsilon(arriving.tolist())
+    middle = 0.6 * now.get_delta_for_epsilon(0.0)
+    left = -np.expm1(-at) + np.exp(-at) * right
+    deltas = np.minimum(np.concatenate((left[::-1], [middle], right)), 1.0)
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(h, -size, size, deltas)
+    return pld.PrivacyLossDistribution(pmf.to_dense_pmf()).compose(release, tail_mass_truncation=1e-15)
+
+
+def against() -> str:
+    """Composition alone, and a whole step, on the same grid: ours, and dp-accounting's."""
+    rows = []
+    for h in (1e-3, 2e-4):
+        side = Side(h, DELTA, up=True)
+        own = side.own((tdp.GaussianNoise(10.0, sensitivity=1.0),))
+        google = pld.from_gaussian_mechanism(10.0, value_discretization_interval=h)
+        for what in ("composition", "kernel, then composition"):
+            ours, theirs, times = own, google, np.zeros(2)
+            for _ in range(20):
+                started = time.perf_counter()
+                ours = side.together(ours if what == "composition" else side.through(WALK, ours), own)
+                middle = time.perf_counter()
+                theirs = (
+                    theirs.compose(google, tail_mass_truncation=1e-15)
+                    if what == "composition"
+                    else by_dp_accounting(theirs, google, h, int(1.2 / h))
+                )
+                times += middle - started, time.perf_counter() - middle
+            found = side.epsilon(ours), theirs.get_epsilon_for_delta(DELTA)
+            rows.append(
+                [
+                    what,
+                    f"{h:g}",
+                    short(times[0] / 20),
+                    short(times[1] / 20),
+                    f"{times[1] / times[0]:.1f}",
+                    f"{found[0]:.5f}",
+                    f"{found[1]:.5f}",
+                ]
+            )
+    return table(
+        ["a step", "discretisation", "ours", "dp-accounting 0.6", "times", "epsilon of 21, ours", "theirs"], rows
+    )
+
+
+def main() -> None:
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__}, dp-accounting {version('dp-accounting')}."
+    parts = [HEAD.format(machine=machine), "## Known numbers\n", known(), GAINS, gains()]
+    with tempfile.TemporaryDirectory() as scratch:
+        rows = [noise_row(name, adversary) for name, adversary in islice(real_data(Path(scratch)), DATA_SETS)]
+    parts += [
+        NOISE,
+        table(
+            [
+                "data",
+                "pure, the paper's bound",
+                "pure, pair by pair",
+                "Laplace at the delta",
+                "Gaussian at the delta",
+                "time",
+            ],
+            rows,
+        ),
+    ]
+    parts += [COST, cost(), AGAINST, against()]
+    target = Path(sys.argv[1])
+    target.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    print(f"written to {target}")
+
+
+GAINS = """
+## What a delta gains
+
+Laplace noise on one number, 0.1 nats a step, TPL of the worst step. Pure: the paper's recursion. "none": it grows without bound.
+"""
+
+NOISE = """
+## Noise of a histogram that holds alpha = 1 for ever
+
+Mean absolute noise of one count under the plan, against an adversary who has learnt both directions from the same data (which nobody should do
+with data to be protected). "none": no noise holds it. Time is for all four plans.
+"""
+
+COST = """
+## What it costs
+
+Two places, stay 0.8, Gaussian noise of sigma about 10 x sensitivity, both runs (upper and lower). A constant release settles; with other noise at every step it cannot.
+Peak memory is of the whole process.
+"""
+
+AGAINST = """
+## Against dp-accounting's own functions
+
+Gaussian noise, 21 releases one after another: composed (nobody moves), and through the walk of two places. dp-accounting has no kernel: its profile is evaluated, and its
+"connect the dots" makes a distribution of what the theorem says. Both cut off tails of 1e-15.
+"""
+
+
+if __name__ == "__main__":
+    main()
