@@ -76,7 +76,7 @@ def random_case(rng):
 def test_never_below_the_definition_at_any_epsilon(seed):
     """Thousands of finite mechanisms, all of whose sequences of outputs are enumerated."""
     rng = np.random.default_rng(seed)
-    for _ in range(300):
+    for _ in range(600):
         table, past, future, adversary, n_steps = random_case(rng)
         h, delta = float(rng.choice([0.005, 0.02, 0.1])), float(10.0 ** rng.integers(-9, -1))
         series = temporal_leakage(adversary, mechanisms=[OutputTable(table)] * n_steps, delta=delta, discretization=h)
@@ -218,6 +218,10 @@ def test_several_users_windows_and_steps_without_a_release():
     assert both.worst_user == "b" and both.delta == 1e-6 and both.epsilons[1] == 0.0
     assert both.user_level == alone[0].user_level
     assert both.window(0, 2) == max(one.window(0, 2) for one in alone)
+    response = temporal_leakage(
+        Adversary(WALK), mechanisms=[RandomizedResponse(3.0)] * 2, delta=1e-12, discretization=1e-3
+    )
+    assert response.window(0, 2) <= 6.0 * (1 + 1e-12)
     assert alone[0].worst <= alone[0].window(0, 4) <= alone[0].user_level * (1 + 1e-9)
 
 

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import hockey_stick
-from temporaldp import TransitionMatrix
+from temporaldp import (
+    Adversary,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    RandomizedResponse,
+    TransitionMatrix,
+    temporal_leakage,
+)
 from temporaldp.accounting import grid
 
 ANYWHERE = np.linspace(0.0, 6.0, 601)
@@ -104,3 +112,29 @@ def test_the_epsilon_of_a_curve():
     assert grid.interpolated(D, h, np.array([found]))[0] == pytest.approx(0.15, rel=1e-12)
     assert grid.epsilon_at(D, h, 0.15, up=False) <= found
     assert grid.raised_by(np.array([0.3, 0.25]), D) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("h", [1e-2, 1e-3, 1e-4, 1e-5])
+@pytest.mark.parametrize("mechanism", [DiscreteGaussianNoise(6.0), RandomizedResponse(2.0), GaussianNoise(3.0, 1.0)])
+def test_masses_say_what_the_profile_says_on_any_grid(mechanism, h):
+    """Differences of rounded numbers are no probabilities; what is made of them must stay on its side, and near."""
+    points = h * np.arange(math.ceil(2.5 / h) + 1)
+    low, high = mechanism.bounds(points)
+    for D, up in ((high, True), (grid.lowered(low, h), False)):
+        m, infinite = grid.masses(D, h, up=up)
+        assert (m >= 0.0).all() and (m.sum() + infinite >= 1.0 - 1e-12 if up else m.sum() + infinite <= 1.0 + 1e-14)
+        right = m[m.size // 2 + 1 :]
+        for k in (0, D.size // 50, D.size // 3):
+            said = infinite + float(right[k:] @ -np.expm1(-h * np.arange(1, right.size - k + 1)))
+            assert said >= D[k] * (1 - 1e-15) if up else said <= D[k] * (1 + 1e-15)
+            assert said == pytest.approx(D[k], rel=1e-6, abs=1e-9)
+
+
+def test_a_finer_grid_has_a_smaller_gap():
+    walk = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    for mechanism in (DiscreteGaussianNoise(6.0), DiscreteLaplaceNoise(6.0), GaussianNoise(6.0, 1.0)):
+        gaps = []
+        for h in (1e-2, 1e-3, 3e-4):
+            series = temporal_leakage(Adversary(walk), mechanisms=[mechanism] * 6, delta=1e-6, discretization=h)
+            gaps.append(series.curves.gaps("backward")[-1])
+        assert gaps == sorted(gaps, reverse=True) and gaps[-1] < 2e-3

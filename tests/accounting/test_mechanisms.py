@@ -41,7 +41,7 @@ def test_gaussian_noise_in_sixty_digits(mu):
         assert below <= true <= above or true < 1e-290
         if true > 1e-290:
             x = epsilon / mu
-            assert above <= true * (1.0 + 1e-13 * (1.0 + x) ** 3 / min(mu, 1.0))
+            assert above <= true * (1.0 + 1e-13 * ((1.0 + x) * (1.0 + mu)) ** 3 / min(mu, 1.0))
 
 
 def shifted(weights, shift):

@@ -179,7 +179,7 @@ def test_matrices_that_vary_with_time():
     assert series.backward == pytest.approx([0.1, 0.3, 0.4])
     series = temporal_leakage(Adversary(forward=[first, second]), epsilons=[0.1, 0.2, 0.4])
     assert series.forward == pytest.approx([0.3, 0.2, 0.4])
-    with pytest.raises(BudgetError, match=r"serve 3 steps, but there are 4 epsilons"):
+    with pytest.raises(BudgetError, match=r"serve 3 steps, but there are 4 releases"):
         temporal_leakage(Adversary(forward=[first, second]), epsilons=[0.1] * 4)
 
 

@@ -122,9 +122,12 @@ class LeakageCurves:
             return float(self.epsilons("temporal")[first])
         side = self.upper.side
         between = composition(side, self.releases[first + 1 : end - 1])
-        return side.epsilon(
-            side.together(side.together(self.upper.backward[first], between), self.upper.forward[end - 1])
-        )
+        whole = side.together(side.together(self.upper.backward[first], between), self.upper.forward[end - 1])
+        if self.pure is None:
+            return side.epsilon(whole)
+        inside = [mechanism.pure_epsilon for release in self.releases[first + 1 : end - 1] for mechanism in release]
+        pure = math.fsum([self.pure["backward"][first], self.pure["forward"][end - 1], *inside])
+        return min(side.epsilon(whole), pure)
 
     @property
     def user_level(self) -> float:

@@ -95,8 +95,8 @@ def _limit(
         above = ceiling(up, matrix, up.own(release), high, after)
         if above is not None:
             return above, low
-        if beyond < math.inf and up.epsilon(after) > beyond:
-            break
+        if after[-1] > up.delta or (beyond < math.inf and up.epsilon(after) > beyond):
+            break  # it only rises
         high = after
         low = down.together(down.through(matrix, low), down.own(release))
     return None, low

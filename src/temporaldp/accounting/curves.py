@@ -29,6 +29,9 @@ SMALLEST_DELTA = 1e-60
 POINTS = 512
 """Points of the grid up to the epsilon of the release with the most noise, unless told otherwise."""
 
+SPREAD = 64.0
+"""Times the epsilon of the release with the least noise must fit on the grid."""
+
 COARSEST = 0.01
 """Nats."""
 
@@ -273,7 +276,9 @@ def chosen_discretization(releases: Iterable[Release], delta: float, given: floa
         return float(given)
     alone = [epsilon_of_one(mechanism, delta=delta) for release in set(releases) for mechanism in release]
     finite = [epsilon for epsilon in alone if 0.0 < epsilon < math.inf]
-    return min([COARSEST, *(max(epsilon / POINTS, 1e-9) for epsilon in finite)])
+    if not finite:
+        return COARSEST
+    return max(min(COARSEST, min(finite) / POINTS), max(finite) * SPREAD / grid.MOST_POINTS, 1e-9)
 
 
 def checked_delta(delta: float) -> float:

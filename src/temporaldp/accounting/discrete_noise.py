@@ -18,6 +18,9 @@ MOST_ATOMS = 4_000_000
 """Values of discrete noise that are looked at one by one: a scale of some 200,000."""
 
 
+WEIGHTS = 4e-13
+"""Relative. An exponent of up to 800 is rounded before its exponential is taken."""
+
 FEW_ATOMS = 2_000
 """Added up one by one; more of them, evenly spaced, by a recursive filter."""
 
@@ -151,7 +154,7 @@ def from_atoms(
     if nodes[-1] <= 0.0:
         nodes, masses = np.append(nodes, 0.0), np.append(masses, 0.0)
     values, last = _values_at_atoms(nodes, masses, infinite)
-    slack = ROUNDED + nodes.size * ULP
+    slack = WEIGHTS + nodes.size * ULP
     low = _between_atoms(nodes, values, last, losses * (1.0 + ROUNDED)) * (1.0 - slack)
     return probabilities_of(low), probabilities_of(
         _between_atoms(nodes, values, last, losses * (1.0 - ROUNDED)) * (1.0 + slack)

@@ -40,6 +40,9 @@ FEW = 64
 MOST_DIRECT = 1 << 26
 """Products beyond which even a small delta gets the error of an FFT: on the safe side, but seconds a step are too long."""
 
+HARMFUL = 1000.0
+"""Times the error that is accepted: beyond, eight times as many products are worth their time."""
+
 FFT_ERROR = 8.0
 """Times ulp, log2 of the length and both norms: three transforms lose less than 3 each (Higham 2002, Theorem 24.2)."""
 
@@ -108,7 +111,9 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
         for j in some.tolist():
             sums += m[j] * extended[m.size - 1 - j : extended.size - j]
         error = some.size * ULP * sums
-    elif products <= DIRECT or (by_fft > finest and products <= MOST_DIRECT):
+    elif products <= DIRECT or products <= (MOST_DIRECT if by_fft <= HARMFUL * finest else 8 * MOST_DIRECT) * (
+        by_fft > finest
+    ):
         sums = np.convolve(extended, m, mode="valid")
         error = m.size * ULP * sums
     else:
@@ -125,26 +130,41 @@ def masses(D: FloatArray, h: float, *, up: bool) -> tuple[FloatArray, float]:
 
     ``B[k] = (D[k-1] - D[k]) / (1 - e^{-h})`` is the sum of ``m[j] e^{(k-j) h}`` over ``j >= k``; differences of it are m.
     """
-    from scipy.signal import lfilter
-
+    D = np.maximum.accumulate(D[::-1])[::-1] if up else np.minimum.accumulate(D)
     K = D.size - 1
-    weight = -math.expm1(-h)
-    B = np.zeros(K + 2)
-    B[1 : K + 1] = (D[:-1] - D[1:]) / weight
-    right = np.maximum(B[1 : K + 1] - math.exp(-h) * B[2:], 0.0)
     infinite = float(D[K])
-    # What these probabilities say, by sums of numbers >= 0, against what they should say.
-    said = weight * np.cumsum(lfilter([1.0], [1.0, -math.exp(-h)], right[::-1]))[::-1]
-    wanted = np.maximum(D[:-1] - infinite, 0.0)
-    some = said > 0.0
-    off = np.divide(wanted, said, out=np.ones_like(said), where=some) - 1.0
-    right = right * (1.0 + (max(float(off.max(initial=0.0)), 0.0) if up else min(float(off.min(initial=0.0)), 0.0)))
-    right = rounded(right, up=up)
-    if up and (wanted > 0.0)[~some].any():  # too small for these sums
-        infinite += float(wanted[~some].max())
+    right = np.zeros(0)
+    if K:
+        B = monotone((D[:-1] - D[1:]) / -math.expm1(-h), h, up=up)
+        # rounding of e^{-h} adds up over the 1 / h losses in which B falls to a third
+        slack = ROUNDED + 4.0 * ULP / h
+        right = np.maximum(B - math.exp(-h) * np.append(B[1:], 0.0), 0.0) * (1.0 + slack if up else 1.0 - slack)
     left = right * np.exp(-h * np.arange(1, K + 1))
-    middle = max(1.0 - infinite - float(right.sum()) - float(left.sum()), 0.0)
-    return np.concatenate((left[::-1], [middle], right)), infinite
+    total = float(right.sum()) + float(left.sum())
+    if not up and total > 1.0 - infinite:
+        share = (1.0 - infinite) / total * (1.0 - ROUNDED)
+        right, left, total = right * share, left * share, total * share
+    return np.concatenate((left[::-1], [max(1.0 - infinite - total, 0.0)], right)), infinite
+
+
+def monotone(B: FloatArray, h: float, *, up: bool) -> FloatArray:
+    """The least sequence above B (up), or the largest below (down), that falls by at most a factor e^{-h} from right to left.
+
+    So that its differences are probabilities, which those of rounded numbers need not be.
+    """
+    with np.errstate(divide="ignore"):
+        level = np.log(B) - h * np.arange(B.size)  # must not increase
+    if up:
+        reverse = level[::-1]
+        best = np.maximum.accumulate(reverse)
+        index = np.maximum.accumulate(np.where(reverse >= best, np.arange(B.size), 0))
+        source = (B.size - 1 - index)[::-1]
+        return np.asarray(B[source] * np.exp(-h * (source - np.arange(B.size))))
+    best = np.minimum.accumulate(level)
+    source = np.maximum.accumulate(np.where(level <= best, np.arange(B.size), 0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        grown = np.exp(h * (np.arange(B.size) - source))
+        return np.asarray(np.where(B[source] > 0.0, np.minimum(B, B[source] * grown), 0.0))
 
 
 def trimmed(D: FloatArray, tail: float, *, up: bool) -> FloatArray:

@@ -102,7 +102,7 @@ class GaussianNoise:
         at = np.where(left, 0.0, near)
         density = np.exp(-0.5 * at * at) * (1.0 + at * at * 4.0 * ULP)
         first, second = (0.5 * erfcx(x / math.sqrt(2.0)) for x in (at, at + mu))
-        slack = ROUNDED * (1.0 + at * at)
+        slack = ROUNDED * (1.0 + at * at) * (1.0 + mu)
         up = density * (first * (1.0 + slack) - second * (1.0 - slack))
         low = density * (first * (1.0 - slack) - second * (1.0 + slack))
         return probabilities_of(np.where(left, 1.0 - ROUNDED, low)), probabilities_of(np.where(left, 1.0, up))
