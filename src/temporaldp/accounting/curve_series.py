@@ -160,12 +160,13 @@ def leakage_curves(
     pure: dict[Direction, FloatArray] | None,
 ) -> LeakageCurves:
     """The curves of one adversary."""
+    upper, lower = (run_of(Side(discretization, delta, up=up), adversary, releases) for up in (True, False))
+    return LeakageCurves(releases, upper, lower, pure)
 
-    def run(up: bool) -> Run:
-        side = Side(discretization, delta, up=up)
-        past, backward = walked(side, adversary.backward, releases)
-        reverse = adversary.forward[::-1] if isinstance(adversary.forward, tuple) else adversary.forward
-        future, forward = walked(side, reverse, releases[::-1])
-        return Run(side, tuple(past), tuple(backward), tuple(future[::-1]), tuple(forward[::-1]))
 
-    return LeakageCurves(releases, run(True), run(False), pure)
+def run_of(side: Side, adversary: Adversary, releases: tuple[Release, ...]) -> Run:
+    """The curves of one adversary on one side."""
+    past, backward = walked(side, adversary.backward, releases)
+    reverse = adversary.forward[::-1] if isinstance(adversary.forward, tuple) else adversary.forward
+    future, forward = walked(side, reverse, releases[::-1])
+    return Run(side, tuple(past), tuple(backward), tuple(future[::-1]), tuple(forward[::-1]))

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import DiscreteGaussianNoise, DiscreteLaplaceNoise, leakage_supremum, temporal_leakage
+from temporaldp.accounting.curve_series import run_of
 from temporaldp.accounting.curve_supremum import curve_limits
+from temporaldp.accounting.curves import Side
 from temporaldp.accounting.mechanisms import epsilon_of_one
 from temporaldp.errors import InputError, PlanError
 from temporaldp.planning.holding import Users, nothing_lasts, together
@@ -29,6 +31,9 @@ CLOSE = 1e-5
 
 LARGEST_SCALE = 50_000.0
 """Counts. If so much noise does not hold the level, none is planned."""
+
+ROUGH = 3e-3
+"""The same while shapes are compared."""
 
 POWERS = (0.1, 0.5, 1.0)
 """Of the shape of pure budgets: what is learnt at a delta adds up more slowly, so that less is to be gained at the ends."""
@@ -82,20 +87,24 @@ def noise_plan(
 
     def worst(scales: FloatArray) -> float:
         if horizon is not None:
-            return float(leakage(scales).worst)
+            return _worst_of(users, [histogram_noise(kind, float(scale)) for scale in scales], delta, fine)
         release = (histogram_noise(kind, float(scales[0])),)
         return max(curve_limits(one, release, delta, fine, beyond=alpha).temporal for _, one in users)
 
     if horizon is None:
         _require_forgetting(users, alpha)
-    constant = np.ones(horizon or 1)
-    candidates = [_least(constant, worst, alpha, _alone(kind, alpha, delta))]
+    scales = np.ones(horizon or 1) * _least(np.ones(horizon or 1), worst, alpha, _alone(kind, alpha, delta), CLOSE)
     if shape is not None and np.ptp(shape) > 0.0:
-        for power in POWERS:
+        bent = {power: (shape.max() / shape) ** power for power in POWERS}
+        roughly = {}
+        for power, each in bent.items():
             with suppress(PlanError):
-                bent = (shape.max() / shape) ** power
-                candidates.append(_least(bent, worst, alpha, _alone(kind, alpha, delta)))
-    scales = min(candidates, key=lambda each: float(each.mean()))
+                roughly[power] = _least(each, worst, alpha, float(scales[0] / each.mean()), ROUGH)
+        best = min(roughly, key=lambda power: roughly[power] * float(bent[power].mean()), default=None)
+        if best is not None and roughly[best] * float(bent[best].mean()) < float(scales[0]):
+            scales = bent[best] * _least(
+                bent[best], worst, alpha, roughly[best], CLOSE, low=roughly[best] * (1.0 - ROUGH)
+            )
     found = leakage(scales)
     epsilons = np.array([found.epsilon]) if horizon is None else found.epsilons
     return BudgetPlan(
@@ -109,6 +118,19 @@ def noise_plan(
         mechanism=kind,
         scales=scales,
     )
+
+
+def _worst_of(
+    users: Users, noise: list[DiscreteGaussianNoise | DiscreteLaplaceNoise], delta: float, discretization: float
+) -> float:
+    """What `temporal_leakage` says of the worst step, without the lower run that tells how much of it is discretisation."""
+    releases = tuple((one,) for one in noise)
+    side = Side(discretization, delta, up=True)
+    found = max(float(run_of(side, one, releases).epsilons("temporal").max()) for _, one in users)
+    if any(math.isinf(one.pure_epsilon) for one in noise):
+        return found
+    pure = temporal_leakage(together(users), epsilons=[one.pure_epsilon for one in noise])
+    return min(found, pure.worst)
 
 
 def _require_forgetting(users: Users, alpha: float) -> None:
@@ -127,9 +149,11 @@ def _alone(kind: Noise, alpha: float, delta: float) -> float:
     return scale
 
 
-def _least(shape: FloatArray, worst: Worst, alpha: float, start: float) -> FloatArray:
-    """`shape` times the least factor that holds alpha, to 1e-5; evaluated there."""
-    low, high = 0.5 * start, start
+def _least(
+    shape: FloatArray, worst: Worst, alpha: float, start: float, close: float, *, low: float | None = None
+) -> float:
+    """The least factor by which `shape` holds alpha, to a relative `close`, on the side that holds; looked for from `start`."""
+    high, low = start, 0.5 * start if low is None else low
     while worst(shape * high) > alpha:
         low, high = high, 2.0 * high
         if high * float(shape.max()) > LARGEST_SCALE:
@@ -139,7 +163,7 @@ def _least(shape: FloatArray, worst: Worst, alpha: float, start: float) -> Float
             )
     while low > SMALLEST_SCALE and worst(shape * low) <= alpha:
         low, high = 0.5 * low, low
-    while high - low > CLOSE * high:
+    while high - low > close * high:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if worst(shape * middle) <= alpha else (middle, high)
-    return shape * high
+    return high
