@@ -156,6 +156,7 @@ def test_events_under_replacement():
         lambda: OutputTable([[0.5, 0.6], [0.5, 0.5]]),
         lambda: OutputTable("table"),
         lambda: release_of("gaussian"),
+        lambda: release_of(pld.from_gaussian_mechanism(1.0, pessimistic_estimate=False)),
         lambda: release_of(dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))),
         lambda: release_of(dp_event.GaussianDpEvent(0.0)),
     ],

@@ -136,6 +136,9 @@ def release_of(mechanism: Any) -> Release:
             f"dp_accounting, or None, got {type(mechanism).__name__}"
         )
     if hasattr(mechanism, "get_delta_for_epsilon"):
+        # Which way it was rounded, it does not tell in public.
+        if getattr(getattr(mechanism, "_pmf_remove", None), "_pessimistic_estimate", True) is False:
+            raise InputError("expected a pessimistic privacy loss distribution, got an optimistic one: a lower bound")
         return (LossDistribution(mechanism),)
     return _of_event(mechanism)
 

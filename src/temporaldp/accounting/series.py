@@ -208,8 +208,9 @@ def temporal_leakage(
     mechanisms : sequence of T mechanisms, optional
         What is published at each step, in place of `epsilons`: `GaussianNoise`, `LaplaceNoise`, `DiscreteGaussianNoise`,
         `DiscreteLaplaceNoise`, `RandomizedResponse`, `OutputTable`, `PrivacyGuarantee`, an event or a privacy loss distribution
-        of dp-accounting, None for a step that is not published, or a tuple of several that are published at one step. Which
-        they are must not depend on what was published before.
+        of dp-accounting (made for replacement of a value: its defaults are about adding or removing one), None for a step that
+        is not published, or a tuple of several that are published at one step. Which they are must not depend on what was
+        published before.
     delta : float, optional
         From 1e-60 to below 1. Needed with `mechanisms`; with `epsilons`, each is any mechanism with that guarantee.
     bound : {"uniform", "pairwise"}
