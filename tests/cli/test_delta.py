@@ -72,6 +72,7 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
             "one of --epsilon",
         ),
         (("audit", SAMPLE, "--epsilon", "0.1", "--delta", "2"), "delta from"),
+        (("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-6", "--bound", "both"), "one bound, for all pairs"),
         (("plan", SAMPLE, "--alpha", "1", "--mechanism", "gaussian"), "--delta D"),
         (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--horizon", "5", "--compare"), "leave out --delta"),
         (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--bound", "pairwise"), "neither a method"),

@@ -64,6 +64,8 @@ def audit(
     TRACES may be left out if --backward or --forward gives the correlation and --horizon the number of steps.
     """
     promise = _promise(epsilon, delta, mechanism, scale)
+    if delta is not None and bound is o.Bounds.BOTH:
+        raise InputError("--bound both is about delta = 0: with --delta there is one bound, for all pairs of values")
     limit = None if max_leakage is None else positive(max_leakage, "--max-leakage")
     inputs = gather(traces, reading, known)
     n_steps = inputs.n_steps(horizon)
