@@ -80,6 +80,11 @@ def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
     assert (again.delta, again.mechanism, again.method) == (1e-6, "gaussian", "calibrated")
     np.testing.assert_array_equal(again.scales, plan.scales)
     assert again.leakage.delta == 1e-6 and again.leakage.worst == plan.leakage.worst
+    with pytest.raises(InputError, match="whole curves"):
+        again.leakage.window(0, 3)
+    with pytest.raises(InputError, match="whole curves"):
+        _ = again.leakage.user_level
+    assert plan.leakage.window(0, 3) <= plan.leakage.user_level
     released = release_histograms(people, again)
     assert (released.delta, released.mechanism) == (1e-6, "gaussian")
     np.testing.assert_array_equal(released.noise_scales, plan.scales)

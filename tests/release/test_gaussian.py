@@ -55,11 +55,17 @@ def test_released_counts_keep_their_guarantee_in_the_file(tmp_path):
     plan = plan_budget(Adversary(), alpha=0.5, delta=1e-5)
     released = release_histograms(people, plan, consistent=True)
     assert (released.counts.sum(axis=1) == people.histogram().sum(axis=1)).all()
-    save_released(released, tmp_path / "r.parquet")
-    again = load_released(tmp_path / "r.parquet")
-    assert (again.delta, again.mechanism, again.alpha) == (1e-5, "gaussian", 0.5)
-    np.testing.assert_array_equal(again.noise_scales, np.full(people.n_times, plan.scales[0]))
-    np.testing.assert_array_equal(again.counts, released.counts)
+    for name in ("r.parquet", "r.csv"):
+        save_released(released, tmp_path / name)
+        again = load_released(tmp_path / name)
+        assert (again.delta, again.mechanism) == (1e-5, "gaussian")
+        np.testing.assert_array_equal(again.noise_scales, np.full(people.n_times, plan.scales[0]))
+        np.testing.assert_array_equal(again.counts, released.counts)
+    assert load_released(tmp_path / "r.parquet").alpha == 0.5
+    text = (tmp_path / "r.csv").read_text()
+    (tmp_path / "r.csv").write_text(text.replace("1e-05", "1e-07", 1))
+    with pytest.raises(InputError, match="one delta"):
+        load_released(tmp_path / "r.csv")
 
 
 def test_what_counts_pure_epsilons_refuses_such_noise(tmp_path):

@@ -105,15 +105,14 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
     norms = math.sqrt(float(np.square(extended).sum()) * float(np.square(m).sum()))
     by_fft = FFT_ERROR * ULP * math.log2(extended.size + m.size) * norms
     products = extended.size * m.size
+    affordable = MOST_DIRECT if by_fft <= HARMFUL * finest else 8 * MOST_DIRECT
     some = np.flatnonzero(m)
     if some.size <= FEW:  # discrete Laplace noise, randomised response, a guarantee
         sums = np.zeros(extended.size - m.size + 1)
         for j in some.tolist():
             sums += m[j] * extended[m.size - 1 - j : extended.size - j]
         error = some.size * ULP * sums
-    elif products <= DIRECT or products <= (MOST_DIRECT if by_fft <= HARMFUL * finest else 8 * MOST_DIRECT) * (
-        by_fft > finest
-    ):
+    elif products <= DIRECT or (by_fft > finest and products <= affordable):
         sums = np.convolve(extended, m, mode="valid")
         error = m.size * ULP * sums
     else:
@@ -159,7 +158,7 @@ def monotone(B: FloatArray, h: float, *, up: bool) -> FloatArray:
         best = np.maximum.accumulate(reverse)
         index = np.maximum.accumulate(np.where(reverse >= best, np.arange(B.size), 0))
         source = (B.size - 1 - index)[::-1]
-        return np.asarray(B[source] * np.exp(-h * (source - np.arange(B.size))))
+        return np.asarray(np.maximum(B, B[source] * np.exp(-h * (source - np.arange(B.size)))))
     best = np.minimum.accumulate(level)
     source = np.maximum.accumulate(np.where(level <= best, np.arange(B.size), 0))
     with np.errstate(over="ignore", invalid="ignore"):

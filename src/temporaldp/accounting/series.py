@@ -122,9 +122,7 @@ class LeakageSeries:
         With a delta, the epsilon of the composition of all releases.
         """
         if self.delta:
-            curves = (self.members or (self,))[0].curves
-            assert curves is not None
-            return curves.user_level
+            return (self.members or (self,))[0]._whole_curves().user_level
         return math.fsum(self.epsilons)
 
     def window(self, start: int | None, stop: int | None) -> float:
@@ -147,9 +145,18 @@ class LeakageSeries:
             return max(member.window(first, end) for member in self.members)
         if end - first == 1:
             return float(self.temporal[first])
-        if self.curves is not None:
-            return self.curves.window(first, end)
+        if self.delta:
+            return self._whole_curves().window(first, end)
         return math.fsum([self.backward[first], self.forward[end - 1], *self.epsilons[first + 1 : end - 1]])
+
+    def _whole_curves(self) -> LeakageCurves:
+        """Epsilons at one delta do not add up: what several steps leak together needs their curves."""
+        if self.curves is None:
+            raise InputError(
+                "what several steps leak together at a delta follows from whole curves, which a plan read from a file does not "
+                "have; call temporal_leakage with its mechanisms"
+            )
+        return self.curves
 
     def to_frame(self) -> pd.DataFrame:
         """Columns epsilon, backward, forward, temporal and one row per step, as a pandas DataFrame (needs pandas)."""

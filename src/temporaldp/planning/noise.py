@@ -106,6 +106,9 @@ def noise_plan(
                 bent[best], worst, alpha, roughly[best], CLOSE, low=roughly[best] * (1.0 - ROUGH)
             )
     found = leakage(scales)
+    while found.worst > alpha:  # the same sums in the same order, so it should not happen
+        scales = scales * (1.0 + CLOSE)
+        found = leakage(scales)
     epsilons = np.array([found.epsilon]) if horizon is None else found.epsilons
     return BudgetPlan(
         epsilons,

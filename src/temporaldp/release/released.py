@@ -89,14 +89,20 @@ class ReleasedHistograms:
         return f"ReleasedHistograms({len(self.times)} steps, {len(self.states)} states, {self.neighboring_relation})"
 
     def columns(self) -> dict[str, list[Any]]:
-        """Long form: one entry per time and state, in columns time, state, count, epsilon."""
+        """Long form: one entry per time and state, in columns time, state, count, epsilon; with a delta also its noise."""
         n = len(self.states)
-        return {
+        long: dict[str, list[Any]] = {
             "time": [time for time in self.times for _ in range(n)],
             "state": list(self.states) * len(self.times),
             "count": self.counts.ravel().tolist(),
             "epsilon": np.repeat(self.epsilons, n).tolist(),
         }
+        if self.scales is None:
+            return long
+        rows = len(long["time"])
+        long |= {"delta": [self.delta] * rows, "noise": [self.mechanism] * rows}
+        long["scale"] = np.repeat(self.scales, n).tolist()
+        return long
 
     def reordered(self, states: tuple[str, ...]) -> ReleasedHistograms:
         """The same histograms with their states in the given order, which must name the same states."""
@@ -193,8 +199,9 @@ def _read_parquet(path: Path) -> ReleasedHistograms:
 def _write_csv(released: ReleasedHistograms, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows(zip(*released.columns().values(), strict=True))
+        columns = released.columns()
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def _read_csv(path: Path) -> ReleasedHistograms:
@@ -202,7 +209,21 @@ def _read_csv(path: Path) -> ReleasedHistograms:
         rows = list(csv.DictReader(file, strict=True))
     if any(None in row or None in row.values() for row in rows):
         raise InputError(f"expected {len(COLUMNS)} cells in every row ({', '.join(COLUMNS)})")
-    return _assembled({name: [row[name] for row in rows] for name in COLUMNS}, {})
+    return _assembled({name: [row[name] for row in rows] for name in COLUMNS}, _noise_said(rows))
+
+
+def _noise_said(rows: list[dict[str, str]]) -> dict[str, Any]:
+    """What the columns delta, noise and scale of a CSV file say; nothing if there are none: its epsilons have delta = 0."""
+    if not rows or "delta" not in rows[0]:
+        return {}
+    kinds = {(float(row["delta"]), row["noise"]) for row in rows}
+    scales: dict[str, float] = {}
+    if len(kinds) != 1 or any(
+        scales.setdefault(row["time"], float(row["scale"])) != float(row["scale"]) for row in rows
+    ):
+        raise InputError("expected one delta, one kind of noise, and one scale a time")
+    ((delta, noise),) = kinds
+    return {"delta": delta, "mechanism": noise.capitalize(), "scales": list(scales.values())}
 
 
 def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedHistograms:
