@@ -297,6 +297,9 @@ def _objects(table: Any, name: str) -> Column:
     kind = column.type
     if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         raise TraceError(f"column {name!r} holds values of type {kind}; expected text, numbers or times")
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        # Where pandas is installed, to_numpy() loads it, which takes longer than all the rest of reading a small file.
+        return np.array(column.to_pylist(), dtype=object)
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
