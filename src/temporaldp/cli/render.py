@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 
 from temporaldp import LeakageSeries
@@ -88,6 +87,8 @@ def tracked(items: Iterable[Item], doing: str, total: int) -> Iterator[Item]:
     if total < 2 or not errors.is_terminal:
         yield from items
         return
+    from rich.progress import track
+
     yield from track(items, description=doing, total=total, console=errors, transient=True)
 
 
