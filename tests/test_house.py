@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import temporaldp
+from command import SAMPLE
 from conftest import REPOSITORY
 from temporaldp.cli import app
 
@@ -20,6 +22,10 @@ PURE = ROOMS[: ROOMS.index("files")]
 # leakage/kernels.py asks the environment which kernels to use; it touches no file.
 ENVIRONMENT = {"leakage/kernels.py": {"os"}}
 HEAVY = {"matplotlib", "typer", "rich", "jinja2", "opendp", "pyarrow", "pandas", "io", "os", "pathlib", "csv", "json"}
+# What takes long to load, and is loaded where it is used.
+LOADED_WHEN_USED = {
+    "matplotlib", "opendp", "pyarrow", "pandas", "jinja2", "numba", "torch", "sqlalchemy", "dp_accounting"
+}  # fmt: skip
 # TransitionMatrix.leakage_profile() belongs to the matrix, its algorithm to leakage/: the one call upwards. It makes no
 # circle, because leakage/ imports nothing of correlation/ (a test says so).
 UPWARD = {("correlation/transition.py", "leakage")}
@@ -74,14 +80,35 @@ def test_the_one_upward_call_makes_no_circle():
         assert imports(path)[0] <= {"leakage", "errors"}
 
 
+def loaded_by(code, *arguments):
+    """Names of all modules that a process with this code loads, and of the packages that they belong to."""
+    # Which kernels run is left to the size of the problem here, whatever this run of the tests is about.
+    environment = {name: value for name, value in os.environ.items() if name != "TEMPORALDP_KERNELS"}
+    told = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+    command = [sys.executable, "-c", told + code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    modules = set(done.stderr.splitlines()[-1].split())
+    return modules | {name.split(".")[0] for name in modules}
+
+
 def test_importing_the_package_loads_nothing_heavy():
-    code = "import sys, temporaldp; print('scipy.sparse' in sys.modules, *{name.split('.')[0] for name in sys.modules})"
-    loaded = set(
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    )
-    assert "False" in loaded  # scipy.sparse takes longer than NumPy itself: it loads with the first matrix
-    heavy = {"matplotlib", "opendp", "pyarrow", "pandas", "typer", "rich", "jinja2", "numba", "torch", "sqlalchemy"}
-    assert not loaded & (heavy | {"dp_accounting"})
+    loaded = loaded_by("import temporaldp")
+    assert {"temporaldp", "numpy"} <= loaded
+    # scipy.sparse takes longer than NumPy itself: it loads with the first matrix
+    assert not loaded & (LOADED_WHEN_USED | {"typer", "rich", "scipy.sparse"})
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["audit", "--help"]], ids=" ".join)
+def test_asking_the_command_line_what_it_is_loads_nothing_heavy(arguments):
+    loaded = loaded_by("from temporaldp.cli import main; main()", *arguments)
+    assert {"temporaldp", "typer"} <= loaded
+    assert not loaded & (LOADED_WHEN_USED | {"scipy.sparse"})
+
+
+def test_a_small_audit_by_the_papers_bound_loads_only_what_reads_the_file():
+    code = "from temporaldp.cli import main; main()"
+    loaded = loaded_by(code, "audit", SAMPLE, "--epsilon", "0.1", "--bound", "uniform")
+    assert loaded & LOADED_WHEN_USED == {"pyarrow"}
 
 
 def test_only_compiled_modules_know_numba():
