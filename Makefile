@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-pairwise bench-delta tables paper clean
+.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-pairwise bench-delta bench-startup tables paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -57,6 +57,9 @@ bench-pairwise: $(READY)  ## docs/pairwise.md: what the bound pair by pair gains
 
 bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minutes)
 	$(BIN)/python benchmarks/delta.py docs/delta.md
+
+bench-startup: $(READY)  ## how long the package and the command line take to start (two minutes)
+	$(BIN)/python benchmarks/startup.py
 
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md
