@@ -1,0 +1,146 @@
+"""The exact leakage of a sequence of releases: backward, forward and temporal, at every step, from both sides.
+
+Each direction runs away from the first release that it sees, so that forward leakage is backward leakage of everything
+reversed. Steps are taken in blocks; what a block proves bounds the likelihoods in which later rollouts end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch
+from temporaldp.leakage.rollouts import Chain
+from temporaldp.progress import progressed
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+FIRST_BLOCK, LAST_BLOCK = 64, 256
+"""Steps of the first block, which doubles up to the last."""
+
+ROOM = 1.0 + 1e-6
+"""Bounds on likelihoods are raised by this before they are used: steps that have all but settled then share an answer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Releases:
+    """What the output of each step can say for each value: log of its largest and smallest factor.
+
+    `lift` and `drop` have shape (T, n), or (T, 1) where all values are alike: epsilon and 0 for plain differential privacy.
+    """
+
+    lift: FloatArray
+    drop: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.lift)
+
+    @property
+    def width(self) -> FloatArray:
+        """The largest log ratio between any two values, shape (T,): what each step promises by itself."""
+        if self.lift.shape[1] == 1:
+            return (self.lift - self.drop)[:, 0]
+        apart = self.lift[:, :, None] - self.drop[:, None, :]
+        apart[:, np.arange(self.lift.shape[1]), np.arange(self.lift.shape[1])] = 0.0
+        return np.asarray(apart.max(axis=(1, 2)))
+
+    @property
+    def reversed(self) -> Releases:
+        """The last step first."""
+        return Releases(self.lift[::-1], self.drop[::-1])
+
+
+def arrivals(
+    matrices: tuple[FloatArray, ...], into: IntArray, releases: Releases, ceiling: FloatArray, likely: Pairs
+) -> tuple[Direction, Maxima]:
+    """Rollouts in one direction, and the largest of what arrives at each step and its own part.
+
+    Parameters
+    ----------
+    matrices : tuple of arrays, shape (n, n)
+    into : int array, shape (T,)
+        Number of the matrix of the transition into each step.
+    releases : Releases
+        In this direction's order of steps.
+    ceiling : array, shape (T,)
+        Bounds on the answers that are known already: the paper's.
+    likely : two int arrays
+        Pairs to begin with.
+    """
+    chain = Chain(matrices, into, np.expm1(releases.lift), np.expm1(releases.drop))
+    n_steps, width = len(releases), releases.width
+    spread, used = np.zeros(n_steps), np.zeros(n_steps)
+    maxima = Maxima.empty(n_steps)
+    n_pairs = chain.n * (chain.n - 1)
+    direction = Direction(chain, used, np.zeros((2, n_steps, n_pairs)) if n_pairs <= FEW_PAIRS else None)
+    search = PairSearch((direction,), releases.lift, releases.drop)
+    run_starts = _run_starts(chain, releases)
+    block, first = FIRST_BLOCK, 0
+    while first < n_steps:
+        steps = np.arange(first, min(n_steps, first + block))
+        # Of a block's own steps only so much is known beforehand: what came before it, and its budgets.
+        before = spread[first - 1] if first else 0.0
+        used[steps] = np.minimum(ceiling[steps], before + np.cumsum(width[steps])) * ROOM
+        last = max(first - 1, 0)
+        candidates = [(np.array(i), np.array(j)) for i, j in zip(*likely, strict=True)]
+        candidates.append((maxima.i[last], maxima.j[last]))
+        guess = 0.5 * np.maximum(used[steps] - width[steps], 0.0)
+        depth = search.largest(maxima, steps, candidates, guess)
+        np.minimum(maxima.proved[steps], ceiling[steps], out=maxima.proved[steps])
+        np.minimum(maxima.attained[steps], maxima.proved[steps], out=maxima.attained[steps])
+        spread[steps] = maxima.proved[steps]
+        at = int(steps[-1])
+        first, window = at + 1, slice(at - depth, at)
+        # Where everything that the last step's rollouts saw stays as it is, so does the answer.
+        if at - depth >= max(1, run_starts[at]) and max(spread[window].max(), spread[at]) <= used[window].min():
+            first = int(np.searchsorted(run_starts, run_starts[at], side="right"))
+            maxima.copy_from(slice(at + 1, first), at)
+            spread[at + 1 : first] = spread[at]
+            if direction.solved is not None:
+                direction.solved[:, at + 1 : first] = direction.solved[:, at, None]
+        used[:first] = spread[:first] * ROOM
+        block = min(2 * block, LAST_BLOCK)
+        progressed("leakage of every step", first / n_steps)
+    return direction, maxima
+
+
+def _run_starts(chain: Chain, releases: Releases) -> IntArray:
+    """For each step the first of the run of steps, up to it, with the same budgets and matrices."""
+    changed = np.zeros(len(releases), bool)
+    for one in (releases.lift, releases.drop):
+        changed[1:] |= (one[1:] != one[:-1]).any(axis=1)
+    changed[2:] |= chain.into[2:] != chain.into[1:-1]
+    return np.maximum.accumulate(np.where(changed, np.arange(len(releases)), 0))
+
+
+def both_ways(past: Direction, before: Maxima, future: Direction, after: Maxima, releases: Releases) -> Maxima:
+    """TPL: the largest over pairs of what arrives from both directions and the step's own part.
+
+    `past` and `before` are in order of time; `future` and `after` in reverse, as `arrivals` gives them.
+    """
+    n_steps = len(releases)
+    maxima = Maxima.empty(n_steps)
+    search = PairSearch((past, replace(future, turned=True)), releases.lift, releases.drop)
+    keys = np.stack((before.same_as, after.same_as[::-1], _numbered(releases)), axis=1)
+    _, firsts, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    steps = np.sort(firsts)
+    width = releases.width
+    for first in range(0, len(steps), LAST_BLOCK):
+        block = steps[first : first + LAST_BLOCK]
+        ahead = n_steps - 1 - block
+        ends = [(before.i[block], before.j[block]), (after.i[ahead], after.j[ahead])]
+        some = [(i[k], j[k]) for i, j in ends for k in (0, len(block) // 2, -1)]
+        arriving = 0.5 * (before.proved[block] + after.proved[ahead]) - width[block]
+        search.largest(maxima, block, [*ends, *some], np.maximum(arriving, 0.0))
+        progressed("past and future together", min(1.0, (first + LAST_BLOCK) / len(steps)))
+    maxima.copy_from(np.arange(n_steps), firsts[which.ravel()])
+    return maxima
+
+
+def _numbered(releases: Releases) -> IntArray:
+    """A number for each step, equal where releases are."""
+    rows = np.concatenate((releases.lift, releases.drop), axis=1)
+    return np.unique(rows, axis=0, return_inverse=True)[1].ravel()

@@ -1,0 +1,94 @@
+"""The exact leakage that no horizon exceeds, under a release that repeats for ever; with a certificate, or infinite.
+
+**Certificate.** Suppose that no horizon's leakage exceeds a level, and let rollouts end in likelihoods within that level of one
+another. If what they prove for every pair is at most the level, the supposition holds by induction on the horizon, since a
+rollout of d steps at horizon t rests on the leakage at horizon t - d only. The paper's supremum, where it is finite, needs no
+supposition.
+
+**Existence** is decided beforehand (`largest_lasting_epsilon`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch
+from temporaldp.leakage.rollouts import LARGEST_LEAKAGE, Chain
+from temporaldp.progress import progressed
+
+FloatArray = NDArray[np.float64]
+
+TRIES = 30
+"""Levels that are supposed, each above what the last one led to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """The supremum through one direction, or through both: `attained` is approached by some horizon, `proved` exceeded by none.
+
+    `direction` (None where there is no supremum) has endless rollouts that end within what is proved.
+    """
+
+    attained: float
+    proved: float
+    i: int
+    j: int
+    direction: Direction | None
+
+
+def exact_limit(matrix: FloatArray, release: Releases, ceiling: float, likely: Pairs) -> Limit:
+    """The supremum of what arrives through one direction and a step's own part.
+
+    Parameters
+    ----------
+    matrix : array, shape (n, n)
+        Rows sum to 1, to rounding.
+    release : Releases
+        One step.
+    ceiling : float
+        The paper's supremum; may be inf.
+    likely : two int arrays
+        Pairs to begin with.
+    """
+    chain = Chain((matrix,), np.zeros(1, np.int64), np.expm1(release.lift), np.expm1(release.drop), endless=True)
+    own = float(release.width[0])
+    n_pairs = chain.n * (chain.n - 1)
+    steps = np.zeros(1, np.int64)
+    maxima = Maxima.empty(1)
+    candidates = [(np.array([i]), np.array([j])) for i, j in zip(*likely, strict=True)]
+    supposed = min(ceiling, 4.0 * own)
+    for attempt in range(TRIES):
+        progressed("leakage for ever", attempt / TRIES)
+        kept = np.zeros((2, 1, n_pairs)) if n_pairs <= FEW_PAIRS else None
+        direction = Direction(chain, np.array([supposed]), kept)
+        search = PairSearch((direction,), release.lift, release.drop)
+        search.largest(maxima, steps, candidates, np.array([max(0.7 * supposed - own, 0.0)]))
+        attained, proved = float(maxima.attained[0]), float(maxima.proved[0])
+        pair = int(maxima.i[0]), int(maxima.j[0])
+        if proved <= supposed or supposed == ceiling:
+            proved = min(proved, ceiling)
+            direction = replace(direction, spread=np.array([min(proved, supposed)]))
+            return Limit(min(attained, proved), proved, *pair, direction)
+        if not math.isfinite(proved) or supposed > LARGEST_LEAKAGE:
+            break
+        candidates = [(maxima.i.copy(), maxima.j.copy())]
+        supposed = min(ceiling, 1.3 * max(proved, supposed))
+    return Limit(float(maxima.attained[0]), ceiling, int(maxima.i[0]), int(maxima.j[0]), None)
+
+
+def both_limits(past: Limit, future: Limit, release: Releases) -> Limit:
+    """The supremum of TPL: the largest over pairs of what arrives through both directions and a step's own part."""
+    assert past.direction is not None
+    assert future.direction is not None
+    search = PairSearch((past.direction, future.direction), release.lift, release.drop)
+    maxima = Maxima.empty(1)
+    own = float(release.width[0])
+    candidates = [(np.array([one.i]), np.array([one.j])) for one in (past, future)]
+    guess = max(0.5 * (past.proved + future.proved) - own, 0.0)
+    search.largest(maxima, np.zeros(1, np.int64), candidates, np.array([guess]))
+    return Limit(float(maxima.attained[0]), float(maxima.proved[0]), int(maxima.i[0]), int(maxima.j[0]), None)

@@ -1,0 +1,321 @@
+"""Which pair of values is told apart best at each step, by the past, by the future, or by both: few pairs are ever solved.
+
+Candidates are solved first. Every other pair is screened: rolled until it is proved to stay below what the candidates attain.
+Those that are not ruled out are solved too. So each maximum is attained by a pair that is known, and proved for all pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Chain, Items, U, bound, evaluate, solve
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Pairs = tuple[IntArray, IntArray]
+
+FEW_PAIRS = 60
+"""Ordered pairs up to which every one is solved at every step: less work than choosing."""
+
+BLOCK_ITEMS = 1 << 15
+"""Pairs at steps that are screened at once."""
+
+ALIKE = 1.5
+"""Steps whose levels and budgets are within this factor of one another are screened together first."""
+
+SHALLOW, DEEPENING = (1, 2, 4), (1, 2, 4, 8)
+"""How many steps back pairs are bounded, one after the other: steps that are alike at once, then each by itself."""
+
+CANDIDATES, PROMISING_DEPTH = 5, 3
+"""Pairs that are solved first: those with the largest bounds from so many steps back."""
+
+MOST_BOUNDED, MOST_DEEPLY_BOUNDED = 50_000, 1_000
+"""Pairs among which candidates are looked for like that, evenly spread where there are more; and how many get past a bound from
+one step back."""
+
+RISE = 1.0 + 2.0 * BACKWARD_SHARE
+"""What is ruled out below a level is proved to be at most this much above it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Maxima:
+    """The largest over pairs of values at each step, from both sides; arrays of shape (T,).
+
+    `attained` by the pair (i, j), `proved` for all pairs. `same_as` is the step whose answer this is, where nothing differs.
+    """
+
+    attained: FloatArray
+    proved: FloatArray
+    i: IntArray
+    j: IntArray
+    same_as: IntArray
+
+    @classmethod
+    def empty(cls, n_steps: int) -> Maxima:
+        """Room for all steps."""
+        first, second = np.zeros(n_steps, np.int64), np.ones(n_steps, np.int64)
+        return cls(np.zeros(n_steps), np.full(n_steps, np.inf), first, second, np.arange(n_steps))
+
+    def record(
+        self, steps: IntArray, items: Items, attained: FloatArray, proved: FloatArray, rest: FloatArray | float
+    ) -> None:
+        """The largest over `items` at each of `steps` (increasing); `rest` is proved for all others there."""
+        rows = np.searchsorted(steps, items.t)
+        best = np.full(len(steps), -np.inf)
+        np.maximum.at(best, rows, attained)
+        upper = np.full(len(steps), rest)
+        np.maximum.at(upper, rows, proved)
+        chosen = np.flatnonzero(attained == best[rows])[::-1]  # of ties the first
+        self.i[items.t[chosen]], self.j[items.t[chosen]] = items.i[chosen], items.j[chosen]
+        self.attained[steps], self.proved[steps] = best, upper
+
+    def copy_from(self, steps: slice | IntArray, known: int | IntArray) -> None:
+        """The answer at each of `steps` is that of a step that is known."""
+        for one in (self.attained, self.proved, self.i, self.j, self.same_as):
+            one[steps] = one[known]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Direction:
+    """Rollouts in one direction.
+
+    Parameters
+    ----------
+    chain : Chain
+    spread : array, shape (T,)
+        Bounds on the log spread of likelihoods, in which rollouts end.
+    solved : array, shape (2, T, n (n - 1)), or None
+        What arrives about every pair, attained and proved, where there are few pairs: filled as steps are solved.
+    turned : bool
+        Whether the chain counts steps from the other end.
+    """
+
+    chain: Chain
+    spread: FloatArray
+    solved: FloatArray | None
+    turned: bool = False
+
+    def turn(self, items: Items) -> Items:
+        """Items with steps as the chain counts them."""
+        return Items(len(self.chain.up) - 1 - items.t, items.i, items.j) if self.turned else items
+
+    def known(self, steps: IntArray, values: FloatArray | None = None) -> FloatArray:
+        """What arrives about every pair at these steps, shape (2, pairs at steps); written first if it is given."""
+        assert self.solved is not None
+        at = len(self.chain.up) - 1 - steps if self.turned else steps
+        if values is not None:
+            self.solved[:, at] = values.reshape(2, len(steps), -1)
+        return self.solved[:, at].reshape(2, -1)
+
+    def worst(self, steps: IntArray) -> Direction | None:
+        """One step that repeats for ever, and leaks at least as much as each of these; None where matrices vary."""
+        if self.chain.endless:
+            return self
+        if len(self.chain.matrices) > 1:
+            return None
+        at = len(self.chain.up) - 1 - steps if self.turned else steps
+        before = slice(0, max(1, int(at.max())))
+        up, down = self.chain.up[before].max(axis=0)[None], self.chain.down[before].min(axis=0)[None]
+        chain = Chain(self.chain.matrices, np.zeros(1, np.int64), up, down, endless=True)
+        return Direction(chain, self.spread[before].max()[None], None)
+
+    def bound(self, items: Items, depth: int, start: FloatArray) -> FloatArray:
+        """Upper bounds of what arrives, from so many steps."""
+        return bound(self.chain, self.turn(items), self.spread, depth=depth, start=start)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairSearch:
+    """The largest over pairs of what arrives by one or two directions, and the step's own part.
+
+    Parameters
+    ----------
+    directions : sequence of Direction
+        Past and future are independent given the value at the step, so that a pair's arrivals add up.
+    lift, drop : array, shape (T, n) or (T, 1)
+        Log of the largest and smallest factor of each value at each step.
+    """
+
+    directions: Sequence[Direction]
+    lift: FloatArray
+    drop: FloatArray
+
+    @property
+    def pairs(self) -> Pairs:
+        """All ordered pairs of different values."""
+        i, j = np.nonzero(~np.eye(self.directions[0].chain.n, dtype=bool))
+        return i, j
+
+    def largest(self, maxima: Maxima, steps: IntArray, likely: Sequence[Pairs], guess: FloatArray) -> int:
+        """Fill `maxima` at these steps; how many steps back rollouts went, at most.
+
+        Parameters
+        ----------
+        maxima : Maxima
+        steps : int array
+        likely : sequence of pairs of int arrays
+            Candidates: two arrays of one value a step, or of one value for all steps.
+        guess : array like `steps`
+            What may arrive, roughly: where the search for roots begins.
+        """
+        pairs = self.pairs
+        if len(pairs[0]) <= FEW_PAIRS:
+            items = every_pair_at(steps, pairs)
+            attained, proved, depth = self._every_pair(items, steps, np.repeat(guess, len(pairs[0])))
+            maxima.record(steps, items, attained, proved, -np.inf)
+            return depth
+        likely = [*likely, widest(self.lift[steps], self.drop[steps]), *self._promising(steps, pairs)]
+        each = [np.broadcast_to(one, (len(steps),)) for pair in likely for one in pair]
+        items = Items(np.tile(steps, len(likely)), np.concatenate(each[::2]), np.concatenate(each[1::2]))
+        attained, proved, depth = self.solved(items, np.tile(guess, len(likely)))
+        maxima.record(steps, items, attained, proved, -np.inf)
+        level = maxima.attained[steps]
+        more, deepest = self._open(steps, level, pairs)
+        found = self.solved(more, guess[np.searchsorted(steps, more.t)])
+        items = Items(*(np.concatenate(both) for both in zip(items.arrays, more.arrays, strict=True)))
+        attained, proved = (np.concatenate(both) for both in ((attained, found[0]), (proved, found[1])))
+        maxima.record(steps, items, attained, proved, level * RISE)
+        return max(deepest, depth, found[2])
+
+    def _promising(self, steps: IntArray, pairs: Pairs) -> list[Pairs]:
+        """The pairs with the largest bounds, if all of these steps were like the worst of them."""
+        worst = [one.worst(steps) for one in self.directions]
+        if any(one is None for one in worst):
+            return []
+        every = -(-len(pairs[0]) // MOST_BOUNDED)
+        items = every_pair_at(np.zeros(1, np.int64), (pairs[0][::every], pairs[1][::every]))
+        own = own_part(self.lift[steps].max(axis=0)[None], self.drop[steps].min(axis=0)[None], items)
+        for depth, kept in ((1, MOST_DEEPLY_BOUNDED), (PROMISING_DEPTH, CANDIDATES)):
+            total = own
+            for one in worst:
+                assert one is not None
+                start = np.full(len(items), math.expm1(min(30.0, 0.5 * float(one.spread[0]))))
+                total = total + one.bound(items, depth, start)
+            best = np.argsort(-total, kind="stable")[:kept]
+            items, own = items[best], own[best]
+        return [(items.i[[k]], items.j[[k]]) for k in range(len(items))]
+
+    def solved(self, items: Items, guess: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+        """Leakage of each item, attained and proved, and how deep rollouts went."""
+        start = np.expm1(np.minimum(guess, 30.0))
+        found = [solve(one.chain, one.turn(items), one.spread, start) for one in self.directions]
+        own = own_part(self.lift, self.drop, items)
+        attained = own + sum(one.attained for one in found)
+        proved = own + sum(one.proved for one in found)
+        return attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), max(int(one.depth.max(initial=0)) for one in found)
+
+    def _every_pair(self, items: Items, steps: IntArray, guess: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+        """Every pair's leakage; what arrives is kept, so that the two directions together need no more rollouts."""
+        own = own_part(self.lift, self.drop, items)
+        if len(self.directions) == 1:
+            (one,) = self.directions
+            found = solve(one.chain, items, one.spread, np.expm1(np.minimum(guess, 30.0)))
+            one.known(steps, np.stack((found.attained, found.proved)))
+            return own + found.attained, own + found.proved, int(found.depth.max(initial=0))
+        attained, proved = sum(one.known(steps) for one in self.directions)
+        return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), 0
+
+    def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> tuple[Items, int]:
+        """Pairs that bounds do not rule out at their step, and how deep those went: first for steps much alike at once."""
+        kept = []
+        for group in self._alike(steps, level):
+            some = self._common(steps[group], level[group], pairs)
+            length = max(1, BLOCK_ITEMS // max(1, len(some[0])))
+            for first in range(group.start, group.stop, length):
+                block = slice(first, min(group.stop, first + length))
+                items = every_pair_at(steps[block], some)
+                own = own_part(self.lift, self.drop, items)
+                kept.append(ruled(self.directions, items, np.repeat(level[block], len(some[0])) - own, DEEPENING))
+        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True))), DEEPENING[-1]
+
+    def _alike(self, steps: IntArray, level: FloatArray) -> list[slice]:
+        """Runs of steps with levels and budgets much alike."""
+        width = (self.lift.max(axis=1) - self.drop.min(axis=1))[steps]
+        room = np.maximum(level - width, 0.0)
+        found, first = [], 0
+        for k in range(1, len(steps) + 1):
+            whole = slice(first, k + 1)
+            if k == len(steps) or any(one[whole].max() > ALIKE * one[whole].min() for one in (room, width)):
+                found.append(slice(first, k))
+                first = k
+        return found
+
+    def _common(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> Pairs:
+        """Pairs that are not ruled out at all of these steps at once, by the worst budget, level and spread among them."""
+        worst = [one.worst(steps) for one in self.directions]
+        if len(steps) == 1 or any(one is None for one in worst):
+            return pairs
+        lift, drop = self.lift[steps].max(axis=0)[None], self.drop[steps].min(axis=0)[None]
+        items = every_pair_at(np.zeros(1, np.int64), pairs)
+        room = level.min() - own_part(lift, drop, items)
+        return ruled([one for one in worst if one is not None], items, room, SHALLOW).arrays[1:]
+
+
+def ruled(directions: Sequence[Direction], items: Items, room: FloatArray, depths: Sequence[int]) -> Items:
+    """The items that bounds from so many steps, deeper and deeper, do not prove to stay within `room`."""
+    if len(directions) == 1:
+        return _above(directions, items, room, [np.ones(len(items))], depths[-1])[1]
+    if len(items) > MOST_BOUNDED:
+        sizes = np.array([float(one.spread.max()) for one in directions])
+        shares = [np.full(len(items), part) for part in sizes / max(float(sizes.sum()), np.finfo(np.float64).tiny)]
+        above, items = _above(directions, items, room, shares, 2)
+        room = room[above]
+    start = np.expm1(np.clip(0.5 * room, 0.0, 30.0))
+    known = [one.bound(items, 1, start) for one in directions]
+    for depth in depths:
+        kept = ~(sum(known) <= room)
+        items, room, known = items[kept], room[kept], [one[kept] for one in known]
+        if depth == 1 or not len(items):
+            continue
+        # A pair that stays below its share of the room in both directions is ruled out: a sign is cheaper than a bound.
+        with np.errstate(invalid="ignore"):
+            share = np.where(np.isfinite(sum(known)), known[0] / sum(known), 0.5)
+        above, _ = _above(directions, items, room, (share, 1.0 - share), depth)
+        items, room, known = items[above], room[above], [one[above] for one in known]
+        starts = [np.expm1(np.where(np.isfinite(one), np.minimum(0.7 * one, 30.0), 1.0)) for one in known]
+        known = [
+            np.minimum(old, one.bound(items, depth, at)) for one, old, at in zip(directions, known, starts, strict=True)
+        ]
+    return items[~(sum(known) <= room)]
+
+
+def _above(
+    directions: Sequence[Direction], items: Items, room: FloatArray, shares: Sequence[FloatArray], depth: int
+) -> tuple[NDArray[np.bool_], Items]:
+    """The items that are not proved to stay below their share of the room in every direction."""
+    above = np.zeros(len(items), bool)
+    for one, share in zip(directions, shares, strict=True):
+        here = np.flatnonzero(~above)
+        turned = one.turn(items[here])
+        rho = np.expm1(np.clip(room[here] * share[here], 0.0, LARGEST_LEAKAGE))
+        values = evaluate(one.chain, turned, rho, one.spread, slope=False, most=depth)
+        above[here] = ~(values.below | one.chain.silent(turned.t, one.spread))
+    return above, items[above]
+
+
+def own_part(lift: FloatArray, drop: FloatArray, items: Items) -> FloatArray:
+    """The largest log ratio of each item's own output: value i as high, value j as low as they go."""
+    wide = lift.shape[1] > 1
+    return np.asarray(lift[items.t, items.i if wide else 0] - drop[items.t, items.j if wide else 0])
+
+
+def every_pair_at(steps: IntArray, pairs: Pairs) -> Items:
+    """Each pair at each step, step by step."""
+    i, j = pairs
+    return Items(np.repeat(steps, len(i)), np.tile(i, len(steps)), np.tile(j, len(steps)))
+
+
+def widest(lift: FloatArray, drop: FloatArray) -> Pairs:
+    """The pair of values that each step's own output tells apart best."""
+    n = lift.shape[1]
+    if n == 1:
+        return np.zeros(len(lift), np.int64), np.ones(len(lift), np.int64)
+    apart = lift[:, :, None] - drop[:, None, :]
+    apart[:, np.arange(n), np.arange(n)] = -np.inf
+    i, j = np.divmod(apart.reshape(len(lift), -1).argmax(axis=1), n)
+    return i, j

@@ -1,0 +1,123 @@
+"""Rollouts in machine code, one item after the other; `temporaldp.leakage.rollouts` says what they compute, and in what notation."""
+
+import math
+
+import numpy as np
+
+from temporaldp.leakage.compiled.options import kernel
+
+UNIT = 2.0**-53
+HUGE = 1e150
+
+
+@kernel
+def through(g, matrix, result):
+    """``result = g @ matrix``, eight rows at once: a sum has n / 8 + 5 roundings, and `result` is loaded less often."""
+    n = g.size
+    for k in range(n):
+        result[k] = 0.0
+    whole = n - n % 8
+    for k in range(0, whole, 8):
+        a, b, c, d, e, f, h, i = g[k], g[k + 1], g[k + 2], g[k + 3], g[k + 4], g[k + 5], g[k + 6], g[k + 7]
+        for m in range(n):
+            left = (a * matrix[k, m] + b * matrix[k + 1, m]) + (c * matrix[k + 2, m] + d * matrix[k + 3, m])
+            right = (e * matrix[k + 4, m] + f * matrix[k + 5, m]) + (h * matrix[k + 6, m] + i * matrix[k + 7, m])
+            result[m] += left + right
+    for k in range(whole, n):
+        a = g[k]
+        for m in range(n):
+            result[m] += a * matrix[k, m]
+
+
+@kernel
+def roll(
+    matrices, into, up, down, plain, endless, t, i, j, rho, growth, excess, first, last, most, with_slope, gamma, share,
+    negligible, rough, numbers, depths, below,
+):  # fmt: skip
+    """Items first .. last - 1; `numbers` (m, 6) is filled with low, high, slope, summed, summed_high and error."""
+    n = matrices.shape[1]
+    sums = (n + 4) * UNIT
+    wide = up.shape[1] > 1
+    c, v, g, spare = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    for item in range(first, last):
+        start = into[0] if endless else into[t[item]]
+        r = rho[item]
+        scale = 1.0 / (1.0 + r)
+        apart = 0.0
+        for k in range(n):
+            q, d = matrices[start, i[item], k], matrices[start, j[item], k]
+            c[k] = (q - d) * scale - (r * scale) * d
+            v[k] = d * scale
+            apart += abs(q - d)
+        total, drift, error = -r * scale, 4.0 * gamma * (apart + r) * scale, UNIT * r * scale
+        level = math.log1p(r)
+        limit = most if endless else min(most, t[item])
+        for depth in range(limit):
+            s = 0 if endless else t[item] - 1 - depth
+            end = not endless and s == 0
+            p = w = raised = lowered = slope = slope_high = 0.0
+            widest = 0.0
+            for k in range(n):
+                a, b = up[s, k if wide else 0], down[s, k if wide else 0]
+                widest = max(widest, abs(a), abs(b))
+                if c[k] > 0.0:
+                    p += c[k]
+                    raised += c[k] * a
+                    g[k] = c[k] * (1.0 + a)
+                    v[k] *= 1.0 + a
+                else:
+                    w -= c[k]
+                    lowered -= c[k] * b
+                    g[k] = c[k] * (1.0 + b)
+                    v[k] *= 1.0 + b
+                slope += v[k]
+            larger, smaller, add = p + raised, w + lowered, raised - lowered
+            error += widest * (drift + 2.0 * sums * (p + w))
+            if end:
+                high, summed_high, bound = larger - smaller, total + add, error
+            else:
+                high = (growth[s] * p if p > 0.0 else 0.0) - w
+                summed_high = total + (excess[s] * p if p > 0.0 else 0.0)
+                bound = error + excess[s] * drift
+            bound += 4.0 * UNIT * abs(total)
+            is_below = False
+            if with_slope:
+                low = larger - smaller
+                done = end or high - low <= negligible * r * slope
+                done = done or (low > 0.0 and w <= rough * p) or (high < 0.0 and high - low <= -rough * low)
+            else:
+                trusted = 2.0 * gamma * (depth + 2) <= share * level
+                is_below = summed_high + bound <= 0.0 or (high <= 0.0 and trusted)
+                if plain:
+                    above = total + add > bound or (larger - smaller > 0.0 and trusted)
+                else:
+                    above = p > (growth[s] * w if w > 0.0 else 0.0) and trusted
+                done = end or is_below or above
+            if done or depth == limit - 1:
+                if not end:  # what lies before multiplies by as much as it can where c is above 0
+                    for k in range(n):
+                        if c[k] > 0.0:
+                            slope_high += v[k] / (1.0 + up[s, k if wide else 0]) * growth[s]
+                        else:
+                            slope_high += v[k] / (1.0 + down[s, k if wide else 0])
+                numbers[item, 0], numbers[item, 1] = larger - smaller, high
+                numbers[item, 2], numbers[item, 3] = slope, total + add
+                numbers[item, 4], numbers[item, 5] = summed_high, bound
+                numbers[item, 6] = slope if end else slope_high
+                depths[item], below[item] = depth + 1, is_below
+                break
+            matrix = matrices[into[s]]
+            through(g, matrix, spare)
+            c, spare = spare, c
+            if with_slope:
+                through(v, matrix, spare)
+                v, spare = spare, v
+            drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
+            error += UNIT * abs(total)
+            total += add
+            if larger + smaller > HUGE:
+                shrink = 1.0 / (larger + smaller)
+                for k in range(n):
+                    c[k] *= shrink
+                    v[k] *= shrink
+                total, drift, error = total * shrink, drift * shrink, error * shrink

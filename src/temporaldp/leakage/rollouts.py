@@ -1,0 +1,507 @@
+"""The largest likelihood ratio of two values, over every observation that a sequence of releases can make: the sign rule.
+
+Notation
+--------
+P         transition matrix into a step: row = the value there, column = the value one step further away
+q, d      the rows of two values i and j
+m_s(k)    what the output of step s says for value k, up to a common factor: anything from 1 + down_s(k) to 1 + up_s(k)
+N, D      what all outputs say for i and for j; both linear in every m_s by itself
+rho       the ratio that is asked about, less 1:  F(rho) = max over all m of N - (1 + rho) D
+c         coefficients of N - (1 + rho) D, rolled from the nearest step (s = t - 1) to the furthest (s = 0)
+p, w      sums of the positive and of the negative entries of c, both >= 0
+x         likelihoods of everything up to step s; within a factor e^spread_s of one another
+u         unit roundoff, half an ulp of 1
+
+``c = q - (1 + rho) d``; at each step multiply ``c_k`` by the largest factor where c_k > 0 and by the smallest elsewhere, then
+``c <- c P``. F is the sum of what is left. It is convex and decreasing; its root is ``e^K - 1``, K the leakage that arrives.
+
+Rounding is accounted for in two ways, and the better one is used. *Backward:* what is computed is exactly F for matrices and
+factors that differ by at most n + 4 roundings an entry, so that a computed sign proves K to ``2 (n + 4) u`` a step. *Sums:*
+where all factors are near 1, ``F = -rho + sum of what each step adds`` keeps its digits however small budgets are.
+The proofs are in docs/theory.md, section 10.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.leakage.kernels import chosen_kernels
+from temporaldp.leakage.kernels import spread as spread_over
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+U = float(np.finfo(np.float64).eps) / 2.0
+
+BLOCK = 1 << 17
+"""Entries rolled at once: they stay in the processor's cache."""
+
+HUGE = 1e150
+"""Coefficients beyond are scaled down: only ratios count."""
+
+LARGEST_SPREAD = 600.0
+"""Nats. Beyond, e^spread leaves the range of doubles, and a rollout is not cut short."""
+
+LARGEST_LEAKAGE = 600.0
+"""Nats. Ratios beyond e^600 are not looked for: what is reported is then an upper bound."""
+
+NEGLIGIBLE = 2.0**-52
+"""Share of the value below which what lies before a step no longer counts."""
+
+BACKWARD_SHARE = 2.0**-42
+"""A sign is trusted without sums where what rounding can have changed is this share of the level in question, or less."""
+
+COMPILED_UP_TO, FEW_ITEMS = 64, 500
+"""Values up to which machine code rolls items one by one. With more, the products of whole matrices are faster, unless there are
+few items."""
+
+USUAL_DEPTH, WORTH_COMPILING = 32, 64
+"""Steps of a usual rollout; and by how much more work than other kernels this one is worth loading machine code for."""
+
+MOST_ROUNDS, ROUNDS_OF_A_BOUND = 80, 4
+"""Newton's steps to a root, three to ten being usual; and to a bound, which need not be close."""
+
+ROUGH = 2.0**-10
+"""Far from the root, a rollout ends where what it leaves out changes Newton's step by this share."""
+
+DEEP = 2_000
+"""Rollouts so long are near the edge of what has a supremum, where Newton's steps are short: halving is faster."""
+
+CLOSE = 2.0**-40
+"""A step of Newton's method smaller than this share of the ratio is the last: it squares what is left."""
+
+WIDE, MOST_HALVINGS = 2e-10, 60
+"""Relative distance of both sides from which on it is halved."""
+
+MOST_RATIO = math.expm1(LARGEST_LEAKAGE)
+
+RAISED = 1.0 + 2.0 * BACKWARD_SHARE
+"""A sign that is trusted proves this much more than the level."""
+
+LONGEST = 20_000
+"""Steps after which a rollout without an end is given up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """One direction of a correlation with what each step's output can say.
+
+    Parameters
+    ----------
+    matrices : tuple of arrays, shape (n, n), dense or ``csr_array``
+        Rows sum to 1, to rounding.
+    into : int array, shape (T,)
+        Number of the matrix of the transition into each step; that of the first is not used.
+    up, down : array, shape (T, n), or (T, 1) where all values are alike
+        The largest factor of each value at each step less 1, and the smallest less 1.
+    endless : bool
+        One step that repeats for ever: T = 1, and rollouts end where nothing that lies before can change the answer.
+    """
+
+    matrices: tuple[Any, ...]
+    into: IntArray
+    up: FloatArray
+    down: FloatArray
+    endless: bool = False
+
+    @property
+    def n(self) -> int:
+        """Number of values."""
+        return int(self.matrices[0].shape[0])
+
+    @property
+    def plain(self) -> bool:
+        """Whether every step treats all values alike and no factor is below 1: plain differential privacy."""
+        return self.up.shape[1] == 1 and not self.down.any()
+
+    def rounding(self, *, compiled: bool) -> float:
+        """Relative error of an entry in one step: a sum of n products, two factors, and the rows' own last digits.
+
+        Machine code adds eight products at a time; of others nothing is known but their number.
+        """
+        return (self.n // 8 + self.n % 8 + 8 if compiled else self.n + 4) * U
+
+    def rows(self, t: IntArray, i: IntArray) -> FloatArray:
+        """The rows of values i of the matrices into steps t, shape (m, n)."""
+        which = self.into[self.step(t, -1)]
+        found = np.empty((len(t), self.n))
+        for number in np.unique(which):
+            here = which == number
+            part = self.matrices[number][i[here]]
+            found[here] = part if isinstance(part, np.ndarray) else part.toarray()
+        return found
+
+    def silent(self, t: IntArray, spread: FloatArray) -> BoolArray:
+        """Whether nothing arrives at steps t, because nothing that tells values apart was published before."""
+        none = spread[np.maximum(self.step(t, 0), 0)] <= 0.0
+        return none if self.endless else none | (t == 0)
+
+    def step(self, t: IntArray, depth: int) -> IntArray:
+        """The step that a rollout from t reaches at a depth."""
+        return np.zeros_like(t) if self.endless else t - 1 - depth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """F at one rho for each item, each in a unit of its own.
+
+    ``low <= F <= high`` but for the backward error of `depth` steps; ``summed <= F <= summed_high`` but for `error`; `slope` and
+    `slope_high` are the derivatives of low and high with their sign changed. Without slopes, rollouts stop where the sign is
+    known: `below` says which F are proved to be at most 0.
+
+    Parameters
+    ----------
+    numbers : array, shape (m, 7)
+    depth : int array, shape (m,)
+    below : bool array, shape (m,)
+    backward : array, shape (m,)
+        Nats by which rounding can have moved a root, at most: the backward error of all steps, and of the last sums.
+    """
+
+    numbers: FloatArray
+    depth: IntArray
+    below: BoolArray
+    backward: FloatArray
+
+    @classmethod
+    def empty(cls, m: int) -> Values:
+        """Room for m items, of which nothing is known."""
+        numbers = np.tile([-np.inf, np.inf, 1.0, -np.inf, np.inf, np.inf, 1.0], (m, 1))
+        return cls(numbers, np.zeros(m, np.int64), np.zeros(m, bool), np.zeros(m))
+
+    low = property(lambda self: self.numbers[:, 0])
+    high = property(lambda self: self.numbers[:, 1])
+    slope = property(lambda self: self.numbers[:, 2])
+    summed = property(lambda self: self.numbers[:, 3])
+    summed_high = property(lambda self: self.numbers[:, 4])
+    error = property(lambda self: self.numbers[:, 5])
+    slope_high = property(lambda self: self.numbers[:, 6])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arrivals:
+    """What arrives at each of m items, in nats.
+
+    `attained` by an observation, `proved` from above; `rho` is where the observation is best, `depth` how far one had to look.
+    """
+
+    attained: FloatArray
+    proved: FloatArray
+    rho: FloatArray
+    depth: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """Pairs of values at steps: each asks what arrives at step `t` about telling value `i` from value `j`."""
+
+    t: IntArray
+    i: IntArray
+    j: IntArray
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __getitem__(self, which: BoolArray | IntArray | slice) -> Items:
+        return Items(self.t[which], self.i[which], self.j[which])
+
+    @property
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
+        """t, i and j."""
+        return self.t, self.i, self.j
+
+
+def evaluate(chain: Chain, items: Items, rho: FloatArray, spread: FloatArray, *, slope: bool, most: int = LONGEST, deep: bool = False) -> Values:
+    """F(rho) of each item, its derivative with `slope`; else only as far as its sign takes.
+
+    Parameters
+    ----------
+    chain : Chain
+    items : Items
+    rho : array, shape (m,)
+    spread : array, shape (T,)
+        Bounds on the log spread of the likelihoods of everything up to and including each step.
+    slope : bool
+    most : int
+        Steps back after which an item is left undecided.
+    deep : bool
+        Whether rollouts are known to be long, so that machine code pays for few items too.
+    """
+    values = Values.empty(len(items))
+    with np.errstate(over="ignore", invalid="ignore"):
+        _evaluate(chain, items, rho, spread, slope, most, LONGEST if deep else USUAL_DEPTH, values)
+    return values
+
+
+def _evaluate(
+    chain: Chain, items: Items, rho: FloatArray, spread: FloatArray, slope: bool, most: int, depth: int, values: Values
+) -> None:
+    """By machine code or by whole arrays."""
+    growth = np.where(spread > LARGEST_SPREAD, np.inf, np.exp(np.minimum(spread, LARGEST_SPREAD)))
+    excess = np.where(spread > LARGEST_SPREAD, np.inf, np.expm1(np.minimum(spread, LARGEST_SPREAD)))
+    work = len(items) * chain.n * (chain.n + 8) * depth
+    few = chain.n <= COMPILED_UP_TO or len(items) <= FEW_ITEMS
+    compiled = few and chosen_kernels(work // WORTH_COMPILING) == "numba"
+    if compiled:
+        from temporaldp.leakage.compiled.rollouts import roll
+
+        matrices = np.stack([np.ascontiguousarray(dense(matrix)) for matrix in chain.matrices])
+        up, down = np.ascontiguousarray(chain.up), np.ascontiguousarray(chain.down)
+        into, (t, i, j) = np.ascontiguousarray(chain.into), (np.ascontiguousarray(one) for one in items.arrays)
+        spread_over(
+            lambda first, last: roll(
+                matrices, into, up, down, chain.plain, chain.endless, t, i, j, rho, growth, excess, first, last, most,
+                slope, chain.rounding(compiled=True), BACKWARD_SHARE, NEGLIGIBLE, ROUGH, values.numbers, values.depth, values.below,
+            ),
+            len(items),
+            step=1,
+            work=work,
+        )  # fmt: skip
+    else:
+        length = max(1, BLOCK // chain.n)
+        for first in range(0, len(items), length):
+            block = slice(first, first + length)
+            _roll(chain, items[block], rho[block], growth, excess, values, first, slope, most)
+    values.backward[:] = 2.0 * (chain.rounding(compiled=compiled) * (values.depth + 1) + 2.0 * (chain.n + 4) * U)
+
+
+def dense(matrix: Any) -> FloatArray:
+    """A matrix as an array."""
+    return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
+
+
+def _roll(
+    chain: Chain,
+    items: Items,
+    rho: FloatArray,
+    growth: FloatArray,
+    excess: FloatArray,
+    values: Values,
+    offset: int,
+    with_slope: bool,
+    most: int,
+) -> None:
+    """One block of items, a step at a time, those that are done left out; what is found goes into `values`."""
+    negative = v_raised = np.zeros((0, 0))
+    gamma, sums, plain = chain.rounding(compiled=False), (chain.n + 4) * U, chain.plain
+    scale = 1.0 / (1.0 + rho)
+    q, d = chain.rows(items.t, items.i), chain.rows(items.t, items.j)
+    c = (q - d) * scale[:, None] - (rho * scale)[:, None] * d
+    v = d * scale[:, None] if with_slope else None
+    # The sum of c, kept by itself; how far c can be from the true one, all entries together; the error of the sum.
+    total = -rho * scale
+    drift = 4.0 * gamma * (np.abs(q - d).sum(axis=1) + rho) * scale
+    error = U * rho * scale
+    level = np.log1p(rho)
+    at = np.arange(offset, offset + len(items))
+    t = items.t
+    limit = most if chain.endless else min(most, int(t.max(initial=0)))
+    for depth in range(limit):
+        s = chain.step(t, depth)
+        last = np.zeros(len(t), bool) if chain.endless else s == 0
+        up, down = chain.up[s], chain.down[s]
+        positive = np.maximum(c, 0.0)
+        p = positive.sum(axis=1)
+        if plain:
+            w = p - c.sum(axis=1)
+            h = up[:, 0]
+            add, larger, smaller = h * p, (1.0 + h) * p, w
+            widest = h
+        else:
+            negative = positive - c
+            w = negative.sum(axis=1)
+            raised, lowered = (positive * up).sum(axis=1), (negative * down).sum(axis=1)
+            add, larger, smaller = raised - lowered, p + raised, w + lowered
+            widest = np.maximum(np.abs(up).max(axis=1), np.abs(down).max(axis=1))
+        error += widest * (drift + 2.0 * sums * (p + w))
+        g, e = growth[s], excess[s]
+        high = np.where(last, larger - smaller, np.where(p > 0.0, g * p, 0.0) - w)
+        summed_high = total + np.where(last, add, np.where(p > 0.0, e * p, 0.0))
+        bound = error + np.where(last, 0.0, e * drift) + 4.0 * U * np.abs(total)
+        below = np.zeros(len(t), bool)
+        if v is not None:
+            above_zero = c > 0.0
+            v_raised = v * (1.0 + np.where(above_zero, up, down))
+            slope = v_raised.sum(axis=1)
+            low, unknown = larger - smaller, high - (larger - smaller)
+            done = last | (unknown <= NEGLIGIBLE * rho * slope)
+            done |= ((low > 0.0) & (w <= ROUGH * p)) | ((high < 0.0) & (unknown <= -ROUGH * low))
+        else:
+            trusted = 2.0 * (gamma * (depth + 1) + 2.0 * sums) <= BACKWARD_SHARE * level
+            below = (summed_high + bound <= 0.0) | ((high <= 0.0) & trusted)
+            if plain:  # F grows with the number of steps, so that a sign above 0 stays
+                above = (total + add > bound) | ((larger - smaller > 0.0) & trusted)
+            else:
+                above = (p > np.where(w > 0.0, g * w, 0.0)) & trusted
+            done = last | below | above
+        if depth == limit - 1:
+            done[:] = True
+        if done.any():
+            here = at[done]
+            values.numbers[here, 0] = (larger - smaller)[done]
+            for column, value in ((1, high), (3, total + add), (4, summed_high), (5, bound)):
+                values.numbers[here, column] = value[done]
+            if v is not None:
+                values.numbers[here, 2] = slope[done]
+                reach = np.where(above_zero[done], g[done, None], 1.0)
+                values.numbers[here, 6] = np.where(last[done], slope[done], (v[done] * reach).sum(axis=1))
+            values.depth[here], values.below[here] = depth + 1, below[done]
+            if done.all():
+                return
+            keep = ~done
+            at, t, s, rho, level = at[keep], t[keep], s[keep], rho[keep], level[keep]
+            c, positive, up, down = c[keep], positive[keep], up[keep], down[keep]
+            total, add, drift, error, widest = total[keep], add[keep], drift[keep], error[keep], widest[keep]
+            larger, smaller = larger[keep], smaller[keep]
+            negative = negative if plain else negative[keep]
+            v_raised = v_raised if v is None else v_raised[keep]
+        c += up * positive
+        if not plain:
+            c -= down * negative
+        c = _through(chain, c, s)
+        v = None if v is None else _through(chain, v_raised, s)
+        drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
+        error += U * np.abs(total)
+        total = total + add
+        largest = larger + smaller
+        if largest.max() > HUGE:
+            shrink = np.where(largest > HUGE, 1.0 / largest, 1.0)
+            c *= shrink[:, None]
+            total, drift, error = total * shrink, drift * shrink, error * shrink
+            v = None if v is None else v * shrink[:, None]
+
+
+def _through(chain: Chain, rows: FloatArray, s: IntArray) -> FloatArray:
+    """Each row times the matrix of the transition into its step."""
+    if len(chain.matrices) == 1:
+        return rows @ chain.matrices[0]
+    which = chain.into[s]
+    result = np.empty_like(rows)
+    for number in np.unique(which):
+        here = which == number
+        result[here] = rows[here] @ chain.matrices[number]
+    return result
+
+
+def solve(chain: Chain, items: Items, spread: FloatArray, start: FloatArray | None = None) -> Arrivals:
+    """K of each item from both sides: Newton's steps (Dinkelbach's) to the root, then a proof just above it.
+
+    `start` are ratios less 1 to begin with; from anywhere the first step leads to a ratio that some observation has.
+    """
+    m = len(items)
+    rho = np.zeros(m) if start is None else start.copy()
+    attained, proved, depth = np.zeros(m), np.full(m, np.inf), np.zeros(m, np.int64)
+    silent = chain.silent(items.t, spread)
+    proved[silent], rho[silent] = 0.0, 0.0
+    going, lost = np.flatnonzero(~silent), np.zeros(m, bool)
+    for _ in range(MOST_ROUNDS):
+        if not going.size:
+            break
+        at = rho[going]
+        values = evaluate(chain, items[going], at, spread, slope=True)
+        # These observations have a ratio of 1 + rho + F / slope, whatever rho was: known to `error`, or to its backward error.
+        backward = values.backward
+        with np.errstate(invalid="ignore", over="ignore"):
+            by_sums = np.log1p(np.maximum(at + (values.summed - values.error) / values.slope * (1.0 + 8.0 * U), 0.0))
+            by_ratio = np.log1p(np.maximum(at + values.low / values.slope, 0.0)) * (1.0 - 4.0 * U) - backward
+            step = np.where(
+                values.error < backward * (1.0 + at) * values.slope, values.summed, values.low
+            ) / values.slope  # fmt: skip
+        reached = values.depth < LONGEST
+        lost[going[~reached]] = True
+        lower = np.where(reached, np.maximum(by_sums * (1.0 - 4.0 * U), by_ratio), 0.0)
+        attained[going] = np.maximum(attained[going], lower)
+        rho[going] = np.where(reached, np.maximum(at + step, 0.0), at)
+        going = going[reached & (np.abs(step) > CLOSE * at) & (rho[going] < MOST_RATIO) & (values.depth < DEEP)]
+    _prove(chain, items, spread, rho, proved, depth, np.flatnonzero(~silent & ~lost))
+    _halve(chain, items, spread, attained, proved, rho)
+    return Arrivals(np.minimum(attained, proved), proved, rho, depth)
+
+
+def _halve(
+    chain: Chain, items: Items, spread: FloatArray, attained: FloatArray, proved: FloatArray, rho: FloatArray
+) -> None:
+    """Close what is left between both sides by signs alone: Newton's steps are short where leakage grows for very long."""
+    going = np.flatnonzero((proved - attained > WIDE * proved) & np.isfinite(proved))
+    for _ in range(MOST_HALVINGS):
+        if not going.size:
+            return
+        middle = 0.5 * (attained[going] + proved[going])
+        at = np.expm1(middle)
+        values = evaluate(chain, items[going], at, spread, slope=False, deep=True)
+        above = ~values.below & ((values.summed > values.error) | (values.low > 0.0))
+        lower = np.where(values.summed > values.error, middle, middle - values.backward)
+        upper = middle * RAISED
+        proved[going] = np.where(values.below, np.minimum(proved[going], upper), proved[going])
+        attained[going] = np.where(above, np.maximum(attained[going], lower * (1.0 - 4.0 * U)), attained[going])
+        rho[going] = np.where(above, np.maximum(rho[going], at), rho[going])
+        going = going[(above | values.below) & (proved[going] - attained[going] > WIDE * proved[going])]
+
+
+def _prove(
+    chain: Chain,
+    items: Items,
+    spread: FloatArray,
+    rho: FloatArray,
+    proved: FloatArray,
+    depth: IntArray,
+    going: IntArray,
+) -> None:
+    """Raise rho by as little as shows F <= 0; what that proves goes into `proved`."""
+    room = np.zeros(len(rho))
+    for attempt in range(70):
+        going = going[rho[going] < MOST_RATIO]
+        if not going.size:
+            return
+        at = rho[going] + room[going]
+        values = evaluate(chain, items[going], at, spread, slope=True)
+        depth[going] = np.maximum(depth[going], values.depth)
+        backward = values.backward
+        with np.errstate(invalid="ignore", over="ignore"):
+            by_sums = np.where(values.summed_high + values.error <= 0.0, np.log1p(at), np.inf)
+            by_ratio = np.where(values.high <= 0.0, np.log1p(at) + backward, np.inf)
+            proved[going] = np.minimum(proved[going], np.minimum(by_sums, by_ratio) * (1.0 + 4.0 * U))
+        if attempt == 0:
+            by_sums = 2.0 * (np.maximum(values.summed_high, 0.0) + values.error) / values.slope + 4.0 * U * at
+            by_ratio = np.maximum(values.high, 0.0) / values.slope + 8.0 * U * (1.0 + at)
+            room[going] = np.where(by_sums < backward * (1.0 + at), by_sums, by_ratio)
+            continue
+        going = going[np.isinf(proved[going])]
+        room[going] = 2.0 * room[going] + 8.0 * U * rho[going]
+
+
+def bound(chain: Chain, items: Items, spread: FloatArray, *, depth: int, start: FloatArray) -> FloatArray:
+    """An upper bound of K for each item from so many steps, with what lies before anywhere within its spread.
+
+    Within 1e-4 of what that depth can prove; inf where it proves nothing. `start` are ratios less 1 to begin with.
+    """
+    rho = start.copy()
+    for _ in range(ROUNDS_OF_A_BOUND):
+        values = evaluate(chain, items, rho, spread, slope=True, most=depth)
+        with np.errstate(invalid="ignore", over="ignore"):
+            step = values.high / values.slope_high
+        rho = np.where(np.isfinite(step), np.maximum(rho + step, 0.0), rho)
+    rho = rho * (1.0 + 1e-4) + 4.0 * U
+    values = evaluate(chain, items, rho, spread, slope=False, most=depth)
+    found = np.where(values.below, np.log1p(rho) * RAISED, np.inf)
+    return np.where(chain.silent(items.t, spread), 0.0, found)
+
+
+def observation(chain: Chain, t: int, i: int, j: int, rho: float) -> BoolArray:
+    """Which values every earlier step's output must speak for to reach the ratio 1 + rho: shape (t, n), row s for step s."""
+    q, d = chain.rows(np.array([t, t]), np.array([i, j]))
+    c = (q - d) / (1.0 + rho) - rho / (1.0 + rho) * d
+    raised = np.zeros((t, chain.n), bool)
+    for s in range(t - 1, -1, -1):
+        raised[s] = c > 0.0
+        c = c * (1.0 + np.where(raised[s], chain.up[s], chain.down[s]))
+        if s:
+            c = c @ chain.matrices[chain.into[s]]
+            c /= max(np.abs(c).max(), np.finfo(np.float64).tiny)
+    return raised

@@ -1,0 +1,28 @@
+"""How far a long computation is: rooms that compute say it, whoever watches has asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+Watcher = Callable[[str, float], None]
+
+_watcher: ContextVar[Watcher | None] = ContextVar("temporaldp_progress", default=None)
+
+
+def progressed(doing: str, share: float) -> None:
+    """Say that `share` (0 to 1) of what is being done is over; nothing happens unless somebody watches."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher(doing, share)
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Within the block, `watcher` is told, in this thread or task."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
