@@ -89,13 +89,13 @@ def arrivals(
         candidates.append((maxima.i[last], maxima.j[last]))
         guess = 0.5 * np.maximum(used[steps] - width[steps], 0.0)
         depth = search.largest(maxima, steps, candidates, guess)
-        np.minimum(maxima.proved[steps], ceiling[steps], out=maxima.proved[steps])
-        np.minimum(maxima.attained[steps], maxima.proved[steps], out=maxima.attained[steps])
+        maxima.lower(steps, ceiling[steps])
         spread[steps] = maxima.proved[steps]
         at = int(steps[-1])
         first, window = at + 1, slice(at - depth, at)
         # Where everything that the last step's rollouts saw stays as it is, so does the answer.
-        if at - depth >= max(1, run_starts[at]) and max(spread[window].max(), spread[at]) <= used[window].min():
+        same = depth > 0 and at - depth >= max(1, run_starts[at])
+        if same and max(spread[window].max(), spread[at]) <= used[window].min():
             first = int(np.searchsorted(run_starts, run_starts[at], side="right"))
             maxima.copy_from(slice(at + 1, first), at)
             spread[at + 1 : first] = spread[at]

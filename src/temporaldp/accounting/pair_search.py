@@ -74,6 +74,11 @@ class Maxima:
         self.i[items.t[chosen]], self.j[items.t[chosen]] = items.i[chosen], items.j[chosen]
         self.attained[steps], self.proved[steps] = best, upper
 
+    def lower(self, steps: IntArray, known: FloatArray) -> None:
+        """Apply another bound that is known to hold."""
+        self.proved[steps] = np.minimum(self.proved[steps], known)
+        self.attained[steps] = np.minimum(self.attained[steps], self.proved[steps])
+
     def copy_from(self, steps: slice | IntArray, known: int | IntArray) -> None:
         """The answer at each of `steps` is that of a step that is known."""
         for one in (self.attained, self.proved, self.i, self.j, self.same_as):
@@ -216,7 +221,8 @@ class PairSearch:
             (one,) = self.directions
             found = solve(one.chain, items, one.spread, np.expm1(np.minimum(guess, 30.0)))
             one.known(steps, np.stack((found.attained, found.proved)))
-            return own + found.attained, own + found.proved, int(found.depth.max(initial=0))
+            attained, proved, depth = found.attained, found.proved, int(found.depth[items.t == steps[-1]].max())
+            return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), depth
         attained, proved = sum(one.known(steps) for one in self.directions)
         return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), 0
 

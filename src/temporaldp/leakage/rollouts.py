@@ -64,22 +64,26 @@ few items."""
 USUAL_DEPTH, WORTH_COMPILING = 32, 64
 """Steps of a usual rollout; and by how much more work than other kernels this one is worth loading machine code for."""
 
-MOST_ROUNDS, ROUNDS_OF_A_BOUND = 80, 4
-"""Newton's steps to a root, three to ten being usual; and to a bound, which need not be close."""
+MOST_ROUNDS, ROUNDS_OF_A_BOUND = 100, 4
+"""Rollouts of an item, five to ten being usual; and Newton's steps to a bound, which need not be close."""
+
+MOST_ATTEMPTS = 8
+"""Ratios just above a root that are tried for a proof; one or two are usual."""
+
+TIGHT = 2.0**-42
+"""Relative distance of both sides at which an item is done."""
 
 ROUGH = 2.0**-10
 """Far from the root, a rollout ends where what it leaves out changes Newton's step by this share."""
 
-DEEP = 2_000
-"""Rollouts so long are near the edge of what has a supremum, where Newton's steps are short: halving is faster."""
+SLOW = 0.5
+"""A Newton step longer than this share of the last one gains little."""
+
+DEEP = 256
+"""Rollouts longer than this are worth machine code for few items too."""
 
 CLOSE = 2.0**-40
 """A step of Newton's method smaller than this share of the ratio is the last: it squares what is left."""
-
-WIDE, MOST_HALVINGS = 2e-10, 60
-"""Relative distance of both sides from which on it is halved."""
-
-MOST_RATIO = math.expm1(LARGEST_LEAKAGE)
 
 RAISED = 1.0 + 2.0 * BACKWARD_SHARE
 """A sign that is trusted proves this much more than the level."""
@@ -390,90 +394,61 @@ def _through(chain: Chain, rows: FloatArray, s: IntArray) -> FloatArray:
 
 
 def solve(chain: Chain, items: Items, spread: FloatArray, start: FloatArray | None = None) -> Arrivals:
-    """K of each item from both sides: Newton's steps (Dinkelbach's) to the root, then a proof just above it.
+    """K of each item from both sides: Newton's steps (Dinkelbach's) within a bracket, then a proof just above the root.
 
-    `start` are ratios less 1 to begin with; from anywhere the first step leads to a ratio that some observation has.
+    Every rollout gives a ratio that its observation attains, and, if F <= 0, a proof. Where Newton's steps gain
+    little, which happens where leakage gathers for very long, the middle of the bracket comes next.
+
+    `start` are ratios less 1 to begin with.
     """
     m = len(items)
-    rho = np.zeros(m) if start is None else start.copy()
-    attained, proved, depth = np.zeros(m), np.full(m, np.inf), np.zeros(m, np.int64)
-    silent = chain.silent(items.t, spread)
-    proved[silent], rho[silent] = 0.0, 0.0
-    going, lost = np.flatnonzero(~silent), np.zeros(m, bool)
+    attained, proved, rho = np.zeros(m), np.zeros(m), np.zeros(m)
+    depths = np.zeros((2, m), np.int64)
+    going = np.flatnonzero(~chain.silent(items.t, spread))
+    # No step raises what is known: values are told apart at most as well as any two likelihoods before.
+    proved[going] = spread[chain.step(items.t[going], 0)] * (1.0 + 4.0 * U)
+    at = np.zeros(m) if start is None else start.copy()
+    attempts, last = np.zeros(m, np.int64), np.full(m, np.inf)
+    deep = False
     for _ in range(MOST_ROUNDS):
         if not going.size:
             break
-        at = rho[going]
-        values = evaluate(chain, items[going], at, spread, slope=True)
-        # These observations have a ratio of 1 + rho + F / slope, whatever rho was: known to `error`, or to its backward error.
-        backward = values.backward
-        with np.errstate(invalid="ignore", over="ignore"):
-            by_sums = np.log1p(np.maximum(at + (values.summed - values.error) / values.slope * (1.0 + 8.0 * U), 0.0))
-            by_ratio = np.log1p(np.maximum(at + values.low / values.slope, 0.0)) * (1.0 - 4.0 * U) - backward
-            step = np.where(
-                values.error < backward * (1.0 + at) * values.slope, values.summed, values.low
-            ) / values.slope  # fmt: skip
-        reached = values.depth < LONGEST
-        lost[going[~reached]] = True
-        lower = np.where(reached, np.maximum(by_sums * (1.0 - 4.0 * U), by_ratio), 0.0)
-        attained[going] = np.maximum(attained[going], lower)
-        rho[going] = np.where(reached, np.maximum(at + step, 0.0), at)
-        going = going[reached & (np.abs(step) > CLOSE * at) & (rho[going] < MOST_RATIO) & (values.depth < DEEP)]
-    _prove(chain, items, spread, rho, proved, depth, np.flatnonzero(~silent & ~lost))
-    _halve(chain, items, spread, attained, proved, rho)
-    return Arrivals(np.minimum(attained, proved), proved, rho, depth)
+        here = at[going]
+        values = evaluate(chain, items[going], here, spread, slope=True, deep=deep)
+        deep = deep or int(values.depth.max()) > DEEP
+        low, high = _sides(values, here)
+        better = low > attained[going]
+        attained[going[better]], rho[going[better]] = low[better], here[better]
+        depths[0, going[better]] = values.depth[better]
+        better = high < proved[going]
+        proved[going[better]], depths[1, going[better]] = high[better], values.depth[better]
+        by_sums = values.error < values.backward * (1.0 + here) * values.slope
+        newton = np.maximum(here + np.where(by_sums, values.summed, values.low) / values.slope, 0.0)
+        converged = np.abs(newton - here) <= CLOSE * here
+        left = proved[going] - attained[going]
+        middle = np.expm1(0.5 * (proved[going] + attained[going]))
+        room_by_sums = 2.0 * (np.maximum(values.summed_high, 0.0) + values.error) / values.slope + 4.0 * U * here
+        room_by_ratio = np.maximum(values.high, 0.0) / values.slope + 8.0 * U * (1.0 + here)
+        room = np.where(room_by_sums < values.backward * (1.0 + here), room_by_sums, room_by_ratio)
+        above = here + np.exp2(attempts[going]) * room
+        step = np.abs(newton - here)
+        at[going] = np.where(converged, above, np.where(step <= SLOW * last[going], newton, middle))
+        last[going] = step
+        attempts[going] += converged
+        narrow = (left <= TIGHT * proved[going]) | (converged & (left <= 4.0 * values.backward) & (attempts[going] > 1))
+        going = going[~narrow & (attempts[going] < MOST_ATTEMPTS)]
+    return Arrivals(np.minimum(attained, proved), proved, rho, depths.max(axis=0))
 
 
-def _halve(
-    chain: Chain, items: Items, spread: FloatArray, attained: FloatArray, proved: FloatArray, rho: FloatArray
-) -> None:
-    """Close what is left between both sides by signs alone: Newton's steps are short where leakage grows for very long."""
-    going = np.flatnonzero((proved - attained > WIDE * proved) & np.isfinite(proved))
-    for _ in range(MOST_HALVINGS):
-        if not going.size:
-            return
-        middle = 0.5 * (attained[going] + proved[going])
-        at = np.expm1(middle)
-        values = evaluate(chain, items[going], at, spread, slope=False, deep=True)
-        above = ~values.below & ((values.summed > values.error) | (values.low > 0.0))
-        lower = np.where(values.summed > values.error, middle, middle - values.backward)
-        upper = middle * RAISED
-        proved[going] = np.where(values.below, np.minimum(proved[going], upper), proved[going])
-        attained[going] = np.where(above, np.maximum(attained[going], lower * (1.0 - 4.0 * U)), attained[going])
-        rho[going] = np.where(above, np.maximum(rho[going], at), rho[going])
-        going = going[(above | values.below) & (proved[going] - attained[going] > WIDE * proved[going])]
-
-
-def _prove(
-    chain: Chain,
-    items: Items,
-    spread: FloatArray,
-    rho: FloatArray,
-    proved: FloatArray,
-    depth: IntArray,
-    going: IntArray,
-) -> None:
-    """Raise rho by as little as shows F <= 0; what that proves goes into `proved`."""
-    room = np.zeros(len(rho))
-    for attempt in range(70):
-        going = going[rho[going] < MOST_RATIO]
-        if not going.size:
-            return
-        at = rho[going] + room[going]
-        values = evaluate(chain, items[going], at, spread, slope=True)
-        depth[going] = np.maximum(depth[going], values.depth)
-        backward = values.backward
-        with np.errstate(invalid="ignore", over="ignore"):
-            by_sums = np.where(values.summed_high + values.error <= 0.0, np.log1p(at), np.inf)
-            by_ratio = np.where(values.high <= 0.0, np.log1p(at) + backward, np.inf)
-            proved[going] = np.minimum(proved[going], np.minimum(by_sums, by_ratio) * (1.0 + 4.0 * U))
-        if attempt == 0:
-            by_sums = 2.0 * (np.maximum(values.summed_high, 0.0) + values.error) / values.slope + 4.0 * U * at
-            by_ratio = np.maximum(values.high, 0.0) / values.slope + 8.0 * U * (1.0 + at)
-            room[going] = np.where(by_sums < backward * (1.0 + at), by_sums, by_ratio)
-            continue
-        going = going[np.isinf(proved[going])]
-        room[going] = 2.0 * room[going] + 8.0 * U * rho[going]
+def _sides(values: Values, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What rollouts at rho attain (their observations' own ratio), and what they prove; inf where F may be above 0."""
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        by_sums = np.log1p(np.maximum(rho + (values.summed - values.error) / values.slope * (1.0 + 8.0 * U), 0.0))
+        by_ratio = np.log1p(np.maximum(rho + values.low / values.slope, 0.0)) * (1.0 - 4.0 * U) - values.backward
+        low = np.fmax(by_sums * (1.0 - 4.0 * U), by_ratio)
+        by_sums = np.where(values.summed_high + values.error <= 0.0, np.log1p(rho), np.inf)
+        by_ratio = np.where(values.high <= 0.0, np.log1p(rho) + values.backward, np.inf)
+    return np.where(low > 0.0, low, 0.0), np.minimum(by_sums, by_ratio) * (1.0 + 4.0 * U)
 
 
 def bound(chain: Chain, items: Items, spread: FloatArray, *, depth: int, start: FloatArray) -> FloatArray:
