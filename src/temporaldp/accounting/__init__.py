@@ -11,6 +11,8 @@ from temporaldp.accounting.mechanisms import (
     PrivacyGuarantee,
     RandomizedResponse,
 )
+from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observation
+from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.metrics import PairLink, PairwiseLeakage
 from temporaldp.accounting.odometer import TemporalOdometer
 from temporaldp.accounting.profiles import leakage_profiles
@@ -18,13 +20,17 @@ from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.supremum import LeakageSupremum, leakage_supremum
 
 __all__ = [
+    "Attained",
     "DiscreteGaussianNoise",
     "DiscreteLaplaceNoise",
+    "ExactLeakage",
     "GaussianNoise",
     "LaplaceNoise",
     "LeakageCurves",
     "LeakageSeries",
     "LeakageSupremum",
+    "LikelihoodBox",
+    "Observation",
     "OutputTable",
     "PairLink",
     "PairwiseLeakage",

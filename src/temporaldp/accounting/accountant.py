@@ -201,7 +201,7 @@ class TemporalAccountant:
             raise BudgetError("nothing was spent yet, so there is no step to tell the leakage of")
         everyone = self.adversaries
         single = next(iter(everyone.values())) if len(everyone) == 1 else {str(k): v for k, v in everyone.items()}
-        return temporal_leakage(single, epsilons=self.ledger)
+        return temporal_leakage(single, epsilons=self.ledger, bound="paper")
 
     def check(self, epsilon: float, *, last: bool = False) -> bool:
         """True if `epsilon` may be spent at the next step; otherwise the error that `spend` would raise. Changes nothing.

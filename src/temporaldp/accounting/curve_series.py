@@ -49,7 +49,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageCurves:
-    """The privacy curves of every step of a sequence of releases, for one adversary; `LeakageSeries.curves`.
+    """The privacy curves of every step of a sequence of releases, for one adversary; `LeakageSeries.evidence`.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class PrivacyCurve:
     >>> from temporaldp import Adversary, GaussianNoise, TransitionMatrix, temporal_leakage
     >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
     >>> series = temporal_leakage(walk, mechanisms=[GaussianNoise(10.0, sensitivity=1.0)] * 20, delta=1e-6)
-    >>> curve = series.curves.curve(19)
+    >>> curve = series.evidence.curve(19)
     >>> round(curve.epsilon(1e-6), 3), round(curve.epsilon(1e-9), 3), f"{curve.delta(0.3):.1e}"
     (0.503, 0.673, '3.9e-04')
     """

@@ -109,9 +109,9 @@ def checked_release(
 
 def refuse_other_bounds(bound: str, metric: Any) -> None:
     """With a delta there is one curve for all pairs of values."""
-    if checked_bound(bound) != "uniform" or metric is not None:
+    if checked_bound(bound) == "paper" or metric is not None:
         raise InputError(
-            "with a delta there is one curve for all pairs of values: neither bound='pairwise' nor a metric"
+            "with a delta there is one curve for all pairs of values: neither bound='paper' nor a metric applies"
         )
 
 

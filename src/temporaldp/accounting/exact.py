@@ -6,13 +6,13 @@ reversed. Steps are taken in blocks; what a block proves bounds the likelihoods 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch
-from temporaldp.leakage.rollouts import Chain
+from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch, widest
+from temporaldp.leakage.rollouts import Chain, U
 from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
@@ -45,7 +45,12 @@ class Releases:
             return (self.lift - self.drop)[:, 0]
         apart = self.lift[:, :, None] - self.drop[:, None, :]
         apart[:, np.arange(self.lift.shape[1]), np.arange(self.lift.shape[1])] = 0.0
-        return np.asarray(apart.max(axis=(1, 2)))
+        return np.asarray(apart.max(axis=(1, 2))) * (1.0 + 4.0 * U)
+
+    @property
+    def widest(self) -> Pairs:
+        """The pair of values that each step's own output tells apart best."""
+        return widest(self.lift, self.drop)
 
     @property
     def reversed(self) -> Releases:
@@ -77,6 +82,7 @@ def arrivals(
     n_pairs = chain.n * (chain.n - 1)
     direction = Direction(chain, used, np.zeros((2, n_steps, n_pairs)) if n_pairs <= FEW_PAIRS else None)
     search = PairSearch((direction,), releases.lift, releases.drop)
+    ceiling = ceiling * (1.0 + 4.0 * U * (2.0 + np.arange(n_steps)))  # it is rounded to the nearest, once a step
     run_starts = _run_starts(chain, releases)
     block, first = FIRST_BLOCK, 0
     while first < n_steps:
@@ -123,7 +129,7 @@ def both_ways(past: Direction, before: Maxima, future: Direction, after: Maxima,
     """
     n_steps = len(releases)
     maxima = Maxima.empty(n_steps)
-    search = PairSearch((past, replace(future, turned=True)), releases.lift, releases.drop)
+    search = PairSearch((past, future.reversed()), releases.lift, releases.drop)
     keys = np.stack((before.same_as, after.same_as[::-1], _numbered(releases)), axis=1)
     _, firsts, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     steps = np.sort(firsts)

@@ -23,6 +23,9 @@ from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
 
+SMALL = 30.0
+"""Nats. A bound of the paper's up to this needs no supposition that would be tighter: rollouts grow with its logarithm."""
+
 TRIES = 30
 """Levels that are supposed, each above what the last one led to."""
 
@@ -55,13 +58,14 @@ def exact_limit(matrix: FloatArray, release: Releases, ceiling: float, likely: P
     likely : two int arrays
         Pairs to begin with.
     """
+    ceiling *= 1.0 + 1e-12  # known to rounding
     chain = Chain((matrix,), np.zeros(1, np.int64), np.expm1(release.lift), np.expm1(release.drop), endless=True)
     own = float(release.width[0])
     n_pairs = chain.n * (chain.n - 1)
     steps = np.zeros(1, np.int64)
     maxima = Maxima.empty(1)
     candidates = [(np.array([i]), np.array([j])) for i, j in zip(*likely, strict=True)]
-    supposed = min(ceiling, 4.0 * own)
+    supposed = ceiling if ceiling < SMALL else min(ceiling, 4.0 * own)
     for attempt in range(TRIES):
         progressed("leakage for ever", attempt / TRIES)
         kept = np.zeros((2, 1, n_pairs)) if n_pairs <= FEW_PAIRS else None

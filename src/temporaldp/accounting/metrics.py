@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.states import require_same_states, state_names
@@ -26,9 +27,10 @@ from temporaldp.leakage.profile import LARGEST
 
 FloatArray = NDArray[np.float64]
 Direction: TypeAlias = Literal["backward", "forward", "temporal"]
-Bound: TypeAlias = Literal["uniform", "pairwise"]
+Bound: TypeAlias = Literal["exact", "paper"]
+Accounting: TypeAlias = Literal["exact", "paper", "metric", "curve"]
 
-BOUNDS: tuple[Bound, ...] = ("uniform", "pairwise")
+BOUNDS: tuple[Bound, ...] = ("exact", "paper")
 
 SETTLED, ROUNDINGS = 2e-14, 2.0**-52
 """Share of the largest entry, and so much for every state: a metric that changes by less is tried as one that stays."""
@@ -164,8 +166,27 @@ class PairwiseLeakage:
 def checked_bound(bound: str) -> Bound:
     """The name of a bound."""
     if bound not in BOUNDS:
-        raise InputError(f"expected bound to be 'uniform' (the paper's) or 'pairwise', got {bound!r}")
-    return "uniform" if bound == "uniform" else "pairwise"
+        raise InputError(f"expected bound to be 'exact' or 'paper', got {bound!r}")
+    return "exact" if bound == "exact" else "paper"
+
+
+def box_of(metric: FloatArray) -> LikelihoodBox | None:
+    """The box whose log ratios are these distances, if there is one: then leakage under the metric has an exact value.
+
+    ``metric[i, j] = high[i] - low[j]`` for all i and j that differ. A metric of two values always is one.
+    """
+    n = len(metric)
+    low, high = np.zeros(n), np.zeros(n)
+    high[1:] = metric[1:, 0]
+    low[1:] = [high[1 if j != 1 else n - 1] - metric[1 if j != 1 else n - 1, j] for j in range(1, n)] if n > 2 else 0.0
+    high[0] = (metric[0, 1:] + low[1:]).max()
+    reach = high[:, None] - low[None, :]
+    np.fill_diagonal(reach, 0.0)
+    off = metric - reach
+    if not (np.abs(off) <= 4.0 * np.finfo(np.float64).eps * metric.max()).all():
+        return None
+    high = high + max(0.0, float(off.max()))
+    return LikelihoodBox(low, high) if low.max() <= high.min() else None
 
 
 def checked_guarantee(metric: ArrayLike | Any | None, states: tuple[str, ...] | None) -> FloatArray | None:

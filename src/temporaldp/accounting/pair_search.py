@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ CANDIDATES, PROMISING_DEPTH = 5, 3
 MOST_BOUNDED, MOST_DEEPLY_BOUNDED = 50_000, 1_000
 """Pairs among which candidates are looked for like that, evenly spread where there are more; and how many get past a bound from
 one step back."""
+
+TIED = 1.0 - 1e-11
+"""Pairs within this share of the largest count as tied, and the first is named."""
 
 RISE = 1.0 + 2.0 * BACKWARD_SHARE
 """What is ruled out below a level is proved to be at most this much above it."""
@@ -70,9 +73,18 @@ class Maxima:
         np.maximum.at(best, rows, attained)
         upper = np.full(len(steps), rest)
         np.maximum.at(upper, rows, proved)
-        chosen = np.flatnonzero(attained == best[rows])[::-1]  # of ties the first
+        chosen = np.flatnonzero(attained >= best[rows] * TIED)[::-1]  # of ties the first
         self.i[items.t[chosen]], self.j[items.t[chosen]] = items.i[chosen], items.j[chosen]
         self.attained[steps], self.proved[steps] = best, upper
+
+    @property
+    def pair(self) -> Pairs:
+        """The two values, at every step."""
+        return self.i, self.j
+
+    def reversed(self) -> Maxima:
+        """The last step first; which step's answer is whose is left as it is."""
+        return Maxima(self.attained[::-1], self.proved[::-1], self.i[::-1], self.j[::-1], self.same_as[::-1])
 
     def lower(self, steps: IntArray, known: FloatArray) -> None:
         """Apply another bound that is known to hold."""
@@ -104,6 +116,10 @@ class Direction:
     spread: FloatArray
     solved: FloatArray | None
     turned: bool = False
+
+    def reversed(self) -> Direction:
+        """The same rollouts, for items that count steps from the other end."""
+        return replace(self, turned=not self.turned)
 
     def turn(self, items: Items) -> Items:
         """Items with steps as the chain counts them."""
@@ -223,7 +239,7 @@ class PairSearch:
             one.known(steps, np.stack((found.attained, found.proved)))
             attained, proved, depth = found.attained, found.proved, int(found.depth[items.t == steps[-1]].max())
             return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), depth
-        attained, proved = sum(one.known(steps) for one in self.directions)
+        attained, proved = np.sum([one.known(steps) for one in self.directions], axis=0)
         return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), 0
 
     def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> tuple[Items, int]:
@@ -237,7 +253,9 @@ class PairSearch:
                 items = every_pair_at(steps[block], some)
                 own = own_part(self.lift, self.drop, items)
                 kept.append(ruled(self.directions, items, np.repeat(level[block], len(some[0])) - own, DEEPENING))
-        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True))), DEEPENING[-1]
+        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True))), DEEPENING[
+            -1
+        ]
 
     def _alike(self, steps: IntArray, level: FloatArray) -> list[slice]:
         """Runs of steps with levels and budgets much alike."""

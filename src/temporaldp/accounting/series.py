@@ -13,12 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.curve_series import LeakageCurves, leakage_curves
 from temporaldp.accounting.curves import checked_delta, chosen_discretization
 from temporaldp.accounting.events import refuse_other_bounds, releases_of
+from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observation, exact_leakage
+from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values
 from temporaldp.accounting.metrics import (
+    Accounting,
     Bound,
     Direction,
     PairwiseLeakage,
     arrivals,
+    box_of,
     checked_bound,
     checked_guarantee,
     guarantee_for,
@@ -29,7 +34,7 @@ from temporaldp.accounting.recursion import arrivals as uniform_arrivals
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.transition import know_profiles
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.profile import LARGEST
 
 if TYPE_CHECKING:
@@ -44,9 +49,9 @@ DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 class LeakageSeries:
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.
 
-    Upper bounds of the paper's definitions (Definitions 5 to 7), by the paper's recursions, which keep one number for all
-    pairs of values, or by ours, which keep one number a pair; both are evaluated exactly to rounding. Neighbouring databases
-    differ in one person's *value* (replace one).
+    The paper's Definitions 5 to 7: the supremum over every mechanism with these epsilons, exact by default; then these are the
+    upper sides of certified pairs, of which `attained` has the lower. Otherwise an upper bound; `bound` says which. Neighbouring
+    databases differ in one person's *value* (replace one).
 
     Parameters
     ----------
@@ -60,14 +65,14 @@ class LeakageSeries:
         The user, if one is named.
     members : tuple of LeakageSeries
         One per user where there are several; empty for a single user.
-    bound : {"uniform", "pairwise"}
-        Which upper bound it is.
-    pairs : PairwiseLeakage or None
-        Every pair's leakage, for a single user under the pairwise bound.
+    bound : {"exact", "paper", "metric", "curve"}
+        "exact", or which upper bound: the paper's recursions, one metric a step (given a metric), or one privacy curve a step
+        (with a delta).
     delta : float
         0 for pure differential privacy. Otherwise all leakage is the epsilon at this delta: (epsilon, delta)-DP_T.
-    curves : LeakageCurves or None
-        Delta for every epsilon at every step, for a single user of releases given as mechanisms.
+    evidence : ExactLeakage, PairwiseLeakage, LeakageCurves or None
+        What the way of accounting can tell beyond these numbers, for a single user; None for the paper's, and for a user of whom
+        no correlation is known.
     """
 
     epsilons: FloatArray
@@ -76,10 +81,9 @@ class LeakageSeries:
     temporal: FloatArray
     name: str | None = None
     members: tuple[LeakageSeries, ...] = ()
-    bound: Bound = "uniform"
-    pairs: PairwiseLeakage | None = None
+    bound: Accounting = "exact"
     delta: float = 0.0
-    curves: LeakageCurves | None = None
+    evidence: ExactLeakage | PairwiseLeakage | LeakageCurves | None = None
 
     def __post_init__(self) -> None:
         for field in ("epsilons", *DIRECTIONS):
@@ -116,6 +120,50 @@ class LeakageSeries:
         return max(self.members, key=lambda member: member.temporal[self.worst_time])
 
     @property
+    def attained(self) -> Attained | None:
+        """What observations reach at every step, the lower sides of exact numbers; None where there are only upper bounds."""
+        if self.bound != "exact":
+            return None
+        if self.members:
+            each = [member.attained for member in self.members]
+            return Attained(*(np.max([one[k] for one in each if one is not None], axis=0) for k in range(3)))
+        if isinstance(self.evidence, ExactLeakage):
+            return self.evidence.attained
+        return Attained(self.backward, self.forward, self.temporal)
+
+    @property
+    def gap(self) -> float:
+        """The largest distance between what is reported and what is attained, of any step; 0 without an exact number."""
+        attained = self.attained
+        if attained is None:
+            return 0.0
+        return max(float((getattr(self, name) - getattr(attained, name)).max()) for name in DIRECTIONS)
+
+    def worst_pair(self, time: int | None = None) -> tuple[str, str] | None:
+        """The value that is leaked about most at a step (default: the worst), and the one it is told from; None if unknown."""
+        member = self.worst_member
+        if not isinstance(member.evidence, ExactLeakage | PairwiseLeakage):
+            return None
+        return member.evidence.worst_pair(self.worst_time if time is None else time)
+
+    def witness(self, time: int | None = None) -> Observation:
+        """The observation that gives most away about a step (default: the worst), release by release.
+
+        Raises
+        ------
+        InputError
+            Only the exact accounting of somebody with a correlation knows one, or there is no such step.
+        """
+        member = self.worst_member
+        if not isinstance(member.evidence, ExactLeakage):
+            raise InputError(
+                f"an observation is known for the exact leakage of an adversary with a correlation; this series is by bound="
+                f"{self.bound!r}"
+                + ("" if self.bound != "exact" else ", without a correlation, or was read from a file")
+            )
+        return member.evidence.witness(self.worst_time if time is None else time)
+
+    @property
     def user_level(self) -> float:
         """Leakage about all of a user's values together: the sum of all epsilons (Corollary 1), whatever the correlation.
 
@@ -126,7 +174,7 @@ class LeakageSeries:
         return math.fsum(self.epsilons)
 
     def window(self, start: int | None, stop: int | None) -> float:
-        """Leakage about all values in steps ``start:stop`` together, by Theorem 2; an upper bound, in nats.
+        """Leakage about all values in steps ``start:stop`` together, by Theorem 2, in nats; exact where the series is.
 
         With a delta, the same releases are composed where pure epsilons are added.
 
@@ -151,12 +199,12 @@ class LeakageSeries:
 
     def _whole_curves(self) -> LeakageCurves:
         """Epsilons at one delta do not add up: what several steps leak together needs their curves."""
-        if self.curves is None:
+        if not isinstance(self.evidence, LeakageCurves):
             raise InputError(
                 "what several steps leak together at a delta follows from whole curves, which a plan read from a file does not "
                 "have; call temporal_leakage with its mechanisms"
             )
-        return self.curves
+        return self.evidence
 
     def to_frame(self) -> pd.DataFrame:
         """Columns epsilon, backward, forward, temporal and one row per step, as a pandas DataFrame (needs pandas)."""
@@ -186,24 +234,26 @@ def temporal_leakage(
     epsilons: ArrayLike | None = None,
     mechanisms: Sequence[Any] | None = None,
     delta: float | None = None,
-    bound: Bound = "uniform",
+    bound: Bound = "exact",
     metric: ArrayLike | None = None,
     discretization: float | None = None,
 ) -> LeakageSeries:
     """What a sequence of releases leaks at each step to an adversary who knows temporal correlations.
 
-    ``BPL_1 = e_1``, ``BPL_t = L_B(BPL_{t-1}) + e_t``; ``FPL_T = e_T``, ``FPL_t = L_F(FPL_{t+1}) + e_t``;
-    ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10 of the paper, Sections III-B and IV). An unknown correlation has
-    L = 0. Upper bounds in nats, exact to rounding: each step adds at most an ulp, so that only a series that grows for
-    ever (disjoint rows) drifts, by 1e-13 relative in 10,000 steps.
+    Exact: the supremum of the paper's Definitions 5 to 7 over every mechanism with these epsilons, by the sign rule
+    (docs/theory.md, section 10). Each number is the upper side of a certified pair, in nats: ``series.attained`` has the lower,
+    reached by the observation ``series.witness()``. For a histogram with Laplace noise it is that release's own leakage.
 
-    ``bound="pairwise"`` keeps one number for each pair of values instead of one for all: ``b_t = K_B(b_{t-1}) + e_t D``,
-    ``TPL_t = max over pairs of K_B(b_{t-1}) + e_t D + K_F(f_{t+1})``. An upper bound too, never above the other and often far
-    below it (docs/theory.md, section 8; the lifting of Chatzikokolakis et al., CONCUR 2014).
+    ``bound="paper"``: the paper's recursions ``BPL_t = L_B(BPL_{t-1}) + e_t``, ``FPL_t = L_F(FPL_{t+1}) + e_t``,
+    ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10, Sections III-B and IV): upper bounds, computed in microseconds. An
+    unknown correlation passes nothing on.
+
+    With a `metric` that is no box, one number for each pair of values is carried, an upper bound (docs/theory.md, section 8; the
+    lifting of Chatzikokolakis et al., CONCUR 2014); ``series.bound`` is then "metric".
 
     With `mechanisms` and `delta` leakage is the epsilon at that delta, of any mechanisms: their privacy profiles are carried
     through the correlation and composed with the next release (docs/theory.md, section 9). Discretisation rounds up;
-    ``series.curves`` has the whole curves, and says how much of the result is discretisation.
+    ``series.evidence`` has the whole curves, and says how much of the result is discretisation.
 
     Parameters
     ----------
@@ -217,17 +267,17 @@ def temporal_leakage(
         `DiscreteLaplaceNoise`, `RandomizedResponse`, `OutputTable`, `PrivacyGuarantee`, an event or a privacy loss distribution
         of dp-accounting (made for replacement of a value: its defaults are about adding or removing one), None for a step that
         is not published, or a tuple of several that are published at one step. Which they are must not depend on what was
-        published before.
+        published before. Without a delta: a `LikelihoodBox` or None for each step.
     delta : float, optional
-        From 1e-60 to below 1. Needed with `mechanisms`; with `epsilons`, each is any mechanism with that guarantee.
-    bound : {"uniform", "pairwise"}
-        "uniform": the paper's recursion. "pairwise": tighter, at the cost of n^2 programs a step (n = 50: some 20 ms).
+        From 1e-60 to below 1. Needed with `mechanisms` that are no boxes; with `epsilons`, each is any mechanism with that
+        guarantee.
+    bound : {"exact", "paper"}
     metric : array_like, shape (n, n), optional
         D, for mechanisms with metric privacy (geo-indistinguishability): a release at step t changes the odds between values i
         and j by at most ``epsilons[t] * D[i, j]``. At least 0, zeros on the diagonal; a pandas table with the states' names is
         put in order. Default: 1 between any two values. It may be asymmetric; where a way round over other values is shorter,
         that distance counts, since odds that change little on every part of the way change little on the whole. Under the
-        uniform bound the largest distance counts, and ``epsilons`` of the result are scaled by it.
+        paper's bound the largest distance counts. ``epsilons`` of the result are scaled by it.
     discretization : float, optional
         Distance of the grid of privacy losses, in nats. Default: a 512th of the epsilon of the release with the most noise, at
         most 0.01.
@@ -253,13 +303,15 @@ def temporal_leakage(
 
     >>> from scipy.linalg import circulant
     >>> ring = TransitionMatrix(circulant([0.6, 0.2, 0, 0, 0, 0.2]))
-    >>> for bound in ("uniform", "pairwise"):
+    >>> for bound in ("paper", "exact"):
     ...     series = temporal_leakage(Adversary(ring, ring), epsilons=[0.1] * 20, bound=bound)
     ...     print(bound, round(series.worst, 3))
-    uniform 2.0
-    pairwise 1.026
-    >>> series.pairs.worst_pair(series.worst_time)
-    ('0', '3')
+    paper 2.0
+    exact 1.013
+    >>> series.worst_pair(), series.gap < 1e-12
+    (('0', '3'), True)
+    >>> series.witness().counts_high(series.worst_time - 1)        # the sides of the ring that speak for '0'
+    ('0', '1', '5')
 
     >>> from temporaldp import GaussianNoise
     >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
@@ -267,37 +319,96 @@ def temporal_leakage(
     >>> temporal_leakage(walk, mechanisms=[noise] * 20, delta=1e-6).backward.round(3)[[0, 1, 2, 19]]
     array([0.397, 0.467, 0.49 , 0.503])
     """
-    if mechanisms is not None or delta is not None:
-        return _with_delta(adversary, epsilons, mechanisms, delta, bound, metric, discretization)
-    if epsilons is None:
-        raise BudgetError("expected epsilons, one per step, or mechanisms and a delta; got neither")
     chosen = checked_bound(bound)
+    if delta is None and mechanisms is not None:
+        return _of_boxes(adversary, epsilons, mechanisms, chosen, metric)
+    if delta is not None:
+        return _with_delta(adversary, epsilons, mechanisms, delta, chosen, metric, discretization)
+    if epsilons is None:
+        raise BudgetError("expected epsilons, one per step, or mechanisms; got neither")
     spent = _frozen(budgets(epsilons))
     users = list(named(adversary))
-    if chosen == "uniform" and metric is None:
-        return _together(_members(users, spent), spent)
     distances = [checked_guarantee(metric, one.states) for _, one in users]
     promised = _frozen(spend_scaled(spent, distances[0]))
     members = _members(users, promised)
-    if chosen == "pairwise":
+    if chosen == "exact":
         members = [
-            _pair_by_pair(one, member, spent, D) for (_, one), member, D in zip(users, members, distances, strict=True)
+            _by_pairs(one, member, spent, D) for (_, one), member, D in zip(users, members, distances, strict=True)
         ]
     return _together(members, promised)
+
+
+def _by_pairs(
+    adversary: Adversary, paper: LeakageSeries, spent: FloatArray, metric: FloatArray | None
+) -> LeakageSeries:
+    """Exact where what a release can say is a box; else with one number for each pair."""
+    if metric is None:
+        return _exact(adversary, paper, Releases(spent[:, None], np.zeros((len(spent), 1))))
+    box = box_of(metric)
+    if box is None:
+        return _pair_by_pair(adversary, paper, spent, metric)
+    return _exact(adversary, paper, Releases(spent[:, None] * box.high, spent[:, None] * box.low))
+
+
+def _exact(adversary: Adversary, paper: LeakageSeries, releases: Releases) -> LeakageSeries:
+    """One user's exact series; each release stands alone where nothing is known of how values follow one another."""
+    if adversary.states is None:
+        return replace(paper, bound="exact")
+    known = Attained(paper.backward, paper.forward, paper.temporal)
+    past, future, both, evidence = exact_leakage(adversary, releases, known)
+    return LeakageSeries(paper.epsilons, past, future, both, name=paper.name, evidence=evidence)
+
+
+def _of_boxes(
+    adversary: Adversaries,
+    epsilons: ArrayLike | None,
+    mechanisms: Sequence[Any],
+    bound: Bound,
+    metric: ArrayLike | None,
+) -> LeakageSeries:
+    """The leakage of releases that are given as boxes of likelihoods."""
+    if epsilons is not None or metric is not None:
+        raise InputError("boxes say all that a release can: expected mechanisms without epsilons and without a metric")
+    given = [mechanism for mechanism in mechanisms if mechanism is not None]
+    other = next((one for one in given if not isinstance(one, LikelihoodBox)), None)
+    if other is not None:
+        raise BudgetError(
+            f"{type(other).__name__} needs a delta, as in delta=1e-6: leakage is then the epsilon at that delta; without one, "
+            "give epsilons, or a LikelihoodBox for each step"
+        )
+    if not given:
+        raise BudgetError("expected at least one step with a LikelihoodBox, got none")
+    users = list(named(adversary))
+    n = len(given[0].low)
+    for name, one in users:
+        n_states = n if one.states is None else len(one.states)
+        wrong = next((k for k, box in enumerate(mechanisms) if box is not None and len(box.low) != n_states), None)
+        if wrong is not None:
+            who = "the correlation" if name is None else f"the correlation of {name!r}"
+            raise StateError(
+                f"the box of step {wrong} has {len(mechanisms[wrong].low)} values, {who} has {n_states} states"
+            )
+    lift, drop = (
+        np.array([np.zeros(n) if box is None else getattr(box, side) for box in mechanisms]) for side in ("high", "low")
+    )
+    releases = Releases(lift, drop)
+    promised = _frozen(releases.width)
+    members = _members(users, lift.max(axis=1) - drop.min(axis=1))
+    if bound == "exact":
+        members = [_exact(one, member, releases) for (_, one), member in zip(users, members, strict=True)]
+    return _together([replace(member, epsilons=promised) for member in members], promised)
 
 
 def _with_delta(
     adversary: Adversaries,
     epsilons: ArrayLike | None,
     mechanisms: Sequence[Any] | None,
-    delta: float | None,
-    bound: str,
+    delta: float,
+    bound: Bound,
     metric: ArrayLike | None,
     discretization: float | None,
 ) -> LeakageSeries:
     """Leakage as epsilon at a delta, for each user and together."""
-    if delta is None:
-        raise BudgetError("mechanisms need a delta, as in delta=1e-6: leakage is then the epsilon at that delta")
     if (epsilons is None) == (mechanisms is None):
         raise BudgetError("expected either epsilons or mechanisms, one per step")
     refuse_other_bounds(bound, metric)
@@ -319,7 +430,9 @@ def _with_delta(
         known = None if member is None else {direction: getattr(member, direction) for direction in DIRECTIONS}
         curves = leakage_curves(one, releases, level, step, known)
         past, future, both = (curves.epsilons(direction) for direction in DIRECTIONS)
-        found.append(LeakageSeries(curves.promised, past, future, both, name=name, delta=level, curves=curves))
+        found.append(
+            LeakageSeries(curves.promised, past, future, both, name=name, bound="curve", delta=level, evidence=curves)
+        )
     return _together(found, found[0].epsilons)
 
 
@@ -333,23 +446,19 @@ def _together(members: list[LeakageSeries], spent: FloatArray) -> LeakageSeries:
     )
 
 
-def _pair_by_pair(
-    adversary: Adversary, uniform: LeakageSeries, spent: FloatArray, metric: FloatArray | None
-) -> LeakageSeries:
-    """One user's series under the pairwise bound, given the one under the uniform bound: never above it, by one ulp neither."""
+def _pair_by_pair(adversary: Adversary, paper: LeakageSeries, spent: FloatArray, metric: FloatArray) -> LeakageSeries:
+    """One user's series with one number for each pair, given the paper's: never above it, by one ulp neither."""
     if adversary.states is None:  # nothing is known of how values follow one another: each release stands alone
-        return replace(uniform, bound="pairwise")
+        return replace(paper, bound="metric")
     guarantee = guarantee_for(metric, adversary.states)
     past = arrivals(adversary.backward, spent, guarantee)
     future = arrivals(_reversed(adversary.forward), spent[::-1], guarantee)[::-1]
     pairs = PairwiseLeakage(adversary.states, spent, guarantee, past, future, adversary.backward, adversary.forward)
     series = {
-        direction: np.minimum(
-            getattr(uniform, direction), [pairs.metric(t, direction).max() for t in range(len(spent))]
-        )
+        direction: np.minimum(getattr(paper, direction), [pairs.metric(t, direction).max() for t in range(len(spent))])
         for direction in DIRECTIONS
     }
-    return LeakageSeries(uniform.epsilons, **series, name=uniform.name, bound="pairwise", pairs=pairs)
+    return LeakageSeries(paper.epsilons, **series, name=paper.name, bound="metric", evidence=pairs)
 
 
 def budgets(epsilons: ArrayLike) -> FloatArray:
@@ -387,7 +496,7 @@ def _members(named_adversaries: list[tuple[str | None, Adversary]], spent: Float
     future = _arrivals(reverse, spent[::-1])[:, ::-1]
     series = []
     for (name, _), before, after in zip(named_adversaries, past, future, strict=True):
-        series.append(LeakageSeries(spent, before + spent, after + spent, before + after + spent, name))
+        series.append(LeakageSeries(spent, before + spent, after + spent, before + after + spent, name, bound="paper"))
     return series
 
 

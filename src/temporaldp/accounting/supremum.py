@@ -11,16 +11,68 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.curves import PrivacyCurve
 from temporaldp.accounting.events import checked_release
+from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.exact_series import likely_pairs, rows_of
+from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit
 from temporaldp.accounting.fixed_point import Search, held_metric
+from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import require_values
-from temporaldp.accounting.metrics import Bound, checked_bound, checked_guarantee, guarantee_for, largest_distance
+from temporaldp.accounting.metrics import Accounting, Bound, box_of, checked_bound, checked_guarantee, largest_distance
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.profile import LARGEST, positive
+from temporaldp.leakage.recurrence import largest_lasting_epsilon
 
 FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactLimits:
+    """The lower sides of exact suprema, and who they are about: for a single user.
+
+    Parameters
+    ----------
+    backward, forward, temporal : float
+        What some horizon comes as close to as one likes; equal to the supremum but for 1e-9 (relative), unless that is inf.
+    pair : tuple of two str
+        The two values that are told apart best by past and future together; by the one of them that has no supremum, if any.
+    """
+
+    backward: float
+    forward: float
+    temporal: float
+    pair: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricLimits:
+    """The certificates of suprema under a metric, for a single user.
+
+    ``backward`` and ``forward`` have shape (n, n): metrics that one more step ``b -> K(b) + e D`` does not raise anywhere, so
+    that no horizon does. None where none was found (the supremum is then inf) or nothing is known.
+    """
+
+    backward: FloatArray | None
+    forward: FloatArray | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveLimits:
+    """The certificates of suprema at a delta, for a single user.
+
+    Parameters
+    ----------
+    gap : float
+        How much of the temporal supremum discretisation and rounding can be, at most, in nats.
+    backward, forward : PrivacyCurve or None
+        Curves that one more step (kernel, then composition) does not raise at any epsilon.
+    """
+
+    gap: float
+    backward: PrivacyCurve | None
+    forward: PrivacyCurve | None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -32,22 +84,19 @@ class LeakageSupremum:
     epsilon : float
         Budget of every step; under a metric, for the two values furthest apart.
     backward, forward, temporal : float
-        Upper bounds at every step of every horizon, and approached as the horizon grows. With several users, each is the
-        largest over the users.
+        Upper bounds at every step of every horizon, and approached as the horizon grows if `bound` is "exact". With several
+        users, each is the largest over the users.
     worst_user : str or None
         Who has the largest temporal supremum.
-    bound : {"uniform", "pairwise"}
-        Which upper bound it is.
-    backward_metric, forward_metric : array, shape (n, n), or None
-        The certificates of the pairwise bound for a single user: metrics that one more step ``b -> K(b) + e D`` does not raise
-        anywhere, so that no horizon does. None where none was found (the supremum is then inf) or nothing is known.
+    bound : {"exact", "paper", "metric", "curve"}
+        As for `LeakageSeries`.
     delta : float
         0 for pure differential privacy. Otherwise all suprema are the epsilon at this delta.
-    gap : float
-        With a delta, how much of the temporal supremum discretisation and rounding can be, at most, in nats.
-    backward_curve, forward_curve : PrivacyCurve or None
-        With a delta, the certificates for a single user: curves that one more step (kernel, then composition) does not raise at
-        any epsilon.
+    certified : bool
+        False where an exact supremum is reported as inf, or as the paper's, because rollouts were given up, not because there
+        is none below.
+    evidence : ExactLimits, MetricLimits, CurveLimits or None
+        What the way of accounting can tell beyond these numbers, for a single user.
     """
 
     epsilon: float
@@ -55,13 +104,10 @@ class LeakageSupremum:
     forward: float
     temporal: float
     worst_user: str | None = None
-    bound: Bound = "uniform"
-    backward_metric: FloatArray | None = None
-    forward_metric: FloatArray | None = None
+    bound: Accounting = "exact"
     delta: float = 0.0
-    gap: float = 0.0
-    backward_curve: PrivacyCurve | None = None
-    forward_curve: PrivacyCurve | None = None
+    certified: bool = True
+    evidence: ExactLimits | MetricLimits | CurveLimits | None = None
 
     def __repr__(self) -> str:
         values = ", ".join(
@@ -82,11 +128,15 @@ def leakage_supremum(
     epsilon: float | None = None,
     mechanism: Any = None,
     delta: float | None = None,
-    bound: Bound = "uniform",
+    bound: Bound = "exact",
     metric: ArrayLike | None = None,
     discretization: float | None = None,
 ) -> LeakageSupremum:
-    """Suprema of the leakage when every step spends epsilon, for ever (Theorem 5 of the paper, with `<` for its `<=`).
+    """Suprema of the leakage when every step spends epsilon, for ever.
+
+    Exact: with one closed class of values that is aperiodic and lambda the spectral radius of the matrix on the other values, a
+    supremum exists if and only if ``epsilon < -log lambda`` (docs/theory.md, section 10). By the paper's bound: Theorem 5, with
+    `<` for its `<=`.
 
     With a mechanism and a delta: of the epsilon at that delta when every step publishes by that mechanism. There can be one
     where the pure leakage grows for ever.
@@ -98,12 +148,13 @@ def leakage_supremum(
     epsilon : float, > 0, optional
         In nats.
     mechanism : mechanism, optional
-        In place of `epsilon`; as for `temporal_leakage`.
+        In place of `epsilon`; as for `temporal_leakage`. Without a delta: a `LikelihoodBox`.
     delta : float, optional
-        Needed with `mechanism`; with `epsilon`, any mechanism with that guarantee.
-    bound : {"uniform", "pairwise"}
-        "uniform": closed form over the leakage profile, exact to rounding. "pairwise": the fixed point of the metric, with a
-        certificate; within 1e-11 of it in general, never below, and `inf` where no certificate is found.
+        Needed with a `mechanism` that is no box; with `epsilon`, any mechanism with that guarantee.
+    bound : {"exact", "paper"}
+        "exact": certified from above, and within 1e-9 of what some horizon attains. "paper": closed form over the leakage
+        profile, exact to rounding. With a metric that is no box: the fixed point of the metric, an upper bound, and `inf` where
+        no certificate is found.
     metric : array_like, shape (n, n), optional
         As for `temporal_leakage`.
     discretization : float, optional
@@ -125,22 +176,27 @@ def leakage_supremum(
 
     >>> from scipy.linalg import circulant
     >>> ring = Adversary(TransitionMatrix(circulant([0.6, 0.2, 0, 0, 0, 0.2])))
+    >>> leakage_supremum(ring, epsilon=0.1, bound="paper")
+    LeakageSupremum(epsilon=0.1, backward=inf, forward=0.1, temporal=inf, bound='paper')
     >>> leakage_supremum(ring, epsilon=0.1)
-    LeakageSupremum(epsilon=0.1, backward=inf, forward=0.1, temporal=inf, bound='uniform')
-    >>> leakage_supremum(ring, epsilon=0.1, bound="pairwise")
-    LeakageSupremum(epsilon=0.1, backward=0.637088, forward=0.1, temporal=0.637088, bound='pairwise')
+    LeakageSupremum(epsilon=0.1, backward=0.612733, forward=0.1, temporal=0.612733, bound='exact')
 
     >>> from temporaldp import GaussianNoise
     >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
     >>> found = leakage_supremum(walk, mechanism=GaussianNoise(10.0, sensitivity=1.0), delta=1e-6)
-    >>> round(found.epsilon, 3), round(found.backward, 3), found.gap < 1e-3
+    >>> round(found.epsilon, 3), round(found.backward, 3), found.evidence.gap < 1e-3
     (0.397, 0.503, True)
     """
-    if mechanism is not None or delta is not None:
-        return _with_delta(adversary, epsilon, mechanism, delta, bound, metric, discretization)
+    chosen = checked_bound(bound)
+    if delta is not None or (mechanism is not None and not isinstance(mechanism, LikelihoodBox)):
+        return _with_delta(adversary, epsilon, mechanism, delta, chosen, metric, discretization)
+    if mechanism is not None:
+        if epsilon is not None or metric is not None:
+            raise InputError("a box says all that a release can: expected it without epsilon and without a metric")
+        return _largest([_of_box(name, one, mechanism, chosen) for name, one in named(adversary)])
     if epsilon is None:
         raise BudgetError("expected epsilon, or a mechanism and a delta; got neither")
-    return searched_supremum(adversary, epsilon, checked_bound(bound), metric, {})
+    return searched_supremum(adversary, epsilon, chosen, metric, {})
 
 
 def searched_supremum(
@@ -150,19 +206,88 @@ def searched_supremum(
     metric: ArrayLike | None,
     searches: dict[tuple[str | None, str], Search],
 ) -> LeakageSupremum:
-    """`leakage_supremum`, remembering in `searches` where each user's and direction's search ended, for the next budget."""
+    """`leakage_supremum`, remembering in `searches` where a metric's search ended for each user, for the next budget."""
     budget = positive(epsilon, "epsilon")
     found = []
     for name, one in named(adversary):
         distances = checked_guarantee(metric, one.states)
         own = positive(budget * largest_distance(distances), "epsilon times the largest distance")
-        past, future = _limit(one.backward, own), _limit(one.forward, own)
-        limits = LeakageSupremum(own, past, future, past + (future - own), name)
-        if bound == "pairwise":
+        paper = _paper(name, one, own)
+        if bound == "paper":
+            found.append(paper)
+        elif distances is None:
+            found.append(_exact(one, paper, Releases(np.array([[own]]), np.zeros((1, 1)))))
+        elif (box := box_of(distances)) is not None:
+            found.append(_exact(one, paper, Releases(budget * box.high[None], budget * box.low[None])))
+        else:
             ways = {way: searches.setdefault((name, way), Search()) for way in ("backward", "forward")}
-            limits = _pair_by_pair(one, limits, budget, distances, ways)
-        found.append(limits)
+            found.append(_pair_by_pair(one, paper, budget, distances, ways))
     return _largest(found)
+
+
+def _paper(name: str | None, adversary: Adversary, own: float) -> LeakageSupremum:
+    """One user's suprema by the paper's bound."""
+    past, future = _limit(adversary.backward, own), _limit(adversary.forward, own)
+    return LeakageSupremum(own, past, future, past + (future - own), name, "paper")
+
+
+def _of_box(name: str | None, adversary: Adversary, box: LikelihoodBox, bound: Bound) -> LeakageSupremum:
+    """One user's suprema if every step publishes by the same box."""
+    if adversary.states is not None and len(adversary.states) != len(box.low):
+        raise StateError(f"the box has {len(box.low)} values, the correlation has {len(adversary.states)} states")
+    paper = _paper(name, adversary, positive(float(box.high.max() - box.low.min()), "the width of the box"))
+    if bound == "exact":
+        paper = _exact(adversary, paper, Releases(box.high[None], box.low[None]))
+    return replace(paper, epsilon=box.epsilon)
+
+
+def _exact(adversary: Adversary, paper: LeakageSupremum, release: Releases) -> LeakageSupremum:
+    """One user's exact suprema, given the paper's."""
+    if adversary.states is None:
+        return replace(paper, bound="exact")
+    own = float(release.width[0])
+    limits = [
+        _direction_limit(matrix, release, ceiling)
+        for matrix, ceiling in ((adversary.backward, paper.backward), (adversary.forward, paper.forward))
+    ]
+    known = [one for one in limits if one is not None]
+    if any(one.direction is None for one in known):  # at least one grows for ever, or was given up
+        worst = max(known, key=lambda one: (one.direction is None, one.attained))
+        both = Limit(worst.attained, paper.temporal, worst.i, worst.j, None)
+    else:
+        both = both_limits(known[0], known[1], release) if len(known) == 2 else known[0]
+    past, future = (Limit(own, own, 0, 1, None) if one is None else one for one in limits)
+    states = adversary.states
+    certified = all(one.direction is not None or _grows_for_ever(matrix, release)
+                    for one, matrix in zip(limits, (adversary.backward, adversary.forward), strict=True) if one is not None)  # fmt: skip
+    return LeakageSupremum(
+        paper.epsilon,
+        past.proved,
+        future.proved,
+        min(both.proved, paper.temporal * (1.0 + 1e-12)),
+        paper.worst_user,
+        "exact",
+        certified=certified,
+        evidence=ExactLimits(past.attained, future.attained, both.attained, (states[both.i], states[both.j])),
+    )
+
+
+def _direction_limit(correlation: Correlation, release: Releases, ceiling: float) -> Limit | None:
+    """One direction's limit; None for an unknown correlation."""
+    matrix = _require_constant(correlation)
+    if matrix is None:
+        return None
+    if _grows_for_ever(matrix, release):
+        i, j = likely_pairs(matrix)
+        return Limit(math.inf, math.inf, int(i[0]), int(j[0]), None)
+    return exact_limit(rows_of(matrix), release, ceiling, likely_pairs(matrix))
+
+
+def _grows_for_ever(correlation: Correlation, release: Releases) -> bool:
+    """Whether plain releases are known to have no supremum."""
+    matrix = _require_constant(correlation)
+    plain = release.lift.shape[1] == 1
+    return plain and matrix is not None and float(release.width[0]) >= largest_lasting_epsilon(matrix.probabilities)
 
 
 def _with_delta(
@@ -197,10 +322,9 @@ def _with_delta(
                 min(limits.forward, least[1]),
                 min(limits.temporal, least[2]),
                 name,
+                "curve",
                 delta=level,
-                gap=limits.gaps[2],
-                backward_curve=limits.backward_curve,
-                forward_curve=limits.forward_curve,
+                evidence=CurveLimits(limits.gaps[2], limits.backward_curve, limits.forward_curve),
             )
         )
     return _largest(found)
@@ -219,26 +343,26 @@ def _largest(found: list[LeakageSupremum]) -> LeakageSupremum:
         worst_user=worst.worst_user,
         bound=worst.bound,
         delta=worst.delta,
-        gap=worst.gap,
+        certified=all(limits.certified for limits in found),
     )
 
 
 def _pair_by_pair(
     adversary: Adversary,
-    uniform: LeakageSupremum,
+    paper: LeakageSupremum,
     epsilon: float,
-    metric: FloatArray | None,
+    metric: FloatArray,
     searches: dict[str, Search],
 ) -> LeakageSupremum:
-    """One user's suprema under the pairwise bound, given those under the uniform bound."""
+    """One user's suprema under a metric, given the paper's."""
     if adversary.states is None:
-        return replace(uniform, bound="pairwise")
-    own = epsilon * guarantee_for(metric, adversary.states)
+        return replace(paper, bound="metric")
+    own = epsilon * metric
     total = own
     limits: dict[str, float] = {}
     certificates: dict[str, FloatArray | None] = {}
     for direction, search in searches.items():
-        matrix, limits[direction] = getattr(adversary, direction), getattr(uniform, direction)
+        matrix, limits[direction] = getattr(adversary, direction), getattr(paper, direction)
         certificates[direction] = None
         if matrix is None:
             continue
@@ -250,14 +374,13 @@ def _pair_by_pair(
         limits[direction] = min(limits[direction], float((held.arrived + own).max()))
         total = total + held.arrived
     return LeakageSupremum(
-        uniform.epsilon,
+        paper.epsilon,
         limits["backward"],
         limits["forward"],
-        min(uniform.temporal, float(total.max())),
-        uniform.worst_user,
-        "pairwise",
-        certificates["backward"],
-        certificates["forward"],
+        min(paper.temporal, float(total.max())),
+        paper.worst_user,
+        "metric",
+        evidence=MetricLimits(certificates["backward"], certificates["forward"]),
     )
 
 

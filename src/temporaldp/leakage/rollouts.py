@@ -221,7 +221,16 @@ class Items:
         return self.t, self.i, self.j
 
 
-def evaluate(chain: Chain, items: Items, rho: FloatArray, spread: FloatArray, *, slope: bool, most: int = LONGEST, deep: bool = False) -> Values:
+def evaluate(
+    chain: Chain,
+    items: Items,
+    rho: FloatArray,
+    spread: FloatArray,
+    *,
+    slope: bool,
+    most: int = LONGEST,
+    deep: bool = False,
+) -> Values:
     """F(rho) of each item, its derivative with `slope`; else only as far as its sign takes.
 
     Parameters
@@ -384,7 +393,7 @@ def _roll(
 def _through(chain: Chain, rows: FloatArray, s: IntArray) -> FloatArray:
     """Each row times the matrix of the transition into its step."""
     if len(chain.matrices) == 1:
-        return rows @ chain.matrices[0]
+        return np.asarray(rows @ chain.matrices[0])
     which = chain.into[s]
     result = np.empty_like(rows)
     for number in np.unique(which):

@@ -1,0 +1,246 @@
+"""From adversaries to exact leakage: matrices in the order in which rollouts take them, and what can be told of the result."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.exact import Releases, arrivals, both_ways
+from temporaldp.accounting.metrics import Direction as DirectionName
+from temporaldp.accounting.pair_search import Direction, Maxima, Pairs, every_pair_at, own_part
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.adversary import Correlation
+from temporaldp.errors import InputError
+from temporaldp.leakage.rollouts import Items, U, observation, solve
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+MOST_LIKELY = 6
+"""Pairs of the leakage profile that a search begins with."""
+
+
+class Attained(NamedTuple):
+    """Leakage that observations reach, at every step: the lower side of each exact number. Arrays of shape (T,), in nats."""
+
+    backward: FloatArray
+    forward: FloatArray
+    temporal: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Observation:
+    """The observation of all releases that tells two values at one step apart best.
+
+    Parameters
+    ----------
+    time : int
+        The step that is leaked about, from 0.
+    value, other_value : str
+        The value that the observation speaks for, and the one that it speaks against.
+    states : tuple of str
+    high : bool array, shape (T, n)
+        Which values each step's output speaks for as strongly as it can: in a histogram, whose counts come out high.
+    leakage : float
+        Log of the ratio of the observation's likelihoods, in nats: attained, a lower bound by rounding.
+    """
+
+    time: int
+    value: str
+    other_value: str
+    states: tuple[str, ...]
+    high: BoolArray
+    leakage: float
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    def __repr__(self) -> str:
+        return (
+            f"Observation({self.value!r} rather than {self.other_value!r} at time {self.time}, {self.leakage:.6g} nats from "
+            f"{len(self)} steps)"
+        )
+
+    def counts_high(self, step: int) -> tuple[str, ...]:
+        """The values whose counts come out high at a step."""
+        return tuple(state for state, high in zip(self.states, self.high[step], strict=True) if high)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactLeakage:
+    """What can be told of the exact leakage about one user beyond the largest numbers.
+
+    Parameters
+    ----------
+    states : tuple of str
+    releases : Releases
+    past, future : Direction or None
+        Rollouts in both directions; None for a correlation that nobody knows.
+    attained : Attained
+    pairs : dict of (T,) int arrays
+        For each of "backward", "forward" and "temporal", the positions of the two values.
+    """
+
+    states: tuple[str, ...]
+    releases: Releases
+    past: Direction | None
+    future: Direction | None
+    attained: Attained
+    pairs: dict[str, Pairs] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.releases)
+
+    def __repr__(self) -> str:
+        return f"ExactLeakage({len(self)} steps, {len(self.states)} states)"
+
+    def worst_pair(self, step: int, direction: DirectionName = "temporal") -> tuple[str, str]:
+        """The value that is leaked about most at a step, and the one it is told from."""
+        i, j = self._pair(self._step(step), direction)
+        return self.states[i], self.states[j]
+
+    def metric(self, step: int, direction: DirectionName = "temporal") -> FloatArray:
+        """Exact leakage of every ordered pair at a step, shape (n, n): row = the value, column = the one it is told from.
+
+        Upper sides, in nats; zero on the diagonal. Row and column follow `states`.
+
+        Raises
+        ------
+        InputError
+            There is no such step or direction.
+        """
+        at = self._step(step)
+        n = len(self.states)
+        i, j = np.nonzero(~np.eye(n, dtype=bool))
+        pairs = i.astype(np.int64), j.astype(np.int64)
+        items = every_pair_at(np.array([at]), pairs)
+        found = np.zeros((n, n))
+        found[pairs] = own_part(self.releases.lift, self.releases.drop, items)
+        for one in self._directions(direction):
+            turned = one.turn(items)
+            found[pairs] += solve(one.chain, turned, one.spread).proved
+        return found * (1.0 + 4.0 * U)
+
+    def witness(self, step: int) -> Observation:
+        """The observation that gives most away about a step: which values' counts come out high, step by step."""
+        at = self._step(step)
+        i, j = self._pair(at, "temporal")
+        high = np.zeros((len(self), len(self.states)), bool)
+        high[at, i] = True
+        if self.past is not None and at > 0:
+            high[:at] = _observed(self.past, at, i, j)
+        if self.future is not None and at < len(self) - 1:
+            high[at + 1 :] = _observed(self.future, at, i, j)[::-1]
+        high &= np.any(self.releases.lift > self.releases.drop, axis=1, keepdims=True)
+        attained = float(self.attained.temporal[at])
+        return Observation(at, self.states[i], self.states[j], self.states, high, attained)
+
+    def _directions(self, direction: str) -> Sequence[Direction]:
+        known = {"backward": (self.past,), "forward": (self.future,), "temporal": (self.past, self.future)}
+        if direction not in known:
+            raise InputError(f"expected direction to be backward, forward or temporal, got {direction!r}")
+        return [one for one in known[direction] if one is not None]
+
+    def _pair(self, step: int, direction: str) -> tuple[int, int]:
+        if direction not in self.pairs:
+            raise InputError(f"expected direction to be backward, forward or temporal, got {direction!r}")
+        i, j = self.pairs[direction]
+        return int(i[step]), int(j[step])
+
+    def _step(self, step: int) -> int:
+        try:
+            at = operator.index(step)
+        except TypeError:
+            raise InputError(f"expected a step to be a whole number, got {step!r}") from None
+        if not -len(self) <= at < len(self):
+            raise InputError(f"expected a step from 0 to {len(self) - 1}, got {step}")
+        return range(len(self))[at]
+
+
+def _observed(direction: Direction, at: int, i: int, j: int) -> BoolArray:
+    """Which values each step's output speaks for, in the chain's own order of steps."""
+    turned = direction.turn(Items(np.array([at]), np.array([i]), np.array([j])))
+    rho = float(solve(direction.chain, turned, direction.spread).rho[0])
+    return observation(direction.chain, int(turned.t[0]), i, j, rho)
+
+
+class Sides(NamedTuple):
+    """BPL, FPL and TPL at every step as proved, and all that can be told of them."""
+
+    backward: FloatArray
+    forward: FloatArray
+    temporal: FloatArray
+    evidence: ExactLeakage
+
+
+def exact_leakage(adversary: Adversary, releases: Releases, paper: Attained) -> Sides:
+    """The exact leakage of one user who has a correlation; `paper` are the paper's bounds, which it is never above."""
+    assert adversary.states is not None
+    n_steps, width = len(releases), releases.width
+    past = _direction(adversary.backward, releases, paper.backward, turned=False)
+    future = _direction(adversary.forward, releases.reversed, paper.forward[::-1], turned=True)
+    alone = Maxima.empty(n_steps)
+    alone.attained[:], alone.proved[:] = width, width
+    alone.i[:], alone.j[:] = releases.widest
+    before = past[1] if past else alone
+    after = future[1].reversed() if future else alone
+    if past and future:
+        both = both_ways(past[0], past[1], future[0], future[1], releases)
+        both.lower(np.arange(n_steps), paper.temporal * (1.0 + 8.0 * U * (n_steps + 2)))
+    else:
+        both = before if past else after
+    evidence = ExactLeakage(
+        adversary.states,
+        releases,
+        past[0] if past else None,
+        future[0].reversed() if future else None,
+        Attained(before.attained, after.attained, both.attained),
+        {"backward": before.pair, "forward": after.pair, "temporal": both.pair},
+    )
+    return Sides(before.proved, after.proved, both.proved, evidence)
+
+
+def _direction(
+    correlation: Correlation, releases: Releases, ceiling: FloatArray, *, turned: bool
+) -> tuple[Direction, Maxima] | None:
+    """Rollouts and maxima of one direction, in its own order of steps; None for an unknown correlation."""
+    if correlation is None:
+        return None
+    n_steps = len(releases)
+    each = correlation if isinstance(correlation, tuple) else (correlation,)
+    into = np.zeros(n_steps, np.int64)
+    distinct: dict[int, int] = {}
+    if isinstance(correlation, tuple):
+        ordered = correlation[::-1] if turned else correlation
+        into[1:] = [distinct.setdefault(id(matrix), len(distinct)) for matrix in ordered]
+        each = tuple({id(matrix): matrix for matrix in ordered}.values())
+    return arrivals(tuple(map(rows_of, each)), into, releases, ceiling, likely_pairs(each[0]))
+
+
+def rows_of(matrix: TransitionMatrix) -> Any:
+    """The probabilities with rows divided by their sums, which tolerate an error in the last digits."""
+    rows = matrix.probabilities
+    sums = np.asarray(rows.sum(axis=1)).ravel()
+    if isinstance(rows, np.ndarray):
+        return np.ascontiguousarray(rows / sums[:, None])
+    scaled = rows.copy()
+    scaled.data = scaled.data / np.repeat(sums, np.diff(scaled.indptr))
+    return scaled
+
+
+def likely_pairs(matrix: TransitionMatrix) -> Pairs:
+    """Pairs that the leakage profile is made of: told apart best by one step."""
+    witnesses = matrix.leakage_profile().witnesses
+    if not len(witnesses):
+        return np.array([0]), np.array([1])
+    position = {state: k for k, state in enumerate(matrix.states)}
+    chosen = np.unique(np.linspace(0, len(witnesses) - 1, MOST_LIKELY).astype(int))
+    pairs = {(position[witnesses[int(k)].value], position[witnesses[int(k)].other_value]) for k in chosen}
+    i, j = zip(*sorted(pairs), strict=True)
+    return np.array(i), np.array(j)

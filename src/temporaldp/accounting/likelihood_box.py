@@ -1,0 +1,113 @@
+"""What one release can say for each value by itself: a box of likelihoods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.leakage.profile import LARGEST
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class LikelihoodBox:
+    """A release whose output is up to ``e^high[k]`` and down to ``e^low[k]`` times as likely if a person's value is k.
+
+    Each value's factor ranges over its interval by itself, as it does where every value has noise of its own: for such a release
+    the exact leakage is the release's own, not a worst case. Pure differential privacy with epsilon is ``low = 0,
+    high = epsilon`` for every value.
+
+    Parameters
+    ----------
+    low, high : array_like, shape (n,)
+        In nats, up to a constant that is common to all; in the order of the correlation's states. ``max(low) <= min(high)``, so
+        that an output may say nothing. Between values i and j the release's log ratio is at most ``high[i] - low[j]``.
+
+    Raises
+    ------
+    InputError
+        No two arrays of one length, not finite, or intervals that have no point in common.
+
+    Examples
+    --------
+    >>> box = LikelihoodBox.laplace_counts([2.0, 4.0, float("inf")])      # the third count is not published
+    >>> box.low, box.high
+    (array([-0.5 , -0.25,  0.  ]), array([0.5 , 0.25, 0.  ]))
+    >>> box.epsilon
+    0.75
+    """
+
+    low: FloatArray
+    high: FloatArray
+
+    def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
+        for name, given in (("low", low), ("high", high)):
+            try:
+                array = np.array(given, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InputError(f"expected {name} to be numbers, one per state, got {given!r}") from None
+            if array.ndim != 1 or len(array) < 2 or not (np.abs(array) <= LARGEST).all():
+                raise InputError(
+                    f"expected {name} of shape (n,), finite numbers of nats, one per state and at least 2, got "
+                    f"{np.array2string(array, threshold=6)}"
+                )
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        if self.low.shape != self.high.shape:
+            raise InputError(f"expected low and high of one length, got {len(self.low)} and {len(self.high)}")
+        if self.low.max() > self.high.min():
+            k, m = int(np.argmax(self.low)), int(np.argmin(self.high))
+            raise InputError(
+                f"expected intervals with a common point, got low[{k}] = {self.low[k]:g} above high[{m}] = {self.high[m]:g}: an "
+                "output must be able to say nothing; shift low and high of a value by the same amount"
+            )
+
+    @classmethod
+    def laplace_counts(cls, scales: ArrayLike) -> LikelihoodBox:
+        """A histogram with independent (discrete) Laplace noise on every count, each of a scale of its own.
+
+        ``scales`` has shape (n,), in counts, > 0; inf for a count that is not published. Replacing a value lowers one count by 1
+        and raises another by 1; a count k by itself changes the odds of its value by at most ``e^(1 / scale)`` either way.
+        """
+        given = np.asarray(scales, dtype=np.float64)
+        if given.ndim != 1 or not (given > 0.0).all():
+            raise BudgetError(f"expected scales > 0, one per state (inf: not published), got {scales!r}")
+        return cls(0.0 - 1.0 / given, 1.0 / given)
+
+    @classmethod
+    def add_or_remove(cls, epsilon: float, n_states: int, *, absent: int) -> LikelihoodBox:
+        """A person may be absent: counts of the other values, each protected with epsilon against adding or removing a person.
+
+        One noisy count for each value but ``absent`` (its position), Laplace noise of scale 1 / epsilon. Absent against present
+        costs epsilon, two present values 2 epsilon.
+        """
+        level = float(epsilon)
+        if not (level >= 0.0 and np.isfinite(level)):
+            raise BudgetError(f"expected epsilon to be a finite number >= 0 (nats), got {epsilon}")
+        if not 0 <= absent < n_states:
+            raise InputError(f"expected absent to be a position from 0 to {n_states - 1}, got {absent}")
+        high = np.full(n_states, level)
+        high[absent] = 0.0
+        return cls(0.0 - high, high)
+
+    @property
+    def epsilon(self) -> float:
+        """The largest log ratio between two different values: what the release promises by itself, in nats."""
+        apart = self.high[:, None] - self.low[None, :]
+        np.fill_diagonal(apart, 0.0)
+        return float(apart.max())
+
+    def __repr__(self) -> str:
+        return f"LikelihoodBox({len(self.low)} values, epsilon {self.epsilon:.6g})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LikelihoodBox):
+            return NotImplemented
+        return np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
+
+    def __hash__(self) -> int:
+        return hash((self.low.tobytes(), self.high.tobytes()))
