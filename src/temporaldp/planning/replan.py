@@ -73,7 +73,7 @@ def replan(
     single = next(iter(users.values())) if len(users) == 1 else {str(name): one for name, one in users.items()}
 
     def whole(epsilons: FloatArray) -> LeakageSeries:
-        return temporal_leakage(single, epsilons=np.concatenate((spent, epsilons)))
+        return temporal_leakage(single, epsilons=np.concatenate((spent, epsilons)), bound="paper")
 
     def held(epsilons: FloatArray) -> FloatArray:
         for halving in range(53):
