@@ -42,6 +42,9 @@ one step back."""
 TIED = 1.0 - 1e-11
 """Pairs within this share of the largest count as tied, and the first is named."""
 
+CLOSE_ENOUGH, MOST_REFINED = 2e-13, 20_000
+"""Relative distance of both sides of a maximum from which on it is computed in extended precision; and for how many items."""
+
 REACHED = 1.0 - 8e-13
 """Share of a known bound from which on a candidate counts as reaching it."""
 
@@ -154,6 +157,9 @@ class Direction:
         return bound(self.chain, self.turn(items), self.spread, depth=depth, start=start)
 
 
+ARRIVALS = ("attained", "proved", "rho", "depth")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
     """Leakage of items from both sides, how deep rollouts went at most, and what arrives from each direction."""
@@ -162,6 +168,16 @@ class Solved:
     proved: FloatArray
     depth: int
     arrivals: Sequence[Arrivals]
+
+    def joined(self, other: Solved) -> Solved:
+        """The items of both."""
+        attained = np.concatenate((self.attained, other.attained))
+        proved = np.concatenate((self.proved, other.proved))
+        arrivals = [
+            Arrivals(*(np.concatenate((getattr(one, name), getattr(two, name))) for name in ARRIVALS))
+            for one, two in zip(self.arrivals, other.arrivals, strict=True)
+        ]
+        return Solved(attained, proved, max(self.depth, other.depth), arrivals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,13 +226,14 @@ class PairSearch:
         pairs = self.pairs
         if len(pairs[0]) <= FEW_PAIRS:
             items = every_pair_at(steps, pairs)
-            attained, proved, depth = self._every_pair(items, steps, np.repeat(guess, len(pairs[0])))
-            maxima.record(steps, items, attained, proved, -np.inf)
-            return depth
+            found = self.refined(self._every_pair(items, steps, np.repeat(guess, len(pairs[0]))), items, steps)
+            maxima.record(steps, items, found.attained, found.proved, -np.inf)
+            return found.depth
         likely = [*likely, widest(self.lift[steps], self.drop[steps]), *self._promising(steps, pairs)]
         each = [np.broadcast_to(one, (len(steps),)) for pair in likely for one in pair]
         items = Items(np.tile(steps, len(likely)), np.concatenate(each[::2]), np.concatenate(each[1::2]))
         first = self.solved(items, [np.tile(guess, len(likely))] * len(self.directions))
+        first = self.refined(first, items, steps)
         maxima.record(steps, items, first.attained, first.proved, -np.inf)
         level = maxima.attained[steps]
         open_ = np.flatnonzero(level < ceiling * REACHED)
@@ -233,9 +250,9 @@ class PairSearch:
         near = where[np.searchsorted(steps, more.t)]
         second = self.solved(more, [one.proved[near] for one in first.arrivals])
         items = Items(*(np.concatenate(both) for both in zip(items.arrays, more.arrays, strict=True)))
-        attained = np.concatenate((first.attained, second.attained))
-        maxima.record(steps, items, attained, np.concatenate((first.proved, second.proved)), rest)
-        return max(DEEPENING[-1], first.depth, second.depth)
+        both = self.refined(first.joined(second), items, steps)
+        maxima.record(steps, items, both.attained, both.proved, rest)
+        return max(DEEPENING[-1], both.depth)
 
     def _promising(self, steps: IntArray, pairs: Pairs) -> list[Pairs]:
         """The pairs with the largest bounds, if all of these steps were like the worst of them."""
@@ -255,10 +272,10 @@ class PairSearch:
             items, own = items[best], own[best]
         return [(items.i[[k]], items.j[[k]]) for k in range(len(items))]
 
-    def solved(self, items: Items, guesses: Sequence[FloatArray]) -> Solved:
+    def solved(self, items: Items, guesses: Sequence[FloatArray], *, extended: bool = False) -> Solved:
         """Leakage of each item; `guesses` are what may arrive from each direction."""
         found = [
-            solve(one.chain, one.turn(items), one.spread, np.expm1(np.minimum(guess, 30.0)))
+            solve(one.chain, one.turn(items), one.spread, np.expm1(np.minimum(guess, 30.0)), extended=extended)
             for one, guess in zip(self.directions, guesses, strict=True)
         ]
         own = own_part(self.lift, self.drop, items)
@@ -267,17 +284,38 @@ class PairSearch:
         depth = max(int(one.depth.max(initial=0)) for one in found)
         return Solved(attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), depth, found)
 
-    def _every_pair(self, items: Items, steps: IntArray, guess: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    def refined(self, found: Solved, items: Items, steps: IntArray) -> Solved:
+        """Where both sides of a step's largest are not close enough, whatever may be the largest is solved more precisely."""
+        if np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps:
+            return found
+        rows = np.searchsorted(steps, items.t)
+        best, upper = np.zeros(len(steps)), np.zeros(len(steps))
+        np.maximum.at(best, rows, found.attained)
+        np.maximum.at(upper, rows, found.proved)
+        wide = upper - best > CLOSE_ENOUGH * upper
+        loose = np.flatnonzero(wide[rows] & (found.proved > best[rows]) & (best[rows] > 0.0))
+        if not loose.size or loose.size > MOST_REFINED:
+            return found
+        again = self.solved(items[loose], [one.proved[loose] for one in found.arrivals], extended=True)
+        attained, proved = found.attained.copy(), found.proved.copy()
+        attained[loose] = np.maximum(attained[loose], again.attained)
+        proved[loose] = np.minimum(proved[loose], again.proved)
+        return Solved(attained, proved, max(found.depth, again.depth), found.arrivals)
+
+    def _every_pair(self, items: Items, steps: IntArray, guess: FloatArray) -> Solved:
         """Every pair's leakage; what arrives is kept, so that the two directions together need no more rollouts."""
         own = own_part(self.lift, self.drop, items)
         if len(self.directions) == 1:
+            found = self.solved(items, [guess])
             (one,) = self.directions
-            found = solve(one.chain, items, one.spread, np.expm1(np.minimum(guess, 30.0)))
-            one.known(steps, np.stack((found.attained, found.proved)))
-            attained, proved, depth = found.attained, found.proved, int(found.depth[items.t == steps[-1]].max())
-            return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), depth
-        attained, proved = np.sum([one.known(steps) for one in self.directions], axis=0)
-        return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), 0
+            one.known(steps, np.stack((found.arrivals[0].attained, found.arrivals[0].proved)))
+            return replace(found, depth=int(found.arrivals[0].depth[items.t == steps[-1]].max()))
+        arrivals = [
+            Arrivals(known[0], known[1], np.expm1(known[1]), np.zeros(len(items), np.int64))
+            for known in (one.known(steps) for one in self.directions)
+        ]
+        attained, proved = own + sum(one.attained for one in arrivals), own + sum(one.proved for one in arrivals)
+        return Solved(attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), 0, arrivals)
 
     def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> Items:
         """Pairs that bounds do not rule out at their step: first for steps much alike at once, then for each by itself."""
