@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Chain, Items, U, bound, evaluate, solve
+from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Arrivals, Chain, Items, U, bound, evaluate, solve
+from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -40,6 +41,9 @@ one step back."""
 
 TIED = 1.0 - 1e-11
 """Pairs within this share of the largest count as tied, and the first is named."""
+
+REACHED = 1.0 - 8e-13
+"""Share of a known bound from which on a candidate counts as reaching it."""
 
 RISE = 1.0 + 2.0 * BACKWARD_SHARE
 """What is ruled out below a level is proved to be at most this much above it."""
@@ -151,6 +155,16 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """Leakage of items from both sides, how deep rollouts went at most, and what arrives from each direction."""
+
+    attained: FloatArray
+    proved: FloatArray
+    depth: int
+    arrivals: Sequence[Arrivals]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PairSearch:
     """The largest over pairs of what arrives by one or two directions, and the step's own part.
 
@@ -172,7 +186,14 @@ class PairSearch:
         i, j = np.nonzero(~np.eye(self.directions[0].chain.n, dtype=bool))
         return i, j
 
-    def largest(self, maxima: Maxima, steps: IntArray, likely: Sequence[Pairs], guess: FloatArray) -> int:
+    def largest(
+        self,
+        maxima: Maxima,
+        steps: IntArray,
+        likely: Sequence[Pairs],
+        guess: FloatArray,
+        ceiling: FloatArray | float = math.inf,
+    ) -> int:
         """Fill `maxima` at these steps; how many steps back rollouts went, at most.
 
         Parameters
@@ -183,6 +204,8 @@ class PairSearch:
             Candidates: two arrays of one value a step, or of one value for all steps.
         guess : array like `steps`
             What may arrive, roughly: where the search for roots begins.
+        ceiling : array like `steps`, or float
+            Bounds that are known already. A step at which a candidate reaches its ceiling needs no other pair.
         """
         pairs = self.pairs
         if len(pairs[0]) <= FEW_PAIRS:
@@ -193,15 +216,26 @@ class PairSearch:
         likely = [*likely, widest(self.lift[steps], self.drop[steps]), *self._promising(steps, pairs)]
         each = [np.broadcast_to(one, (len(steps),)) for pair in likely for one in pair]
         items = Items(np.tile(steps, len(likely)), np.concatenate(each[::2]), np.concatenate(each[1::2]))
-        attained, proved, depth = self.solved(items, np.tile(guess, len(likely)))
-        maxima.record(steps, items, attained, proved, -np.inf)
+        first = self.solved(items, [np.tile(guess, len(likely))] * len(self.directions))
+        maxima.record(steps, items, first.attained, first.proved, -np.inf)
         level = maxima.attained[steps]
-        more, deepest = self._open(steps, level, pairs)
-        found = self.solved(more, guess[np.searchsorted(steps, more.t)])
+        open_ = np.flatnonzero(level < ceiling * REACHED)
+        rest = np.array(np.broadcast_to(ceiling, level.shape))
+        rest[open_] = level[open_] * RISE
+        if not open_.size:
+            maxima.record(steps, items, first.attained, first.proved, rest)
+            return first.depth
+        more = self._open(steps[open_], level[open_], pairs)
+        # Pairs that are not ruled out are mostly tied with the best one: their roots are looked for where its roots are.
+        best = np.flatnonzero(first.attained == level[np.searchsorted(steps, items.t)])
+        where = np.zeros(len(steps), np.int64)
+        where[np.searchsorted(steps, items.t[best])] = best
+        near = where[np.searchsorted(steps, more.t)]
+        second = self.solved(more, [one.proved[near] for one in first.arrivals])
         items = Items(*(np.concatenate(both) for both in zip(items.arrays, more.arrays, strict=True)))
-        attained, proved = (np.concatenate(both) for both in ((attained, found[0]), (proved, found[1])))
-        maxima.record(steps, items, attained, proved, level * RISE)
-        return max(deepest, depth, found[2])
+        attained = np.concatenate((first.attained, second.attained))
+        maxima.record(steps, items, attained, np.concatenate((first.proved, second.proved)), rest)
+        return max(DEEPENING[-1], first.depth, second.depth)
 
     def _promising(self, steps: IntArray, pairs: Pairs) -> list[Pairs]:
         """The pairs with the largest bounds, if all of these steps were like the worst of them."""
@@ -221,14 +255,17 @@ class PairSearch:
             items, own = items[best], own[best]
         return [(items.i[[k]], items.j[[k]]) for k in range(len(items))]
 
-    def solved(self, items: Items, guess: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-        """Leakage of each item, attained and proved, and how deep rollouts went."""
-        start = np.expm1(np.minimum(guess, 30.0))
-        found = [solve(one.chain, one.turn(items), one.spread, start) for one in self.directions]
+    def solved(self, items: Items, guesses: Sequence[FloatArray]) -> Solved:
+        """Leakage of each item; `guesses` are what may arrive from each direction."""
+        found = [
+            solve(one.chain, one.turn(items), one.spread, np.expm1(np.minimum(guess, 30.0)))
+            for one, guess in zip(self.directions, guesses, strict=True)
+        ]
         own = own_part(self.lift, self.drop, items)
         attained = own + sum(one.attained for one in found)
         proved = own + sum(one.proved for one in found)
-        return attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), max(int(one.depth.max(initial=0)) for one in found)
+        depth = max(int(one.depth.max(initial=0)) for one in found)
+        return Solved(attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), depth, found)
 
     def _every_pair(self, items: Items, steps: IntArray, guess: FloatArray) -> tuple[FloatArray, FloatArray, int]:
         """Every pair's leakage; what arrives is kept, so that the two directions together need no more rollouts."""
@@ -242,8 +279,8 @@ class PairSearch:
         attained, proved = np.sum([one.known(steps) for one in self.directions], axis=0)
         return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), 0
 
-    def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> tuple[Items, int]:
-        """Pairs that bounds do not rule out at their step, and how deep those went: first for steps much alike at once."""
+    def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> Items:
+        """Pairs that bounds do not rule out at their step: first for steps much alike at once, then for each by itself."""
         kept = []
         for group in self._alike(steps, level):
             some = self._common(steps[group], level[group], pairs)
@@ -253,9 +290,8 @@ class PairSearch:
                 items = every_pair_at(steps[block], some)
                 own = own_part(self.lift, self.drop, items)
                 kept.append(ruled(self.directions, items, np.repeat(level[block], len(some[0])) - own, DEEPENING))
-        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True))), DEEPENING[
-            -1
-        ]
+                progressed("ruling out pairs of values", block.stop / len(steps))
+        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True)))
 
     def _alike(self, steps: IntArray, level: FloatArray) -> list[slice]:
         """Runs of steps with levels and budgets much alike."""
