@@ -372,6 +372,21 @@ def known_bound(store, way, pair, t, most):
 
 
 @kernel
+def paper_bound(d, x, epsilons, bound):
+    """The paper's bound of every step by the vertices of a leakage profile, rounded up: ``L(BPL_{t-1}) + e_t``."""
+    arrived = 0.0
+    for t in range(epsilons.size):
+        if t > 0:
+            a = arrived + epsilons[t - 1]
+            left = math.exp(-a)
+            gain = 0.0
+            for vertex in range(d.size):
+                gain = max(gain, x[vertex] / (d[vertex] + (1.0 - d[vertex]) * left))
+            arrived = min(math.log1p(gain * -math.expm1(-a)), a)
+        bound[t] = (arrived + epsilons[t]) * (1.0 + 4.0 * UNIT * (2.0 + t))
+
+
+@kernel
 def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, gamma, scratch):
     """The largest K at every step, both sides: `arrived` (2, T), and the pair that has it, `pairs` (T,)."""
     h, spread, _, _ = steps
@@ -544,18 +559,19 @@ def both_ways(matrices, own, ways, constant, steps, store, arrived, pairs, toget
 
 
 @kernel
-def population(matrices, past, future, epsilons, ceilings, gamma, first, last, proved, attained, pairs):
-    """Users first .. last - 1, each with known matrices in both directions or in one.
+def population(matrices, d, x, starts, past, future, epsilons, gamma, first, last, proved, attained, pairs):
+    """Users first .. last - 1.
 
     Parameters
     ----------
     matrices : array, shape (m, n, n)
         Rows sum to 1, to rounding.
+    d, x : array
+        Vertices d and q - d of the leakage profiles of all matrices; those of matrix k are ``starts[k] .. starts[k + 1] - 1``.
+    starts : int array, shape (m + 1,)
     past, future : int array, shape (users,)
         Number of each user's matrix, -1 where it is unknown.
     epsilons : array, shape (T,)
-    ceilings : array, shape (users, 3, T)
-        Bounds on BPL, FPL and TPL that are known already, rounded up.
     gamma : float
         Relative error of an entry in one step.
     proved, attained : array, shape (users, 3, T)
@@ -580,7 +596,7 @@ def population(matrices, past, future, epsilons, ceilings, gamma, first, last, p
         np.empty(2, np.int64),
         np.empty((2, n * n)),
     )
-    ceiling = np.empty(n_steps)
+    ceiling = np.empty((2, n_steps))
     arrived, together = np.zeros((2, 2, n_steps)), np.zeros((2, n_steps))
     found = np.zeros((3, n_steps), np.int64)
     for user in range(first, last):
@@ -589,13 +605,14 @@ def population(matrices, past, future, epsilons, ceilings, gamma, first, last, p
         for way in range(2):
             if own[way] < 0:
                 arrived[:, way] = 0.0
+                ceiling[way] = own_part[way]
                 found[way] = 1
             elif way == 1 and same:
-                arrived[:, 1], found[1] = arrived[:, 0], found[0]
+                arrived[:, 1], ceiling[1], found[1] = arrived[:, 0], ceiling[0], found[0]
             else:
-                for t in range(n_steps):
-                    ceiling[t] = ceilings[user, way, t if way == 0 else n_steps - 1 - t]
-                one_way(matrices[own[way]], way, constant[way], own_part[way], ceiling, steps, store, arrived[:, way],
+                vertices = slice(starts[own[way]], starts[own[way] + 1])
+                paper_bound(d[vertices], x[vertices], own_part[way], ceiling[way])
+                one_way(matrices[own[way]], way, constant[way], own_part[way], ceiling[way], steps, store, arrived[:, way],
                         found[way], gamma, scratch)  # fmt: skip
         if own[0] >= 0 and own[1] >= 0:
             ways = (0, 0 if same else 1)
@@ -606,12 +623,17 @@ def population(matrices, past, future, epsilons, ceilings, gamma, first, last, p
                 at = t if way == 0 else n_steps - 1 - t
                 together[0, t], together[1, t], found[2, t] = arrived[0, way, at], arrived[1, way, at], found[way, at]
         for t in range(n_steps):
+            ahead = n_steps - 1 - t
             for kind in range(3):
-                at = t if kind != 1 else n_steps - 1 - t
-                low, high = (together[0, t], together[1, t]) if kind == 2 else (arrived[0, kind, at], arrived[1, kind, at])
+                at = t if kind != 1 else ahead
+                if kind == 2:
+                    low, high = together[0, t], together[1, t]
+                    most = (ceiling[0, t] + ceiling[1, ahead] - epsilons[t]) * (1.0 + 8.0 * UNIT)
+                else:
+                    low, high, most = arrived[0, kind, at], arrived[1, kind, at], ceiling[kind, at]
                 if high <= 0.0:  # nothing arrives
                     proved[user, kind, t] = attained[user, kind, t] = epsilons[t]
                 else:
-                    proved[user, kind, t] = min((epsilons[t] + high) * (1.0 + 8.0 * UNIT), ceilings[user, kind, t])
+                    proved[user, kind, t] = min((epsilons[t] + high) * (1.0 + 8.0 * UNIT), most)
                     attained[user, kind, t] = min((epsilons[t] + low) * (1.0 - 8.0 * UNIT), proved[user, kind, t])
                 pairs[user, kind, t] = found[kind, at]
