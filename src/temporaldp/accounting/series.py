@@ -14,6 +14,7 @@ from temporaldp.accounting.curve_series import LeakageCurves, leakage_curves
 from temporaldp.accounting.curves import checked_delta, chosen_discretization
 from temporaldp.accounting.events import refuse_other_bounds, releases_of
 from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.exact_population import MemberLeakage, exact_population, worth_the_kernel
 from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observation, exact_leakage
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values
@@ -215,14 +216,11 @@ class LeakageSeries:
 
 
 def _frozen(values: FloatArray) -> FloatArray:
-    """A read-only copy; an array that nobody can write to is kept as it is, so that users share their epsilons."""
-    if (
-        isinstance(values, np.ndarray)
-        and values.dtype == np.float64
-        and values.base is None
-        and not values.flags.writeable
-    ):
-        return values
+    """A read-only copy; an array that nobody can write to is kept as it is, so that users share theirs."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
+        owner = values if values.base is None else values.base
+        if isinstance(owner, np.ndarray) and owner.base is None and not owner.flags.writeable:
+            return values
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
@@ -330,6 +328,8 @@ def temporal_leakage(
     users = list(named(adversary))
     distances = [checked_guarantee(metric, one.states) for _, one in users]
     promised = _frozen(spend_scaled(spent, distances[0]))
+    if chosen == "exact" and not any(D is not None for D in distances) and worth_the_kernel([one for _, one in users], spent):
+        return _together(_exact_members(users, spent), promised)
     members = _members(users, promised)
     if chosen == "exact":
         members = [
@@ -357,6 +357,19 @@ def _exact(adversary: Adversary, paper: LeakageSeries, releases: Releases) -> Le
     known = Attained(paper.backward, paper.forward, paper.temporal)
     past, future, both, evidence = exact_leakage(adversary, releases, known)
     return LeakageSeries(paper.epsilons, past, future, both, name=paper.name, evidence=evidence)
+
+
+def _exact_members(users: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
+    """The exact series of users for whom the kernel of populations is worth loading."""
+    found = exact_population([one for _, one in users], spent)
+    members = []
+    for (name, one), row in zip(users, found.which.tolist(), strict=True):
+        if one.states is None:
+            members.append(LeakageSeries(spent, spent, spent, spent, name))
+        else:
+            past, future, both = found.proved[row]
+            members.append(LeakageSeries(spent, past, future, both, name, evidence=MemberLeakage(one, found, row)))
+    return members
 
 
 def _of_boxes(
