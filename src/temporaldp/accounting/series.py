@@ -406,10 +406,10 @@ def _of_boxes(
     )
     releases = Releases(lift, drop)
     promised = _frozen(releases.width)
-    members = _members(users, lift.max(axis=1) - drop.min(axis=1))
+    members = _members(users, promised)
     if bound == "exact":
         members = [_exact(one, member, releases) for (_, one), member in zip(users, members, strict=True)]
-    return _together([replace(member, epsilons=promised) for member in members], promised)
+    return _together(members, promised)
 
 
 def _with_delta(

@@ -235,10 +235,9 @@ def _of_box(name: str | None, adversary: Adversary, box: LikelihoodBox, bound: B
     """One user's suprema if every step publishes by the same box."""
     if adversary.states is not None and len(adversary.states) != len(box.low):
         raise StateError(f"the box has {len(box.low)} values, the correlation has {len(adversary.states)} states")
-    paper = _paper(name, adversary, positive(float(box.high.max() - box.low.min()), "the width of the box"))
-    if bound == "exact":
-        paper = _exact(adversary, paper, Releases(box.high[None], box.low[None]))
-    return replace(paper, epsilon=box.epsilon)
+    release = Releases(box.high[None], box.low[None])
+    paper = _paper(name, adversary, positive(float(release.width[0]), "the largest log ratio of the box"))
+    return _exact(adversary, paper, release) if bound == "exact" else paper
 
 
 def _exact(adversary: Adversary, paper: LeakageSupremum, release: Releases) -> LeakageSupremum:
