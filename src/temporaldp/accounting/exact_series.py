@@ -212,15 +212,23 @@ def _direction(
     """Rollouts and maxima of one direction, in its own order of steps; None for an unknown correlation."""
     if correlation is None:
         return None
-    n_steps = len(releases)
-    each = correlation if isinstance(correlation, tuple) else (correlation,)
+    first = correlation[0] if isinstance(correlation, tuple) else correlation
+    matrices, into = ordered_matrices(correlation, len(releases), turned=turned)
+    return arrivals(matrices, into, releases, ceiling, likely_pairs(first))
+
+
+def ordered_matrices(
+    correlation: TransitionMatrix | tuple[TransitionMatrix, ...], n_steps: int, *, turned: bool
+) -> tuple[tuple[Any, ...], IntArray]:
+    """The different matrices of one direction, and which of them leads into each step; the last step first if `turned`."""
     into = np.zeros(n_steps, np.int64)
-    distinct: dict[int, int] = {}
-    if isinstance(correlation, tuple):
-        ordered = correlation[::-1] if turned else correlation
-        into[1:] = [distinct.setdefault(id(matrix), len(distinct)) for matrix in ordered]
-        each = tuple({id(matrix): matrix for matrix in ordered}.values())
-    return arrivals(tuple(map(rows_of, each)), into, releases, ceiling, likely_pairs(each[0]))
+    if not isinstance(correlation, tuple):
+        return (rows_of(correlation),), into
+    ordered = correlation[::-1] if turned else correlation
+    distinct = {id(matrix): matrix for matrix in ordered}
+    numbers = {key: k for k, key in enumerate(distinct)}
+    into[1:] = [numbers[id(matrix)] for matrix in ordered]
+    return tuple(map(rows_of, distinct.values())), into
 
 
 def rows_of(matrix: TransitionMatrix) -> Any:

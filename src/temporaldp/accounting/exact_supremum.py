@@ -96,3 +96,28 @@ def both_limits(past: Limit, future: Limit, release: Releases) -> Limit:
     guess = max(0.5 * (past.proved + future.proved) - own, 0.0)
     search.largest(maxima, np.zeros(1, np.int64), candidates, np.array([guess]))
     return Limit(float(maxima.attained[0]), float(maxima.proved[0]), int(maxima.i[0]), int(maxima.j[0]), None)
+
+
+def leakage_if_held(past: FloatArray | None, future: FloatArray | None, release: Releases, level: float) -> float:
+    """TPL for ever, supposing that no horizon's exceeds a level: if the answer is at most the level, the supposition holds.
+
+    `past` and `future` are matrices whose rows sum to 1, or None where nothing arrives. An upper bound; above the level it says
+    no more than that.
+    """
+    directions = []
+    steps, maxima = np.zeros(1, np.int64), Maxima.empty(1)
+    guess = np.array([max(0.5 * (level - float(release.width[0])), 0.0)])
+    for matrix in (past, future):
+        if matrix is None:
+            continue
+        chain = Chain((matrix,), steps, np.expm1(release.lift), np.expm1(release.drop), endless=True)
+        n_pairs = chain.n * (chain.n - 1)
+        kept = np.zeros((2, 1, n_pairs)) if n_pairs <= FEW_PAIRS else None
+        directions.append(Direction(chain, np.array([level]), kept))
+        if kept is not None:
+            PairSearch(directions[-1:], release.lift, release.drop).largest(maxima, steps, [], guess)
+    if not directions:
+        return float(release.width[0])
+    if len(directions) == 2 or not maxima.proved[0] < math.inf:
+        PairSearch(directions, release.lift, release.drop).largest(maxima, steps, [], guess)
+    return float(maxima.proved[0])

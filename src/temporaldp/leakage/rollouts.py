@@ -76,6 +76,12 @@ TIGHT = 2.0**-42
 ROUGH = 2.0**-10
 """Far from the root, a rollout ends where what it leaves out changes Newton's step by this share."""
 
+CLOSE_ENOUGH = 1e-9
+"""Where nothing is proved, a step of Newton's method smaller than this share of the ratio is the last."""
+
+DERIVATIVE_BLOCK = 1 << 22
+"""Numbers that are kept at once for derivatives."""
+
 SLOW = 0.5
 """A Newton step longer than this share of the last one gains little."""
 
@@ -475,6 +481,84 @@ def bound(chain: Chain, items: Items, spread: FloatArray, *, depth: int, start: 
     values = evaluate(chain, items, rho, spread, slope=False, most=depth)
     found = np.where(values.below, np.log1p(rho) * RAISED, np.inf)
     return np.where(chain.silent(items.t, spread), 0.0, found)
+
+
+def roots(chain: Chain, items: Items, spread: FloatArray, start: FloatArray) -> FloatArray:
+    """The ratio less 1 of each item, by Newton's steps from a good guess; nothing is proved."""
+    rho = start.copy()
+    going = np.flatnonzero(~chain.silent(items.t, spread))
+    rho[chain.silent(items.t, spread)] = 0.0
+    for _ in range(MOST_ROUNDS):
+        if not going.size:
+            break
+        here = rho[going]
+        values = evaluate(chain, items[going], here, spread, slope=True)
+        by_sums = values.error < values.backward * (1.0 + here) * values.slope
+        rho[going] = np.maximum(here + np.where(by_sums, values.summed, values.low) / values.slope, 0.0)
+        going = going[np.abs(rho[going] - here) > CLOSE_ENOUGH * here]
+    return rho
+
+
+def derivatives(chain: Chain, items: Items, rho: FloatArray, most: int) -> FloatArray:
+    """How K of each item grows with the budget of each step before it, shape (m, most): column k for step t - 1 - k.
+
+    By the envelope theorem: the share of N in what step s raised, less the share of D. With ``c = u - (1 + rho) v`` at the root,
+    where N = (1 + rho) D, that is the sum of c's positive part times x, over N. Plain releases only.
+    """
+    m, n = len(items), chain.n
+    found = np.zeros((m, most))
+    length = max(1, DERIVATIVE_BLOCK // (n * most))
+    for first in range(0, m, length):
+        block = slice(first, first + length)
+        found[block] = _derivatives(chain, items[block], rho[block], min(most, int(items.t[block].max(initial=0))), most)
+    return found
+
+
+def _derivatives(chain: Chain, items: Items, rho: FloatArray, depth: int, most: int) -> FloatArray:
+    """One block: c is rolled back and its positive parts are kept; then x comes forward again."""
+    found = np.zeros((len(items), most))
+    if depth == 0:
+        return found
+    scale = 1.0 / (1.0 + rho)
+    q, d = chain.rows(items.t, items.i), chain.rows(items.t, items.j)
+    c = (q - d) * scale[:, None] - (rho * scale)[:, None] * d
+    parts = np.zeros((depth, *c.shape))
+    for k in range(depth):
+        s = items.t - 1 - k
+        here = s >= 0
+        at = np.maximum(s, 0)
+        parts[k] = np.where(here[:, None], np.maximum(c, 0.0), 0.0)
+        c = _through(chain, c + chain.up[at] * parts[k], at)
+    x = np.ones_like(c)
+    log_scale = np.zeros(len(items))
+    scales = np.zeros((depth, len(items)))
+    for k in range(depth - 1, -1, -1):
+        s = items.t - 1 - k
+        here = s >= 0
+        at = np.maximum(s, 0)
+        before = _back(chain, x, at)
+        x = np.where(here[:, None], np.where((at > 0)[:, None], before, 1.0), 1.0)
+        x = x * (1.0 + chain.up[at] * (parts[k] > 0.0))
+        top = x.max(axis=1)
+        x /= top[:, None]
+        log_scale += np.log(top)
+        scales[k] = log_scale
+        found[:, k] = (parts[k] * x).sum(axis=1)
+    whole = (q * x).sum(axis=1) * scale
+    found[:, :depth] *= np.exp(scales - log_scale).T / whole[:, None]
+    return found
+
+
+def _back(chain: Chain, columns: FloatArray, s: IntArray) -> FloatArray:
+    """The matrix of the transition into its step times each column."""
+    if len(chain.matrices) == 1:
+        return np.asarray((chain.matrices[0] @ columns.T).T)
+    which = chain.into[s]
+    result = np.empty_like(columns)
+    for number in np.unique(which):
+        here = which == number
+        result[here] = (chain.matrices[number] @ columns[here].T).T
+    return result
 
 
 def observation(chain: Chain, t: int, i: int, j: int, rho: float) -> BoolArray:

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import operator
 from contextlib import suppress
-from dataclasses import replace
-from math import fsum, nextafter
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.balance import Balance, balance, merged_profile
 from temporaldp.accounting.curves import checked_delta
 from temporaldp.accounting.metrics import Bound, checked_bound, checked_guarantee, largest_distance
 from temporaldp.accounting.population import Adversaries, named
-from temporaldp.accounting.standing import UserLosses, largest_reserve
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
-from temporaldp.leakage.profile import SMALLEST, positive
-from temporaldp.planning.holding import Users, held, nothing_lasts, together
+from temporaldp.leakage.profile import positive
+from temporaldp.planning.exact_plan import exact_plan
+from temporaldp.planning.holding import together
+from temporaldp.planning.lasting import lasting_budget
 from temporaldp.planning.noise import checked_noise, noise_plan
-from temporaldp.planning.optimal import Measure, Objective, measure, optimise
-from temporaldp.planning.pairwise import pairwise_plan, sustained
+from temporaldp.planning.optimal import Objective, measure
+from temporaldp.planning.paper_plan import lasting_by_paper, paper_plan
 from temporaldp.planning.plan import BudgetPlan, Method
 
 FloatArray = NDArray[np.float64]
 
 ULP = float(np.finfo(np.float64).eps)
-SMALLEST_SHARE = 64.0 * ULP
-"""A budget below this share of alpha is lost in the rounding of a step, and no plan for ever is made of it."""
 
 METHODS: tuple[Method, ...] = ("optimal", "upper_bound", "quantified", "uniform")
 
@@ -42,7 +38,7 @@ def plan_budget(
     method: Method | None = None,
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
-    bound: Bound = "uniform",
+    bound: Bound = "exact",
     delta: float | None = None,
     mechanism: str | None = None,
 ) -> BudgetPlan:
@@ -68,10 +64,11 @@ def plan_budget(
         weighted.
     weights : array_like, shape (T,), optional
         How much each step matters to "optimal", >= 0. A step of weight 0 is not published and gets budget 0.
-    bound : {"uniform", "pairwise"}
-        By which upper bound of the leakage alpha is held. "pairwise" grants at least as much at every step: what lasts for
-        ever, or the plan for the horizon times the largest factor, with its middle raised to what lasts for ever. Nothing
-        certifies then that "optimal" is so (`error_bound` is None); "uniform" stays alpha / T.
+    bound : {"exact", "paper"}
+        By which leakage alpha is held. "exact": "optimal" is a local optimum of all budgets whose exact leakage is at most
+        alpha, found with exact derivatives, and not certified (`error_bound` is None); "upper_bound" is what lasts for ever;
+        "quantified" is the paper's plan, enlarged as far as holds; "uniform" stays alpha / T. "paper": the paper's
+        recursion, by which an accountant counts; "optimal" then comes with a certificate.
     delta : float, optional
         Plan noise for (alpha, delta)-DP_T instead: the least scale of noise on a histogram, constant or, with a horizon, less
         at the ends, whose leakage at this delta is at most alpha at every step. Method, objective and weights do not apply.
@@ -100,13 +97,14 @@ def plan_budget(
     --------
     >>> from temporaldp import Adversary, TransitionMatrix
     >>> adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
-    >>> plan_budget(adversary, alpha=1.0, horizon=5, method="quantified").epsilons.round(4)
-    array([0.4998, 0.2039, 0.2039, 0.2039, 0.7041])
     >>> plan = plan_budget(adversary, alpha=1.0, horizon=5)
-    >>> plan.epsilons.round(4)
-    array([0.367 , 0.2812, 0.2761, 0.3274, 0.3874])
-    >>> round(plan.error, 4), plan.error_bound <= plan.error
-    (3.1078, True)
+    >>> plan.epsilons.round(4), round(plan.error, 4)
+    (array([0.367 , 0.2812, 0.2761, 0.3274, 0.3874]), 3.1078)
+    >>> paper = plan_budget(adversary, alpha=1.0, horizon=5, bound="paper")
+    >>> paper.epsilons.round(4), paper.error_bound <= paper.error
+    (array([0.367 , 0.2812, 0.2761, 0.3274, 0.3874]), True)
+    >>> plan_budget(adversary, alpha=1.0, horizon=5, method="quantified", bound="paper").epsilons.round(4)
+    array([0.4998, 0.2039, 0.2039, 0.2039, 0.7041])
     >>> plan_budget(adversary, alpha=1.0, delta=1e-6).scales.round(2)         # Gaussian noise that holds for ever
     array([9.55])
     """
@@ -117,8 +115,8 @@ def plan_budget(
     level = positive(alpha, "alpha")
     n_steps = _checked_horizon(horizon)
     if delta is not None or mechanism is not None:
-        if method is not None or weights is not None or checked_bound(bound) != "uniform":
-            raise BudgetError("with a delta there is neither a method, nor weights, nor bound='pairwise' to choose")
+        if method is not None or weights is not None or checked_bound(bound) == "paper":
+            raise BudgetError("with a delta there is neither a method, nor weights, nor bound='paper' to choose")
         return _noise(adversary, level, n_steps, delta, mechanism)
     chosen = method or ("upper_bound" if n_steps is None else "optimal")
     if chosen not in METHODS:
@@ -131,12 +129,8 @@ def plan_budget(
     for name, one in users:
         _check_steps(one, name, n_steps)
     by = None if chosen != "optimal" or n_steps is None else measure(objective, weights, n_steps)
-    if checked_bound(bound) == "uniform":
-        return _uniform_bound(users, level, n_steps, chosen, by)
-    start = None
-    with suppress(PlanError):
-        start = _uniform_bound(users, level, n_steps, chosen, by)
-    return pairwise_plan(users, start, _lasting(users, level), level, n_steps, chosen, by)
+    make = paper_plan if checked_bound(bound) == "paper" else exact_plan
+    return make(users, level, n_steps, chosen, by)
 
 
 def _noise(
@@ -151,26 +145,24 @@ def _noise(
     shape = None
     if horizon is not None and horizon > 1:
         with suppress(PlanError):
-            shape = _uniform_bound(
-                users, alpha, horizon, "optimal", measure("mean_absolute_error", None, horizon)
-            ).epsilons
+            shape = paper_plan(users, alpha, horizon, "optimal", measure("mean_absolute_error", None, horizon)).epsilons
     return noise_plan(users, alpha, level, horizon, kind, shape)
 
 
 def sustainable_budget(
-    adversary: Adversaries, *, alpha: float, bound: Bound = "uniform", metric: ArrayLike | None = None
+    adversary: Adversaries, *, alpha: float, bound: Bound = "exact", metric: ArrayLike | None = None
 ) -> float:
     """The budget that every step can spend for ever while temporal privacy leakage stays at or below alpha, in nats.
 
-    Under the uniform bound the paper's Algorithm 2, without its loop. Under the pairwise bound the largest budget, to 1e-8,
-    whose certified supremum is at most alpha. A lower bound by that and by rounding; 0 if there is none.
+    The largest budget, to 1e-8, whose certified exact supremum is at most alpha. By the paper's bound: Algorithm 2, without its
+    loop. A lower bound by that and by rounding; 0 if there is none.
 
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
         With constant matrices.
     alpha : float, > 0
-    bound : {"uniform", "pairwise"}
+    bound : {"exact", "paper"}
     metric : array_like, shape (n, n), optional
         As for `temporal_leakage`: the answer multiplies the distances, and alpha bounds the odds between any two values.
 
@@ -186,8 +178,8 @@ def sustainable_budget(
     >>> from temporaldp import Adversary, TransitionMatrix
     >>> from scipy.linalg import circulant
     >>> ring = TransitionMatrix(circulant([0.6, 0.2, 0, 0, 0, 0.2]))
-    >>> [round(sustainable_budget(Adversary(ring, ring), alpha=1.0, bound=bound), 4) for bound in ("uniform", "pairwise")]
-    [0.0, 0.0856]
+    >>> [round(sustainable_budget(Adversary(ring, ring), alpha=1.0, bound=bound), 4) for bound in ("paper", "exact")]
+    [0.0, 0.0885]
     """
     level = positive(alpha, "alpha")
     users = list(named(adversary))
@@ -198,10 +190,10 @@ def sustainable_budget(
     distances = None
     for _, one in users:
         distances = checked_guarantee(metric, one.states)
-    known = _lasting(users, level) / largest_distance(distances) * (1.0 - 4.0 * ULP)
-    if checked_bound(bound) == "uniform":
+    known = lasting_by_paper(users, level) / largest_distance(distances) * (1.0 - 4.0 * ULP)
+    if checked_bound(bound) == "paper":
         return known
-    return sustained(together(users), level, known=known, metric=distances)
+    return lasting_budget(users, level, known=known, metric=distances)
 
 
 def compare_plans(
@@ -211,7 +203,7 @@ def compare_plans(
     horizon: int,
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
-    bound: Bound = "uniform",
+    bound: Bound = "exact",
 ) -> dict[Method, BudgetPlan]:
     """The plan of every method that has one, side by side; arguments and errors as for `plan_budget`.
 
@@ -230,72 +222,6 @@ def compare_plans(
         with suppress(PlanError):
             found[method] = plan_budget(single, alpha=alpha, horizon=horizon, method=method, bound=bound, **own)
     return found
-
-
-def _lasting(users: Users, alpha: float) -> float:
-    """What lasts for ever under the uniform bound; 0 if nothing does, or if nothing is known of later matrices."""
-    with suppress(PlanError, InputError):
-        return float(_uniform_bound(users, alpha, None, "upper_bound", None).epsilons[0])
-    return 0.0
-
-
-def _uniform_bound(users: Users, alpha: float, horizon: int | None, method: Method, by: Measure | None) -> BudgetPlan:
-    if by is not None and horizon is not None:
-        return _optimal(users, alpha, horizon, by)
-    return held(users, _budgets(users, alpha, horizon, method), alpha, horizon, method)
-
-
-def _budgets(users: Users, alpha: float, horizon: int | None, method: Method) -> FloatArray:
-    """Budgets by the paper's algorithms, or alpha / T; before they are held to alpha by our own accounting."""
-    if method == "upper_bound":
-        constant = min(_upper_bound(one, name, alpha) for name, one in users)
-        if horizon is None:  # what an accountant keeps in reserve, so that it admits the plan for ever
-            constant = min(
-                constant, largest_reserve([UserLosses.of(*user) for user in users], alpha).epsilon or constant
-            )
-        return np.full(horizon or 1, constant)
-    assert horizon is not None
-    if method == "quantified":
-        return np.asarray(np.min([_quantified(one, name, alpha, horizon) for name, one in users], axis=0))
-    share = alpha / horizon
-    return np.full(horizon, share if fsum([share] * horizon) <= alpha else nextafter(share, 0.0))
-
-
-def _optimal(users: Users, alpha: float, horizon: int, by: Measure) -> BudgetPlan:
-    starts = []
-    for method in ("uniform", "quantified", "upper_bound"):
-        with suppress(PlanError):
-            starts.append(held(users, _budgets(users, alpha, horizon, method), alpha, horizon, method).epsilons)
-
-    def kept(epsilons: FloatArray) -> FloatArray:
-        return held(users, epsilons, alpha, horizon, "optimal").epsilons
-
-    found = optimise([one for _, one in users], alpha, by, starts, kept)
-    plan = held(users, found.epsilons, alpha, horizon, "optimal")
-    return replace(plan, objective=by.objective, error=by.error(plan.epsilons), error_bound=found.bound)
-
-
-def _upper_bound(adversary: Adversary, name: str | None, alpha: float) -> float:
-    """Algorithm 2. Budget e with ``L(a) + e <= a`` in both directions, so that no step of any horizon exceeds alpha."""
-    found = _balance(adversary, alpha)
-    if found.budget < max(SMALLEST_SHARE * alpha, SMALLEST):
-        raise PlanError(nothing_lasts(adversary, name, alpha))
-    # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
-    return found.budget - 4.0 * ULP * alpha
-
-
-def _quantified(adversary: Adversary, name: str | None, alpha: float, n_steps: int) -> FloatArray:
-    """Algorithm 3: ends at the levels themselves, the middle at the sustainable budget."""
-    if n_steps == 1:
-        return np.array([alpha])
-    found = _balance(adversary, alpha)
-    if found.budget <= 0.0:
-        raise PlanError(nothing_lasts(adversary, name, alpha))
-    return np.array([found.backward_level, *[found.budget] * (n_steps - 2), found.forward_level])
-
-
-def _balance(adversary: Adversary, alpha: float) -> Balance:
-    return balance(merged_profile(adversary.backward), merged_profile(adversary.forward), alpha)
 
 
 def _checked_horizon(horizon: int | None) -> int | None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import leakage_supremum, temporal_leakage
 from temporaldp.accounting.balance import merged_profile
-from temporaldp.accounting.metrics import Bound
+from temporaldp.accounting.metrics import Accounting, Bound
 from temporaldp.accounting.population import Adversaries
 from temporaldp.accounting.standing import SPARE
 from temporaldp.correlation import Adversary
@@ -29,13 +29,14 @@ def together(users: Users) -> Adversaries:
 
 
 def held(
-    users: Users, epsilons: FloatArray, alpha: float, horizon: int | None, method: Method, bound: Bound = "uniform"
+    users: Users, epsilons: FloatArray, alpha: float, horizon: int | None, method: Method, bound: Bound
 ) -> BudgetPlan:
     """The plan, shrunk by ulps, then by more, until our own accounting says at most alpha; the last factor is a half.
 
-    With a horizon, a few roundings a step stay unspent: an accountant then admits the plan step by step.
+    By the paper's bound and with a horizon, a few roundings a step stay unspent: an accountant then admits the plan step by
+    step.
     """
-    ceiling = alpha * (1.0 - (horizon or 0) * SPARE)
+    ceiling = alpha * (1.0 - (horizon or 0) * SPARE) if bound == "paper" else alpha
     everyone = together(users)
     states = users[0][1].states
     for halving in range(53):
@@ -52,29 +53,32 @@ def held(
     raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, bound))
 
 
-def nothing_lasts(adversary: Adversary, name: str | None, alpha: float, bound: Bound | None = "uniform") -> str:
-    """Why no budget (None: no noise) holds alpha for ever by this bound, and what to do."""
-    certain = [w for w in map(_certain, (adversary.backward, adversary.forward)) if w is not None]
+def nothing_lasts(adversary: Adversary, name: str | None, alpha: float, bound: Accounting) -> str:
+    """Why no budget ("curve": no noise) holds alpha for ever, and what to do."""
     who = "" if name is None else f" of {name!r}"
+    otherwise = (
+        "Give a horizon of T steps, each of which can spend at least alpha / T; or estimate with a prior, if certainty is only "
+        "an artefact of short traces"
+    )
+    if bound == "exact":
+        return (
+            f"no positive budget holds alpha = {alpha:g} for ever: the correlation{who} has values that never lead to a common "
+            f"one (several closed classes of values, or values that take turns), so that leakage about them adds up with every "
+            f"step, or alpha is too small for doubles. {otherwise}"
+        )
+    certain = [w for w in map(_certain, (adversary.backward, adversary.forward)) if w is not None]
     why = (
         f"the correlation{who} tells {certain[0].value!r} and {certain[0].other_value!r} apart with certainty (their rows "
         "have no state in common), so by this bound leakage adds up with every step"
         if certain
         else f"the correlation{who} is so strong that a step's budget vanishes in rounding"
     )
-    if bound is None:
+    if bound == "paper":
         return (
-            f"no noise holds alpha = {alpha:g} for ever at any delta: {why}. Give a horizon of T steps; or estimate with a "
-            "prior, if certainty is only an artefact of short traces"
+            f"no positive budget holds alpha = {alpha:g} for ever by the paper's bound: {why}. Plan by the exact leakage, "
+            f"which is the default. {otherwise}"
         )
-    which, tighter = "by the bound pair by pair", ""
-    if bound == "uniform":
-        which = "by the paper's bound"
-        tighter = "Try the tighter one, pair by pair (bound='pairwise', --bound pairwise); or give"
-    return (
-        f"no positive budget holds alpha = {alpha:g} for ever {which}: {why}. {tighter or 'Give'} a horizon of T steps with "
-        "method='uniform' (alpha / T at every step); or estimate with a prior, if certainty is only an artefact of short traces"
-    )
+    return f"no noise holds alpha = {alpha:g} for ever at any delta: {why}. {otherwise}"
 
 
 def _certain(correlation: Correlation) -> Witness | None:

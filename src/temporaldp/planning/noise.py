@@ -117,6 +117,7 @@ def noise_plan(
         "calibrated",
         found,
         users[0][1].states,
+        bound="curve",
         delta=delta,
         mechanism=kind,
         scales=scales,
@@ -132,16 +133,16 @@ def _worst_of(
     found = max(float(run_of(side, one, releases).epsilons("temporal").max()) for _, one in users)
     if any(math.isinf(one.pure_epsilon) for one in noise):
         return found
-    pure = temporal_leakage(together(users), epsilons=[one.pure_epsilon for one in noise])
+    pure = temporal_leakage(together(users), epsilons=[one.pure_epsilon for one in noise], bound="paper")
     return min(found, pure.worst)
 
 
 def _require_forgetting(users: Users, alpha: float) -> None:
     """Constant matrices, none of which tells two values apart for certain: else nothing lasts, however much noise there is."""
     for name, one in users:
-        leakage_supremum(one, epsilon=alpha)  # refuses matrices that vary
+        leakage_supremum(one, epsilon=alpha, bound="paper")  # refuses matrices that vary
         if any(matrix.leakage_profile().contraction(1.0) >= 1.0 for matrix in one.matrices):
-            raise PlanError(nothing_lasts(one, name, alpha, None))
+            raise PlanError(nothing_lasts(one, name, alpha, "curve"))
 
 
 def _alone(kind: Noise, alpha: float, delta: float) -> float:

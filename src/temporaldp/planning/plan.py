@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.events import REPLACE_ONE
-from temporaldp.accounting.metrics import Bound
+from temporaldp.accounting.metrics import Accounting
 from temporaldp.errors import BudgetError, InputError
 
 FloatArray = NDArray[np.float64]
@@ -50,10 +50,11 @@ class BudgetPlan:
     error : float or None
         The objective's value for an optimal plan.
     error_bound : float or None
-        A certified lower bound: no budgets that hold alpha have a smaller error, so ``error / error_bound - 1`` is the most
-        that an optimal plan can be short of optimal. None under the pairwise bound.
-    bound : {"uniform", "pairwise"}
-        The upper bound of the leakage by which alpha is held.
+        A certified lower bound: no budgets that hold alpha by the paper's bound have a smaller error, so ``error / error_bound
+        - 1`` is the most that an optimal plan can be short of optimal. None by the exact leakage: the plan is a local optimum
+        (no small change of its budgets has less noise and holds alpha), and nothing is certified about plans far from it.
+    bound : {"exact", "paper", "curve"}
+        By which leakage alpha is held: the exact one, the paper's upper bound, or, with a delta, one privacy curve a step.
     delta : float
         0 for pure differential privacy. Otherwise the plan holds (alpha, delta)-DP_T, and budgets and leakage are the epsilon
         at this delta.
@@ -76,7 +77,7 @@ class BudgetPlan:
     objective: str | None = None
     error: float | None = None
     error_bound: float | None = None
-    bound: Bound = "uniform"
+    bound: Accounting = "exact"
     delta: float = 0.0
     mechanism: Noise | None = None
     scales: FloatArray | None = None
@@ -94,7 +95,7 @@ class BudgetPlan:
 
     def __repr__(self) -> str:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
-        how = self.mechanism or self.method if self.bound == "uniform" else f"{self.method}, {self.bound} bound"
+        how = self.mechanism or (f"{self.method}, by the paper's bound" if self.bound == "paper" else self.method)
         level = f"alpha = {self.alpha:g}" + (f", delta = {self.delta:g}" if self.delta else "")
         return f"BudgetPlan({how}, {level} for {steps}, worst leakage {self.leakage.worst:.6g})"
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant, temporal_leakage
+from temporaldp.accounting.metrics import Bound, checked_bound
 from temporaldp.accounting.standing import SPARE
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
-from temporaldp.planning.optimal import Objective, measure, optimise
+from temporaldp.planning.exact_program import least_noise
+from temporaldp.planning.holding import together
+from temporaldp.planning.optimal import Measure, Objective, measure, optimise
 from temporaldp.planning.plan import BudgetPlan
+from temporaldp.planning.search import largest
 
 FloatArray = NDArray[np.float64]
+Whole: TypeAlias = Callable[[FloatArray], LeakageSeries]
 
 
 def replan(
@@ -20,11 +28,12 @@ def replan(
     *,
     objective: Objective = "mean_absolute_error",
     weights: ArrayLike | None = None,
+    bound: Bound = "paper",
 ) -> BudgetPlan:
     """Plan the steps that are left, optimally, after what an accountant has seen spent.
 
     Where less was spent than planned, the rest gets more. The plan covers the whole horizon: what was spent, then the budgets
-    of the steps to come. The accountant admits them one after the other, each as it stands in the plan.
+    of the steps to come. By the paper's bound, the accountant admits them one after the other, each as it stands in the plan.
 
     Parameters
     ----------
@@ -34,6 +43,9 @@ def replan(
         What is minimised over the steps to come: the mean of 1 / epsilon, or of 1 / epsilon^2.
     weights : array_like, shape (T - number of steps spent,), optional
         How much each step to come matters. A step of weight 0 gets budget 0.
+    bound : {"paper", "exact"}
+        By which leakage alpha is held. Accountants count by the paper's bound and refuse what only the exact leakage allows: a
+        plan by "exact" is released by itself.
 
     Returns
     -------
@@ -70,37 +82,80 @@ def replan(
     by = measure(objective, weights, rest)
     spent = accountant.ledger
     users = accountant.adversaries
-    single = next(iter(users.values())) if len(users) == 1 else {str(name): one for name, one in users.items()}
+    chosen = checked_bound(bound)
 
     def whole(epsilons: FloatArray) -> LeakageSeries:
-        return temporal_leakage(single, epsilons=np.concatenate((spent, epsilons)))
+        budgets = np.concatenate((spent, epsilons))
+        return temporal_leakage(together(list(users.items())), epsilons=budgets, bound=chosen)
 
-    def held(epsilons: FloatArray) -> FloatArray:
-        for halving in range(53):
-            tail = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
-            if accountant.admits(tail, last=True) and whole(tail).worst <= alpha * (1.0 - rest * SPARE):
-                return tail
-        raise PlanError(f"what was spent leaves nothing below alpha = {alpha:g} for the {rest} steps to come")
-
-    constant = accountant.remaining(rest, last=True)
-    if constant <= 0.0:
-        raise PlanError(f"what was spent leaves nothing below alpha = {alpha:g} for the {rest} steps to come")
-    start = held(np.full(rest, constant))
-    tail = start
-    if rest > 1:
-        after = [_to_come(one, rest) for one in users.values()]
-        tail = optimise(after, alpha, by, [start], held, list(accountant.standings)).epsilons
-    states = next(iter(users.values())).states
+    tail = (
+        _by_paper(accountant, alpha, rest, by, whole) if chosen == "paper" else _exactly(users, alpha, spent, by, whole)
+    )
     return BudgetPlan(
         np.concatenate((spent, tail)),
         alpha,
         len(spent) + rest,
         "optimal",
         whole(tail),
-        states,
+        next(iter(users.values())).states,
         objective=by.objective,
         error=by.error(tail),
+        bound=chosen,
     )
+
+
+def _exactly(
+    users: dict[str | None, Adversary], alpha: float, spent: FloatArray, by: Measure, whole: Whole
+) -> FloatArray:
+    """The steps to come, as large as the exact leakage of all steps allows."""
+    rest = len(by.weights)
+    published = by.weights > 0.0
+
+    def constant(level: float) -> FloatArray:
+        return np.where(published, level, 0.0)
+
+    if whole(np.zeros(rest)).worst > alpha:
+        raise _nothing_left(alpha, rest)
+    start = largest(lambda level: whole(constant(level)).worst, 0.0, alpha, alpha)
+    if start <= 0.0:
+        raise _nothing_left(alpha, rest)
+    n_spent = len(spent)
+    weights = np.concatenate((np.zeros(n_spent), by.weights))
+    found = least_noise(
+        list(users.values()),
+        alpha,
+        Measure(by.objective, weights),
+        np.concatenate((spent, constant(start))),
+        lambda epsilons: whole(epsilons[n_spent:]),
+        n_spent,
+    )
+    return found[n_spent:]
+
+
+def _nothing_left(alpha: float, rest: int) -> PlanError:
+    return PlanError(f"what was spent leaves nothing below alpha = {alpha:g} for the {rest} steps to come")
+
+
+def _by_paper(accountant: TemporalAccountant, alpha: float, rest: int, by: Measure, whole: Whole) -> FloatArray:
+    """The steps to come, as the accountant admits them."""
+    users = accountant.adversaries
+
+    def held(epsilons: FloatArray) -> FloatArray:
+        for halving in range(53):
+            tail = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
+            if accountant.admits(tail, last=True) and whole(tail).worst <= alpha * (1.0 - rest * SPARE):
+                return tail
+        raise _nothing_left(alpha, rest)
+
+    constant = accountant.remaining(rest, last=True)
+    if constant <= 0.0:
+        raise _nothing_left(alpha, rest)
+    start = held(np.full(rest, constant))
+    tail = start
+    if rest > 1:
+        after = [_to_come(one, rest) for one in users.values()]
+        tail = optimise(after, alpha, by, [start], held, list(accountant.standings)).epsilons
+    return tail
 
 
 def _to_come(adversary: Adversary, rest: int) -> Adversary:

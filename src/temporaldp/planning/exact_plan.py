@@ -1,0 +1,59 @@
+"""Budgets that hold a level by the exact leakage: what lasts for ever, and the least noise for a known horizon."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting import LeakageSeries, temporal_leakage
+from temporaldp.errors import PlanError
+from temporaldp.planning.exact_program import least_noise
+from temporaldp.planning.holding import Users, held, nothing_lasts, together
+from temporaldp.planning.lasting import lasting_budget
+from temporaldp.planning.optimal import Measure
+from temporaldp.planning.paper_plan import lasting_by_paper, paper_plan
+from temporaldp.planning.plan import BudgetPlan, Method
+from temporaldp.planning.search import levelled, stretched
+
+FloatArray = NDArray[np.float64]
+
+
+def exact_plan(users: Users, alpha: float, horizon: int | None, method: Method, by: Measure | None) -> BudgetPlan:
+    """The plan of a method; with a measure, the one of least noise.
+
+    A plan that holds by the paper's bound holds exactly: the search starts there, and never ends with more noise.
+    """
+    everyone = together(users)
+
+    def accounted(epsilons: FloatArray) -> LeakageSeries:
+        return temporal_leakage(everyone, epsilons=epsilons)
+
+    if horizon is None or (method == "upper_bound" and all(one.n_steps is None for _, one in users)):
+        budget = lasting_budget(users, alpha, known=lasting_by_paper(users, alpha))
+        if budget <= 0.0:
+            raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, "exact"))
+        return held(users, np.full(horizon or 1, budget), alpha, horizon, method, "exact")
+    known = _by_paper(users, alpha, horizon, method, by)
+    if method == "uniform":
+        return held(users, known, alpha, horizon, method, "exact")
+    if by is None:
+        more = [widen(known, lambda epsilons: accounted(epsilons).worst, alpha) for widen in (stretched, levelled)]
+        best = min(more, key=lambda epsilons: float(np.mean(1.0 / epsilons)))
+        return held(users, best, alpha, horizon, method, "exact")
+    found = least_noise([one for _, one in users], alpha, by, known, accounted)
+    plan = held(users, found, alpha, horizon, method, "exact")
+    return replace(plan, objective=by.objective, error=by.error(plan.epsilons))
+
+
+def _by_paper(users: Users, alpha: float, horizon: int, method: Method, by: Measure | None) -> FloatArray:
+    """Budgets that hold by the paper's bound: of the same method, or, where it has none, a constant one."""
+    with suppress(PlanError):
+        return paper_plan(users, alpha, horizon, method, by).epsilons
+    if all(one.n_steps is None for _, one in users):
+        budget = lasting_budget(users, alpha, known=0.0)
+        if budget > 0.0:
+            return np.full(horizon, budget)
+    raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, "exact"))
