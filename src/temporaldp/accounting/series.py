@@ -37,6 +37,7 @@ from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.profile import LARGEST
+from temporaldp.progress import part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
+
+LEAKAGE_OF_EVERYBODY = "leakage about everybody"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -118,7 +121,8 @@ class LeakageSeries:
         """The series of the user who is leaked about most, at `worst_time`; itself for a single user."""
         if not self.members:
             return self
-        return max(self.members, key=lambda member: member.temporal[self.worst_time])
+        time = self.worst_time
+        return max(self.members, key=lambda member: member.temporal[time])
 
     @property
     def attained(self) -> Attained | None:
@@ -332,9 +336,9 @@ def temporal_leakage(
         return _together(_exact_members(users, spent), promised)
     members = _members(users, promised)
     if chosen == "exact":
-        members = [
-            _by_pairs(one, member, spent, D) for (_, one), member, D in zip(users, members, distances, strict=True)
-        ]
+        for k, ((_, one), D) in enumerate(zip(users, distances, strict=True)):
+            with part(k, len(users), LEAKAGE_OF_EVERYBODY):
+                members[k] = _by_pairs(one, members[k], spent, D)
     return _together(members, promised)
 
 
@@ -408,7 +412,9 @@ def _of_boxes(
     promised = _frozen(releases.width)
     members = _members(users, promised)
     if bound == "exact":
-        members = [_exact(one, member, releases) for (_, one), member in zip(users, members, strict=True)]
+        for k, (_, one) in enumerate(users):
+            with part(k, len(users), LEAKAGE_OF_EVERYBODY):
+                members[k] = _exact(one, members[k], releases)
     return _together(members, promised)
 
 
@@ -438,10 +444,11 @@ def _with_delta(
     _check_lengths(users, len(releases))
     step = chosen_discretization(releases, level, discretization)
     found = []
-    for (name, one), member in zip(users, members, strict=True):
+    for k, ((name, one), member) in enumerate(zip(users, members, strict=True)):
         require_values(releases, None if one.states is None else len(one.states))
         known = None if member is None else {direction: getattr(member, direction) for direction in DIRECTIONS}
-        curves = leakage_curves(one, releases, level, step, known)
+        with part(k, len(users), LEAKAGE_OF_EVERYBODY):
+            curves = leakage_curves(one, releases, level, step, known)
         past, future, both = (curves.epsilons(direction) for direction in DIRECTIONS)
         found.append(
             LeakageSeries(curves.promised, past, future, both, name=name, bound="curve", delta=level, evidence=curves)
