@@ -29,7 +29,7 @@ LOOKS: tuple[Look, ...] = (
 )
 RING: Look = {"color": DARK, "marker": "o"}
 STAR: Look = {"color": DARK, "marker": "*", "markersize": 11}
-THIN: Look = {"color": DARK, "linestyle": (0, (2, 2)), "linewidth": 0.8, "marker": "none", "zorder": 5}
+THIN: Look = {"color": "#ffc53d", "linestyle": (0, (3, 2)), "linewidth": 1.0, "marker": "none", "zorder": 5}
 """The exact leakage, over the curve that it belongs to."""
 
 MOST_MARKERS = 16
@@ -65,6 +65,8 @@ def draw_panels(
             axes.set_ylabel("")
             axes.tick_params(labelleft=False)
     named = {label: handle for axes in every for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if EXACT in named:
+        named[EXACT] = named.pop(EXACT)  # the last, as it belongs to all
     figure.legend(named.values(), named.keys(), loc="outside upper left", ncols=columns, fontsize=9, handlelength=3.2)
     return figure
 

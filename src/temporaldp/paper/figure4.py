@@ -84,8 +84,9 @@ def compute(n_steps: int = N_STEPS) -> Exhibit:
         "case.",
         "On the border the paper's case distinction promises a supremum (its condition is epsilon <= log(1/q)); there "
         "is none.",
-        "The exact leakage (drawn up to step 1,000) is the paper's in all cases: with two values, the one that is told apart best at a step is the one "
-        "that was told apart best before it. So the exact leakage, too, has no supremum on the border.",
+        "The exact leakage (drawn up to step 1,000) is the paper's in all cases: with two values, the one that is told "
+        "apart best at a step is the one that was told apart best before it. So the exact leakage, too, has no supremum "
+        "on the border.",
     )
     panels = (Panel("", "", "time step", "BPL (nats)"),)
     return Exhibit("4", "The largest BPL over time", "Section V, Theorem 5 and Example 4", panels, tuple(curves), notes)
