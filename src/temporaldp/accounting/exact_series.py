@@ -191,8 +191,8 @@ def exact_leakage(adversary: Adversary, releases: Releases, paper: Attained) -> 
     before = past[1] if past else alone
     after = future[1].reversed() if future else alone
     if past and future:
-        both = both_ways(past[0], past[1], future[0], future[1], releases)
-        both.lower(np.arange(n_steps), paper.temporal * (1.0 + 8.0 * U * (n_steps + 2)))
+        ceiling = paper.temporal * (1.0 + 8.0 * U * (n_steps + 2))  # it is rounded to the nearest, once a step
+        both = both_ways(past[0], past[1], future[0], future[1], releases, ceiling)
     else:
         both = before if past else after
     evidence = ExactLeakage(

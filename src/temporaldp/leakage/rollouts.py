@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from temporaldp.leakage.kernels import chosen_kernels
 from temporaldp.leakage.kernels import spread as spread_over
@@ -70,8 +70,8 @@ MOST_ROUNDS, ROUNDS_OF_A_BOUND = 100, 4
 MOST_ATTEMPTS = 8
 """Ratios just above a root that are tried for a proof; one or two are usual."""
 
-TIGHT = 2.0**-42
-"""Relative distance of both sides at which an item is done."""
+TIGHT, TIGHTEST = 2.0**-42, 2.0**-46
+"""Relative distance of both sides at which an item is done; and in extended precision."""
 
 ROUGH = 2.0**-10
 """Far from the root, a rollout ends where what it leaves out changes Newton's step by this share."""
@@ -130,11 +130,14 @@ class Chain:
         """Whether every step treats all values alike and no factor is below 1: plain differential privacy."""
         return self.up.shape[1] == 1 and not self.down.any()
 
-    def rounding(self, *, compiled: bool) -> float:
+    def rounding(self, *, compiled: bool = False, extended: bool = False) -> float:
         """Relative error of an entry in one step: a sum of n products, two factors, and the rows' own last digits.
 
-        Machine code adds eight products at a time; of others nothing is known but their number.
+        Machine code adds eight products at a time; of others nothing is known but their number. In extended precision what
+        matrices and factors are rounded to is all that counts.
         """
+        if extended:
+            return 3.0 * U + (self.n + 4) * float(np.finfo(np.longdouble).eps)
         return (self.n // 8 + self.n % 8 + 8 if compiled else self.n + 4) * U
 
     def rows(self, t: IntArray, i: IntArray) -> FloatArray:
@@ -236,6 +239,7 @@ def evaluate(
     slope: bool,
     most: int = LONGEST,
     deep: bool = False,
+    extended: bool = False,
 ) -> Values:
     """F(rho) of each item, its derivative with `slope`; else only as far as its sign takes.
 
@@ -251,22 +255,32 @@ def evaluate(
         Steps back after which an item is left undecided.
     deep : bool
         Whether rollouts are known to be long, so that machine code pays for few items too.
+    extended : bool
+        Whether to compute with 64 bits of mantissa, where the machine has them: slowly, for few items.
     """
     values = Values.empty(len(items))
     with np.errstate(over="ignore", invalid="ignore"):
-        _evaluate(chain, items, rho, spread, slope, most, LONGEST if deep else USUAL_DEPTH, values)
+        _evaluate(chain, items, rho, spread, slope, most, LONGEST if deep else USUAL_DEPTH, values, extended)
     return values
 
 
 def _evaluate(
-    chain: Chain, items: Items, rho: FloatArray, spread: FloatArray, slope: bool, most: int, depth: int, values: Values
+    chain: Chain,
+    items: Items,
+    rho: FloatArray,
+    spread: FloatArray,
+    slope: bool,
+    most: int,
+    depth: int,
+    values: Values,
+    extended: bool,
 ) -> None:
     """By machine code or by whole arrays."""
     growth = np.where(spread > LARGEST_SPREAD, np.inf, np.exp(np.minimum(spread, LARGEST_SPREAD)))
     excess = np.where(spread > LARGEST_SPREAD, np.inf, np.expm1(np.minimum(spread, LARGEST_SPREAD)))
     work = len(items) * chain.n * (chain.n + 8) * depth
     few = chain.n <= COMPILED_UP_TO or len(items) <= FEW_ITEMS
-    compiled = few and chosen_kernels(work // WORTH_COMPILING) == "numba"
+    compiled = few and not extended and chosen_kernels(work // WORTH_COMPILING) == "numba"
     if compiled:
         from temporaldp.leakage.compiled.rollouts import roll
 
@@ -286,8 +300,11 @@ def _evaluate(
         length = max(1, BLOCK // chain.n)
         for first in range(0, len(items), length):
             block = slice(first, first + length)
-            _roll(chain, items[block], rho[block], growth, excess, values, first, slope, most)
-    values.backward[:] = 2.0 * (chain.rounding(compiled=compiled) * (values.depth + 1) + 2.0 * (chain.n + 4) * U)
+            _roll(chain, items[block], rho[block], growth, excess, values, first, slope, most, extended)
+    values.backward[:] = 2.0 * (
+        chain.rounding(compiled=compiled, extended=extended) * (values.depth + 1)
+        + 2.0 * (chain.n + 4) * (float(np.finfo(np.longdouble).eps) if extended else U)
+    )
 
 
 def dense(matrix: Any) -> FloatArray:
@@ -305,12 +322,16 @@ def _roll(
     offset: int,
     with_slope: bool,
     most: int,
+    extended: bool,
 ) -> None:
     """One block of items, a step at a time, those that are done left out; what is found goes into `values`."""
     negative = v_raised = np.zeros((0, 0))
-    gamma, sums, plain = chain.rounding(compiled=False), (chain.n + 4) * U, chain.plain
+    gamma, sums, plain = chain.rounding(extended=extended), (chain.n + 4) * U, chain.plain
+    dtype: DTypeLike = np.longdouble if extended else np.float64
+    matrices = tuple(matrix.astype(dtype, copy=False) for matrix in chain.matrices)
+    rho = rho.astype(dtype, copy=False)
     scale = 1.0 / (1.0 + rho)
-    q, d = chain.rows(items.t, items.i), chain.rows(items.t, items.j)
+    q, d = (chain.rows(items.t, row).astype(dtype, copy=False) for row in (items.i, items.j))
     c = (q - d) * scale[:, None] - (rho * scale)[:, None] * d
     v = d * scale[:, None] if with_slope else None
     # The sum of c, kept by itself; how far c can be from the true one, all entries together; the error of the sum.
@@ -383,8 +404,8 @@ def _roll(
         c += up * positive
         if not plain:
             c -= down * negative
-        c = _through(chain, c, s)
-        v = None if v is None else _through(chain, v_raised, s)
+        c = _through(chain, matrices, c, s)
+        v = None if v is None else _through(chain, matrices, v_raised, s)
         drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
         error += U * np.abs(total)
         total = total + add
@@ -396,25 +417,27 @@ def _roll(
             v = None if v is None else v * shrink[:, None]
 
 
-def _through(chain: Chain, rows: FloatArray, s: IntArray) -> FloatArray:
+def _through(chain: Chain, matrices: tuple[Any, ...], rows: FloatArray, s: IntArray) -> FloatArray:
     """Each row times the matrix of the transition into its step."""
-    if len(chain.matrices) == 1:
-        return np.asarray(rows @ chain.matrices[0])
+    if len(matrices) == 1:
+        return np.asarray(rows @ matrices[0])
     which = chain.into[s]
     result = np.empty_like(rows)
     for number in np.unique(which):
         here = which == number
-        result[here] = rows[here] @ chain.matrices[number]
+        result[here] = rows[here] @ matrices[number]
     return result
 
 
-def solve(chain: Chain, items: Items, spread: FloatArray, start: FloatArray | None = None) -> Arrivals:
+def solve(
+    chain: Chain, items: Items, spread: FloatArray, start: FloatArray | None = None, *, extended: bool = False
+) -> Arrivals:
     """K of each item from both sides: Newton's steps (Dinkelbach's) within a bracket, then a proof just above the root.
 
     Every rollout gives a ratio that its observation attains, and, if F <= 0, a proof. Where Newton's steps gain
     little, which happens where leakage gathers for very long, the middle of the bracket comes next.
 
-    `start` are ratios less 1 to begin with.
+    `start` are ratios less 1 to begin with; `extended` precision is for items whose both sides are to be closer still.
     """
     m = len(items)
     attained, proved, rho = np.zeros(m), np.zeros(m), np.zeros(m)
@@ -429,7 +452,7 @@ def solve(chain: Chain, items: Items, spread: FloatArray, start: FloatArray | No
         if not going.size:
             break
         here = at[going]
-        values = evaluate(chain, items[going], here, spread, slope=True, deep=deep)
+        values = evaluate(chain, items[going], here, spread, slope=True, deep=deep, extended=extended)
         deep = deep or int(values.depth.max()) > DEEP
         low, high = _sides(values, here)
         better = low > attained[going]
@@ -450,7 +473,9 @@ def solve(chain: Chain, items: Items, spread: FloatArray, start: FloatArray | No
         at[going] = np.where(converged, above, np.where(step <= SLOW * last[going], newton, middle))
         last[going] = step
         attempts[going] += converged
-        narrow = (left <= TIGHT * proved[going]) | (converged & (left <= 4.0 * values.backward) & (attempts[going] > 1))
+        narrow = (left <= (TIGHTEST if extended else TIGHT) * proved[going]) | (
+            converged & (left <= 4.0 * values.backward) & (attempts[going] > 1)
+        )
         going = going[~narrow & (attempts[going] < MOST_ATTEMPTS)]
     return Arrivals(np.minimum(attained, proved), proved, rho, depths.max(axis=0))
 
@@ -510,7 +535,9 @@ def derivatives(chain: Chain, items: Items, rho: FloatArray, most: int) -> Float
     length = max(1, DERIVATIVE_BLOCK // (n * most))
     for first in range(0, m, length):
         block = slice(first, first + length)
-        found[block] = _derivatives(chain, items[block], rho[block], min(most, int(items.t[block].max(initial=0))), most)
+        found[block] = _derivatives(
+            chain, items[block], rho[block], min(most, int(items.t[block].max(initial=0))), most
+        )
     return found
 
 
@@ -528,7 +555,7 @@ def _derivatives(chain: Chain, items: Items, rho: FloatArray, depth: int, most: 
         here = s >= 0
         at = np.maximum(s, 0)
         parts[k] = np.where(here[:, None], np.maximum(c, 0.0), 0.0)
-        c = _through(chain, c + chain.up[at] * parts[k], at)
+        c = _through(chain, chain.matrices, c + chain.up[at] * parts[k], at)
     x = np.ones_like(c)
     log_scale = np.zeros(len(items))
     scales = np.zeros((depth, len(items)))
