@@ -209,7 +209,7 @@ def speed() -> str:
             ]
         )
         print(rows[-1], flush=True)
-    longer: list[tuple[str, Callable[[], float]]] = [
+    larger: list[tuple[str, Callable[[], float]]] = [
         (
             "all steps of TPL, n = 150, T = 50",
             lambda: tdp.temporal_leakage(drawn(150, 1.0, 150), epsilons=np.full(50, EPSILON)).worst,
@@ -220,7 +220,7 @@ def speed() -> str:
             lambda: tdp.leakage_supremum(drawn(1000, 1.0, 1000), epsilon=EPSILON).temporal,
         ),
     ]
-    for name, call in longer:
+    for name, call in larger:
         value, seconds = timed(call)
         rows.append([name, f"{value:.4g}", "not run", short(seconds), "not run", ""])
         print(rows[-1], flush=True)
