@@ -41,7 +41,7 @@ ROUGH = 2.0**-6
 ROUGH_DEPTH, ROUGH_ROUNDS = 2, 3
 """Steps and rollouts of a bound that holds at every step of a pair."""
 
-WINS = 3
+WINS = 2
 """Where budgets are constant, a pair that leaks most at so many steps in a row is solved at all of them at once."""
 
 BARELY = 1.0 + 1e-11
@@ -54,6 +54,27 @@ ABOVE_SPREAD = 1.0 + 1e-9
 # the best Newton step, the rollout closest to it, how far above the root a proof is to be had, and how far rounding blurs it.
 LOW, LEFT, F_LEFT, RIGHT, F_RIGHT, RATIO_LEFT, F_RATIO_LEFT, RATIO_RIGHT, F_RATIO_RIGHT = range(9)
 NEWTON, NEAREST, ROOM, NOISE, ETA, ROUNDS, ATTEMPTS, DONE, ATTAINED, PROVED, FIELDS = range(9, 20)
+
+
+@kernel
+def both_through(g, v, P, new_g, new_v):
+    """``g @ P`` and ``v @ P``, four rows at once: a sum has no more than n / 4 + n % 4 + 4 roundings."""
+    n = P.shape[0]
+    for k in range(n):
+        new_g[k] = new_v[k] = 0.0
+    whole = n - n % 4
+    for k in range(0, whole, 4):
+        a, b, c, d = g[k], g[k + 1], g[k + 2], g[k + 3]
+        e, f, h, i = v[k], v[k + 1], v[k + 2], v[k + 3]
+        for m in range(n):
+            first, second, third, fourth = P[k, m], P[k + 1, m], P[k + 2, m], P[k + 3, m]
+            new_g[m] += (a * first + b * second) + (c * third + d * fourth)
+            new_v[m] += (e * first + f * second) + (h * third + i * fourth)
+    for k in range(whole, n):
+        a, e = g[k], v[k]
+        for m in range(n):
+            new_g[m] += a * P[k, m]
+            new_v[m] += e * P[k, m]
 
 
 @kernel
@@ -174,9 +195,7 @@ def roll(P, way, constant, steps, t, i, j, rho, S, gamma, scratch):
             for other in range(depth + 2 if constant else t, t + 1):
                 note(S[other], rho, low, high, slope, total + add, summed_high, bound, eta)
             return
-        through(g, P, spare)
-        c, spare = spare, c
-        through(v, P, spare)
+        both_through(g, v, P, c, spare)
         v, spare = spare, v
         drift = (1.0 + a) * drift + 2.0 * gamma * (p + add + w)
         error += UNIT * abs(total)
@@ -220,10 +239,10 @@ def solve(P, way, constant, steps, t, pair, guess, S, gamma, scratch):
 
 
 @kernel
-def solve_everywhere(P, way, constant, steps, pair, guess, S, gamma, scratch):
-    """A pair at all steps, if a rollout serves them all: from the last one down, so that each learns from those above."""
+def solve_after(P, way, constant, steps, step, pair, guess, S, gamma, scratch):
+    """A pair at all later steps, if a rollout serves them all: from the last one down, so that each learns from those above."""
     if constant:
-        for t in range(S.shape[0] - 1, 0, -1):
+        for t in range(S.shape[0] - 1, step, -1):
             if steps[1][way, t - 1] > 0.0:
                 solve(P, way, constant, steps, t, pair, guess, S, gamma, scratch)
                 guess = S[t, LOW]
@@ -231,13 +250,17 @@ def solve_everywhere(P, way, constant, steps, pair, guess, S, gamma, scratch):
 
 @kernel
 def stays_below(P, way, constant, steps, t, pair, level, gamma, scratch):
-    """Nats above `level` that K of a pair at step t may be for rounding, inf where it is not seen to stay below; and whether
-    that holds at every step."""
+    """Nats above `level` that K of a pair at step t may be for rounding, inf where it is not seen to stay below; and a step
+    up to which that holds.
+
+    Where budgets are constant, K grows with t, and a rollout that has passed t goes on until F is above 0. Elsewhere nothing is
+    said about other steps (-1).
+    """
     h, spread, growth, excess = steps
     if t == 0 or spread[way, t - 1] <= 0.0:
-        return 0.0, False
+        return 0.0, -1
     c, _, g, _ = scratch
-    n = P.shape[0]
+    n, end = P.shape[0], spread.shape[1] - 1
     i, j = pair // n, pair % n
     sums = (n + 4) * UNIT
     rho = math.expm1(level)
@@ -248,8 +271,10 @@ def stays_below(P, way, constant, steps, t, pair, level, gamma, scratch):
         c[k] = (q - d) * scale - (rho * scale) * d
         apart += abs(q - d)
     total, drift, error = -rho * scale, 4.0 * gamma * (apart + rho) * scale, UNIT * rho * scale
-    for depth in range(t):
-        s = t - 1 - depth
+    exact = 8.0 * UNIT * level  # the level and its ratio are rounded
+    more, until = np.inf, -1
+    for depth in range(end if constant else t):
+        s = 0 if constant else t - 1 - depth
         a = h[way, s]
         p = w = 0.0
         for k in range(n):
@@ -263,23 +288,26 @@ def stays_below(P, way, constant, steps, t, pair, level, gamma, scratch):
         eta = backward_error(n, gamma, depth + 1)
         trusted = eta <= SHARE * level
         # What lies before: where budgets are constant, likelihoods of any number of steps.
-        widest = spread.shape[1] - 2 if constant else s
-        if constant or s > 0:
-            if total + excess[way, widest] * p + bound + excess[way, widest] * drift <= 0.0:
-                return 8.0 * UNIT * level, constant  # the level and its ratio are rounded
-            if growth[way, widest] * p - w <= 0.0 and trusted:
-                return eta + 8.0 * UNIT * level, constant
-        if s == 0:
+        before = end - 1 if constant else s
+        if total + excess[way, before] * p + bound + excess[way, before] * drift <= 0.0:
+            return exact, end if constant else -1
+        if growth[way, before] * p - w <= 0.0 and trusted:
+            return exact + eta, end if constant else -1
+        if depth >= t - 1:
             if total + add + bound <= 0.0:
-                return 8.0 * UNIT * level, False
-            return eta + 8.0 * UNIT * level if p + add - w <= 0.0 and trusted else np.inf, False
-        if total + add > bound or (p + add - w > 0.0 and trusted):
-            return np.inf, False
-        through(g, P, c)
+                more, until = exact, depth + 1 if constant else -1
+            elif p + add - w <= 0.0 and trusted:
+                more, until = exact + eta, depth + 1 if constant else -1
+            else:
+                return more, until
+        elif total + add > bound or (p + add - w > 0.0 and trusted):
+            return np.inf, -1
+        if depth + 1 < end:
+            through(g, P, c)
         drift = (1.0 + a) * drift + 2.0 * gamma * (p + add + w)
         error += UNIT * abs(total)
         total += add
-    return np.inf, False
+    return more, until
 
 
 @kernel
@@ -302,9 +330,7 @@ def end_of_bound(P, i, j, rho, a, growth, depth, scratch):
             v[k] *= 1.0 + (more if c[k] > 0.0 else 0.0)
             slope += v[k]
         if left:
-            through(g, P, spare)
-            c, spare = spare, c
-            through(v, P, spare)
+            both_through(g, v, P, c, spare)
             v, spare = spare, v
     return growth * p - w, slope
 
@@ -352,7 +378,7 @@ def set_spread(steps, way, t, value):
 @kernel
 def place_of(store, way, pair):
     """A pair's S; an empty one if it has none yet."""
-    S, slots, n_slots, _ = store
+    S, slots, n_slots = store[:3]
     if slots[way, pair] < 0:
         slots[way, pair] = n_slots[way]
         forget(S[way, n_slots[way]])
@@ -363,8 +389,10 @@ def place_of(store, way, pair):
 @kernel
 def known_bound(store, way, pair, t, most):
     """K of a pair at step t at most, by what is known without another rollout."""
-    S, slots, _, bounds = store
+    S, slots, _, bounds, until, level = store
     found = min(bounds[way, pair], most)
+    if t <= until[way, pair]:
+        found = min(found, level[way, pair])
     if slots[way, pair] >= 0:
         known = S[way, slots[way, pair], t]
         found = min(found, known[PROVED] if known[DONE] > 0.0 else upper(known))
@@ -390,7 +418,7 @@ def paper_bound(d, x, epsilons, bound):
 def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, gamma, scratch):
     """The largest K at every step, both sides: `arrived` (2, T), and the pair that has it, `pairs` (T,)."""
     h, spread, _, _ = steps
-    _, slots, n_slots, bounds = store
+    _, slots, n_slots, bounds, until, level = store
     n, n_steps = P.shape[0], epsilons.size
     n_slots[way] = 0
     widest, factor = 0.0, 0.0
@@ -398,10 +426,10 @@ def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, g
         set_spread(steps, way, t, ceiling[t])
         if t < n_steps - 1:
             widest, factor = max(widest, ceiling[t]), max(factor, h[way, t])
-    best, wins, largest = 1, 0, -1.0
+    best, wins, largest, blurred = 1, 0, -1.0, 0.0
     for pair in range(n * n):
-        slots[way, pair] = -1
-        bounds[way, pair] = 0.0
+        slots[way, pair] = until[way, pair] = -1
+        bounds[way, pair] = level[way, pair] = 0.0
         if pair % (n + 1):
             bounds[way, pair] = bound_at_all_steps(P, pair // n, pair % n, factor, widest, gamma, scratch)
             if bounds[way, pair] > largest:
@@ -409,7 +437,6 @@ def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, g
     arrived[0, 0] = arrived[1, 0] = 0.0
     pairs[0] = best
     set_spread(steps, way, 0, epsilons[0])
-    solve_everywhere(P, way, constant, steps, best, math.expm1(bounds[way, best]), place_of(store, way, best), gamma, scratch)
     for t in range(1, n_steps):
         if spread[way, t - 1] <= 0.0:
             arrived[0, t] = arrived[1, t] = 0.0
@@ -422,13 +449,14 @@ def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, g
         attained, proved = known[t, ATTAINED], known[t, PROVED]
         first = best
         for pair in range(n * n):
-            if pair % (n + 1) == 0 or pair == first or known_bound(store, way, pair, t, np.inf) <= attained:
+            if bounds[way, pair] <= attained or t <= until[way, pair] or pair % (n + 1) == 0 or pair == first:
+                continue
+            if known_bound(store, way, pair, t, np.inf) <= attained:
                 continue
             more, lasts = stays_below(P, way, constant, steps, t, pair, attained, gamma, scratch)
             if more < np.inf:
-                proved = max(proved, attained + more)
-                if lasts:
-                    bounds[way, pair] = min(bounds[way, pair], attained + more)
+                until[way, pair], level[way, pair] = lasts, attained + more
+                blurred = max(blurred, attained + more)
                 continue
             known = place_of(store, way, pair)
             while known[t, DONE] == 0.0 and upper(known[t]) > attained:
@@ -441,7 +469,11 @@ def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, g
             attained = max(attained, known[t, ATTAINED])
         wins = wins + 1 if best == first else 0
         if wins == WINS:
-            solve_everywhere(P, way, constant, steps, best, math.expm1(bounds[way, best]), place_of(store, way, best), gamma, scratch)
+            guess = math.expm1(bounds[way, best])
+            solve_after(P, way, constant, steps, t, best, guess, place_of(store, way, best), gamma, scratch)
+        proved = max(proved, blurred)
+        if not constant:
+            blurred = 0.0
         arrived[0, t], arrived[1, t] = attained, proved
         pairs[t] = best
         set_spread(steps, way, t, min(ceiling[t], (epsilons[t] + proved) * (1.0 + 4.0 * UNIT)))
@@ -452,7 +484,7 @@ def test_of(matrices, own, ways, side, constant, steps, store, at, pair, level, 
     """`stays_below` in one of two directions; what holds at all steps is kept."""
     bounds, way = store[3], ways[side]
     more, lasts = stays_below(matrices[own[side]], way, constant[way], steps, at[side], pair, level, gamma, scratch)
-    if lasts:
+    if more < np.inf and lasts == steps[1].shape[1] - 1:
         bounds[way, pair] = min(bounds[way, pair], level + more)
     return more
 
@@ -482,7 +514,7 @@ def both_ways(matrices, own, ways, constant, steps, store, arrived, pairs, toget
 
     `arrived` (2, 2, T) and the first rows of `pairs` have either direction's own, in its own order of steps.
     """
-    spread = steps[1]
+    spread, bounds = steps[1], store[3]
     n, n_steps = matrices.shape[1], pairs.shape[1]
     favourite, wins = -1, 0
     for k in range(n_steps):
@@ -513,7 +545,7 @@ def both_ways(matrices, own, ways, constant, steps, store, arrived, pairs, toget
             most = max(most, high)
         first = best
         for pair in range(n * n):
-            if pair % (n + 1) == 0 or pair == first:
+            if bounds[ways[0], pair] + bounds[ways[1], pair] <= level or pair % (n + 1) == 0 or pair == first:
                 continue
             bound = (
                 known_bound(store, ways[0], pair, at[0], arrived[1, 0, at[0]]),
@@ -548,11 +580,11 @@ def both_ways(matrices, own, ways, constant, steps, store, arrived, pairs, toget
                 best = pair
             level = max(level, past[ATTAINED] + future[ATTAINED])
         wins = wins + 1 if best == favourite else 0
-        if wins == 1:
+        if wins == WINS:
             for side in range(2):
                 way, known = ways[side], place_of(store, ways[side], best)
-                guess = math.expm1(store[3][way, best])
-                solve_everywhere(matrices[own[side]], way, constant[way], steps, best, guess, known, gamma, scratch)
+                guess = math.expm1(bounds[way, best])
+                solve_after(matrices[own[side]], way, constant[way], steps, 0, best, guess, known, gamma, scratch)
         favourite = best
         together[0, t], together[1, t] = level, most
         pairs[2, t] = best
@@ -594,6 +626,8 @@ def population(matrices, d, x, starts, past, future, epsilons, gamma, first, las
         np.empty((2, n * (n - 1), n_steps, FIELDS)),
         np.empty((2, n * n), np.int64),
         np.empty(2, np.int64),
+        np.empty((2, n * n)),
+        np.empty((2, n * n), np.int64),
         np.empty((2, n * n)),
     )
     ceiling = np.empty((2, n_steps))
