@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.linalg import circulant
 
 from conftest import REPOSITORY
 from exact_cases import LONGEST, random_boxes, random_rows
@@ -308,3 +309,17 @@ def test_what_is_said_of_past_and_future_is_proved_in_rational_arithmetic():
                     if matrices:
                         ratio *= proved_ratio(matrices, low, high, pair)
                 assert ratio <= exponential(float(upper[t]))[1], (t, pair, case)
+
+
+@pytest.mark.parametrize("epsilon", [5.0, 20.0, 40.0])
+def test_budgets_of_many_nats_against_sixty_digits(epsilon, kernels):
+    """A ratio that is asked about is e^50 times the answer here at times, and no digit is left of their difference."""
+    rng = np.random.default_rng(14)
+    ring = circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2])
+    for matrix in (ring, *(random_rows(int(rng.integers(3, 6)), rng) for _ in range(6 if kernels == "numba" else 2))):
+        case = Case([matrix] * 7, None, *boxes_of(np.full(8, epsilon), len(matrix)))
+        found = case.leakage()
+        for t in (2, 7):
+            true = np.max(defined_by_sign_rule(*case.towards(t, "backward")) - 999.0 * np.eye(len(matrix))) + epsilon
+            assert found.attained.backward[t] * (1.0 - 1e-15) <= true <= found.backward[t] * (1.0 + 1e-15)
+            assert found.backward[t] == pytest.approx(true, rel=TOLERANCE)

@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Arrivals, Chain, Items, U, bound, evaluate, solve
+from temporaldp.leakage.rollouts import (
+    BACKWARD_SHARE,
+    LARGEST_LEAKAGE,
+    Arrivals,
+    Chain,
+    Items,
+    U,
+    bound,
+    evaluate,
+    solve,
+)
 from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
@@ -311,7 +321,9 @@ class PairSearch:
             one.known(steps, np.stack((found.arrivals[0].attained, found.arrivals[0].proved)))
             return replace(found, depth=int(found.arrivals[0].depth[items.t == steps[-1]].max()))
         arrivals = [
-            Arrivals(known[0], known[1], np.expm1(known[1]), np.zeros(len(items), np.int64))
+            Arrivals(
+                known[0], known[1], np.expm1(np.minimum(known[1], LARGEST_LEAKAGE)), np.zeros(len(items), np.int64)
+            )
             for known in (one.known(steps) for one in self.directions)
         ]
         attained, proved = own + sum(one.attained for one in arrivals), own + sum(one.proved for one in arrivals)

@@ -369,7 +369,7 @@ def _roll(
             above_zero = c > 0.0
             v_raised = v * (1.0 + np.where(above_zero, up, down))
             slope = v_raised.sum(axis=1)
-            low, unknown = larger - smaller, high - (larger - smaller)
+            low, unknown = larger - smaller, np.where(p > 0.0, e * p, 0.0) - add
             done = last | (unknown <= NEGLIGIBLE * rho * slope)
             done |= ((low > 0.0) & (w <= ROUGH * p)) | ((high < 0.0) & (unknown <= -ROUGH * low))
         else:
@@ -460,16 +460,19 @@ def solve(
         depths[0, going[better]] = values.depth[better]
         better = high < proved[going]
         proved[going[better]], depths[1, going[better]] = high[better], values.depth[better]
-        by_sums = values.error < values.backward * (1.0 + here) * values.slope
-        newton = np.maximum(here + np.where(by_sums, values.summed, values.low) / values.slope, 0.0)
-        converged = np.abs(newton - here) <= CLOSE * here
         left = proved[going] - attained[going]
-        middle = np.expm1(0.5 * (proved[going] + attained[going]))
-        room_by_sums = 2.0 * (np.maximum(values.summed_high, 0.0) + values.error) / values.slope + 4.0 * U * here
-        room_by_ratio = np.maximum(values.high, 0.0) / values.slope + 8.0 * U * (1.0 + here)
-        room = np.where(room_by_sums < values.backward * (1.0 + here), room_by_sums, room_by_ratio)
-        above = here + np.exp2(attempts[going]) * room
+        top = np.expm1(np.minimum(proved[going], LARGEST_LEAKAGE))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            by_sums = values.error < values.backward * (1.0 + here) * values.slope
+            newton = np.maximum(here + np.where(by_sums, values.summed, values.low) / values.slope, 0.0)
+            newton = np.fmin(newton, top)
+            room_by_sums = 2.0 * (np.maximum(values.summed_high, 0.0) + values.error) / values.slope + 4.0 * U * here
+            room_by_ratio = np.maximum(values.high, 0.0) / values.slope + 8.0 * U * (1.0 + here)
+            room = np.where(room_by_sums < values.backward * (1.0 + here), room_by_sums, room_by_ratio)
+            above = np.fmin(here + np.exp2(attempts[going]) * room, top)
         step = np.abs(newton - here)
+        converged = step <= CLOSE * here
+        middle = np.expm1(np.minimum(0.5 * (proved[going] + attained[going]), LARGEST_LEAKAGE))
         at[going] = np.where(converged, above, np.where(step <= SLOW * last[going], newton, middle))
         last[going] = step
         attempts[going] += converged
@@ -481,14 +484,21 @@ def solve(
 
 
 def _sides(values: Values, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What rollouts at rho attain (their observations' own ratio), and what they prove; inf where F may be above 0."""
+    """What rollouts at rho attain (their observations' own ratio), and what they prove; inf where F may be above 0.
+
+    An observation's ratio less 1 is ``rho + F / D``. D has a backward error of its own, so that where rho is far above the ratio,
+    little is known of their difference.
+    """
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        by_sums = np.log1p(np.maximum(rho + (values.summed - values.error) / values.slope * (1.0 + 8.0 * U), 0.0))
-        by_ratio = np.log1p(np.maximum(rho + values.low / values.slope, 0.0)) * (1.0 - 4.0 * U) - values.backward
+        gain = (values.summed - values.error) / values.slope
+        by_sums = np.log1p(np.maximum(rho + (gain - (values.backward + 8.0 * U) * np.abs(gain)), 0.0))
+        gain = values.low / values.slope
+        gain -= (values.backward + 8.0 * U) * np.maximum(-gain, 0.0)
+        by_ratio = np.log1p(np.maximum(rho + gain, 0.0)) * (1.0 - 4.0 * U) - values.backward
         low = np.fmax(by_sums * (1.0 - 4.0 * U), by_ratio)
         by_sums = np.where(values.summed_high + values.error <= 0.0, np.log1p(rho), np.inf)
         by_ratio = np.where(values.high <= 0.0, np.log1p(rho) + values.backward, np.inf)
-    return np.where(low > 0.0, low, 0.0), np.minimum(by_sums, by_ratio) * (1.0 + 4.0 * U)
+    return np.where((low > 0.0) & np.isfinite(low), low, 0.0), np.minimum(by_sums, by_ratio) * (1.0 + 4.0 * U)
 
 
 def bound(chain: Chain, items: Items, spread: FloatArray, *, depth: int, start: FloatArray) -> FloatArray:

@@ -83,8 +83,9 @@ def roll(
             is_below = False
             if with_slope:
                 low = larger - smaller
-                done = end or high - low <= negligible * r * slope
-                done = done or (low > 0.0 and w <= rough * p) or (high < 0.0 and high - low <= -rough * low)
+                unknown = (excess[s] * p if p > 0.0 else 0.0) - add
+                done = end or unknown <= negligible * r * slope
+                done = done or (low > 0.0 and w <= rough * p) or (high < 0.0 and unknown <= -rough * low)
             else:
                 trusted = 2.0 * gamma * (depth + 2) <= share * level
                 is_below = summed_high + bound <= 0.0 or (high <= 0.0 and trusted)
