@@ -26,3 +26,15 @@ def watched(watcher: Watcher) -> Iterator[None]:
         yield
     finally:
         _watcher.reset(token)
+
+
+@contextmanager
+def part(number: int, count: int, doing: str) -> Iterator[None]:
+    """Within the block, what is said of itself is the `number`-th (from 0) of `count` equal parts of `doing`."""
+    watcher = _watcher.get()
+    if watcher is None or count < 2:
+        yield
+        return
+    watcher(doing, number / count)
+    with watched(lambda _, share: watcher(doing, (number + share) / count)):
+        yield

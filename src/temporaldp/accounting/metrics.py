@@ -31,6 +31,7 @@ Bound: TypeAlias = Literal["exact", "paper"]
 Accounting: TypeAlias = Literal["exact", "paper", "metric", "curve"]
 
 BOUNDS: tuple[Bound, ...] = ("exact", "paper")
+ACCOUNTINGS: tuple[Accounting, ...] = ("exact", "paper", "metric", "curve")
 
 SETTLED, ROUNDINGS = 2e-14, 2.0**-52
 """Share of the largest entry, and so much for every state: a metric that changes by less is tried as one that stays."""
@@ -168,6 +169,14 @@ def checked_bound(bound: str) -> Bound:
     if bound not in BOUNDS:
         raise InputError(f"expected bound to be 'exact' or 'paper', got {bound!r}")
     return "exact" if bound == "exact" else "paper"
+
+
+def checked_accounting(bound: str) -> Accounting:
+    """The name of a way of accounting, as a file says it."""
+    for known in ACCOUNTINGS:
+        if bound == known:
+            return known
+    raise InputError(f"expected bound to be one of {', '.join(map(repr, ACCOUNTINGS))}, got {bound!r}")
 
 
 def box_of(metric: FloatArray) -> LikelihoodBox | None:

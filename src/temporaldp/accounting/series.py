@@ -14,6 +14,7 @@ from temporaldp.accounting.curve_series import LeakageCurves, leakage_curves
 from temporaldp.accounting.curves import checked_delta, chosen_discretization
 from temporaldp.accounting.events import refuse_other_bounds, releases_of
 from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.exact_population import MemberLeakage, exact_population, worth_the_kernel
 from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observation, exact_leakage
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values
@@ -36,6 +37,7 @@ from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.profile import LARGEST
+from temporaldp.progress import part
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
+
+LEAKAGE_OF_EVERYBODY = "leakage about everybody"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -117,7 +121,8 @@ class LeakageSeries:
         """The series of the user who is leaked about most, at `worst_time`; itself for a single user."""
         if not self.members:
             return self
-        return max(self.members, key=lambda member: member.temporal[self.worst_time])
+        time = self.worst_time
+        return max(self.members, key=lambda member: member.temporal[time])
 
     @property
     def attained(self) -> Attained | None:
@@ -215,14 +220,11 @@ class LeakageSeries:
 
 
 def _frozen(values: FloatArray) -> FloatArray:
-    """A read-only copy; an array that nobody can write to is kept as it is, so that users share their epsilons."""
-    if (
-        isinstance(values, np.ndarray)
-        and values.dtype == np.float64
-        and values.base is None
-        and not values.flags.writeable
-    ):
-        return values
+    """A read-only copy; an array that nobody can write to is kept as it is, so that users share theirs."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
+        owner = values if values.base is None else values.base
+        if isinstance(owner, np.ndarray) and owner.base is None and not owner.flags.writeable:
+            return values
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
@@ -330,11 +332,13 @@ def temporal_leakage(
     users = list(named(adversary))
     distances = [checked_guarantee(metric, one.states) for _, one in users]
     promised = _frozen(spend_scaled(spent, distances[0]))
+    if chosen == "exact" and not any(D is not None for D in distances) and worth_the_kernel([one for _, one in users], spent):
+        return _together(_exact_members(users, spent), promised)
     members = _members(users, promised)
     if chosen == "exact":
-        members = [
-            _by_pairs(one, member, spent, D) for (_, one), member, D in zip(users, members, distances, strict=True)
-        ]
+        for k, ((_, one), D) in enumerate(zip(users, distances, strict=True)):
+            with part(k, len(users), LEAKAGE_OF_EVERYBODY):
+                members[k] = _by_pairs(one, members[k], spent, D)
     return _together(members, promised)
 
 
@@ -357,6 +361,19 @@ def _exact(adversary: Adversary, paper: LeakageSeries, releases: Releases) -> Le
     known = Attained(paper.backward, paper.forward, paper.temporal)
     past, future, both, evidence = exact_leakage(adversary, releases, known)
     return LeakageSeries(paper.epsilons, past, future, both, name=paper.name, evidence=evidence)
+
+
+def _exact_members(users: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
+    """The exact series of users for whom the kernel of populations is worth loading."""
+    found = exact_population([one for _, one in users], spent)
+    members = []
+    for (name, one), row in zip(users, found.which.tolist(), strict=True):
+        if one.states is None:
+            members.append(LeakageSeries(spent, spent, spent, spent, name))
+        else:
+            past, future, both = found.proved[row]
+            members.append(LeakageSeries(spent, past, future, both, name, evidence=MemberLeakage(one, found, row)))
+    return members
 
 
 def _of_boxes(
@@ -393,10 +410,12 @@ def _of_boxes(
     )
     releases = Releases(lift, drop)
     promised = _frozen(releases.width)
-    members = _members(users, lift.max(axis=1) - drop.min(axis=1))
+    members = _members(users, promised)
     if bound == "exact":
-        members = [_exact(one, member, releases) for (_, one), member in zip(users, members, strict=True)]
-    return _together([replace(member, epsilons=promised) for member in members], promised)
+        for k, (_, one) in enumerate(users):
+            with part(k, len(users), LEAKAGE_OF_EVERYBODY):
+                members[k] = _exact(one, members[k], releases)
+    return _together(members, promised)
 
 
 def _with_delta(
@@ -425,10 +444,11 @@ def _with_delta(
     _check_lengths(users, len(releases))
     step = chosen_discretization(releases, level, discretization)
     found = []
-    for (name, one), member in zip(users, members, strict=True):
+    for k, ((name, one), member) in enumerate(zip(users, members, strict=True)):
         require_values(releases, None if one.states is None else len(one.states))
         known = None if member is None else {direction: getattr(member, direction) for direction in DIRECTIONS}
-        curves = leakage_curves(one, releases, level, step, known)
+        with part(k, len(users), LEAKAGE_OF_EVERYBODY):
+            curves = leakage_curves(one, releases, level, step, known)
         past, future, both = (curves.epsilons(direction) for direction in DIRECTIONS)
         found.append(
             LeakageSeries(curves.promised, past, future, both, name=name, bound="curve", delta=level, evidence=curves)

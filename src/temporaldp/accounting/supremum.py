@@ -24,6 +24,7 @@ from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.profile import LARGEST, positive
 from temporaldp.leakage.recurrence import largest_lasting_epsilon
+from temporaldp.progress import part
 
 FloatArray = NDArray[np.float64]
 
@@ -208,21 +209,34 @@ def searched_supremum(
 ) -> LeakageSupremum:
     """`leakage_supremum`, remembering in `searches` where a metric's search ended for each user, for the next budget."""
     budget = positive(epsilon, "epsilon")
+    users = list(named(adversary))
     found = []
-    for name, one in named(adversary):
-        distances = checked_guarantee(metric, one.states)
-        own = positive(budget * largest_distance(distances), "epsilon times the largest distance")
-        paper = _paper(name, one, own)
-        if bound == "paper":
-            found.append(paper)
-        elif distances is None:
-            found.append(_exact(one, paper, Releases(np.array([[own]]), np.zeros((1, 1)))))
-        elif (box := box_of(distances)) is not None:
-            found.append(_exact(one, paper, Releases(budget * box.high[None], budget * box.low[None])))
-        else:
-            ways = {way: searches.setdefault((name, way), Search()) for way in ("backward", "forward")}
-            found.append(_pair_by_pair(one, paper, budget, distances, ways))
+    for k, (name, one) in enumerate(users):
+        with part(k, len(users), "leakage for ever"):
+            found.append(_one_supremum(name, one, budget, bound, metric, searches))
     return _largest(found)
+
+
+def _one_supremum(
+    name: str | None,
+    one: Adversary,
+    budget: float,
+    bound: Bound,
+    metric: ArrayLike | None,
+    searches: dict[tuple[str | None, str], Search],
+) -> LeakageSupremum:
+    """One user's suprema."""
+    distances = checked_guarantee(metric, one.states)
+    own = positive(budget * largest_distance(distances), "epsilon times the largest distance")
+    paper = _paper(name, one, own)
+    if bound == "paper":
+        return paper
+    if distances is None:
+        return _exact(one, paper, Releases(np.array([[own]]), np.zeros((1, 1))))
+    if (box := box_of(distances)) is not None:
+        return _exact(one, paper, Releases(budget * box.high[None], budget * box.low[None]))
+    ways = {way: searches.setdefault((name, way), Search()) for way in ("backward", "forward")}
+    return _pair_by_pair(one, paper, budget, distances, ways)
 
 
 def _paper(name: str | None, adversary: Adversary, own: float) -> LeakageSupremum:
@@ -235,10 +249,9 @@ def _of_box(name: str | None, adversary: Adversary, box: LikelihoodBox, bound: B
     """One user's suprema if every step publishes by the same box."""
     if adversary.states is not None and len(adversary.states) != len(box.low):
         raise StateError(f"the box has {len(box.low)} values, the correlation has {len(adversary.states)} states")
-    paper = _paper(name, adversary, positive(float(box.high.max() - box.low.min()), "the width of the box"))
-    if bound == "exact":
-        paper = _exact(adversary, paper, Releases(box.high[None], box.low[None]))
-    return replace(paper, epsilon=box.epsilon)
+    release = Releases(box.high[None], box.low[None])
+    paper = _paper(name, adversary, positive(float(release.width[0]), "the largest log ratio of the box"))
+    return _exact(adversary, paper, release) if bound == "exact" else paper
 
 
 def _exact(adversary: Adversary, paper: LeakageSupremum, release: Releases) -> LeakageSupremum:

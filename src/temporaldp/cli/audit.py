@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -12,21 +13,31 @@ import typer
 from temporaldp import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
+    ExactLeakage,
     InputError,
+    LeakageCurves,
     LeakageSeries,
     LeakageSupremum,
     PrivacyGuarantee,
     leakage_supremum,
     temporal_leakage,
 )
+from temporaldp.accounting.exact_series import Attained
+from temporaldp.accounting.series import DIRECTIONS
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
+from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
 from temporaldp.leakage.profile import positive
 from temporaldp.planning.noise import histogram_noise
 from temporaldp.report import Evidence
-from temporaldp.report.words import number, reasons, steps, two_bounds
+from temporaldp.report.figures import audit_figure, leakage_figure
+from temporaldp.report.style import figure_suffix, save_figure
+from temporaldp.report.words import number, paper, reasons, steps, supremum, witness
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @o.grouped
@@ -51,11 +62,19 @@ def audit(
         typer.Option(
             "--max-leakage",
             metavar="ALPHA",
-            help="Exit with code 3 if any step leaks more, by the smaller of the bounds computed.",
+            help="Exit with code 3 if any step leaks more.",
             show_default=False,
         ),
     ] = None,
-    bound: o.BoundsOption = o.Bounds.AUTO,
+    bound: o.BoundOption = o.Bounds.EXACT,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure",
+            help="Draw leakage over time, and the observation that gives most away (.png or .svg).",
+            show_default=False,
+        ),
+    ] = None,
     all_steps: Annotated[bool, typer.Option("--all", help="Show every step in the table.")] = False,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -64,9 +83,12 @@ def audit(
     TRACES may be left out if --backward or --forward gives the correlation and --horizon the number of steps.
     """
     promise = _promise(epsilon, delta, mechanism, scale)
-    if delta is not None and bound is o.Bounds.BOTH:
-        raise InputError("--bound both is about delta = 0: with --delta there is one bound, for all pairs of values")
+    if delta is not None and bound is o.Bounds.PAPER:
+        raise InputError("--bound paper is about delta = 0: with --delta there is one way to account")
     limit = None if max_leakage is None else positive(max_leakage, "--max-leakage")
+    if figure is not None:
+        figure_suffix(figure)
+        require_writable(figure, reads=(traces, *known.files))
     inputs = gather(traces, reading, known)
     n_steps = inputs.n_steps(horizon)
     with working("accounting"):
@@ -74,17 +96,21 @@ def audit(
             found = audit_with_delta(inputs, promise, delta, n_steps)
         else:
             assert isinstance(promise, float)
-            found = audit_of(inputs, promise, n_steps, by_pairs=inputs.by_pairs(bound))
+            found = audit_of(inputs, promise, n_steps, bound)
+        evidence = found.evidence(inputs)
     warn(inputs.provenance.warning)
     warn(absences(inputs.trajectories))
+    if figure is not None:
+        with working("drawing", writes=True):
+            save_figure(_figure(evidence), figure)
     if as_json:
         say_json(audit_document(inputs, found))
     else:
-        show_audit(inputs, found, all_steps=all_steps)
-        if bound is o.Bounds.AUTO and found.pairwise is None and not found.delta:
-            console.print("[dim]Many states or people: --bound both computes the tighter bound, pair by pair, too.[/]")
-    if limit is not None and found.least > limit:
-        warn(f"the leakage {number(found.least, up=True)} is above --max-leakage {limit:g} ({found.by})")
+        show_audit(inputs, found, evidence, all_steps=all_steps)
+        if figure is not None:
+            console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
+    if limit is not None and found.series.worst > limit:
+        warn(f"the leakage {number(found.series.worst, up=True)} is above --max-leakage {limit:g}{found.by}")
         raise typer.Exit(3)
 
 
@@ -108,48 +134,46 @@ def _promise(
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What a constant budget leaks, by the paper's bound and, if computed, pair by pair."""
+    """What a constant budget leaks and, beside exact numbers, what the paper's bound makes of it."""
 
-    epsilon: float
-    uniform: LeakageSeries
+    series: LeakageSeries
     limits: LeakageSupremum
-    pairwise: LeakageSeries | None = None
-    pairwise_limits: LeakageSupremum | None = None
-
-    @property
-    def delta(self) -> float:
-        """The delta at which leakage is an epsilon; 0 for pure differential privacy."""
-        return self.uniform.delta
+    paper: LeakageSeries | None = None
+    paper_limits: LeakageSupremum | None = None
 
     @property
     def by(self) -> str:
-        """What the smaller number is, in words."""
-        if self.delta:
-            return f"at delta {self.delta:g}"
-        if self.pairwise is None:
-            return "by the paper's bound; --bound both computes the tighter one"
-        return "by the tighter bound"
+        """What the number is where it is not exact, in words."""
+        if self.series.delta:
+            return f" (at delta {self.series.delta:g})"
+        return " (by the paper's upper bound)" if self.series.bound == "paper" else ""
 
-    @property
-    def least(self) -> float:
-        """The smaller bound of the largest leakage of any step; both are guarantees."""
-        return self.uniform.worst if self.pairwise is None else self.pairwise.worst
+    def evidence(self, inputs: Inputs) -> Evidence:
+        """What there is to show."""
+        times = inputs.times(len(self.series))
+        return Evidence(
+            inputs.adversaries,
+            self.series,
+            inputs.provenance,
+            times,
+            supremum=self.limits,
+            name_users=True,
+            paper=self.paper,
+            paper_supremum=self.paper_limits,
+        )
 
 
-def audit_of(inputs: Inputs, epsilon: float, n_steps: int, *, by_pairs: bool) -> Audit:
-    """Both bounds of a release that spends epsilon at every step, and what they are in the limit."""
+def audit_of(inputs: Inputs, epsilon: float, n_steps: int, bound: o.Bounds = o.Bounds.EXACT) -> Audit:
+    """What a release that spends epsilon at every step leaks, and what it is in the limit."""
     spent = np.full(n_steps, epsilon)
-    uniform = temporal_leakage(inputs.everyone, epsilons=spent)
-    limits = leakage_supremum(inputs.everyone, epsilon=epsilon)
-    if not by_pairs:
-        return Audit(epsilon, uniform, limits)
-    return Audit(
-        epsilon,
-        uniform,
-        limits,
-        temporal_leakage(inputs.everyone, epsilons=spent, bound="pairwise"),
-        leakage_supremum(inputs.everyone, epsilon=epsilon, bound="pairwise"),
+    by_paper = (
+        temporal_leakage(inputs.everyone, epsilons=spent, bound="paper"),
+        leakage_supremum(inputs.everyone, epsilon=epsilon, bound="paper"),
     )
+    if bound is o.Bounds.PAPER:
+        return Audit(*by_paper)
+    exact = temporal_leakage(inputs.everyone, epsilons=spent), leakage_supremum(inputs.everyone, epsilon=epsilon)
+    return Audit(*exact, *by_paper)
 
 
 def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -> Audit:
@@ -157,26 +181,31 @@ def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -
     mechanism = PrivacyGuarantee(promise) if isinstance(promise, float) else promise
     series = temporal_leakage(inputs.everyone, mechanisms=[mechanism] * n_steps, delta=delta)
     limits = leakage_supremum(inputs.everyone, mechanism=mechanism, delta=delta)
-    return Audit(float(series.epsilons[0]), series, limits)
+    return Audit(series, limits)
 
 
 def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
-    """The audit as JSON values; times from 0. The paper's bound stands at the top, the tighter one under "pairwise"."""
-    pairwise = None
-    if found.pairwise is not None and found.pairwise_limits is not None:
-        worst = found.pairwise.worst_member.pairs
-        pair = None if worst is None else worst.worst_pair(found.pairwise.worst_time)
-        pairwise = _bound_document(found.pairwise, found.pairwise_limits) | {"worst_pair": pair}
+    """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
+    series, paper = found.series, None
+    if found.paper is not None and found.paper_limits is not None:
+        paper = _arrays(found.paper) | {"worst_leakage": found.paper.worst, "supremum": _supremum(found.paper_limits)}
     return {
-        "epsilon": found.epsilon,
-        "delta": found.delta,
-        "gap": json_number(_gap(found.uniform)) if found.delta else None,
+        "epsilon": float(series.epsilons[0]),
+        "delta": series.delta,
+        "gap": json_number(_gap(series)) if series.delta else None,
         "states": inputs.states,
-        "times": inputs.times(len(found.uniform)),
-        **_bound_document(found.uniform, found.limits),
-        "bounds": ["uniform"] if pairwise is None else ["uniform", "pairwise"],
-        "pairwise": pairwise,
-        "user_level": found.uniform.user_level,
+        "times": inputs.times(len(series)),
+        "bound": series.bound,
+        **_arrays(series),
+        "attained": None if series.attained is None else _arrays(series.attained),
+        "worst_time": series.worst_time,
+        "worst_leakage": series.worst,
+        "worst_user": series.worst_user,
+        "worst_pair": series.worst_pair(),
+        "supremum": _supremum(found.limits) | {"certified": found.limits.certified},
+        "witness": _witness(series),
+        "paper": paper,
+        "user_level": series.user_level,
         "unit": "nats",
         "neighboring_relation": "replace_one",
         "correlation": inputs.provenance.sentence,
@@ -184,58 +213,66 @@ def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
     }
 
 
-def _bound_document(series: LeakageSeries, limits: LeakageSupremum) -> dict[str, Any]:
+def _arrays(leakage: LeakageSeries | Attained) -> dict[str, list[float]]:
+    return {name: getattr(leakage, name).tolist() for name in DIRECTIONS}
+
+
+def _supremum(limits: LeakageSupremum) -> dict[str, Any]:
+    return {name: json_number(getattr(limits, name)) for name in DIRECTIONS}
+
+
+def _witness(series: LeakageSeries) -> dict[str, Any] | None:
+    """The observation that gives most away about the worst step; None where none is known."""
+    if not isinstance(series.worst_member.evidence, ExactLeakage):
+        return None
+    seen = series.witness()
     return {
-        "backward": series.backward.tolist(),
-        "forward": series.forward.tolist(),
-        "temporal": series.temporal.tolist(),
-        "worst_time": series.worst_time,
-        "worst_leakage": series.worst,
-        "worst_user": series.worst_user,
-        "supremum": {name: json_number(getattr(limits, name)) for name in ("backward", "forward", "temporal")},
+        "time": seen.time,
+        "value": seen.value,
+        "other_value": seen.other_value,
+        "high": [seen.counts_high(step) for step in range(len(seen))],
+        "leakage": seen.leakage,
     }
+
+
+def _figure(evidence: Evidence) -> Figure:
+    seen = evidence.observation
+    if seen is None:
+        return leakage_figure(evidence.leakage, evidence.times)
+    return audit_figure(evidence.leakage, evidence.times, seen, paper=evidence.paper)
 
 
 def _gap(series: LeakageSeries) -> float:
     """How much of the worst leakage discretisation can be."""
-    curves = series.worst_member.curves
-    return 0.0 if curves is None else float(curves.gaps()[series.worst_time])
+    curves = series.worst_member.evidence
+    return float(curves.gaps()[series.worst_time]) if isinstance(curves, LeakageCurves) else 0.0
 
 
-def show_audit(inputs: Inputs, found: Audit, *, all_steps: bool = False) -> None:
+def show_audit(inputs: Inputs, found: Audit, evidence: Evidence, *, all_steps: bool = False) -> None:
     """The audit for people."""
-    series, epsilon = found.uniform, found.epsilon
-    times = inputs.times(len(series))
-    evidence = Evidence(inputs.adversaries, series, inputs.provenance, times, pairwise=found.pairwise, name_users=True)
+    series, times = found.series, evidence.times
+    epsilon, worst_user = float(series.epsilons[0]), series.worst_user
+    at = f" at delta {series.delta:g}" if series.delta else ""
+    kind = "exact" if series.bound == "exact" else "upper bound"
     rows = [
         ("correlation", inputs.provenance.sentence),
         ("states", ", ".join(inputs.states or ())),
-        (
-            "promised at each step",
-            f"{number(epsilon, up=True)} at delta {found.delta:g}" if found.delta else f"{epsilon:g}",
-        ),
-        ("leakage, at worst (upper bound)", _times(series.worst, epsilon)),
+        ("promised at each step", number(epsilon, up=True) + at),
+        (f"leakage, at worst ({kind})", _times(series.worst, epsilon)),
         ("where", _where(evidence.explained_step, times)),
+        *([("about", worst_user)] if worst_user else []),
         ("if it went on for ever", _limits(found.limits)),
+        *([("by the paper's upper bound", paper(evidence) or "")] if found.paper is not None else []),
+        *([("of it discretisation, at most", number(_gap(series), up=True))] if series.delta else []),
         ("user level (all steps together)", number(series.user_level, up=True)),
     ]
-    if series.worst_user:
-        rows.insert(5, ("about", series.worst_user))
-    if found.pairwise is not None and found.pairwise_limits is not None:
-        rows[-1:-1] = [
-            ("the same, pair by pair (tighter bound)", _times(found.pairwise.worst, epsilon)),
-            ("where", _where(found.pairwise.worst_time, times)),
-            ("if it went on for ever", _limits(found.pairwise_limits)),
-        ]
-    if found.delta:
-        rows[-1:-1] = [("of it discretisation, at most", number(_gap(series), up=True))]
     data = inputs.trajectories
     people = "" if data is None else f"{data.n_users} people, "
-    unit = f"nats at delta {found.delta:g}" if found.delta else "nats"
-    facts(f"Temporal privacy leakage of {people}{steps(len(series))} ({unit}, replace one person's value)", rows)
-    steps_table(series, times, every_row=all_steps, pairwise=found.pairwise)
-    for sentence in (*reasons(evidence), *two_bounds(evidence)):
-        console.print(sentence, markup=False)
+    facts(f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's value)", rows)
+    steps_table(series, times, every_row=all_steps)
+    for sentence in (*reasons(evidence), witness(evidence)):
+        if sentence:
+            console.print(sentence, markup=False)
 
 
 def _where(step: int, times: Sequence[str]) -> str:
@@ -247,5 +284,5 @@ def _times(leakage: float, epsilon: float) -> str:
 
 
 def _limits(limits: LeakageSupremum) -> str:
-    parts = [f"{name} {number(getattr(limits, name), up=True)}" for name in ("backward", "forward", "temporal")]
-    return ", ".join(parts).replace(" inf", " without bound")
+    sides = [f"{name} {number(getattr(limits, name), up=True)}" for name in ("backward", "forward")]
+    return ", ".join(sides).replace(" inf", " without bound") + f", temporal {supremum(limits)}"

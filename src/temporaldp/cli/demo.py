@@ -32,6 +32,7 @@ from temporaldp.report.figures import (
     leakage_figure,
     matrix_figure,
     release_figure,
+    witness_figure,
 )
 from temporaldp.report.style import save_figure
 
@@ -55,9 +56,9 @@ def demo(
     inputs = Inputs((adversary,), provenance, data)
 
     console.rule("1. audit", align="left")
-    found = audit_of(inputs, EPSILON, data.n_times, by_pairs=True)
-    audited = found.uniform
-    show_audit(inputs, found)
+    found = audit_of(inputs, EPSILON, data.n_times)
+    audited = found.evidence(inputs)
+    show_audit(inputs, found, audited)
     warn(provenance.warning)
 
     console.rule("2. plan", align="left")
@@ -75,7 +76,6 @@ def demo(
 
     console.rule("4. report", align="left")
     planned = temporal_leakage(adversary, epsilons=plan.epsilons)
-    tighter = temporal_leakage(adversary, epsilons=plan.epsilons, bound="pairwise")
     truth = data.histogram()
     evidence = Evidence(
         (adversary,),
@@ -86,16 +86,17 @@ def demo(
         released=released,
         true_counts=truth,
         n_users=data.n_users,
-        pairwise=tighter,
+        paper=temporal_leakage(adversary, epsilons=plan.epsilons, bound="paper"),
     )
-    with working("drawing"):
+    with working("drawing", writes=True):
         write_report(evidence, output / "report.html", title="Sleep stages of 151 people, every five minutes")
         assert adversary.backward is not None
         assert not isinstance(adversary.backward, tuple)
         save_matrix(adversary.backward, output / "backward.csv")
         for name, figure in (
-            ("audit.png", leakage_figure(audited, data.times, pairwise=found.pairwise)),
-            ("plan.png", leakage_figure(planned, data.times, alpha=ALPHA, pairwise=tighter)),
+            ("audit.png", leakage_figure(found.series, data.times, paper=found.paper)),
+            ("witness.png", witness_figure(found.series.witness(audited.explained_step), data.times)),
+            ("plan.png", leakage_figure(planned, data.times, alpha=ALPHA)),
             ("budgets.png", budget_figure(planned, data.times)),
             ("comparison.png", comparison_figure(plans, data.times)),
             ("matrix.png", matrix_figure(adversary.backward, backward=True)),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from temporaldp import Adversary, InputError, StateError, Trajectories, estimate_adversaries, load_matrix, read_traces
-from temporaldp.cli.options import Bounds, CorrelationOptions, Known, TraceOptions
-from temporaldp.cli.render import tracked
+from temporaldp.cli.options import CorrelationOptions, Known, TraceOptions
+from temporaldp.cli.render import working
 from temporaldp.correlation.estimation import Direction
 from temporaldp.correlation.states import listed
+from temporaldp.progress import progressed
 from temporaldp.report import Provenance
-
-MOST_STATES, MOST_PEOPLE = 60, 300
-"""Sizes up to which the bound pair by pair is computed unasked: some seconds at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +42,6 @@ class Inputs:
         if horizon is not None and horizon < 1:
             raise InputError(f"expected --horizon of at least 1 step, got {horizon}")
         return horizon if horizon is not None else self.trajectories.n_times  # type: ignore[union-attr]
-
-    def by_pairs(self, bounds: Bounds) -> bool:
-        """Whether the bound pair by pair is to be computed too."""
-        if bounds is not Bounds.AUTO:
-            return bounds is Bounds.BOTH
-        return len(self.states or ()) <= MOST_STATES and len(self.adversaries) <= MOST_PEOPLE
 
     def times(self, n_steps: int) -> tuple[str, ...]:
         """Labels of the steps: the data's where they fit, else 1, 2, ..."""
@@ -136,15 +128,14 @@ def _learnt(data: Trajectories, known: CorrelationOptions) -> tuple[Adversary, .
         directions = ("backward",) if known.learn is Known.BACKWARD else ("forward",)
     found = estimate_adversaries(data, prior=known.prior, per_user=known.per_user, directions=directions)
     total = data.n_users if known.per_user else 1
-    return tuple(_prepared(tracked(found, "learning correlations", total)))
-
-
-def _prepared(adversaries: Iterable[Adversary]) -> Iterable[Adversary]:
-    """Compute the profiles while the progress bar runs: they take the time, and stay with the matrices."""
-    for adversary in adversaries:
-        for matrix in adversary.matrices:
-            matrix.leakage_profile()
-        yield adversary
+    learnt = []
+    with working("learning correlations"):
+        for adversary in found:
+            learnt.append(adversary)
+            for matrix in adversary.matrices:
+                matrix.leakage_profile()  # takes the time, and stays with the matrix
+            progressed("learning correlations", len(learnt) / total)
+    return tuple(learnt)
 
 
 def _provenance(traces: Path | None, known: CorrelationOptions, reading: TraceOptions) -> Provenance:

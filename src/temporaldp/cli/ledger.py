@@ -93,9 +93,9 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
         rows.append(("one step", str(known["step"])))
     spent = ledger.epsilons[ledger.epsilons > 0.0]
     if spent.size:
-        rows.append(("spent per step", span(spent)))
+        rows.append(("spent per step", span(spent, up=True)))
     if len(ledger) and ledger[-1].leakage is not None:
-        rows.append(("worst leakage so far", f"{number(ledger[-1].leakage)} nats"))
+        rows.append(("worst leakage so far", f"{number(ledger[-1].leakage, up=True)} nats"))
     return [*rows, ("head", ledger.head)]
 
 
@@ -118,7 +118,11 @@ def _held_by(known: dict[str, Any]) -> str:
         parts.append(f"for {steps(known['horizon'])}")
     elif known["correlations"] is not None:
         kept = known["reserve"]
-        parts.append("what lasts for ever is kept" if kept is None else f"{number(kept)} nats a step are kept for ever")
+        parts.append(
+            "what lasts for ever is kept"
+            if kept is None
+            else f"{number(kept, down=True)} nats a step are kept for ever"
+        )
     return ", ".join(parts)
 
 
@@ -127,7 +131,7 @@ def _table(rows: list[LedgerRow]) -> Table:
     for name, side in (("step", "right"), ("time", "left"), ("epsilon", "right"), ("worst leakage", "right")):
         table.add_column(name, justify="right" if side == "right" else "left")
     for row in rows:
-        leakage = "" if row.leakage is None else number(row.leakage)
-        spent = number(row.epsilon) if row.output is not None else "not published"
+        leakage = "" if row.leakage is None else number(row.leakage, up=True)
+        spent = number(row.epsilon, up=True) if row.output is not None else "not published"
         table.add_row(str(row.step), escape(row.time), spent, leakage)
     return table

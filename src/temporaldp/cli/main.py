@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 from typing import Annotated, NoReturn
 
@@ -12,6 +11,7 @@ import typer
 
 from temporaldp import LeakageBudgetError, LedgerError, PlanError, TemporaldpError, __version__
 from temporaldp.cli import audit, demo, ledger, plan, release, report, reproduce
+from temporaldp.cli.interruption import Interrupted, hear_signals, leave
 from temporaldp.cli.render import errors
 
 BAD_INPUT = 2
@@ -53,12 +53,14 @@ def options(
 
 def main() -> None:
     """Run the command; an error that we expect is one message on standard error and an exit code, never a traceback."""
-    _unwind_when_killed()
+    hear_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a name still gets the numbers
     try:
         app()
+    except Interrupted as stop:
+        leave(stop.message, stop.exit_code)
     except TemporaldpError as error:
         _stop(str(error), _code(error))
     except MemoryError:
@@ -76,14 +78,6 @@ def _code(error: TemporaldpError) -> int:
     if isinstance(error, PlanError | LeakageBudgetError):
         return LEVEL_NOT_HELD
     return LEDGER_UNUSABLE if isinstance(error, LedgerError) else BAD_INPUT
-
-
-def _unwind_when_killed() -> None:
-    """A polite kill unwinds like an error, so that temporary files go away; by default Python would just stop."""
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, lambda caught, _: sys.exit(128 + caught))
 
 
 def _stop(message: str, code: int) -> NoReturn:

@@ -33,11 +33,10 @@ class Known(StrEnum):
 
 
 class Bounds(StrEnum):
-    """Which upper bounds of the leakage are computed."""
+    """By which accounting leakage is told, and alpha held."""
 
-    AUTO = "auto"
-    BOTH = "both"
-    UNIFORM = "uniform"
+    EXACT = "exact"
+    PAPER = "paper"
 
 
 class Noises(StrEnum):
@@ -107,12 +106,12 @@ PerUserOption: TypeAlias = Annotated[
 HorizonOption: TypeAlias = Annotated[
     int | None, typer.Option("--horizon", metavar="T", help="Number of steps.", show_default=False)
 ]
-BoundsOption: TypeAlias = Annotated[
+BoundOption: TypeAlias = Annotated[
     Bounds,
     typer.Option(
         "--bound",
-        help="uniform: the paper's bound alone. both: beside it the tighter one, pair by pair. auto: both, up to 60 states and "
-        "300 people with correlations of their own.",
+        help="exact: the largest leakage over every mechanism with these epsilons. paper: the recursions of Cao et al., an "
+        "upper bound of it, alone.",
     ),
 ]
 DeltaOption: TypeAlias = Annotated[

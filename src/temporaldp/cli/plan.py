@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.table import Table
 
-from temporaldp import BudgetError, BudgetPlan, LeakageSeries, compare_plans, plan_budget, save_plan
+from temporaldp import BudgetError, BudgetPlan, InputError, LeakageSeries, compare_plans, plan_budget, save_plan
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
@@ -43,13 +43,6 @@ class MethodOption(StrEnum):
     UNIFORM = "uniform"
 
 
-class BoundOption(StrEnum):
-    """By which upper bound of the leakage alpha is held."""
-
-    UNIFORM = "uniform"
-    PAIRWISE = "pairwise"
-
-
 @o.grouped
 def plan(
     reading: o.TraceOptions,
@@ -66,22 +59,15 @@ def plan(
         MethodOption | None,
         typer.Option(
             "--method",
-            help="optimal: least noise for T steps (default with --horizon); certified under --bound uniform. "
-            "upper_bound: one budget, any horizon "
-            "(default without). quantified: the paper's Algorithm 3. uniform: alpha / T.",
+            help="optimal: little noise for T steps, with a certificate of how little there can be (default with --horizon). "
+            "upper_bound: one budget, any horizon (default without). quantified: the paper's Algorithm 3. uniform: alpha / T.",
             show_default=False,
         ),
     ] = None,
     objective: Annotated[
         ObjectiveOption, typer.Option("--objective", help="What the optimal plan minimises.")
     ] = ObjectiveOption.MEAN_ABSOLUTE_ERROR,
-    bound: Annotated[
-        BoundOption,
-        typer.Option(
-            "--bound",
-            help="By which upper bound alpha is held. pairwise: the tighter one, pair by pair, which grants more; slower.",
-        ),
-    ] = BoundOption.UNIFORM,
+    bound: o.BoundOption = o.Bounds.EXACT,
     delta: o.DeltaOption = None,
     mechanism: o.MechanismOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Print every method's plan side by side.")] = False,
@@ -100,6 +86,8 @@ def plan(
     _require_comparable(compare or figure is not None, horizon, delta)
     if delta is None and mechanism is not None:
         raise BudgetError("--mechanism is planned for a delta: give --delta D, such as 1e-6")
+    if delta is not None and bound is o.Bounds.PAPER:
+        raise InputError("--bound paper is about delta = 0: with --delta there is one way to account")
     for place in (output, figure):
         if place is not None:
             require_writable(place, reads=(traces, *known.files))
@@ -108,14 +96,11 @@ def plan(
     inputs = gather(traces, reading, known)
     chosen: Method | None = None if method is None else method.value
     plans: dict[Method, BudgetPlan] = {}
-    others: dict[Method, BudgetPlan] = {}
     with working("planning"):
         if horizon is not None and (compare or figure is not None):
             plans = compare_plans(
                 inputs.everyone, alpha=level, horizon=horizon, objective=objective.value, bound=bound.value
             )
-            if compare and bound is BoundOption.PAIRWISE:
-                others = compare_plans(inputs.everyone, alpha=level, horizon=horizon, objective=objective.value)
         wanted: Method = chosen or "optimal"
         made = (
             plans[wanted]
@@ -146,18 +131,15 @@ def plan(
         save_figure(comparison_figure(plans, inputs.times(horizon)), figure)
     if as_json:
         noise = planned_noise(made)
-        compared = {"comparison": [_row(plan) for plan in (*plans.values(), *others.values())]} if plans else {}
+        compared = {"comparison": [_row(plan) for plan in plans.values()]} if plans else {}
         say_json(plan_document(made) | {"mean_absolute_noise": noise} | compared)
         return
     show_plan(inputs, made, all_steps=all_steps)
     if compare:
-        show_comparison(plans, others)
+        show_comparison(plans)
     for what, place in (("plan", output), ("figure", figure)):
         if place is not None:
             console.print(f"{what} written to {place}", soft_wrap=True, markup=False)
-
-
-BOUND_NAMES = {"uniform": "the paper's", "pairwise": "pair by pair"}
 
 
 def _require_comparable(compared: bool, horizon: int | None, delta: float | None) -> None:
@@ -165,9 +147,6 @@ def _require_comparable(compared: bool, horizon: int | None, delta: float | None
         raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
     if compared and delta is not None:
         raise BudgetError("--compare and --figure are about budgets with delta = 0: leave out --delta, or them")
-
-
-NOTHING: Mapping[Method, BudgetPlan] = MappingProxyType({})
 
 
 def _row(plan: BudgetPlan) -> dict[str, Any]:
@@ -183,17 +162,17 @@ def _row(plan: BudgetPlan) -> dict[str, Any]:
     }
 
 
-def show_comparison(plans: Mapping[Method, BudgetPlan], others: Mapping[Method, BudgetPlan] = NOTHING) -> None:
-    """Every method side by side, for people; `others` are those under the paper's bound, beside the tighter one."""
+def show_comparison(plans: Mapping[Method, BudgetPlan]) -> None:
+    """Every method side by side, for people."""
     table = Table(title="All methods side by side", title_justify="left", title_style="bold")
     table.add_column("method")
-    table.add_column("bound")
     for name in ("noise per count", "least budget", "largest", "worst leakage"):
         table.add_column(name, justify="right")
-    for plan in (*plans.values(), *others.values()):
+    for plan in plans.values():
         row = _row(plan)
-        budgets = [f"{row[name]:.4g}" for name in ("mean_absolute_noise", "smallest_epsilon", "largest_epsilon")]
-        table.add_row(plan.method, BOUND_NAMES[plan.bound], *budgets, number(row["worst_leakage"], up=True))
+        budgets = [number(row[name], down=True) for name in ("smallest_epsilon", "largest_epsilon")]
+        noise = number(row["mean_absolute_noise"])
+        table.add_row(plan.method, noise, *budgets, number(row["worst_leakage"], up=True))
     console.print(table)
     if lacking := [method for method in ("upper_bound", "quantified") if method not in plans]:
         console.print(
@@ -203,13 +182,12 @@ def show_comparison(plans: Mapping[Method, BudgetPlan], others: Mapping[Method, 
 
 def show_plan(inputs: Inputs, made: BudgetPlan, *, all_steps: bool = False) -> None:
     """The plan for people."""
-    first, last = made.epsilons[0], made.epsilons[-1]
-    middle = made.epsilons[len(made.epsilons) // 2]
-    spent = f"{first:.4g} at every step"
-    if not (made.epsilons == first).all():
-        between = "" if len(made.epsilons) < 3 else f"{middle:.4g} in the middle, "
-        spent = f"{first:.4g} first, {between}{last:.4g} last"
-    how = [("method", made.method), ("bound", BOUND_NAMES[made.bound])]
+    first, middle, last = (number(float(made.epsilons[k]), down=True) for k in (0, len(made.epsilons) // 2, -1))
+    spent = f"{first} at every step"
+    if not (made.epsilons == made.epsilons[0]).all():
+        between = "" if len(made.epsilons) < 3 else f"{middle} in the middle, "
+        spent = f"{first} first, {between}{last} last"
+    how = [("method", made.method + (", by the paper's upper bound" if made.bound == "paper" else ""))]
     if made.scales is not None:
         how = [
             ("noise", f"discrete {str(made.mechanism).capitalize()}, scale {span(made.scales)} counts"),
@@ -220,23 +198,31 @@ def show_plan(inputs: Inputs, made: BudgetPlan, *, all_steps: bool = False) -> N
         *how,
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
-        ("leakage, at worst (upper bound)", f"{number(made.leakage.worst, up=True)} of {made.alpha:g}"),
+        (
+            f"leakage, at worst ({'exact' if made.bound == 'exact' else 'upper bound'})",
+            f"{number(made.leakage.worst, up=True)} of {made.alpha:g}",
+        ),
         ("mean absolute noise per count", f"{planned_noise(made):.4g}"),
     ]
-    if made.error is not None and made.error_bound is not None:
-        short = made.error / made.error_bound - 1.0
-        rows.insert(3, ("certificate", f"no plan has less noise by more than {100.0 * short:.2g} % ({made.objective})"))
-    elif made.error is not None:
-        rows.insert(3, ("certificate", "none: the least noise that was found under this bound, not proven least"))
+    if made.error is not None:
+        rows.insert(3, ("certificate", _certificate(made.error, made.error_bound, made.objective)))
     level = f"alpha = {made.alpha:g}" + (f", delta = {made.delta:g}" if made.delta else "")
     facts(f"{'Noise' if made.delta else 'Budget'} plan for {level} (nats, replace one person's value)", rows)
     if made.horizon is None:
         return
     if isinstance(made.leakage, LeakageSeries):
-        steps_table(made.leakage, inputs.times(made.horizon), every_row=all_steps)
+        steps_table(made.leakage, inputs.times(made.horizon), every_row=all_steps, granted=True)
     naive = mean_absolute_noise(laplace_scales([made.alpha / made.horizon]))
     if made.method not in {"uniform", "optimal", "calibrated"} and naive < planned_noise(made):
         warn(
             f"alpha / T at every step has less noise here ({naive:.4g} per count on average) and holds the same level: "
             "try --method optimal, which is never worse than either"
         )
+
+
+def _certificate(error: float, error_bound: float | None, objective: str | None) -> str:
+    """How much less noise another plan can have at most; a share above 100 % would say nothing."""
+    short = math.inf if error_bound is None or error_bound <= 0.0 else error / error_bound - 1.0
+    if short > 1.0:
+        return "not certified: the least noise that was found, not proven least"
+    return f"no plan has less noise by more than {number(100.0 * max(short, 0.0), up=True)} % ({objective})"

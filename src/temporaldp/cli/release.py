@@ -210,10 +210,10 @@ def _guard(
         return Guard(budget, None, read(traces, reading, budget.states), budget.step, budget.warning)
     if known.history is None and known.backward is None and known.forward is None:
         raise InputError("with --ledger, a correlation is learnt from --history only: TRACES grow from run to run")
-    if budget is not None and budget.bound != "uniform":
+    if budget is not None and budget.bound != "paper":
         raise InputError(
-            "the plan holds alpha by the bound pair by pair (--bound pairwise), and an accountant counts by the paper's: leave "
-            "out what the adversary knows, as the plan alone holds the level"
+            "the plan does not hold alpha by the paper's bound, and an accountant counts by that: leave out what the adversary "
+            "knows, as the plan alone holds the level, or plan with --bound paper"
         )
     found = gather(traces, reading, known, None if budget is None else budget.states)
     level = alpha if budget is None else budget.alpha
@@ -264,7 +264,7 @@ def _ledger_facts(stream: ContinualRelease[Any, Any], before: int) -> tuple[tupl
     rows = [("ledger", f"{stream.ledger.place}: {steps(before)} before, {steps(len(stream))} now")]
     worst = stream.ledger[-1].leakage
     if worst is not None:
-        rows.append(("worst leakage so far", f"{number(worst)} nats"))
+        rows.append(("worst leakage so far", f"{number(worst, up=True)} nats"))
     return (*rows, ("head", f"{stream.ledger.head[:16]} (note it: `temporaldp ledger verify --head` looks for it)"))
 
 
@@ -308,8 +308,11 @@ def show_release(
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
         ("guarantee", promised(alpha, released.delta)),
-        *([("by", "the bound pair by pair (by the paper's it may be more)")] if released.bound == "pairwise" else []),
-        ("spent per step", span(released.epsilons) + (f" at delta {released.delta:g}" if released.delta else "")),
+        *([("by", "the paper's upper bound of the leakage")] if released.bound == "paper" else []),
+        (
+            "spent per step",
+            span(released.epsilons, up=True) + (f" at delta {released.delta:g}" if released.delta else ""),
+        ),
         ("noise", noise_of(released)),
         (
             "post-processing",

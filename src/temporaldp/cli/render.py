@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, TypeVar
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from threading import Timer
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -15,9 +17,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from temporaldp import LeakageSeries
+from temporaldp.cli.interruption import Interrupted, computing
+from temporaldp.progress import watched
 from temporaldp.report.words import number
 
-Item = TypeVar("Item")
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 
 class Terminal(Console):
@@ -35,6 +40,9 @@ console = Terminal(highlight=False, emoji=False)
 errors = Console(stderr=True, highlight=False, emoji=False)
 
 MOST_ROWS = 12
+
+PATIENCE = 2.0
+"""Seconds after which somebody who watches is shown how far it is."""
 
 
 def say_json(document: dict[str, Any]) -> None:
@@ -58,45 +66,97 @@ def facts(title: str, rows: Sequence[tuple[str, str]]) -> None:
     console.print(table)
 
 
-def steps_table(
-    series: LeakageSeries, times: Sequence[str], *, every_row: bool, pairwise: LeakageSeries | None = None
-) -> None:
-    """Leakage step by step; of a long series some steps, always with the ends and the worst."""
+def steps_table(series: LeakageSeries, times: Sequence[str], *, every_row: bool, granted: bool = False) -> None:
+    """Leakage step by step; of a long series some steps, always with the ends and the worst.
+
+    Epsilons that are `granted` may be spent, and are rounded down; those that were promised, up.
+    """
     n_steps = len(series)
     shown = list(range(n_steps))
     if not every_row and n_steps > MOST_ROWS:
         spread = {round(k * (n_steps - 1) / (MOST_ROWS - 2)) for k in range(MOST_ROWS - 1)}
-        shown = sorted(spread | {one.worst_time for one in (series, pairwise) if one is not None})
+        shown = sorted(spread | {series.worst_time})
     table = Table()
-    tighter = () if pairwise is None else ("pair by pair",)
-    for name in ("step", "time", "epsilon", "backward", "forward", "temporal", *tighter):
+    for name in ("step", "time", "epsilon", "backward", "forward", "temporal"):
         table.add_column(name, justify="left" if name == "time" else "right")
     for step in shown:
-        values = (series.epsilons[step], series.backward[step], series.forward[step], series.temporal[step])
-        values += () if pairwise is None else (pairwise.temporal[step],)
+        epsilon = number(float(series.epsilons[step]), up=not granted, down=granted)
+        leaked = [number(float(values[step]), up=True) for values in (series.backward, series.forward, series.temporal)]
         mark = "bold" if step == series.worst_time else None
-        cells = [number(float(values[0])), *(number(float(value), up=True) for value in values[1:])]
-        table.add_row(str(step + 1), escape(times[step]), *cells, style=mark)
+        table.add_row(str(step + 1), escape(times[step]), epsilon, *leaked, style=mark)
     console.print(table)
     if len(shown) < n_steps:
         console.print(f"[dim]{len(shown)} of {n_steps} steps; --all shows every one, --json has them all.[/]")
 
 
-def tracked(items: Iterable[Item], doing: str, total: int) -> Iterator[Item]:
-    """The items, with a progress bar on standard error where there are many and somebody watches."""
-    if total < 2 or not errors.is_terminal:
-        yield from items
-        return
-    from rich.progress import track
+class _Watch:
+    """What is being done and how far it is; from `PATIENCE` on, as a bar where somebody watches."""
 
-    yield from track(items, description=doing, total=total, console=errors, transient=True)
+    def __init__(self, doing: str) -> None:
+        self.doing, self.share = doing, 0.0
+        self._since = time.monotonic()
+        self._bar: Progress | None = None
+
+    def tell(self, doing: str, share: float) -> None:
+        """`share` of what is being done is over."""
+        if doing != self.doing or share < self.share:
+            self._since = time.monotonic()
+        self.doing, self.share = doing, share
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], **self._task())
+
+    def show(self) -> None:
+        """Begin the bar."""
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}")
+        bar = Progress(*columns, console=errors, transient=True)
+        bar.add_task(**self._task())
+        bar.start()
+        self._bar = bar
+
+    def hide(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def how_far(self) -> str:
+        """What to say if it ends here."""
+        return f"interrupted at {self.share:.0%} of {self.doing}; nothing was written".replace("%", " %")
+
+    def _task(self) -> dict[str, Any]:
+        """The bar's fields, with an estimate once there is something to estimate from."""
+        left = ""
+        if self.share > 0.0:
+            seconds = (time.monotonic() - self._since) * (1.0 - self.share) / self.share
+            left = f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60.0:.0f} min left"
+        return {
+            "description": self.doing,
+            "total": 1.0 if self.share else None,
+            "completed": self.share,
+            "left": left,
+        }
 
 
 @contextmanager
-def working(doing: str) -> Iterator[None]:
-    """A spinner on standard error while something takes long and somebody watches."""
-    if not errors.is_terminal:
-        yield
-        return
-    with errors.status(doing):
-        yield
+def working(doing: str, *, writes: bool = False) -> Iterator[None]:
+    """Progress on standard error where something takes long and somebody watches; an interruption says how far it was.
+
+    Unless the block `writes`, the process may end within it at any moment.
+    """
+    watch = _Watch(doing)
+    timer = Timer(PATIENCE, watch.show) if errors.is_terminal else None
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    try:
+        with watched(watch.tell), nullcontext() if writes else computing(watch.how_far):
+            yield
+    except Interrupted as stop:
+        stop.message = f"interrupted while {doing}" if writes else watch.how_far()
+        raise
+    finally:
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+            watch.hide()

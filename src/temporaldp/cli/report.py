@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import typer
@@ -53,7 +52,7 @@ def report(
         bool, typer.Option("--name-users", help="With --per-user: name the person who is leaked about most.")
     ] = False,
     horizon: o.HorizonOption = None,
-    bound: o.BoundsOption = o.Bounds.AUTO,
+    bound: o.BoundOption = o.Bounds.EXACT,
     title: Annotated[str, typer.Option("--title", help="Heading of the page.")] = "Temporal privacy leakage report",
 ) -> None:
     """Write one self-contained HTML page: the guarantee in words, reasons, assumptions, figures, numbers.
@@ -66,6 +65,7 @@ def report(
         raise InputError("--true-counts shows TRACES against --released: give both")
     require_writable(output, reads=(traces, plan, released, *known.files))
     budget = None if plan is None else load_plan(plan)
+    _require_bound(bound, budget)
     inputs = gather(traces, reading, known, None if budget is None else budget.states)
     shown = None if released is None else load_released(released)
     if shown is not None and inputs.states is not None:
@@ -76,25 +76,27 @@ def report(
     if shown is not None and inputs.trajectories is not None and shown.times != inputs.trajectories.times:
         raise InputError("the times of the released histograms are not those of TRACES, or stand in another order")
     with working("accounting"):
-        found = (
-            _with_delta(inputs, budget, n_steps)
-            if budget is not None and budget.delta
-            else _pure(inputs, budget, epsilon, n_steps, bound)
-        )
+        if budget is not None and budget.delta:
+            leakage, limits = _with_delta(inputs, budget, n_steps)
+        else:
+            leakage, limits = _pure(inputs, budget, epsilon, n_steps, bound)
+        exact = leakage.bound == "exact"
+        paper, paper_limits = _pure(inputs, budget, epsilon, n_steps, o.Bounds.PAPER) if exact else (None, None)
         evidence = Evidence(
             adversaries=inputs.adversaries,
-            leakage=found.leakage,
+            leakage=leakage,
             provenance=inputs.provenance,
             times=inputs.times(n_steps) if shown is None else shown.times,
-            supremum=found.limits,
+            supremum=limits,
             plan=budget,
             released=shown,
             true_counts=inputs.trajectories.histogram() if true_counts and inputs.trajectories is not None else None,
             n_users=None if inputs.trajectories is None else inputs.trajectories.n_users,
             name_users=name_users,
-            pairwise=found.tighter,
-            pairwise_supremum=found.tighter_limits,
+            paper=paper,
+            paper_supremum=paper_limits,
         )
+    with working("drawing", writes=True):
         write_report(evidence, output, title=title)
     for sentence in (*evidence.warnings, absences(inputs.trajectories)):
         warn(sentence)
@@ -106,14 +108,16 @@ def report(
         raise typer.Exit(3)
 
 
-@dataclass(frozen=True, slots=True)
-class Accounted:
-    """What the reported release leaks, by every bound that is computed."""
+Accounted: TypeAlias = tuple[LeakageSeries, LeakageSupremum | None]
 
-    leakage: LeakageSeries
-    limits: LeakageSupremum | None
-    tighter: LeakageSeries | None = None
-    tighter_limits: LeakageSupremum | None = None
+
+def _require_bound(bound: o.Bounds, budget: BudgetPlan | None) -> None:
+    if bound is o.Bounds.PAPER and budget is not None and budget.bound != "paper":
+        held = f"at delta {budget.delta:g}" if budget.delta else "by the exact leakage"
+        raise InputError(
+            f"the plan holds alpha {held}, and the paper's bound says nothing about that: leave out --bound paper, or plan "
+            "with --bound paper"
+        )
 
 
 def _pure(inputs: Inputs, budget: BudgetPlan | None, epsilon: float | None, n_steps: int, bound: o.Bounds) -> Accounted:
@@ -122,14 +126,10 @@ def _pure(inputs: Inputs, budget: BudgetPlan | None, epsilon: float | None, n_st
         spent = np.full(n_steps, positive(epsilon, "--epsilon"))
     else:
         spent = budget.budgets(n_steps)
-    everyone, for_ever = inputs.everyone, budget is None or budget.horizon is None
-    leakage = temporal_leakage(everyone, epsilons=spent)
-    limits = leakage_supremum(everyone, epsilon=float(spent[0])) if for_ever else None
-    if not (inputs.by_pairs(bound) or (budget is not None and budget.bound == "pairwise")):
-        return Accounted(leakage, limits)
-    tighter = temporal_leakage(everyone, epsilons=spent, bound="pairwise")
-    tighter_limits = leakage_supremum(everyone, epsilon=float(spent[0]), bound="pairwise") if for_ever else None
-    return Accounted(leakage, limits, tighter, tighter_limits)
+    leakage = temporal_leakage(inputs.everyone, epsilons=spent, bound=bound.value)
+    if budget is not None and budget.horizon is not None:
+        return leakage, None
+    return leakage, leakage_supremum(inputs.everyone, epsilon=float(spent[0]), bound=bound.value)
 
 
 def _with_delta(inputs: Inputs, budget: BudgetPlan, n_steps: int) -> Accounted:
@@ -139,8 +139,8 @@ def _with_delta(inputs: Inputs, budget: BudgetPlan, n_steps: int) -> Accounted:
     delta, grid = budget.delta, planned_discretization(budget.alpha)
     leakage = temporal_leakage(inputs.everyone, mechanisms=noise, delta=delta, discretization=grid)
     if budget.horizon is not None:
-        return Accounted(leakage, None)
-    return Accounted(leakage, leakage_supremum(inputs.everyone, mechanism=noise[0], delta=delta, discretization=grid))
+        return leakage, None
+    return leakage, leakage_supremum(inputs.everyone, mechanism=noise[0], delta=delta, discretization=grid)
 
 
 def _reported_steps(

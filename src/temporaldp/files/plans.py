@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.metrics import Bound, checked_bound
+from temporaldp.accounting.metrics import Accounting, checked_accounting
 from temporaldp.accounting.series import DIRECTIONS
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan
 
-FORMAT = "temporaldp.plan/1"
+FORMAT = "temporaldp.plan/2"
 
 
 def save_plan(plan: BudgetPlan, path: str | Path) -> None:
@@ -85,7 +85,7 @@ def load_plan(path: str | Path) -> BudgetPlan:
     try:
         document = json.loads(source.read_text(encoding="utf-8"))
         _refuse_changed(document)
-        bound = checked_bound(document.get("bound", "uniform"))  # plans of version 0.1.0 know one bound only
+        bound = checked_accounting(document["bound"])
         return BudgetPlan(
             np.array(document["epsilons"], dtype=np.float64),
             float(document["alpha"]),
@@ -133,7 +133,7 @@ def json_number(value: float) -> float | str:
 
 
 def _leakage(
-    document: dict[str, Any], epsilons: list[float], bound: Bound, delta: float
+    document: dict[str, Any], epsilons: list[float], bound: Accounting, delta: float
 ) -> LeakageSeries | LeakageSupremum:
     if "epsilon" in document:
         limits = [float(document[field]) for field in ("epsilon", *DIRECTIONS)]

@@ -70,5 +70,8 @@ def spread(function: Callable[[int, int], Result], n_items: int, *, step: int, w
     # Several blocks a thread, as some take longer; each a multiple of `step`.
     length = step * max(1, -(-n_items // (4 * threads * step)))
     blocks = [(first, min(first + length, n_items)) for first in range(0, n_items, length)]
-    with ThreadPoolExecutor(threads) as pool:
+    pool = ThreadPoolExecutor(threads)
+    try:
         return list(pool.map(lambda block: function(*block), blocks))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # whoever interrupts does not wait for blocks that nobody needs

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.events import REPLACE_ONE
-from temporaldp.accounting.metrics import Bound, checked_bound
+from temporaldp.accounting.metrics import Accounting, checked_accounting
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
@@ -46,8 +46,9 @@ class ReleasedHistograms:
         Whether the counts were post-processed to non-negative integers with the public total.
     neighboring_relation : str
         What the guarantee refers to.
-    bound : {"uniform", "pairwise"}
-        The upper bound by which alpha is held: the paper's, or the tighter one, by which the paper's may exceed alpha.
+    bound : {"exact", "paper", "curve"} or None
+        The accounting by which alpha is held: the exact leakage, the paper's bound of it, or, with a delta, one privacy curve a
+        step; None where a file does not say.
     delta : float
         0 for pure differential privacy; otherwise epsilons are at this delta.
     mechanism : {"laplace", "gaussian"}
@@ -63,7 +64,7 @@ class ReleasedHistograms:
     alpha: float | None = None
     consistent: bool = False
     neighboring_relation: str = REPLACE_ONE
-    bound: Bound = "uniform"
+    bound: Accounting | None = None
     delta: float = 0.0
     mechanism: Noise = "laplace"
     scales: FloatArray | None = None
@@ -249,7 +250,7 @@ def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedH
         said.get("alpha"),
         bool(said.get("consistent", False)),
         said.get("neighboring_relation", REPLACE_ONE),
-        checked_bound(said.get("bound", "uniform")),
+        None if said.get("bound") is None else checked_accounting(said["bound"]),
         float(said.get("delta", 0.0)),
         "gaussian" if "Gaussian" in said.get("mechanism", "") else "laplace",
         None if said.get("scales") is None else np.array(said["scales"], dtype=np.float64),

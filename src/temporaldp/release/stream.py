@@ -12,7 +12,7 @@ from copy import copy
 from typing import Any, Generic, Self
 
 from temporaldp.accounting import TemporalAccountant, charging
-from temporaldp.accounting.metrics import Bound
+from temporaldp.accounting.metrics import Accounting
 from temporaldp.accounting.series import budgets
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.files.moments import label_of
@@ -131,9 +131,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
         return float(self._configured["alpha"])
 
     @property
-    def bound(self) -> Bound:
-        """The upper bound of the leakage by which it is held: the plan's, if there is one."""
-        return "uniform" if self._plan is None else self._plan.bound
+    def bound(self) -> Accounting:
+        """The accounting of the leakage by which it is held: the plan's, if there is one, else the accountant's."""
+        return "paper" if self._plan is None else self._plan.bound
 
     @property
     def states(self) -> tuple[str, ...] | None:
@@ -390,10 +390,10 @@ def _require_guard(accountant: TemporalAccountant | None, plan: BudgetPlan | Non
         raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(accountant)} steps")
     if plan is None:
         return
-    if plan.bound != "uniform":
+    if plan.bound != "paper":
         raise InputError(
-            "the plan holds alpha by the bound pair by pair, and an accountant counts by the paper's: give the plan alone, "
-            "which holds the level, or plan with bound='uniform'"
+            f"the plan holds alpha by bound={plan.bound!r}, and an accountant counts by the paper's: give the plan alone, "
+            "which holds the level, or plan with bound='paper'"
         )
     if plan.alpha > accountant.alpha:
         raise InputError(f"the plan holds alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")

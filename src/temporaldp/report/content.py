@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.accounting.exact_series import ExactLeakage, Observation
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.planning import BudgetPlan
@@ -99,10 +100,10 @@ class Evidence:
         Number of people in the data.
     name_users : bool
         Whether the person who is leaked about most may be named.
-    pairwise : LeakageSeries, optional
-        The same release under the bound pair by pair, which is never above the other.
-    pairwise_supremum : LeakageSupremum, optional
-        The supremum under that bound.
+    paper : LeakageSeries, optional
+        The same release by the paper's recursions, shown once beside its exact leakage.
+    paper_supremum : LeakageSupremum, optional
+        The supremum by the paper's bound.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -115,16 +116,16 @@ class Evidence:
     true_counts: NDArray[np.int64] | None = None
     n_users: int | None = None
     name_users: bool = False
-    pairwise: LeakageSeries | None = None
-    pairwise_supremum: LeakageSupremum | None = None
+    paper: LeakageSeries | None = None
+    paper_supremum: LeakageSupremum | None = None
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.leakage):
             raise InputError(f"expected {len(self.leakage)} time labels, one per step, got {len(self.times)}")
         if self.true_counts is not None and self.released is None:
             raise InputError("true counts are shown against released ones, but nothing was released")
-        if self.pairwise is not None and not np.array_equal(self.pairwise.epsilons, self.leakage.epsilons):
-            raise InputError("the two bounds are of different releases: their epsilons differ")
+        if self.paper is not None and not np.array_equal(self.paper.epsilons, self.leakage.epsilons):
+            raise InputError("the paper's bound is of another release: its epsilons differ from those of the leakage")
         if self.released is not None and len(self.released.times) != len(self.leakage):
             raise InputError(
                 f"the released histograms have {len(self.released.times)} steps, the audited release has {len(self.leakage)}"
@@ -156,24 +157,19 @@ class Evidence:
             )
 
     @property
-    def tightest(self) -> LeakageSeries:
-        """The series of the smaller bound, which is what is guaranteed."""
-        return self.leakage if self.pairwise is None else self.pairwise
-
-    @property
     def worst_adversary(self) -> Adversary:
         """The adversary whose target is leaked about most."""
-        if not self.leakage.members:
-            return self.adversaries[0]
-        position = [member.name for member in self.leakage.members].index(self.leakage.worst_user)
+        worst = self.leakage.worst_member
+        position = next((k for k, member in enumerate(self.leakage.members) if member is worst), 0)
         return self.adversaries[position]
 
     @property
     def who(self) -> str | None:
         """The person who is leaked about most, as the report may call them; None where there is one correlation for all."""
-        if not self.leakage.worst_user:
+        worst = self.leakage.worst_user
+        if not worst:
             return None
-        return repr(self.leakage.worst_user) if self.name_users else "one person"
+        return repr(worst) if self.name_users else "one person"
 
     @property
     def internal(self) -> list[str]:
@@ -199,18 +195,24 @@ class Evidence:
 
     @property
     def explained_step(self) -> int:
-        """The step whose leakage is explained: the middle one of all that leak most."""
-        tied = np.flatnonzero(self.leakage.temporal >= self.leakage.worst * (1.0 - 1e-9))
+        """The step whose leakage is explained: the middle one of all at which the worst-off person is leaked about most."""
+        tied = np.flatnonzero(self.leakage.worst_member.temporal >= self.leakage.worst * (1.0 - 1e-9))
         return int(tied[len(tied) // 2])
 
     @property
+    def observation(self) -> Observation | None:
+        """The observation that gives most away about that step; None where none is known."""
+        if not isinstance(self.leakage.worst_member.evidence, ExactLeakage):
+            return None
+        return self.leakage.witness(self.explained_step)
+
+    @property
     def level_held(self) -> bool | None:
-        """Whether the plan's alpha is held, by the smaller bound of this report; None without a plan.
+        """Whether the plan's alpha is held against this report's adversary; None without a plan.
 
         A plan for ever must hold for ever.
         """
         if self.plan is None:
             return None
-        limits = self.supremum if self.pairwise_supremum is None else self.pairwise_supremum
-        for_ever = limits.temporal if limits is not None and self.plan.horizon is None else 0.0
-        return max(self.tightest.worst, for_ever) <= self.plan.alpha
+        for_ever = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
+        return max(self.leakage.worst, for_ever) <= self.plan.alpha

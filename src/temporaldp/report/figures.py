@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries
+from temporaldp.accounting import LeakageSeries, Observation
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.planning import BudgetPlan
 from temporaldp.planning.plan import Method
@@ -23,31 +23,53 @@ from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
 
 MOST_TICKS = 12
 MOST_PANELS = 6
 MOST_LABELS = 30
+MOST_STEPS = 121
 
 
 @styled
 def leakage_figure(
-    series: LeakageSeries,
-    times: Sequence[str],
-    *,
-    alpha: float | None = None,
-    pairwise: LeakageSeries | None = None,
+    series: LeakageSeries, times: Sequence[str], *, alpha: float | None = None, paper: LeakageSeries | None = None
 ) -> Figure:
     """BPL, FPL and TPL over time against what each release promises on its own, and the level alpha if there is one.
 
-    With `pairwise`, the tighter bound of TPL too.
+    With `paper`, the paper's bound of TPL as a thin line.
     """
     figure, axes = new_figure(3.6)
+    _draw_leakage(axes, series, times, alpha, paper)
+    return figure
+
+
+@styled
+def witness_figure(observation: Observation, times: Sequence[str]) -> Figure:
+    """Steps by values: dark where the count comes out high in the observation that gives most away about one step."""
+    figure, axes = new_figure(1.3 + _height(observation))
+    _draw_witness(axes, observation, times)
+    return figure
+
+
+@styled
+def audit_figure(
+    series: LeakageSeries, times: Sequence[str], observation: Observation, *, paper: LeakageSeries | None = None
+) -> Figure:
+    """`leakage_figure` with the picture of `witness_figure` below it."""
+    heights = 3.4, 1.2 + _height(observation)
+    figure, (above, below) = new_figure(sum(heights), subplots=(2, 1), height_ratios=heights)
+    _draw_leakage(above, series, times, None, paper)
+    _draw_witness(below, observation, times)
+    return figure
+
+
+def _draw_leakage(
+    axes: Axes, series: LeakageSeries, times: Sequence[str], alpha: float | None, paper: LeakageSeries | None
+) -> None:
     steps = np.arange(len(series))
     mark: dict[str, Any] = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
     axes.plot(steps, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
-    if pairwise is not None:
-        hollow = {**mark, "markerfacecolor": "white"} if mark else {}
-        axes.plot(steps, pairwise.temporal, color=DARK, linewidth=1, label="TPL, tighter bound pair by pair", **hollow)
     axes.plot(steps, series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
     axes.plot(steps, series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
     axes.plot(
@@ -59,16 +81,53 @@ def leakage_figure(
         drawstyle="steps-mid",
         label="promised at the step (epsilon)",
     )
+    if paper is not None:
+        axes.plot(steps, paper.temporal, color=GREY, linewidth=0.8, label="the paper's upper bound of TPL")
     if alpha is not None:
         axes.axhline(alpha, color=DARK, linewidth=0.8)
         axes.annotate(
             f"alpha = {alpha:g}", (len(series) - 1, alpha), (0, 6), textcoords="offset points", fontsize=9, ha="right"
         )
     axes.set_ylabel("privacy leakage (nats)")
-    axes.set_ylim(0, 1.12 * max(float(series.temporal.max()), alpha or 0.0))
+    axes.set_ylim(0, 1.12 * max(float((paper or series).temporal.max()), alpha or 0.0))
     _time_axis(axes, times)
     legend_above(axes, 2)
-    return figure
+
+
+def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) -> None:
+    """Of a long series the steps around the one in question."""
+    at, n = observation.time, len(observation.states)
+    first = max(0, min(at - MOST_STEPS // 2, len(observation) - MOST_STEPS))
+    high = observation.high[first : first + MOST_STEPS]
+    shown = times[first : first + MOST_STEPS]
+    axes.imshow(high.T, cmap="Greys", vmin=-0.1, vmax=1.3, aspect="auto", interpolation="nearest")
+    axes.grid(visible=False)
+    for line in range(n + 1) if n <= MOST_LABELS else ():
+        axes.axhline(line - 0.5, color="white", linewidth=1)
+    axes.add_patch(_frame(at - first, n))
+    every = -(-n // MOST_LABELS)
+    labelled = range(0, n, every)
+    axes.set_yticks(list(labelled), [_short(observation.states[k]) for k in labelled])
+    axes.set_ylim(n - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(
+        f"Counts that come out high (dark) if most is to be learnt about step {at + 1} (framed):\n"
+        f"{_short(observation.value, 30)} rather than {_short(observation.other_value, 30)}",
+        fontsize=9,
+        loc="left",
+    )
+    _time_axis(axes, shown)
+
+
+def _frame(step: int, n: int) -> Rectangle:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((step - 0.5, -0.5), 1.0, n, fill=False, edgecolor=ORANGE, linewidth=2, clip_on=False, zorder=3)
+
+
+def _height(observation: Observation) -> float:
+    """Inches for the rows of a witness: more values, more room, up to half a page."""
+    return min(5.0, 0.2 * len(observation.states))
 
 
 @styled

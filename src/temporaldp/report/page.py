@@ -15,7 +15,7 @@ from temporaldp.planning import BudgetPlan
 from temporaldp.release.histogram import laplace_scales, mean_absolute_noise, planned_noise
 from temporaldp.report import words
 from temporaldp.report.content import Evidence
-from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure
+from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure, witness_figure
 from temporaldp.report.style import figure_svg
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ MOST_ROWS = 400
 
 
 METHODS = {
-    "optimal": "optimal: least noise for this horizon",
+    "optimal": "optimal: little noise for this horizon",
     "upper_bound": "upper bound: one budget that holds for ever",
     "quantified": "quantified: larger budgets at both ends",
     "uniform": "uniform: alpha divided by the number of steps",
@@ -68,15 +68,17 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         evidence=evidence,
         series=series,
-        tightest=evidence.tightest,
-        tighter=evidence.pairwise,
-        two_bounds=words.two_bounds(evidence),
         number=words.number,
+        times_promised=f"{series.worst / series.epsilons.max():.1f}",
+        kind="exact" if series.bound == "exact" else "upper bound",
+        paper=words.paper(evidence),
+        supremum=words.supremum,
         method=_method(evidence.plan),
         noise=_noise(evidence),
         guarantee=words.guarantee(evidence),
         assumptions=words.assumptions(evidence),
         reasons=words.reasons(evidence),
+        witness=words.witness(evidence),
         pictures=_pictures(evidence),
         rows=list(
             zip(
@@ -85,7 +87,6 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
                 series.backward.tolist(),
                 series.forward.tolist(),
                 series.temporal.tolist(),
-                evidence.tightest.temporal.tolist(),
                 strict=True,
             )
         )[:MOST_ROWS],
@@ -106,10 +107,8 @@ def _method(plan: BudgetPlan | None) -> str | None:
         return (
             f"calibrated: discrete {str(plan.mechanism).capitalize()} noise of scale {words.span(plan.scales)} counts"
         )
-    if plan.bound == "uniform":
-        return METHODS.get(plan.method, plan.method)
-    least = "optimal: little noise for this horizon" if plan.method == "optimal" else METHODS[plan.method]
-    return f"{least}, held by the bound pair by pair" + (", without a certificate" if plan.method == "optimal" else "")
+    how = METHODS.get(plan.method, plan.method)
+    return f"{how}, held by the paper's upper bound" if plan.bound == "paper" else how
 
 
 def write_report(evidence: Evidence, path: str | Path, *, title: str = "Temporal privacy leakage report") -> None:
@@ -130,13 +129,13 @@ def _pictures(evidence: Evidence) -> list[Picture]:
     worst = words.number(series.worst, up=True)
     pictures = [
         _picture(
-            leakage_figure(series, evidence.times, alpha=alpha, pairwise=evidence.pairwise),
+            leakage_figure(series, evidence.times, alpha=alpha, paper=None if alpha else evidence.paper),
             f"Line chart of leakage over {len(series)} steps; the temporal leakage is largest, {worst} nats, at step "
             f"{evidence.explained_step + 1}.",
             "Leakage over time: what a step gives away by itself (dotted), with the past (BPL), with the future (FPL), "
-            "and with everything that is ever released (TPL)"
-            + ("." if evidence.pairwise is None else "; the thin line is the tighter bound of the last, pair by pair."),
+            "and with everything that is ever released (TPL).",
         ),
+        *_witness(evidence),
         _picture(
             budget_figure(series, evidence.times),
             f"Bar chart of the budget of each of {len(series)} steps.",
@@ -166,6 +165,20 @@ def _pictures(evidence: Evidence) -> list[Picture]:
             )
         )
     return pictures
+
+
+def _witness(evidence: Evidence) -> list[Picture]:
+    seen = evidence.observation
+    if seen is None:
+        return []
+    return [
+        _picture(
+            witness_figure(seen, evidence.times),
+            f"Which of {len(seen.states)} counts come out high at each step in the observation that gives most away.",
+            f"The observation that gives most away about step {seen.time + 1} (framed): dark where the count of a value comes "
+            "out high.",
+        )
+    ]
 
 
 def _picture(figure: Figure, alternative: str, caption: str) -> Picture:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -87,12 +87,18 @@ def _metadata(path: str | Path) -> dict[str, Any]:
     return {"Date": None} if Path(path).suffix.lower() == ".svg" else {}
 
 
-def new_figure(height: float, *, width: float = WIDTH, subplots: tuple[int, int] = (1, 1)) -> tuple[Figure, Any]:
+def new_figure(
+    height: float,
+    *,
+    width: float = WIDTH,
+    subplots: tuple[int, int] = (1, 1),
+    height_ratios: Sequence[float] | None = None,
+) -> tuple[Figure, Any]:
     """A figure that belongs to nobody's global state, and its axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(*subplots)
+    return figure, figure.subplots(*subplots, height_ratios=height_ratios)
 
 
 def legend_above(axes: Axes, columns: int) -> None:

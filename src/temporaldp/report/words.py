@@ -8,18 +8,21 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, PairLink
+from temporaldp.accounting import ExactLeakage, LeakageSeries, LeakageSupremum, Observation, PairwiseLeakage
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage import Witness
 from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY
 from temporaldp.report.content import Evidence
 
-SAME = 1e-6
-"""Relative difference of the two bounds below which they are called the same."""
+SAME = 1e-9
+"""Relative difference of leakage below which pairs of values are said to be tied."""
 
-SHOWN_LINKS = 3
-"""Steps before and after the worst one of which a sentence names the pairs."""
+COMPARED_STATES = 100
+"""With more states than this, nobody looks for pairs that are tied."""
+
+SHOWN_RUNS = 4
+"""Runs of steps with the same high counts, before the worst step and after it, that a sentence names."""
 
 MOST_STATES = 6
 """A set of more states than this is named by its smaller complement, or by its size."""
@@ -27,7 +30,7 @@ MOST_STATES = 6
 
 def guarantee(evidence: Evidence) -> list[str]:
     """What is promised, to whom, and against whom."""
-    series = evidence.tightest
+    series = evidence.leakage
     worst = number(series.worst, up=True)
     tied = int((series.temporal >= series.worst * (1.0 - 1e-9)).sum())
     where = f"at step {series.worst_time + 1} of {len(series)}, time {evidence.times[series.worst_time]}"
@@ -85,10 +88,7 @@ def assumptions(evidence: Evidence) -> list[str]:
         "Each release on its own is differentially private with its stated epsilon, with fresh and independent randomness."
         + (" How much noise each has was decided before the first." if evidence.leakage.delta else ""),
         "It is assumed that the list of states and the times of release are public and do not depend on the data.",
-        "The numbers are upper bounds of the definitions: the recursion keeps "
-        + ("one curve" if evidence.leakage.delta else "one number")
-        + " for all pairs of values"
-        + ("." if evidence.pairwise is None else ", or, for the tighter ones, one number for each pair."),
+        _accounting(evidence.leakage),
     ]
     planned = None if evidence.plan is None else evidence.plan.horizon
     if planned is not None and planned > len(evidence.leakage):
@@ -107,83 +107,147 @@ def assumptions(evidence: Evidence) -> list[str]:
     return listed
 
 
-def two_bounds(evidence: Evidence) -> list[str]:
-    """Both bounds side by side, why the second is smaller, and the pair that it is about; nothing if there is only one."""
-    uniform, tighter = evidence.leakage, evidence.pairwise
-    if tighter is None:
-        return []
-    if tighter.worst >= uniform.worst * (1.0 - SAME):
-        told = [
-            "Pair by pair the bound is the same here: what is learnt at the steps that matter is about one and the same pair."
-        ]
-    else:
-        told = [
-            f"Two upper bounds: {number(uniform.worst, up=True)} nats by the paper's recursion, "
-            f"{number(tighter.worst, up=True)} pair by pair. Both are guarantees, so the smaller one holds. The first adds up "
-            "the most that can be learnt at each step, even where it is about another pair of values each time; the second "
-            "follows every pair of values by itself, so that only what is learnt about the same pair adds up."
-        ]
-    pairs = tighter.worst_member.pairs
-    if pairs is None:
-        return told
-    step = tighter.worst_time
-    metric = pairs.metric(step)
-    apart = metric[~np.eye(len(metric), dtype=bool)]
-    if apart.size == 0 or apart.min() >= apart.max() * (1.0 - SAME):
-        return [*told, f"Pair by pair, any two values are told apart equally well at step {step + 1}."]
-    path = pairs.path(step, reach=SHOWN_LINKS)
-    here = next(link for link in path if link.step == step)
-    sentence = (
-        f"Pair by pair, {here.value} is told apart from {here.other_value} best, at step {step + 1}, by "
-        f"{number(here.leakage, up=True)} nats{_about(evidence, tighter)}."
-    )
-    for links, when in (
-        ([link for link in reversed(path) if link.step < step], "before"),
-        ([link for link in path if link.step > step], "after"),
-    ):
-        if links:
-            sentence += f" Of what is learnt {when} it, most rests on telling {_chain(links)}."
-    return [*told, sentence]
-
-
-def _about(evidence: Evidence, series: LeakageSeries) -> str:
-    if series.worst_user is None:
-        return ""
-    return f", about {series.worst_user!r}" if evidence.name_users else ", about one person"
-
-
-def _chain(links: list[PairLink]) -> str:
-    """The pairs of some links, those of one pair together: W from N3 at steps 25 to 23."""
-    runs = [list(run) for _, run in groupby(links, key=lambda link: (link.value, link.other_value))]
-    return ", ".join(
-        f"{run[0].value} from {run[0].other_value} at step"
-        + (
-            f" {run[0].step + 1}"
-            if len(run) == 1
-            else "s {} to {}".format(*sorted((run[0].step + 1, run[-1].step + 1)))
+def _accounting(series: LeakageSeries) -> str:
+    """What the numbers are."""
+    if series.bound == "exact":
+        return (
+            "The leakage is exact: the largest over every mechanism with these epsilons. It is proved from above, and an "
+            f"observation comes as close to it as {number(series.gap, up=True)} nats. For a histogram with Laplace noise it is "
+            "that release's own leakage, not a worst case."
         )
-        for run in runs
+    kept = {"paper": "one number for all pairs of values", "metric": "one number for each pair of values"}
+    return (
+        "The numbers are upper bounds of the definitions: the recursion keeps "
+        f"{kept.get(series.bound, 'one curve for all pairs of values')}."
     )
+
+
+def paper(evidence: Evidence) -> str | None:
+    """The paper's bound of the largest leakage, and of its supremum if that was asked for; None if it is not to be shown."""
+    if evidence.paper is None:
+        return None
+    for_ever = evidence.paper_supremum
+    more = "" if for_ever is None else f"; {supremum(for_ever)} for ever"
+    return f"{number(evidence.paper.worst, up=True)}{more}"
+
+
+def supremum(limits: LeakageSupremum) -> str:
+    """A temporal supremum, and whether it is known to be the least."""
+    if math.isfinite(limits.temporal):
+        return number(limits.temporal, up=True) + ("" if limits.certified else " or less")
+    return "without bound" if limits.certified else "not known to be bounded"
 
 
 def reasons(evidence: Evidence) -> list[str]:
     """Which values are told apart at the worst step, and by what."""
-    series = evidence.leakage
-    if series.members:
-        series = next(member for member in series.members if member.name == evidence.leakage.worst_user)
-    adversary, step = evidence.worst_adversary, evidence.explained_step
+    series, step = evidence.leakage.worst_member, evidence.explained_step
+    pair = series.worst_pair(step)
+    if pair is not None:
+        return [_told_apart(evidence, pair), *_before_and_after(evidence)]
+    adversary = evidence.worst_adversary
     told = []
-    if series.delta:
-        past = _passing(adversary, "backward", step) if step > 0 else []
-        return past + (_passing(adversary, "forward", step) if step < len(series) - 1 else [])
-    if step > 0:
-        told += _reason(adversary, "backward", step, float(series.backward[step - 1]), float(series.temporal[step]))
-    if step < len(series) - 1:
-        told += _reason(adversary, "forward", step, float(series.forward[step + 1]), float(series.temporal[step]))
+    for direction, known, reached in (
+        ("backward", step > 0, series.backward[step - 1]),
+        ("forward", step < len(series) - 1, series.forward[(step + 1) % len(series)]),
+    ):
+        if known and series.delta:
+            told += _passing(adversary, direction, step)
+        elif known:
+            told += _reason(adversary, direction, step, float(reached), float(series.temporal[step]))
     return told
 
 
+def _told_apart(evidence: Evidence, pair: tuple[str, str]) -> str:
+    """The pair of values that is told apart best, and those that are tied with it."""
+    series, step = evidence.leakage.worst_member, evidence.explained_step
+    value, other = pair
+    by = f"by {number(float(series.temporal[step]), up=True)} nats"
+    known = series.evidence
+    if not isinstance(known, ExactLeakage | PairwiseLeakage) or len(known.states) > COMPARED_STATES:
+        return f"{value} is told apart from {other} {by}; no two values are told apart better."
+    metric = known.metric(step)
+    tied = np.argwhere(metric >= metric.max() * (1.0 - SAME)).tolist()
+    if len(tied) == metric.size - len(metric):
+        return f"Any two values are told apart equally well, {by}."
+    others = [(known.states[i], known.states[j]) for i, j in tied if (known.states[i], known.states[j]) != pair]
+    also = "" if len(others) != 1 else f" {others[0][0]} from {others[0][1]} is tied with it."
+    if len(others) > 1:
+        also = f" {len(others)} other pairs are tied with it."
+    return f"{value} is told apart from {other} best, {by}.{also}"
+
+
+def _before_and_after(evidence: Evidence) -> list[str]:
+    """How likely the two values make what comes out high one step before and one step later."""
+    seen = evidence.observation
+    if seen is None:
+        return []
+    told = []
+    for direction, step in (("backward", seen.time - 1), ("forward", seen.time + 1)):
+        if not 0 <= step < len(seen) or evidence.leakage.epsilons[step] == 0.0:
+            continue
+        matrix = _at(getattr(evidence.worst_adversary, direction), min(step, seen.time))
+        if matrix is None:
+            continue
+        pair = [matrix.states.index(state) for state in (seen.value, seen.other_value)]
+        likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[step]].sum()) for row in pair)
+        if likely - unlikely <= SAME:
+            told.append(
+                f"{direction.capitalize()}: nothing leaks this way, as {seen.value} and {seen.other_value} do not differ."
+            )
+        else:
+            event = Witness(seen.value, seen.other_value, seen.counts_high(step), likely, unlikely)
+            told.append(_likelier(event, direction, matrix))
+    return told
+
+
+def witness(evidence: Evidence) -> str | None:
+    """The observation that gives most away about the worst step; None where none is known."""
+    seen = evidence.observation
+    if seen is None:
+        return None
+    speaks = [bool(high.any() and not high.all()) for high in seen.high]
+    runs = [
+        (list(run), names)
+        for (spoken, names), run in groupby(
+            range(len(seen)), key=lambda step: (speaks[step], _high(seen, step) if speaks[step] else "")
+        )
+        if spoken
+    ]
+    before = [run for run in runs if run[0][-1] < seen.time]
+    after = [run for run in runs if run[0][0] > seen.time]
+    here = [run for run in runs if run not in before and run not in after]
+    shown = [*before[-SHOWN_RUNS:], *here, *after[:SHOWN_RUNS]]
+    left = sum(len(at) for at, _ in runs) - sum(len(at) for at, _ in shown)
+    counts = "; ".join(f"{names} at {_steps_from_to(at)}" for at, names in shown)
+    leakage = number(seen.leakage, up=True)
+    return (
+        f"The observation that gives most away about step {seen.time + 1}, that {evidence.who or 'a person'} was in "
+        f"{seen.value} rather than {seen.other_value}: these counts come out high, and all others low: {counts}"
+        + (f"; and so on at {steps(left)} further away, which add less" if left else "")
+        + f". Seen together, it is e^{leakage} = {_factor(float(leakage))} times as likely if the person was in {seen.value}."
+    )
+
+
+def _high(seen: Observation, step: int) -> str:
+    return _named(seen.counts_high(step), seen.states, "and", "every state but")
+
+
+def _steps_from_to(at: list[int]) -> str:
+    return f"step {at[0] + 1}" if len(at) == 1 else f"steps {at[0] + 1} to {at[-1] + 1}"
+
+
+def _likelier(event: Witness, direction: str, matrix: TransitionMatrix, share: str = "") -> str:
+    """How much likelier one value makes an event at the other time than another value does."""
+    then, when = ("was", "one step before") if direction == "backward" else ("will be", "one step later")
+    where = _named(event.evidence, matrix.states, "or", "any state but")
+    return (
+        f"{direction.capitalize()}{share}: a person in {event.value} {then} in {where} {when} with probability "
+        f"{percent(event.probability)}, a person in {event.other_value} only with {percent(event.other_probability)}."
+    )
+
+
 def _reason(adversary: Adversary, direction: str, step: int, incoming: float, total: float) -> list[str]:
+    """What the paper's recursion takes to arrive from one direction, and the values and the event that it is about."""
     matrix = _at(getattr(adversary, direction), step - 1 if direction == "backward" else step)
     if matrix is None:
         return []
@@ -191,12 +255,10 @@ def _reason(adversary: Adversary, direction: str, step: int, incoming: float, to
     witness = profile.witness(incoming)
     if witness is None:
         return [f"{direction.capitalize()}: all rows of the matrix are equal, so nothing leaks this way."]
-    then = "was" if direction == "backward" else "will be"
-    when = "one step before" if direction == "backward" else "one step later"
     return [
-        f"{direction.capitalize()}, {number(profile.loss(incoming))} of the {number(total, up=True)} nats: a person in "
-        f"{witness.value} {then} in {_set(witness, matrix)} {when} with probability {percent(witness.probability)}, a person "
-        f"in {witness.other_value} only with {percent(witness.other_probability)}."
+        _likelier(
+            witness, direction, matrix, f", {number(profile.loss(incoming))} of the {number(total, up=True)} nats"
+        )
     ]
 
 
@@ -206,12 +268,10 @@ def _passing(adversary: Adversary, direction: str, step: int) -> list[str]:
     witness = None if matrix is None else matrix.leakage_profile().witness(0.0)
     if matrix is None or witness is None:
         return []
-    then, when = ("was", "one step before") if direction == "backward" else ("will be", "one step later")
-    share = witness.probability - witness.other_probability
+    share = percent(witness.probability - witness.other_probability)
     return [
-        f"{direction.capitalize()}: a person in {witness.value} {then} in {_set(witness, matrix)} {when} with probability "
-        f"{percent(witness.probability)}, a person in {witness.other_value} only with {percent(witness.other_probability)}. No "
-        f"two values differ by more, so at most {percent(share)} of a delta passes from one step to the next."
+        f"{_likelier(witness, direction, matrix)} No two values differ by more, so at most {share} of a delta passes from one "
+        "step to the next."
     ]
 
 
@@ -219,34 +279,34 @@ def _at(correlation: Correlation, transition: int) -> TransitionMatrix | None:
     return correlation[transition] if isinstance(correlation, tuple) else correlation
 
 
-def _set(witness: Witness, matrix: TransitionMatrix) -> str:
-    inside = witness.evidence
-    outside = [state for state in matrix.states if state not in set(inside)]
+def _named(inside: tuple[str, ...], states: tuple[str, ...], joint: str, but: str) -> str:
+    """A set of states: all of it, or what is not in it, or how many."""
+    outside = [state for state in states if state not in set(inside)]
     if len(inside) <= MOST_STATES:
-        return _either(inside)
+        return _listed(inside, joint)
     if len(outside) <= MOST_STATES:
-        return f"any state but {_either(outside)}"
-    return f"one of {len(inside)} states ({', '.join(inside[:3])}, ...)"
+        return f"{but} {_listed(outside, joint)}"
+    return f"{'one of ' if joint == 'or' else ''}{len(inside)} states ({', '.join(inside[:3])}, ...)"
 
 
-def _either(states: tuple[str, ...] | list[str]) -> str:
-    return states[0] if len(states) == 1 else f"{', '.join(states[:-1])} or {states[-1]}"
+def _listed(states: tuple[str, ...] | list[str], joint: str) -> str:
+    return states[0] if len(states) == 1 else f"{', '.join(states[:-1])} {joint} {states[-1]}"
 
 
-def number(value: float, *, up: bool = False) -> str:
-    """Four significant digits; upwards where a guarantee is stated, so that it is never understated."""
+def number(value: float, *, up: bool = False, down: bool = False) -> str:
+    """Four digits: upwards where a guarantee is stated, so that it is never understated; downwards what is granted."""
     if not math.isfinite(value) or value == 0.0:
         return f"{value:g}"
     digits = 3 - math.floor(math.log10(abs(value)))
     scaled = value * 10.0**digits
     # A value that is a four-digit decimal but for rounding stays what it is.
-    rounded = math.ceil(scaled - 1e-9) if up else round(scaled)
+    rounded = math.ceil(scaled - 1e-9) if up else math.floor(scaled + 1e-9) if down else round(scaled)
     return f"{rounded / 10.0**digits:.4g}"
 
 
-def span(values: NDArray[np.float64]) -> str:
-    """The smallest and the largest number, or the one that both are."""
-    low, high = number(float(values.min())), number(float(values.max()))
+def span(values: NDArray[np.float64], *, up: bool = False) -> str:
+    """The smallest and the largest number, or the one that both are; upwards what was spent."""
+    low, high = (number(float(value), up=up) for value in (values.min(), values.max()))
     return low if low == high else f"{low} to {high}"
 
 

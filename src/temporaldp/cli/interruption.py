@@ -1,0 +1,78 @@
+"""Stopping the command: it unwinds, says how far it was, and is gone within a second."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Thread
+from types import FrameType
+from typing import NoReturn
+
+GRACE = 0.6
+"""Seconds in which an interrupted computation may unwind by itself."""
+
+
+class Interrupted(SystemExit):
+    """Somebody stopped the command; `message` says how far it was."""
+
+    def __init__(self, number: int) -> None:
+        self.exit_code = 128 + number
+        super().__init__(self.exit_code)
+        self.message = "interrupted"
+
+
+_computing: list[Callable[[], str]] = []
+_sockets: list[socket.socket] = []  # kept open as long as the process lives
+
+
+def hear_signals() -> None:
+    """Ctrl-C and polite kills unwind like an error, so that temporary files go away.
+
+    Python hears a signal between two of its own instructions. Where a computation is in machine code for longer, or its threads
+    are waited for, a thread of this module ends the process.
+    """
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler}:
+            signal.signal(number, _interrupt)
+    heard, woken = socket.socketpair()
+    woken.setblocking(False)
+    _sockets[:] = heard, woken
+    signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+    Thread(target=_end, args=(heard,), daemon=True).start()
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    raise Interrupted(number)
+
+
+def _end(heard: socket.socket) -> None:
+    while True:
+        number = heard.recv(1)[0]
+        time.sleep(GRACE)
+        if _computing:
+            leave(_computing[-1](), 128 + number)
+
+
+def leave(message: str, code: int) -> NoReturn:
+    """Say how far it was and end the process, whatever its other threads do."""
+    print(message, file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # its reader may have gone
+            stream.flush()
+    os._exit(code)
+
+
+@contextmanager
+def computing(how_far: Callable[[], str]) -> Iterator[None]:
+    """Within the block nothing is written, so that the process may end at any moment; `how_far` is said then."""
+    _computing.append(how_far)
+    try:
+        yield
+    finally:
+        _computing.pop()
