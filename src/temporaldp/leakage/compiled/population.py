@@ -32,8 +32,11 @@ NEGLIGIBLE, SHARE, TIGHT, CLOSE = 2.0**-52, 2.0**-42, 2.0**-42, 2.0**-40
 MOST_ROUNDS, NEWTON_ONLY, MOST_ATTEMPTS = 100, 10, 3
 """Rollouts of one pair at one step; those after which every second one bisects; and those just above the root for a proof."""
 
-BLURRED = 4.0
+BLURRED = 3.0
 """Both sides are as close as rounding lets them be where they are within so many times the blur at the root."""
+
+NEAR = 0.25
+"""A rollout within this share of the root tells how much rounding blurs it there."""
 
 ROUGH = 2.0**-6
 """A rollout ends where what lies before can change F by this share of it: Newton's steps gain about as much."""
@@ -211,7 +214,9 @@ def improve(P, way, constant, steps, t, pair, guess, S, gamma, scratch):
     proved = min(upper(known), before * (1.0 + 4.0 * UNIT))
     low = math.log1p(known[LOW])
     left = proved - low
-    blur = known[NOISE] / (1.0 + known[LOW])
+    # How far rounding blurs the root: less than it blurs a rollout far from it.
+    near = abs(known[NEWTON] - known[NEAREST]) <= NEAR * known[NEWTON]
+    blur = known[NOISE] / (1.0 + known[LOW]) if near else 0.0
     done = left <= max(TIGHT * proved, BLURRED * blur) or known[ROUNDS] >= MOST_ROUNDS
     rho = newton = known[NEWTON]
     if known[NEAREST] < 0.0:
@@ -435,12 +440,12 @@ def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, g
             if bounds[way, pair] > largest:
                 best, largest = pair, bounds[way, pair]
     arrived[0, 0] = arrived[1, 0] = 0.0
-    pairs[0] = best
+    pairs[0] = 1
     set_spread(steps, way, 0, epsilons[0])
     for t in range(1, n_steps):
         if spread[way, t - 1] <= 0.0:
             arrived[0, t] = arrived[1, t] = 0.0
-            pairs[t] = best
+            pairs[t] = 1
             set_spread(steps, way, t, min(ceiling[t], epsilons[t]))
             continue
         known = place_of(store, way, best)
