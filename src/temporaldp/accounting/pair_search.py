@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Chain, Items, U, bound, evaluate, solve
+from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -253,6 +254,7 @@ class PairSearch:
                 items = every_pair_at(steps[block], some)
                 own = own_part(self.lift, self.drop, items)
                 kept.append(ruled(self.directions, items, np.repeat(level[block], len(some[0])) - own, DEEPENING))
+                progressed("pairs of values", block.stop / len(steps))
         return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True))), DEEPENING[
             -1
         ]
