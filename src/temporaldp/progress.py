@@ -30,7 +30,10 @@ def watched(watcher: Watcher) -> Iterator[None]:
 
 @contextmanager
 def part(first: float, last: float, doing: str) -> Iterator[None]:
-    """Within the block, what is said of itself is what lies between the shares `first` and `last` of `doing`; all of it keeps its name."""
+    """Within the block, what is said of itself is what lies between the shares `first` and `last` of `doing`.
+
+    All of it, 0 to 1, keeps the name that it has.
+    """
     watcher = _watcher.get()
     if watcher is None or last - first >= 1.0:
         yield
