@@ -29,12 +29,16 @@ def watched(watcher: Watcher) -> Iterator[None]:
 
 
 @contextmanager
-def part(number: int, count: int, doing: str) -> Iterator[None]:
-    """Within the block, what is said of itself is the `number`-th (from 0) of `count` equal parts of `doing`."""
+def part(first: float, last: float, doing: str) -> Iterator[None]:
+    """Within the block, what is said of itself is what lies between the shares `first` and `last` of `doing`.
+
+    All of it, 0 to 1, keeps the name that it has.
+    """
     watcher = _watcher.get()
-    if watcher is None or count < 2:
+    if watcher is None or last - first >= 1.0:
         yield
         return
-    watcher(doing, number / count)
-    with watched(lambda _, share: watcher(doing, (number + share) / count)):
+    watcher(doing, first)
+    with watched(lambda _, share: watcher(doing, first + share * (last - first))):
         yield
+    watcher(doing, last)

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ import pytest
 from temporaldp import (
     Adversary,
     InputError,
+    LeakageSeries,
+    Observation,
     Trajectories,
     TransitionMatrix,
     estimate_adversaries,
@@ -26,7 +29,14 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.report import Evidence, Provenance, render_report, words, write_report
-from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure
+from temporaldp.report.figures import (
+    audit_figure,
+    budget_figure,
+    leakage_figure,
+    matrix_figure,
+    release_figure,
+    witness_figure,
+)
 from temporaldp.report.style import save_figure
 
 
@@ -52,6 +62,11 @@ def released():
     )  # fmt: skip
 
 
+def legend_of(figure):
+    """What a figure's first axes say of their lines."""
+    return {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+
+
 def text_of(page):
     """The page's text as a reader sees it."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page.split("<body>")[1])).split())
@@ -59,9 +74,9 @@ def text_of(page):
 
 def test_the_page_of_an_audit_says_what_leaks(audited):
     page = text_of(render_report(audited))
-    assert "promises 0.1 at each step can leak up to 1.034 nats about one step, 10.3 times as much" in page
+    assert "promises 0.1 at each step can leak up to 0.6632 nats about one step, 6.6 times as much" in page
     assert "differ in the value of one person at one step (replace one)" in page
-    assert "at most a factor e^1.034" in page
+    assert "at most a factor e^0.6632" in page
     assert "4.7-differential privacy" in page
     assert "Learnt from other traces (past.csv)" in page
     assert "Warning" not in page
@@ -74,41 +89,110 @@ def test_the_page_of_a_release_warns_and_is_marked_internal(released):
     assert "Internal. Do not publish this page. It shows the true counts" in page
     assert "It shows a correlation that was learnt from the protected traces" in page
     assert "The adversary of this report, though not the plan, was learnt from the protected traces" in page
-    assert re.search(r"The largest leakage is at \d+ of 47 steps\.", page)
+    assert re.search(r"The largest leakage is at (\d+ of 47 steps|step \d+ of 47, time s\d+)\.", page)
     assert "L1 sensitivity of 2" in page
     assert "A prior of 1 per cell was added" in page
 
 
-def test_two_bounds_are_told_apart_and_explained(audited):
-    assert words.two_bounds(audited) == []
+def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
     adversary = audited.worst_adversary
-    tighter = temporal_leakage(adversary, epsilons=audited.leakage.epsilons, bound="pairwise")
-    limit = leakage_supremum(adversary, epsilon=0.1, bound="pairwise")
-    both = dataclasses.replace(audited, pairwise=tighter, pairwise_supremum=limit)
-    first, second = words.two_bounds(both)
-    assert "1.034 nats by the paper's recursion, 0.6962 pair by pair. Both are guarantees" in first
-    i, j = tighter.pairs.worst_pair(tighter.worst_time)
-    assert f"{i} is told apart from {j} best, at step {tighter.worst_time + 1}, by 0.6962 nats" in second
-    assert both.tightest is tighter
+    paper = temporal_leakage(adversary, epsilons=audited.leakage.epsilons, bound="paper")
+    limit = leakage_supremum(adversary, epsilon=0.1, bound="paper")
+    assert words.paper(audited) is None
+    both = dataclasses.replace(audited, paper=paper, paper_supremum=limit)
     page = text_of(render_report(both))
-    assert "promises 0.1 at each step can leak up to 0.6962 nats about one step, 7.0 times as much" in page
-    assert "If the release went on for ever, pair by pair (nats) 0.6964" in page
-    assert "Kantorovich" in page
-    figure = leakage_figure(audited.leakage, audited.times, pairwise=tighter)
-    assert "TPL, tighter bound pair by pair" in {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
-    with pytest.raises(InputError, match="two bounds"):
-        dataclasses.replace(audited, pairwise=temporal_leakage(adversary, epsilons=[0.2] * 47, bound="pairwise"))
+    assert "Largest temporal privacy leakage of a step (nats, exact) 0.6632" in page
+    assert page.count("1.034") == page.count("1.034; 1.051 for ever") == 1
+    assert "the paper's upper bound of TPL" in legend_of(leakage_figure(both.leakage, both.times, paper=paper))
+    alone = text_of(render_report(dataclasses.replace(audited, leakage=paper, supremum=limit)))
+    assert "(nats, upper bound) 1.034" in alone
+    assert "0.6632" not in alone
+    assert "By the paper's recursion, at step 32" in alone
+    with pytest.raises(InputError, match="the paper's bound is of another release"):
+        dataclasses.replace(audited, paper=temporal_leakage(adversary, epsilons=[0.2] * 47, bound="paper"))
 
 
-def test_a_level_is_held_if_the_smaller_bound_holds_it(audited):
+def test_a_level_is_held_by_the_leakage_of_the_report(audited):
     adversary = audited.worst_adversary
-    plan = plan_budget(adversary, alpha=1.0, horizon=47, bound="pairwise")
-    uniform = temporal_leakage(adversary, epsilons=plan.epsilons)
-    assert uniform.worst > 1.0
-    alone = dataclasses.replace(audited, leakage=uniform, plan=plan, supremum=None)
-    assert not alone.level_held
-    both = dataclasses.replace(alone, pairwise=temporal_leakage(adversary, epsilons=plan.epsilons, bound="pairwise"))
-    assert both.level_held
+    plan = plan_budget(adversary, alpha=1.0, horizon=47)
+    paper = temporal_leakage(adversary, epsilons=plan.epsilons, bound="paper")
+    assert paper.worst > 1.0
+    exact = dataclasses.replace(
+        audited, leakage=temporal_leakage(adversary, epsilons=plan.epsilons), paper=paper, plan=plan, supremum=None
+    )
+    assert exact.level_held
+    page = text_of(render_report(exact))
+    assert "The plan holds its level: at most 1 nats" in page
+    assert not dataclasses.replace(exact, leakage=paper, paper=None).level_held
+    for_ever = dataclasses.replace(exact, plan=dataclasses.replace(plan, horizon=None))
+    assert not dataclasses.replace(for_ever, supremum=leakage_supremum(adversary, epsilon=0.3)).level_held
+
+
+def test_the_observation_is_told_and_is_the_one_of_the_library(audited):
+    seen = audited.observation
+    told = words.witness(audited)
+    assert told.startswith(
+        "The observation that gives most away about step 26, that a person was in W rather than N3: "
+    )
+    assert "e^0.6632 = 1.941 times as likely if the person was in W." in told
+    runs = told.split("low: ")[1].split(". Seen")[0].split("; ")
+    found = {}
+    for run in runs:
+        names, first, last = re.match(r"(.*) at steps? (\d+)(?: to (\d+))?$", run).groups()
+        for step in range(int(first) - 1, int(last or first)):
+            found[step] = set(re.split(", | and ", names))
+    assert found == {step: set(seen.counts_high(step)) for step in range(47)}
+
+
+def test_of_a_long_series_the_steps_around_the_worst_are_told(audited):
+    states = ("a", "b", "c")
+    high = np.zeros((400, 3), bool)
+    high[np.arange(400), np.arange(400) % 3] = True
+    seen = Observation(200, "c", "a", states, high, 1.0)
+    evidence = SimpleNamespace(observation=seen, who="one person")
+    told = words.witness(evidence)
+    assert "that one person was in c rather than a" in told
+    assert "low: b at step 197; c at step 198; a at step 199" in told
+    assert "and so on at 391 steps further away, which add less" in told
+    assert told.count(" at step ") == 9
+    high[:] = True
+    high[200] = [False, False, True]
+    told = words.witness(evidence)
+    assert "low: c at step 201. Seen together" in told
+
+
+def test_pairs_that_tie_are_said_to_tie(audited):
+    walk = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]], ["x", "y"])
+    cycle = TransitionMatrix([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]], ["a", "b", "c"])
+
+    def first(matrix, steps):
+        series = temporal_leakage(Adversary(matrix), epsilons=[0.1] * steps)
+        return words.reasons(Evidence((Adversary(matrix),), series, Provenance("matrices"), ("t",) * steps))[0]
+
+    assert first(walk, 5).startswith("Any two values are told apart equally well, by 0.2")
+    assert re.fullmatch(r"[ab] is told apart from c best, by \S+ nats\. [ab] from c is tied with it\.", first(cycle, 5))
+    assert words.reasons(audited)[0] == "W is told apart from N3 best, by 0.6632 nats."
+
+
+def test_a_report_about_many_people_looks_for_the_worst_of_them_a_few_times(monkeypatch):
+    people = 3_000
+    matrix = random_correlation(3, rng=1)
+    alone = temporal_leakage(Adversary(matrix), epsilons=[0.1] * 5)
+    members = [dataclasses.replace(alone, name=str(k)) for k in range(people)]
+    members[2_000] = dataclasses.replace(alone, name="worst", temporal=alone.temporal * 1.01)
+    series = LeakageSeries(
+        alone.epsilons, alone.backward, alone.forward, members[2_000].temporal, members=tuple(members)
+    )
+    asked = []
+    find = LeakageSeries.worst_member.fget
+    monkeypatch.setattr(
+        LeakageSeries, "worst_member", property(lambda one: asked.append(len(one.members)) or find(one))
+    )
+    evidence = Evidence((Adversary(matrix),) * people, series, Provenance("matrices"), ("t",) * 5, name_users=True)
+    assert "'worst'" in words.witness(evidence)
+    assert words.reasons(evidence)
+    render_report(evidence)
+    assert 0 < asked.count(people) < 100
 
 
 def test_true_counts_appear_only_when_they_are_given(released):
@@ -131,7 +215,7 @@ def test_the_page_stands_alone(released):
     assert "<script" not in page
     assert "url(" not in page
     assert "@import" not in page
-    assert page.count("<img") == page.count('alt="') == 5
+    assert page.count("<img") == page.count('alt="') == 6
 
 
 def test_nothing_in_the_data_becomes_markup():
@@ -145,7 +229,7 @@ def test_nothing_in_the_data_becomes_markup():
             series,
             Provenance("history", 1.0, True, hostile),
             (hostile,) * 5,
-            pairwise=temporal_leakage(adversaries, epsilons=[0.1] * 5, bound="pairwise"),
+            paper=temporal_leakage(adversaries, epsilons=[0.1] * 5, bound="paper"),
         ),
         title=hostile,
     )
@@ -169,20 +253,22 @@ def test_a_browser_shows_the_page_and_all_its_pictures(released, tmp_path):
                f"file://{tmp_path / 'page.html'}"]
     # fmt: on
     shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=os.environ)
-    assert "<title>shown,shown,shown,shown,shown</title>" in shown.stdout
+    assert "<title>shown,shown,shown,shown,shown,shown</title>" in shown.stdout
 
 
 def test_reasons_name_the_values_and_are_true(audited):
-    backward, forward = words.reasons(audited)
-    matrix = audited.adversaries[0].backward
-    names = re.match(r"Backward, (.*) of the 1.034 nats: a person in (\w+) was in (.*) one step before with", backward)
-    value, likely = names.group(2), [part.strip() for part in re.split(",| or ", names.group(3))]
-    row = matrix.dense()[matrix.states.index(value)]
-    share = sum(row[matrix.states.index(state)] for state in likely)
-    assert f"with probability {share:.1%}".replace("%", " %") in backward
-    assert "will be in" in forward
-    worst = audited.leakage.worst_time
-    assert float(names.group(1)) == pytest.approx(audited.leakage.backward[worst] - 0.1, rel=1e-3)
+    paper = temporal_leakage(audited.worst_adversary, epsilons=audited.leakage.epsilons, bound="paper")
+    for evidence, share in ((audited, ""), (dataclasses.replace(audited, leakage=paper), ", (.*) of the 1.034 nats")):
+        *_, backward, forward = words.reasons(evidence)
+        matrix = evidence.adversaries[0].backward
+        names = re.match(rf"Backward{share}: a person in (\w+) was in (.*) one step before with", backward).groups()
+        value, likely = names[-2], [part.strip() for part in re.split(",| or ", names[-1])]
+        row = matrix.dense()[matrix.states.index(value)]
+        found = sum(row[matrix.states.index(state)] for state in likely)
+        assert f"with probability {found:.1%}".replace("%", " %") in backward
+        assert "will be in" in forward
+        if share:
+            assert float(names[0]) == pytest.approx(paper.backward[paper.worst_time] - 0.1, rel=1e-3)
 
 
 def test_reasons_of_an_adversary_who_knows_nothing():
@@ -198,6 +284,9 @@ def test_reasons_of_an_adversary_who_knows_nothing():
         Provenance("matrices"),
         ("a", "b"),
     )
+    assert words.reasons(evidence)[1:] == ["Backward: nothing leaks this way, as 0 and 1 do not differ."]
+    paper = temporal_leakage(Adversary(same, same), epsilons=[1.0, 2.0], bound="paper")
+    evidence = dataclasses.replace(evidence, leakage=paper)
     assert words.reasons(evidence) == ["Backward: all rows of the matrix are equal, so nothing leaks this way."]
 
 
@@ -218,6 +307,13 @@ def test_reasons_of_an_adversary_who_knows_nothing():
 def test_numbers_of_guarantees_are_rounded_up(value, shown, up):
     assert float(words.number(value)) == float(shown)
     assert float(words.number(value, up=True)) == float(up)
+
+
+def test_what_may_be_spent_is_rounded_down():
+    assert words.number(0.0211543, up=True) == "0.02116"
+    assert words.number(0.0211589, down=True) == "0.02115"
+    assert words.number(0.3 - 1e-16, down=True) == "0.3"
+    assert words.span(np.array([0.021151, 0.021159]), up=True) == "0.02116"
 
 
 def test_evidence_that_does_not_fit_is_refused(released):
@@ -261,6 +357,8 @@ def test_figures_of_long_and_wide_things_are_drawn(tmp_path):
     times = [f"2024-01-01T{k:05d}" for k in range(3000)]
     for name, figure in {
         "leakage": leakage_figure(series, times),
+        "witness": witness_figure(series.witness(1500), times),
+        "audit": audit_figure(series, times, series.witness(2999)),
         "budgets": budget_figure(series, times),
         "matrix": matrix_figure(random_correlation(60, rng=1), backward=False),
     }.items():

@@ -46,7 +46,7 @@ FloatArray = NDArray[np.float64]
 
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 
-LEAKAGE_OF_EVERYBODY = "leakage about everybody"
+LEAKAGE = "leakage of every step"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -337,7 +337,7 @@ def temporal_leakage(
     members = _members(users, promised)
     if chosen == "exact":
         for k, ((_, one), D) in enumerate(zip(users, distances, strict=True)):
-            with part(k, len(users), LEAKAGE_OF_EVERYBODY):
+            with part(k / len(users), (k + 1) / len(users), LEAKAGE):
                 members[k] = _by_pairs(one, members[k], spent, D)
     return _together(members, promised)
 
@@ -413,7 +413,7 @@ def _of_boxes(
     members = _members(users, promised)
     if bound == "exact":
         for k, (_, one) in enumerate(users):
-            with part(k, len(users), LEAKAGE_OF_EVERYBODY):
+            with part(k / len(users), (k + 1) / len(users), LEAKAGE):
                 members[k] = _exact(one, members[k], releases)
     return _together(members, promised)
 
@@ -447,7 +447,7 @@ def _with_delta(
     for k, ((name, one), member) in enumerate(zip(users, members, strict=True)):
         require_values(releases, None if one.states is None else len(one.states))
         known = None if member is None else {direction: getattr(member, direction) for direction in DIRECTIONS}
-        with part(k, len(users), LEAKAGE_OF_EVERYBODY):
+        with part(k / len(users), (k + 1) / len(users), LEAKAGE):
             curves = leakage_curves(one, releases, level, step, known)
         past, future, both = (curves.epsilons(direction) for direction in DIRECTIONS)
         found.append(

@@ -212,7 +212,7 @@ def searched_supremum(
     users = list(named(adversary))
     found = []
     for k, (name, one) in enumerate(users):
-        with part(k, len(users), "leakage for ever"):
+        with part(k / len(users), (k + 1) / len(users), "leakage for ever"):
             found.append(_one_supremum(name, one, budget, bound, metric, searches))
     return _largest(found)
 

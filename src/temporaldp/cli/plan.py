@@ -59,7 +59,7 @@ def plan(
         MethodOption | None,
         typer.Option(
             "--method",
-            help="optimal: little noise for T steps, with a certificate of how little there can be (default with --horizon). "
+            help="optimal: little noise for T steps (default with --horizon), with a certificate under --bound paper. "
             "upper_bound: one budget, any horizon (default without). quantified: the paper's Algorithm 3. uniform: alpha / T.",
             show_default=False,
         ),

@@ -44,6 +44,9 @@ MOST_ROWS = 12
 PATIENCE = 2.0
 """Seconds after which somebody who watches is shown how far it is."""
 
+ENOUGH = 0.05
+"""Share from which on the time left is estimated: the first steps take longer than later ones."""
+
 
 def say_json(document: dict[str, Any]) -> None:
     """One JSON document on standard output; strict JSON, so infinity must already be the word "inf"."""
@@ -127,7 +130,7 @@ class _Watch:
     def _task(self) -> dict[str, Any]:
         """The bar's fields, with an estimate once there is something to estimate from."""
         left = ""
-        if self.share > 0.0:
+        if self.share >= ENOUGH:
             seconds = (time.monotonic() - self._since) * (1.0 - self.share) / self.share
             left = f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60.0:.0f} min left"
         return {

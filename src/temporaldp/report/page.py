@@ -26,7 +26,7 @@ MOST_ROWS = 400
 
 
 METHODS = {
-    "optimal": "optimal: little noise for this horizon",
+    "optimal": "optimal: the least noise that was found for this horizon",
     "upper_bound": "upper bound: one budget that holds for ever",
     "quantified": "quantified: larger budgets at both ends",
     "uniform": "uniform: alpha divided by the number of steps",
