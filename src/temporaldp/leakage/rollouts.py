@@ -371,7 +371,9 @@ def _roll(
             slope = v_raised.sum(axis=1)
             low, unknown = larger - smaller, np.where(p > 0.0, e * p, 0.0) - add
             done = last | (unknown <= NEGLIGIBLE * rho * slope)
-            done |= ((low > 0.0) & (w <= ROUGH * p)) | ((high < 0.0) & (unknown <= -ROUGH * low))
+            summed = total + add  # has digits of low where budgets are tiny; where either has none, nothing is far
+            done |= (low > 0.0) & (summed > 0.0) & (w <= ROUGH * p)
+            done |= (high < 0.0) & (summed_high < 0.0) & (unknown <= -ROUGH * np.maximum(low, summed))
         else:
             trusted = 2.0 * (gamma * (depth + 1) + 2.0 * sums) <= BACKWARD_SHARE * level
             below = (summed_high + bound <= 0.0) | ((high <= 0.0) & trusted)
@@ -446,7 +448,7 @@ def solve(
     # No step raises what is known: values are told apart at most as well as any two likelihoods before.
     proved[going] = spread[chain.step(items.t[going], 0)] * (1.0 + 4.0 * U)
     at = np.zeros(m) if start is None else start.copy()
-    attempts, last = np.zeros(m, np.int64), np.full(m, np.inf)
+    attempts, slow, last = np.zeros(m, np.int64), np.zeros(m, np.int64), np.full(m, np.inf)
     deep = False
     for _ in range(MOST_ROUNDS):
         if not going.size:
@@ -470,14 +472,18 @@ def solve(
             room_by_ratio = np.maximum(values.high, 0.0) / values.slope + 8.0 * U * (1.0 + here)
             room = np.where(room_by_sums < values.backward * (1.0 + here), room_by_sums, room_by_ratio)
             above = np.fmin(here + np.exp2(attempts[going]) * room, top)
+            known_to = np.fmin(values.backward, values.error / values.slope + 4.0 * U * here)
         step = np.abs(newton - here)
-        converged = step <= CLOSE * here
+        converged = step <= np.maximum(CLOSE * here, known_to)
         middle = np.expm1(np.minimum(0.5 * (proved[going] + attained[going]), LARGEST_LEAKAGE))
+        # The root may be just above: the middle is approached in steps that grow.
+        slow[going] += step > SLOW * last[going]
+        middle = np.fmin(middle, newton + np.exp2(4.0 * slow[going]) * step)
         at[going] = np.where(converged, above, np.where(step <= SLOW * last[going], newton, middle))
         last[going] = step
         attempts[going] += converged
         narrow = (left <= (TIGHTEST if extended else TIGHT) * proved[going]) | (
-            converged & (left <= 4.0 * values.backward) & (attempts[going] > 1)
+            converged & (left <= 4.0 * known_to) & (attempts[going] > 1)
         )
         going = going[~narrow & (attempts[going] < MOST_ATTEMPTS)]
     return Arrivals(np.minimum(attained, proved), proved, rho, depths.max(axis=0))

@@ -85,7 +85,8 @@ def roll(
                 low = larger - smaller
                 unknown = (excess[s] * p if p > 0.0 else 0.0) - add
                 done = end or unknown <= negligible * r * slope
-                done = done or (low > 0.0 and w <= rough * p) or (high < 0.0 and unknown <= -rough * low)
+                done = done or (low > 0.0 and total + add > 0.0 and w <= rough * p)
+                done = done or (high < 0.0 and summed_high < 0.0 and unknown <= -rough * max(low, total + add))
             else:
                 trusted = 2.0 * gamma * (depth + 2) <= share * level
                 is_below = summed_high + bound <= 0.0 or (high <= 0.0 and trusted)
