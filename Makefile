@@ -53,7 +53,7 @@ bench-online: $(READY)  ## docs/online.md: what an accountant and a ledger cost,
 	$(BIN)/python benchmarks/online.py docs/online.md
 
 bench-exact: $(READY)  ## docs/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
-	$(BIN)/python benchmarks/exact.py docs/exact.md
+	$(BIN)/python benchmarks/exact.py docs/exact.md $(LONG)
 
 bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minutes)
 	$(BIN)/python benchmarks/delta.py docs/delta.md

@@ -14,6 +14,10 @@ EXACT = "exact"
 
 SOURCE = "temporal_leakage(bound='exact')"
 ONE_PAIR = "the sign rule for one pair of values, which are all alike"
+BOTH_PAIRS = "the sign rule for both pairs of values"
+PLAN = "plan_budget(method='optimal', bound='exact')"
+SOURCES = (SOURCE, ONE_PAIR, BOTH_PAIRS, PLAN)
+"""How the exact curves are computed."""
 
 ROOM = 1.0 + 1e-6
 """Bounds that rollouts end in are raised by this."""

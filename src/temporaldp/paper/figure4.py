@@ -10,7 +10,7 @@ import numpy as np
 from temporaldp import Adversary, TransitionMatrix, temporal_leakage
 from temporaldp.paper import printed
 from temporaldp.paper.drawing import RING, STAR, draw_panels
-from temporaldp.paper.exact import EXACT, exact_backward
+from temporaldp.paper.exact import BOTH_PAIRS, EXACT, exact_backward
 from temporaldp.paper.exhibit import Curve, Exhibit, Panel, points
 from temporaldp.paper.settings import MODERATE, OVERLAPPING, UNCHANGING
 from temporaldp.report.style import ORANGE
@@ -69,7 +69,7 @@ def compute(n_steps: int = N_STEPS) -> Exhibit:
         curves.append(Curve("", name, "temporal_leakage(bound='paper')", steps, paper))
         early = steps[steps <= EXACT_STEPS]
         exact = exact_backward(matrix, epsilon, early)
-        curves.append(Curve("", EXACT, "the sign rule for both pairs of values", early, exact, name))
+        curves.append(Curve("", EXACT, BOTH_PAIRS, early, exact, name))
     last = float(n_steps)
     for name, (_, q, d, epsilon) in CASES.items():
         limit = supremum_as_printed(q, d, epsilon)

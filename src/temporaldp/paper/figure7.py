@@ -9,7 +9,7 @@ import numpy as np
 from temporaldp import compare_plans, plan_budget, temporal_leakage
 from temporaldp.paper import printed
 from temporaldp.paper.drawing import draw_panels
-from temporaldp.paper.exact import EXACT, SOURCE
+from temporaldp.paper.exact import EXACT, PLAN, SOURCE
 from temporaldp.paper.exhibit import Curve, Exhibit, Panel, points
 from temporaldp.paper.settings import ALLOCATED
 
@@ -41,8 +41,7 @@ def compute(horizon: int = HORIZON) -> Exhibit:
         curves.append(Curve("a", name, f"plan_budget(method={method!r}, bound='paper')", steps, spent))
         curves.append(Curve("b", name, "temporal_leakage(bound='paper')", steps, paper))
         curves.append(Curve("b", EXACT, SOURCE, steps, exact, name))
-    source = "plan_budget(method='optimal', bound='exact')"
-    curves.append(Curve("a", EXACT, source, steps, exact_plan.epsilons, NAMES["optimal"]))
+    curves.append(Curve("a", EXACT, PLAN, steps, exact_plan.epsilons, NAMES["optimal"]))
     first, middle, last = printed.ALGORITHM_3
     three = [(1.0, first), (float(horizon // 2), middle), (float(horizon), last)]
     curves.append(points("a", printed.AUTHORS, printed.AUTHORS, three, NAMES["quantified"]))
