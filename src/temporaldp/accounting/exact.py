@@ -94,12 +94,8 @@ def arrivals(
         candidates = [(np.array(i), np.array(j)) for i, j in zip(*likely, strict=True)]
         candidates.append((maxima.i[last], maxima.j[last]))
         guess = 0.5 * np.maximum(used[steps] - width[steps], 0.0)
-<<<<<<< HEAD
-        depth = search.largest(maxima, steps, candidates, guess, ceiling[steps])
-=======
         with part(first / n_steps, (first + len(steps)) / n_steps, "leakage of every step"):
-            depth = search.largest(maxima, steps, candidates, guess)
->>>>>>> 2b7882e6afbe9769a72cbd8e5f84b977eb042a0c
+            depth = search.largest(maxima, steps, candidates, guess, ceiling[steps])
         maxima.lower(steps, ceiling[steps])
         spread[steps] = maxima.proved[steps]
         at = int(steps[-1])
@@ -147,14 +143,9 @@ def both_ways(
         ends = [(before.i[block], before.j[block]), (after.i[ahead], after.j[ahead])]
         some = [(i[k], j[k]) for i, j in ends for k in (0, len(block) // 2, -1)]
         arriving = 0.5 * (before.proved[block] + after.proved[ahead]) - width[block]
-<<<<<<< HEAD
-        search.largest(maxima, block, [*ends, *some], np.maximum(arriving, 0.0), ceiling[block])
-        maxima.lower(block, ceiling[block])
-        progressed("past and future together", min(1.0, (first + LAST_BLOCK) / len(steps)))
-=======
         with part(first / len(steps), (first + len(block)) / len(steps), "past and future together"):
-            search.largest(maxima, block, [*ends, *some], np.maximum(arriving, 0.0))
->>>>>>> 2b7882e6afbe9769a72cbd8e5f84b977eb042a0c
+            search.largest(maxima, block, [*ends, *some], np.maximum(arriving, 0.0), ceiling[block])
+        maxima.lower(block, ceiling[block])
     maxima.copy_from(np.arange(n_steps), firsts[which.ravel()])
     return maxima
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-<<<<<<< HEAD
 from temporaldp.leakage.rollouts import (
     BACKWARD_SHARE,
     LARGEST_LEAKAGE,
@@ -25,9 +24,6 @@ from temporaldp.leakage.rollouts import (
     evaluate,
     solve,
 )
-=======
-from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Chain, Items, U, bound, evaluate, solve
->>>>>>> 2b7882e6afbe9769a72cbd8e5f84b977eb042a0c
 from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
@@ -344,15 +340,8 @@ class PairSearch:
                 items = every_pair_at(steps[block], some)
                 own = own_part(self.lift, self.drop, items)
                 kept.append(ruled(self.directions, items, np.repeat(level[block], len(some[0])) - own, DEEPENING))
-<<<<<<< HEAD
-                progressed("ruling out pairs of values", block.stop / len(steps))
-        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True)))
-=======
                 progressed("pairs of values", block.stop / len(steps))
-        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True))), DEEPENING[
-            -1
-        ]
->>>>>>> 2b7882e6afbe9769a72cbd8e5f84b977eb042a0c
+        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True)))
 
     def _alike(self, steps: IntArray, level: FloatArray) -> list[slice]:
         """Runs of steps with levels and budgets much alike."""

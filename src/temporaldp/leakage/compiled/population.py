@@ -523,7 +523,9 @@ def both_ways(matrices, own, ways, constant, steps, store, arrived, pairs, toget
     n, n_steps = matrices.shape[1], pairs.shape[1]
     favourite, wins = -1, 0
     for k in range(n_steps):
-        t = (n_steps // 2 + k) % n_steps  # the middle first: what holds for all steps there rules out most pairs elsewhere
+        t = (
+            n_steps // 2 + k
+        ) % n_steps  # the middle first: what holds for all steps there rules out most pairs elsewhere
         at = (t, n_steps - 1 - t)
         silent = -1
         for side in range(2):
