@@ -72,7 +72,8 @@ class LikelihoodBox:
 
         ``scales`` has shape (n,), in counts, > 0; inf for a count that is not published. Replacing a value lowers one
         count by 1 and raises another by 1; a count k by itself changes the odds of its value by at most ``e^(1 /
-        scale)`` either way."""
+        scale)`` either way.
+        """
         given = np.asarray(scales, dtype=np.float64)
         if given.ndim != 1 or not (given > 0.0).all():
             raise BudgetError(f"expected scales > 0, one per state (inf: not published), got {scales!r}")

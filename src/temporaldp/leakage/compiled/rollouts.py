@@ -1,5 +1,4 @@
-"""Rollouts in machine code, one item after the other; `temporaldp.leakage.rollouts` says what they compute, and in what
-notation."""
+"""Rollouts in machine code, one item after the other; notation and meaning in `temporaldp.leakage.rollouts`."""
 
 import math
 
