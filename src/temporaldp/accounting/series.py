@@ -328,7 +328,11 @@ def temporal_leakage(
     users = list(named(adversary))
     distances = [checked_guarantee(metric, one.states) for _, one in users]
     promised = _frozen(spend_scaled(spent, distances[0]))
-    if chosen == "exact" and not any(D is not None for D in distances) and worth_the_kernel([one for _, one in users], spent):
+    if (
+        chosen == "exact"
+        and not any(D is not None for D in distances)
+        and worth_the_kernel([one for _, one in users], spent)
+    ):
         return _together(_exact_members(users, spent), promised)
     members = _members(users, promised)
     if chosen == "exact":
