@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-pairwise bench-delta bench-startup tables paper clean
+.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-exact bench-delta bench-startup tables paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -52,8 +52,8 @@ bench: $(READY)  ## docs/performance.md: every claim about speed, measured in on
 bench-online: $(READY)  ## docs/online.md: what an accountant and a ledger cost, step by step (two minutes)
 	$(BIN)/python benchmarks/online.py docs/online.md
 
-bench-pairwise: $(READY)  ## docs/pairwise.md: what the bound pair by pair gains and costs (ten minutes)
-	$(BIN)/python benchmarks/pairwise.py docs/pairwise.md
+bench-exact: $(READY)  ## docs/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
+	$(BIN)/python benchmarks/exact.py docs/exact.md $(LONG)
 
 bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minutes)
 	$(BIN)/python benchmarks/delta.py docs/delta.md

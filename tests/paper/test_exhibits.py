@@ -12,9 +12,11 @@ import pytest
 
 import temporaldp.paper.solvers
 from oracles import brute_force_loss, defined_leakage
-from temporaldp import InputError, OutputError
+from temporaldp import InputError, OutputError, plan_budget, temporal_leakage
 from temporaldp.paper import EXHIBITS, Curve, exhibit, figure4, figure5, figure8, printed, reproduce, write_csv
+from temporaldp.paper.exact import EXACT
 from temporaldp.paper.exhibits import COLUMNS
+from temporaldp.paper.settings import MODERATE, in_both, smoothed
 
 SMOOTHED = {(50, 0.005), (50, 0.05), (50, 1.0), (200, 0.005), (50, 0.0005)}
 
@@ -72,7 +74,10 @@ def test_figure_3_is_the_definition_enumerated(exhibits):
     found = exhibits["3"]
     assert found.curve("(ii) moderate", "a").y[:steps] == pytest.approx(backward, rel=1e-12)
     assert found.curve("(ii) moderate", "b").y[-steps:] == pytest.approx(forward, rel=1e-12)
-    assert (found.curve("(ii) moderate", "c").y[:steps] >= temporal - 1e-12).all()
+    exact = [curve for curve in found.curves if curve.name == EXACT]
+    assert len(exact) == 9
+    whole = temporal_leakage(in_both(MODERATE), epsilons=[0.1] * steps).temporal
+    assert whole == pytest.approx(temporal, rel=1e-12)  # ten steps leak more about the sixth than six do
     assert found.curve("(iii) none", "c").y == pytest.approx([0.1] * 10)
 
 
@@ -121,6 +126,28 @@ def test_figure_5_leaves_out_what_is_not_installed(monkeypatch):
     assert not any(curve.name.startswith(("Gurobi", "lp_solve")) for curve in found.curves)
     assert sum("is not installed and left out" in note for note in found.notes) == 2
     assert any("pip install gurobipy" in note for note in found.notes)
+
+
+def test_exact_curves_are_the_paper_s_in_the_paper_s_examples(exhibits):
+    for key, count in (("3", 9), ("4", 5), ("6", 14), ("7", 4)):
+        curves = [curve for curve in exhibits[key].curves if curve.name == EXACT]
+        assert len(curves) == count
+        for curve in curves:
+            paper = exhibits[key].curve(curve.checks, curve.panel)
+            _, ours, theirs = np.intersect1d(paper.x, curve.x, return_indices=True)
+            assert len(theirs) == len(curve.x)
+            assert curve.y[theirs] == pytest.approx(paper.y[ours], rel=1e-10)
+
+
+def test_smoothed_permutations_leak_exactly_what_the_paper_says():
+    """Why Figure 6 needs one pair of values, and Figure 8 no second curve."""
+    matrix = smoothed(5, 0.05)
+    spent = plan_budget(in_both(matrix), alpha=2.0, horizon=6, bound="paper").epsilons
+    paper, exact = (temporal_leakage(in_both(matrix), epsilons=spent, bound=bound) for bound in ("paper", "exact"))
+    for direction in ("backward", "forward", "temporal"):
+        assert getattr(exact, direction) == pytest.approx(getattr(paper, direction), rel=1e-12)
+    metric = exact.evidence.metric(3)
+    assert metric[~np.eye(5, dtype=bool)] == pytest.approx(metric[0, 1], rel=1e-12)
 
 
 def test_figure_6_by_hand(exhibits):
@@ -215,7 +242,8 @@ def test_pictures_tell_curves_apart_in_grey_and_name_them_all(exhibits):
         assert named == {curve.name for curve in found.curves}
         for axes, panel in zip(figure.axes, found.panels, strict=True):
             assert axes.get_xlabel() == panel.x
-            lines = [line for line in axes.get_lines() if line.get_linestyle() not in {"None", "none"}]
+            drawn = [line for line in axes.get_lines() if line.get_linestyle() not in {"None", "none"}]
+            lines = [line for line in drawn if line.get_label() != EXACT]
             looks = [(str(line._dash_pattern), line.get_marker(), str(line.get_markerfacecolor())) for line in lines]
             assert len(set(looks)) == len(looks)
 

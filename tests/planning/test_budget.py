@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,6 +25,11 @@ from temporaldp import (
     temporal_leakage,
 )
 
+# These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.
+plan_by_paper = partial(plan_budget, bound="paper")
+paper_leakage = partial(temporal_leakage, bound="paper")
+paper_supremum = partial(leakage_supremum, bound="paper")
+
 METHODS = ("optimal", "upper_bound", "quantified", "uniform")
 PAPERS = ("upper_bound", "quantified")
 BACKWARD = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
@@ -34,19 +40,19 @@ def test_reference_budgets_of_the_authors(reference):
     case = next(c for c in reference["cases"] if c["name"] == "allocation_figure")
     adversary = Adversary(TransitionMatrix(case["backward"]), TransitionMatrix(case["forward"]))
     for alpha, expected in case["quantified"].items():
-        epsilons = plan_budget(adversary, alpha=float(alpha), horizon=10, method="quantified").epsilons
+        epsilons = plan_by_paper(adversary, alpha=float(alpha), horizon=10, method="quantified").epsilons
         assert epsilons[0] == pytest.approx(expected["first"], rel=1e-12)
         assert epsilons[1:-1] == pytest.approx([expected["middle"]] * 8, rel=1e-12)
         assert epsilons[-1] == pytest.approx(expected["last"], rel=1e-12)
     for alpha, expected in case["upper_bound"].items():
-        assert plan_budget(adversary, alpha=float(alpha)).epsilons[0] == pytest.approx(expected, rel=1e-12)
+        assert plan_by_paper(adversary, alpha=float(alpha)).epsilons[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_reference_noise_of_the_papers_methods(reference):
     for row in reference["optimal_plans"]["mean_inverse_epsilon"]:
         matrix = smoothed_correlation(strongest_correlation(50), s=row["s"])
         for method, name in (("upper_bound",) * 2, ("quantified",) * 2, ("uniform", "uniform_alpha_over_T")):
-            plan = plan_budget(Adversary(matrix, matrix), alpha=2.0, horizon=row["horizon"], method=method)
+            plan = plan_by_paper(Adversary(matrix, matrix), alpha=2.0, horizon=row["horizon"], method=method)
             # The reference prints six to ten digits.
             assert np.mean(1 / plan.epsilons) == pytest.approx(row[name], rel=2e-6)
 
@@ -64,14 +70,14 @@ def test_no_plan_leaks_more_than_its_alpha(one, two, alpha, horizon, method, kno
     assume(horizon is not None or method == "upper_bound")
     adversary = Adversary(one if known in ("both", "backward") else None, two if known in ("both", "forward") else None)
     try:
-        plan = plan_budget(adversary, alpha=alpha, horizon=horizon, method=method)
+        plan = plan_by_paper(adversary, alpha=alpha, horizon=horizon, method=method)
     except PlanError:
         assert method in PAPERS
         return
     assert (plan.epsilons > 0).all()
     assert plan.leakage.worst <= alpha
     for steps in (1, 2, 5, 400) if horizon is None else {1, max(1, horizon // 2), horizon}:
-        assert temporal_leakage(adversary, epsilons=plan.budgets(steps)).worst <= alpha
+        assert paper_leakage(adversary, epsilons=plan.budgets(steps)).worst <= alpha
 
 
 @pytest.mark.parametrize("s", [0.1, 0.001])
@@ -79,16 +85,16 @@ def test_no_plan_leaks_more_than_its_alpha(one, two, alpha, horizon, method, kno
 def test_a_plan_for_ever_holds_for_a_very_long_time(s, alpha):
     matrix = smoothed_correlation(strongest_correlation(4), s=s)
     adversary = Adversary(matrix, matrix)
-    plan = plan_budget(adversary, alpha=alpha)
-    series = temporal_leakage(adversary, epsilons=plan.budgets(100_000))
+    plan = plan_by_paper(adversary, alpha=alpha)
+    series = paper_leakage(adversary, epsilons=plan.budgets(100_000))
     assert series.worst <= alpha
-    assert leakage_supremum(adversary, epsilon=float(plan.epsilons[0])).temporal == pytest.approx(alpha, rel=1e-9)
+    assert paper_supremum(adversary, epsilon=float(plan.epsilons[0])).temporal == pytest.approx(alpha, rel=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 6.0])
 @pytest.mark.parametrize("horizon", [1, 2, 3, 20])
 def test_quantified_plans_leak_alpha_at_every_step(alpha, horizon):
-    plan = plan_budget(Adversary(BACKWARD, FORWARD), alpha=alpha, horizon=horizon, method="quantified")
+    plan = plan_by_paper(Adversary(BACKWARD, FORWARD), alpha=alpha, horizon=horizon, method="quantified")
     assert plan.leakage.temporal == pytest.approx(np.full(horizon, alpha), rel=1e-12)
 
 
@@ -103,7 +109,7 @@ def test_upper_bound_plans_are_the_root_of_the_closed_form(alpha):
         return max(closed(0.8, 0.1, e), closed(0.9, 0.2, e))
 
     expected = brentq(lambda e: closed(0.8, 0.2, e) + forward(e) - e - alpha, 1e-9, alpha, xtol=1e-15)
-    plan = plan_budget(Adversary(BACKWARD, FORWARD), alpha=alpha)
+    plan = plan_by_paper(Adversary(BACKWARD, FORWARD), alpha=alpha)
     assert plan.epsilons == pytest.approx([expected], rel=1e-9)
 
 
@@ -113,27 +119,27 @@ def test_several_users_get_the_minimum_and_everybody_is_held():
         "strong": Adversary(BACKWARD, FORWARD),
         "future": Adversary(None, TransitionMatrix([[0.99, 0.01], [0.01, 0.99]])),
     }
-    plan = plan_budget(users, alpha=1.0, horizon=9, method="quantified")
-    alone = [plan_budget(user, alpha=1.0, horizon=9, method="quantified").epsilons for user in users.values()]
+    plan = plan_by_paper(users, alpha=1.0, horizon=9, method="quantified")
+    alone = [plan_by_paper(user, alpha=1.0, horizon=9, method="quantified").epsilons for user in users.values()]
     assert plan.epsilons == pytest.approx(np.min(alone, axis=0), rel=1e-12)
     for user in users.values():
-        assert temporal_leakage(user, epsilons=plan.epsilons).worst <= 1.0
-    constant = plan_budget(list(users.values()), alpha=1.0)
+        assert paper_leakage(user, epsilons=plan.epsilons).worst <= 1.0
+    constant = plan_by_paper(list(users.values()), alpha=1.0)
     assert constant.epsilons[0] == pytest.approx(
-        min(plan_budget(user, alpha=1.0).epsilons[0] for user in users.values()), rel=1e-12
+        min(plan_by_paper(user, alpha=1.0).epsilons[0] for user in users.values()), rel=1e-12
     )
 
 
 def test_time_varying_matrices_are_held_too():
     adversary = Adversary.from_forward(FORWARD, initial=[0.9, 0.1], horizon=12)
     for method in METHODS:
-        plan = plan_budget(adversary, alpha=1.0, horizon=12, method=method)
-        assert temporal_leakage(adversary, epsilons=plan.epsilons).worst <= 1.0
-    assert plan_budget(adversary, alpha=1.0, horizon=12).leakage.worst > 0.8
+        plan = plan_by_paper(adversary, alpha=1.0, horizon=12, method=method)
+        assert paper_leakage(adversary, epsilons=plan.epsilons).worst <= 1.0
+    assert plan_by_paper(adversary, alpha=1.0, horizon=12).leakage.worst > 0.8
     with pytest.raises(BudgetError, match="matrices for 12 steps, but the horizon is 5"):
-        plan_budget(adversary, alpha=1.0, horizon=5)
+        plan_by_paper(adversary, alpha=1.0, horizon=5)
     with pytest.raises(BudgetError, match="horizon is unknown"):
-        plan_budget(adversary, alpha=1.0)
+        plan_by_paper(adversary, alpha=1.0)
 
 
 @pytest.mark.parametrize("horizon", [None, 2, 3, 10])
@@ -142,28 +148,28 @@ def test_disjoint_rows_are_named_and_a_horizon_advised(horizon):
     with pytest.raises(
         PlanError, match=r"tells '(home|work)' and '(home|work|shop)' apart with certainty.*uniform.*prior"
     ):
-        plan_budget(
+        plan_by_paper(
             Adversary(matrix, matrix), alpha=1.0, horizon=horizon, method="quantified" if horizon else "upper_bound"
         )
-    plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=10, method="uniform")
+    plan = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=10, method="uniform")
     assert plan.epsilons == pytest.approx([0.1] * 10)
     assert plan.leakage.worst <= 1.0
 
 
 def test_one_step_spends_everything():
     for method in ("optimal", "quantified", "uniform"):
-        plan = plan_budget(Adversary(strongest_correlation(2)), alpha=0.7, horizon=1, method=method)
+        plan = plan_by_paper(Adversary(strongest_correlation(2)), alpha=0.7, horizon=1, method=method)
         assert plan.epsilons == pytest.approx([0.7], rel=1e-13)
 
 
 def test_a_plan_hands_out_budgets_step_by_step():
-    plan = plan_budget(Adversary(BACKWARD, FORWARD), alpha=1.0, horizon=4)
+    plan = plan_by_paper(Adversary(BACKWARD, FORWARD), alpha=1.0, horizon=4)
     assert plan.budgets(2).tolist() == plan.epsilons[:2].tolist()
     with pytest.raises(BudgetError, match="shorter than the data: it has budgets for 4 steps, the data have 5"):
         plan.budgets(5)
     with pytest.raises(BudgetError, match="at least 1 step"):
         plan.budgets(0)
-    assert len(plan_budget(Adversary(), alpha=1.0).budgets(1000)) == 1000
+    assert len(plan_by_paper(Adversary(), alpha=1.0).budgets(1000)) == 1000
     with pytest.raises(ValueError, match="read-only"):
         plan.epsilons[0] = 5.0
 
@@ -187,18 +193,18 @@ def test_a_plan_hands_out_budgets_step_by_step():
 )
 def test_bad_arguments_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
-        plan_budget(Adversary(BACKWARD), **arguments)
+        plan_by_paper(Adversary(BACKWARD), **arguments)
 
 
 @pytest.mark.parametrize("q", [1 - 1e-6, 1 - 1e-10])
 @pytest.mark.parametrize("alpha", [1.0, 30.0, 100.0])
 def test_plans_for_ever_spend_what_there_is_under_very_strong_correlation(q, alpha):
     matrix = TransitionMatrix([[q, 1 - q], [0.0, 1.0]])
-    plan = plan_budget(Adversary(matrix), alpha=alpha)
+    plan = plan_by_paper(Adversary(matrix), alpha=alpha)
     assert plan.epsilons[0] == pytest.approx(matrix.leakage_profile().sustainable_budget(alpha=alpha), rel=5e-2)
 
 
 def test_the_naive_plan_sums_to_no_more_than_alpha():
     for horizon in range(1, 200):
-        plan = plan_budget(Adversary(), alpha=1.1, horizon=horizon, method="uniform")
+        plan = plan_by_paper(Adversary(), alpha=1.1, horizon=horizon, method="uniform")
         assert math.fsum(plan.epsilons) <= 1.1

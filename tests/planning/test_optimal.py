@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,6 +27,11 @@ from temporaldp import (
     temporal_leakage,
 )
 
+# These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.
+plan_by_paper = partial(plan_budget, bound="paper")
+paper_leakage = partial(temporal_leakage, bound="paper")
+paper_plans = partial(compare_plans, bound="paper")
+
 POWER = {"mean_absolute_error": 1, "mean_squared_error": 2}
 
 
@@ -39,7 +46,7 @@ def sequential_quadratic(users, alpha, horizon, objective, start, weights=None):
     """SLSQP over the budgets alone: the accounting as a black box, numerical derivatives. Shares nothing with the solver."""
 
     def room(budgets):
-        return np.concatenate([alpha - temporal_leakage(user, epsilons=np.abs(budgets)).temporal for user in users])
+        return np.concatenate([alpha - paper_leakage(user, epsilons=np.abs(budgets)).temporal for user in users])
 
     found = minimize(
         lambda budgets: error(np.abs(budgets) + 1e-12, objective, weights),
@@ -51,7 +58,7 @@ def sequential_quadratic(users, alpha, horizon, objective, start, weights=None):
     )
     budgets = np.clip(found.x, 1e-9, None)
     for _ in range(20):  # it may overstep by its own tolerance
-        worst = max(temporal_leakage(user, epsilons=budgets).worst for user in users)
+        worst = max(paper_leakage(user, epsilons=budgets).worst for user in users)
         budgets = budgets * min(1.0, alpha / worst)
     return budgets
 
@@ -59,7 +66,9 @@ def sequential_quadratic(users, alpha, horizon, objective, start, weights=None):
 def test_reference_optima(reference):
     for row in reference["optimal_plans"]["mean_inverse_epsilon"]:
         matrix = smoothed_correlation(strongest_correlation(50), s=row["s"])
-        plan = plan_budget(Adversary(matrix, matrix), alpha=reference["optimal_plans"]["alpha"], horizon=row["horizon"])
+        plan = plan_by_paper(
+            Adversary(matrix, matrix), alpha=reference["optimal_plans"]["alpha"], horizon=row["horizon"]
+        )
         assert plan.method == "optimal"
         assert error(plan.epsilons) == pytest.approx(row["optimal"], rel=1e-6)
         assert plan.error == pytest.approx(error(plan.epsilons), rel=1e-12)
@@ -80,11 +89,11 @@ def test_another_family_of_solvers_finds_nothing_better(seed, n, horizon, alpha,
         Adversary(*(TransitionMatrix(rng.dirichlet(np.full(n, 0.7), size=n)) for _ in range(2)))
         for _ in range(int(rng.integers(1, 3)))
     ]
-    plan = plan_budget(users, alpha=alpha, horizon=horizon, objective=objective)
+    plan = plan_by_paper(users, alpha=alpha, horizon=horizon, objective=objective)
     assert plan.leakage.worst <= alpha
     for start in (np.full(horizon, alpha / horizon), plan.epsilons * rng.uniform(0.6, 0.95, horizon)):
         other = sequential_quadratic(users, alpha, horizon, objective, start)
-        assert max(temporal_leakage(user, epsilons=other).worst for user in users) <= alpha * (1 + 1e-12)
+        assert max(paper_leakage(user, epsilons=other).worst for user in users) <= alpha * (1 + 1e-12)
         assert error(other, objective) >= plan.error * (1 - 1e-6)
         assert error(other, objective) >= plan.error_bound
 
@@ -101,9 +110,9 @@ def test_never_above_alpha_and_never_worse_than_the_other_methods(matrix, alpha,
     adversary = Adversary(
         matrix if known in ("both", "backward") else None, matrix if known in ("both", "forward") else None
     )
-    plans = compare_plans(adversary, alpha=alpha, horizon=horizon, objective=objective)
+    plans = paper_plans(adversary, alpha=alpha, horizon=horizon, objective=objective)
     best = plans["optimal"]
-    assert temporal_leakage(adversary, epsilons=best.epsilons).worst <= alpha
+    assert paper_leakage(adversary, epsilons=best.epsilons).worst <= alpha
     for plan in plans.values():
         assert plan.leakage.worst <= alpha
         assert best.error <= error(plan.epsilons, objective) * (1 + 1e-12)
@@ -113,12 +122,12 @@ def test_never_above_alpha_and_never_worse_than_the_other_methods(matrix, alpha,
 
 def test_no_plan_on_a_fine_grid_is_better_or_below_the_bound():
     adversary = Adversary(TransitionMatrix([[0.9, 0.1], [0.0, 1.0]]), TransitionMatrix([[0.7, 0.3], [0.1, 0.9]]))
-    plan = plan_budget(adversary, alpha=1.0, horizon=3)
+    plan = plan_by_paper(adversary, alpha=1.0, horizon=3)
     grid = np.linspace(0.02, 1.0, 50)
     feasible = [
         error(budgets)
         for budgets in np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)
-        if budgets.max() < 0.95 and budgets.sum() > 1.0 and temporal_leakage(adversary, epsilons=budgets).worst <= 1.0
+        if budgets.max() < 0.95 and budgets.sum() > 1.0 and paper_leakage(adversary, epsilons=budgets).worst <= 1.0
     ]
     assert len(feasible) > 50
     assert min(feasible) >= plan.error * (1 - 1e-9)
@@ -128,35 +137,35 @@ def test_no_plan_on_a_fine_grid_is_better_or_below_the_bound():
 def test_the_certificate_is_tight_where_the_problem_is_convex():
     # One vertex with d = 0: L is convex, and the problem then has no duality gap.
     matrix = TransitionMatrix([[0.9, 0.1], [0.0, 1.0]])
-    plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=30)
+    plan = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=30)
     assert plan.error_bound == pytest.approx(plan.error, rel=1e-4)
 
 
 def test_several_users_jointly_are_at_least_as_good_as_the_minimum_over_users():
     users = [Adversary(random_correlation(6, rng=k), random_correlation(6, rng=50 + k)) for k in range(5)]
-    plan = plan_budget(users, alpha=2.0, horizon=100)
-    alone = np.min([plan_budget(user, alpha=2.0, horizon=100).epsilons for user in users], axis=0)
+    plan = plan_by_paper(users, alpha=2.0, horizon=100)
+    alone = np.min([plan_by_paper(user, alpha=2.0, horizon=100).epsilons for user in users], axis=0)
     assert plan.error <= error(alone) * (1 + 1e-9)
     for user in users:
-        assert temporal_leakage(user, epsilons=plan.epsilons).worst <= 2.0
+        assert paper_leakage(user, epsilons=plan.epsilons).worst <= 2.0
 
 
 def test_dominated_users_change_nothing():
     weak = Adversary(TransitionMatrix([[0.6, 0.4], [0.4, 0.6]]), None)
     strong = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
-    alone = plan_budget(strong, alpha=1.0, horizon=12)
-    both = plan_budget([weak, strong, Adversary()], alpha=1.0, horizon=12)
+    alone = plan_by_paper(strong, alpha=1.0, horizon=12)
+    both = plan_by_paper([weak, strong, Adversary()], alpha=1.0, horizon=12)
     assert both.error == pytest.approx(alone.error, rel=1e-9)
     assert both.error_bound == pytest.approx(alone.error_bound, rel=1e-6)
 
 
 def test_matrices_that_vary_with_time_and_one_that_repeats():
     matrix = random_correlation(4, rng=9)
-    constant = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=15)
-    repeated = plan_budget(Adversary([matrix] * 14, [matrix] * 14), alpha=1.0, horizon=15)
+    constant = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=15)
+    repeated = plan_by_paper(Adversary([matrix] * 14, [matrix] * 14), alpha=1.0, horizon=15)
     assert repeated.error == pytest.approx(constant.error, rel=1e-8)
     varying = Adversary.from_forward(matrix, initial=[0.7, 0.1, 0.1, 0.1], horizon=15)
-    plans = compare_plans(varying, alpha=1.0, horizon=15)
+    plans = paper_plans(varying, alpha=1.0, horizon=15)
     assert plans["optimal"].leakage.worst <= 1.0
     assert plans["optimal"].error < error(plans["quantified"].epsilons)
 
@@ -165,24 +174,24 @@ def test_weights_move_budgets_and_a_step_without_weight_gets_none():
     matrix = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
     adversary = Adversary(matrix, matrix)
     weights = [1, 1, 4, 0, 1, 1]
-    plan = plan_budget(adversary, alpha=1.0, horizon=6, weights=weights)
-    even = plan_budget(adversary, alpha=1.0, horizon=6)
+    plan = plan_by_paper(adversary, alpha=1.0, horizon=6, weights=weights)
+    even = plan_by_paper(adversary, alpha=1.0, horizon=6)
     assert plan.epsilons[3] == 0.0
     assert plan.epsilons[2] > 1.2 * even.epsilons[2]
     assert plan.error == pytest.approx(error(plan.epsilons, weights=weights), rel=1e-12)
     other = sequential_quadratic([adversary], 1.0, 6, "mean_absolute_error", np.full(6, 1 / 6), weights)
     assert error(other, weights=weights) >= plan.error * (1 - 1e-6)
     assert plan.leakage.worst <= 1.0
-    assert plan_budget(adversary, alpha=1.0, horizon=6, objective=weights).epsilons.tolist() == plan.epsilons.tolist()
+    assert plan_by_paper(adversary, alpha=1.0, horizon=6, objective=weights).epsilons.tolist() == plan.epsilons.tolist()
     with pytest.raises(InputError, match="given twice"):
-        plan_budget(adversary, alpha=1.0, horizon=6, objective=weights, weights=weights)
+        plan_by_paper(adversary, alpha=1.0, horizon=6, objective=weights, weights=weights)
     assert release(lambda count, epsilon: count, range(6), plan).outputs == (0, 1, 2, None, 4, 5)
 
 
 def test_a_histogram_without_budget_is_not_published():
     sample = load_sample()
     (adversary,) = estimate_adversaries(sample)
-    plan = plan_budget(adversary, alpha=1.0, horizon=47, weights=np.arange(47) % 2)
+    plan = plan_by_paper(adversary, alpha=1.0, horizon=47, weights=np.arange(47) % 2)
     released = release_histograms(sample, plan, consistent=True)
     assert released.times == sample.times[1::2]
     assert (released.counts.sum(axis=1) == 151).all()
@@ -192,8 +201,8 @@ def test_a_histogram_without_budget_is_not_published():
 @pytest.mark.parametrize("horizon", [1000, 10_000])
 def test_long_horizons_are_flat_in_the_middle_at_the_level_for_ever(horizon):
     (adversary,) = estimate_adversaries(load_sample())
-    plan = plan_budget(adversary, alpha=1.0, horizon=horizon)
-    for_ever = plan_budget(adversary, alpha=1.0).epsilons[0]
+    plan = plan_by_paper(adversary, alpha=1.0, horizon=horizon)
+    for_ever = plan_by_paper(adversary, alpha=1.0).epsilons[0]
     assert plan.leakage.worst <= 1.0
     assert plan.epsilons[horizon // 4 : -horizon // 4] == pytest.approx(for_ever, rel=2e-3)
     assert plan.epsilons[0] > 1.5 * for_ever
@@ -202,7 +211,7 @@ def test_long_horizons_are_flat_in_the_middle_at_the_level_for_ever(horizon):
 
 def test_identity_leaves_nothing_better_than_the_naive_plan():
     matrix = strongest_correlation(3)
-    plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=20)
+    plan = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=20)
     assert plan.epsilons == pytest.approx([0.05] * 20, rel=1e-6)
     assert plan.error_bound == pytest.approx(20.0, rel=1e-4)
 
@@ -220,8 +229,8 @@ def test_uneven_weights_at_large_alpha_have_local_optima_that_are_not_fallen_for
     )
     weights = np.array([0.0794886968505064, 0.004717397982034528, 0.871613058436772, 0.04418084073068715])
     shape = np.sqrt(weights)
-    factor = brentq(lambda f: temporal_leakage(adversary, epsilons=f * shape).worst - 50, 1e-3, 1e3, xtol=1e-12)
-    plan = plan_budget(adversary, alpha=50, horizon=4, objective=weights)
+    factor = brentq(lambda f: paper_leakage(adversary, epsilons=f * shape).worst - 50, 1e-3, 1e3, xtol=1e-12)
+    plan = plan_by_paper(adversary, alpha=50, horizon=4, objective=weights)
     assert plan.error <= error(factor * shape, weights=weights)
     assert plan.error == pytest.approx(0.0446011, rel=1e-5)  # the best of 25 starts and of differential evolution
 
@@ -229,7 +238,7 @@ def test_uneven_weights_at_large_alpha_have_local_optima_that_are_not_fallen_for
 @pytest.mark.parametrize("alpha", [1e-4, 1e-12, 1e-20, 1e-60])
 def test_at_small_alpha_the_problem_has_no_scale(alpha):
     adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
-    reference, plan = (plan_budget(adversary, alpha=level, horizon=10) for level in (1e-6, alpha))
+    reference, plan = (plan_by_paper(adversary, alpha=level, horizon=10) for level in (1e-6, alpha))
     assert plan.epsilons / alpha == pytest.approx(reference.epsilons / 1e-6, rel=1e-3)
     assert plan.error * alpha == pytest.approx(reference.error * 1e-6, rel=1e-4)
     assert plan.error_bound == pytest.approx(plan.error, rel=1e-5)
@@ -248,7 +257,7 @@ def test_at_small_alpha_the_problem_has_no_scale(alpha):
 def test_extreme_weights(weights, best):
     # Values that never change: e_t sum to alpha = 1, and the optimum is (sum of sqrt(w))^2 / sum of w.
     matrix = strongest_correlation(2)
-    plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=4, weights=weights)
+    plan = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=4, weights=weights)
     assert plan.error == pytest.approx(best, rel=1e-8)
     assert plan.error_bound == pytest.approx(best, rel=1e-4)
 
@@ -256,6 +265,6 @@ def test_extreme_weights(weights, best):
 @pytest.mark.parametrize("alpha", [500.0, 745.0, 3000.0])
 def test_enormous_alpha_is_planned_without_a_murmur(alpha):
     for matrix in (strongest_correlation(2), TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])):
-        plan = plan_budget(Adversary(matrix, matrix), alpha=alpha, horizon=20)
+        plan = plan_by_paper(Adversary(matrix, matrix), alpha=alpha, horizon=20)
         assert plan.leakage.worst <= alpha
         assert plan.error_bound <= plan.error <= 20 / alpha * (1 + 1e-12)

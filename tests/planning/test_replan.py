@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,10 +18,16 @@ from temporaldp import (
     PlanError,
     TemporalAccountant,
     TransitionMatrix,
+    estimate_adversaries,
+    load_sample,
     plan_budget,
     replan,
     temporal_leakage,
 )
+
+# An accountant counts by the paper's bound; the last tests are about plans by the exact leakage.
+plan_by_paper = partial(plan_budget, bound="paper")
+paper_leakage = partial(temporal_leakage, bound="paper")
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 OTHER = TransitionMatrix([[0.6, 0.4], [0.1, 0.9]])
@@ -41,7 +49,7 @@ def error(epsilons):
 @given(matrices(), matrices(), st.sampled_from([0.1, 1.0, 5.0]), st.integers(2, 8), st.data())
 def test_a_new_plan_holds_the_level_is_admitted_and_no_worse_than_the_old_one(one, two, alpha, horizon, data):
     adversary = Adversary(one, two) if one.states == two.states else Adversary(one, one)
-    planned = plan_budget(adversary, alpha=alpha, horizon=horizon)
+    planned = plan_by_paper(adversary, alpha=alpha, horizon=horizon)
     steps = data.draw(st.integers(1, horizon - 1))
     share = data.draw(st.floats(0.0, 1.0))
     accountant = started(adversary, alpha, horizon, share * planned.epsilons[:steps])
@@ -52,7 +60,7 @@ def test_a_new_plan_holds_the_level_is_admitted_and_no_worse_than_the_old_one(on
     assert error(new.epsilons[steps:]) <= error(planned.epsilons[steps:]) * (1 + 1e-6)
     for epsilon in new.epsilons[steps:]:
         accountant.spend(epsilon)
-    assert temporal_leakage(adversary, epsilons=accountant.ledger).worst <= alpha
+    assert paper_leakage(adversary, epsilons=accountant.ledger).worst <= alpha
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 3.0])
@@ -64,7 +72,7 @@ def test_no_general_solver_finds_a_better_rest(alpha, spent):
     new = replan(started(ADVERSARY, alpha, horizon, spent)).epsilons[len(spent) :]
 
     def room(tail):
-        return alpha - temporal_leakage(ADVERSARY, epsilons=np.concatenate((spent, np.maximum(tail, 1e-9)))).temporal
+        return alpha - paper_leakage(ADVERSARY, epsilons=np.concatenate((spent, np.maximum(tail, 1e-9)))).temporal
 
     rng = np.random.default_rng(0)
     found = []
@@ -81,7 +89,7 @@ def test_no_general_solver_finds_a_better_rest(alpha, spent):
 
 
 def test_more_is_left_where_less_was_spent():
-    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=8).epsilons
+    planned = plan_by_paper(ADVERSARY, alpha=1.0, horizon=8).epsilons
     less = replan(started(ADVERSARY, 1.0, 8, planned[:3] / 2)).epsilons
     assert error(less[3:]) < error(planned[3:])
     assert less[3] > planned[3] * 1.05
@@ -89,7 +97,7 @@ def test_more_is_left_where_less_was_spent():
 
 def test_nothing_spent_yet_gives_the_optimal_plan():
     new = replan(TemporalAccountant(ADVERSARY, alpha=1.0, horizon=7))
-    assert new.epsilons == pytest.approx(plan_budget(ADVERSARY, alpha=1.0, horizon=7).epsilons, rel=1e-4)
+    assert new.epsilons == pytest.approx(plan_by_paper(ADVERSARY, alpha=1.0, horizon=7).epsilons, rel=1e-4)
 
 
 @pytest.mark.parametrize("horizon", [2, 3, 5])
@@ -141,3 +149,27 @@ def test_several_users_and_weights():
 def test_what_cannot_be_planned_is_refused(accountant, kind, message):
     with pytest.raises(kind, match=message):
         replan(accountant)
+
+
+def test_an_exact_rest_holds_exactly_and_has_less_noise():
+    adversary = next(estimate_adversaries(load_sample()))
+    accountant = TemporalAccountant(adversary, alpha=1.0, horizon=12, reserve=0.0)
+    accountant.spend_all([0.05, 0.02, 0.0])
+    paper, exact = (replan(accountant, bound=bound) for bound in ("paper", "exact"))
+    assert exact.epsilons[:3].tolist() == [0.05, 0.02, 0.0]
+    assert exact.bound == "exact"
+    assert temporal_leakage(adversary, epsilons=exact.epsilons).worst <= 1.0
+    assert error(exact.epsilons[3:]) < 0.9 * error(paper.epsilons[3:])
+    rest = replan(TemporalAccountant(adversary, alpha=1.0, horizon=12), bound="exact")
+    assert rest.error == pytest.approx(plan_budget(adversary, alpha=1.0, horizon=12).error, rel=1e-5)
+    weighted = replan(accountant, bound="exact", weights=[1, 0, 1, 0, 1, 0, 1, 0, 1])
+    assert (weighted.epsilons[4::2] == 0.0).all()
+    assert weighted.leakage.worst <= 1.0
+
+
+def test_an_exact_rest_where_too_much_was_spent():
+    identity = TransitionMatrix(np.eye(2))
+    accountant = TemporalAccountant(Adversary(identity, identity), alpha=1.0, horizon=3)
+    accountant.spend(1.0 - 1e-14)
+    with pytest.raises(PlanError, match="leaves nothing"):
+        replan(accountant, bound="exact")

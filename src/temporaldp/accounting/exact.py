@@ -95,7 +95,7 @@ def arrivals(
         candidates.append((maxima.i[last], maxima.j[last]))
         guess = 0.5 * np.maximum(used[steps] - width[steps], 0.0)
         with part(first / n_steps, (first + len(steps)) / n_steps, "leakage of every step"):
-            depth = search.largest(maxima, steps, candidates, guess)
+            depth = search.largest(maxima, steps, candidates, guess, ceiling[steps])
         maxima.lower(steps, ceiling[steps])
         spread[steps] = maxima.proved[steps]
         at = int(steps[-1])
@@ -122,10 +122,13 @@ def _run_starts(chain: Chain, releases: Releases) -> IntArray:
     return np.maximum.accumulate(np.where(changed, np.arange(len(releases)), 0))
 
 
-def both_ways(past: Direction, before: Maxima, future: Direction, after: Maxima, releases: Releases) -> Maxima:
+def both_ways(
+    past: Direction, before: Maxima, future: Direction, after: Maxima, releases: Releases, ceiling: FloatArray
+) -> Maxima:
     """TPL: the largest over pairs of what arrives from both directions and the step's own part.
 
-    `past` and `before` are in order of time; `future` and `after` in reverse, as `arrivals` gives them.
+    `past` and `before` are in order of time; `future` and `after` in reverse, as `arrivals` gives them. `ceiling`, shape (T,),
+    holds bounds on the answers that are known already, in order of time.
     """
     n_steps = len(releases)
     maxima = Maxima.empty(n_steps)
@@ -141,7 +144,8 @@ def both_ways(past: Direction, before: Maxima, future: Direction, after: Maxima,
         some = [(i[k], j[k]) for i, j in ends for k in (0, len(block) // 2, -1)]
         arriving = 0.5 * (before.proved[block] + after.proved[ahead]) - width[block]
         with part(first / len(steps), (first + len(block)) / len(steps), "past and future together"):
-            search.largest(maxima, block, [*ends, *some], np.maximum(arriving, 0.0))
+            search.largest(maxima, block, [*ends, *some], np.maximum(arriving, 0.0), ceiling[block])
+        maxima.lower(block, ceiling[block])
     maxima.copy_from(np.arange(n_steps), firsts[which.ravel()])
     return maxima
 

@@ -48,7 +48,7 @@ class Observation:
     high : bool array, shape (T, n)
         Which values each step's output speaks for as strongly as it can: in a histogram, whose counts come out high.
     leakage : float
-        Log of the ratio of the observation's likelihoods, in nats: attained, a lower bound by rounding.
+        Log of the ratio of the observation's likelihoods, in nats: a lower bound by rounding.
     """
 
     time: int
@@ -131,15 +131,19 @@ class ExactLeakage:
         """The observation that gives most away about a step: which values' counts come out high, step by step."""
         at = self._step(step)
         i, j = self._pair(at, "temporal")
+        item = Items(np.array([at]), np.array([i]), np.array([j]))
+        leakage = float(own_part(self.releases.lift, self.releases.drop, item)[0])
         high = np.zeros((len(self), len(self.states)), bool)
         high[at, i] = True
         if self.past is not None and at > 0:
-            high[:at] = _observed(self.past, at, i, j)
+            high[:at], arrives = _observed(self.past, item)
+            leakage += arrives
         if self.future is not None and at < len(self) - 1:
-            high[at + 1 :] = _observed(self.future, at, i, j)[::-1]
+            turned, arrives = _observed(self.future, item)
+            high[at + 1 :] = turned[::-1]
+            leakage += arrives
         high &= np.any(self.releases.lift > self.releases.drop, axis=1, keepdims=True)
-        attained = float(self.attained.temporal[at])
-        return Observation(at, self.states[i], self.states[j], self.states, high, attained)
+        return Observation(at, self.states[i], self.states[j], self.states, high, leakage * (1.0 - 4.0 * U))
 
     def _directions(self, direction: str) -> Sequence[Direction]:
         known = {"backward": (self.past,), "forward": (self.future,), "temporal": (self.past, self.future)}
@@ -163,11 +167,12 @@ class ExactLeakage:
         return range(len(self))[at]
 
 
-def _observed(direction: Direction, at: int, i: int, j: int) -> BoolArray:
-    """Which values each step's output speaks for, in the chain's own order of steps."""
-    turned = direction.turn(Items(np.array([at]), np.array([i]), np.array([j])))
-    rho = float(solve(direction.chain, turned, direction.spread).rho[0])
-    return observation(direction.chain, int(turned.t[0]), i, j, rho)
+def _observed(direction: Direction, item: Items) -> tuple[BoolArray, float]:
+    """Which values each step's output speaks for, in the chain's own order of steps, and what arrives of that."""
+    turned = direction.turn(item)
+    found = solve(direction.chain, turned, direction.spread)
+    (t,), (i,), (j,) = turned.arrays
+    return observation(direction.chain, int(t), int(i), int(j), float(found.rho[0])), float(found.attained[0])
 
 
 class Sides(NamedTuple):
@@ -191,8 +196,8 @@ def exact_leakage(adversary: Adversary, releases: Releases, paper: Attained) -> 
     before = past[1] if past else alone
     after = future[1].reversed() if future else alone
     if past and future:
-        both = both_ways(past[0], past[1], future[0], future[1], releases)
-        both.lower(np.arange(n_steps), paper.temporal * (1.0 + 8.0 * U * (n_steps + 2)))
+        ceiling = paper.temporal * (1.0 + 8.0 * U * (n_steps + 2))  # it is rounded to the nearest, once a step
+        both = both_ways(past[0], past[1], future[0], future[1], releases, ceiling)
     else:
         both = before if past else after
     evidence = ExactLeakage(

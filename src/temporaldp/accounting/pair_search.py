@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Chain, Items, U, bound, evaluate, solve
+from temporaldp.leakage.rollouts import (
+    BACKWARD_SHARE,
+    LARGEST_LEAKAGE,
+    Arrivals,
+    Chain,
+    Items,
+    U,
+    bound,
+    evaluate,
+    solve,
+)
 from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
@@ -41,6 +51,12 @@ one step back."""
 
 TIED = 1.0 - 1e-11
 """Pairs within this share of the largest count as tied, and the first is named."""
+
+CLOSE_ENOUGH, MOST_REFINED = 2e-13, 20_000
+"""Relative distance of both sides of a maximum from which on it is computed in extended precision; and for how many items."""
+
+REACHED = 1.0 - 8e-13
+"""Share of a known bound from which on a candidate counts as reaching it."""
 
 RISE = 1.0 + 2.0 * BACKWARD_SHARE
 """What is ruled out below a level is proved to be at most this much above it."""
@@ -151,6 +167,29 @@ class Direction:
         return bound(self.chain, self.turn(items), self.spread, depth=depth, start=start)
 
 
+ARRIVALS = ("attained", "proved", "rho", "depth")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """Leakage of items from both sides, how deep rollouts went at most, and what arrives from each direction."""
+
+    attained: FloatArray
+    proved: FloatArray
+    depth: int
+    arrivals: Sequence[Arrivals]
+
+    def joined(self, other: Solved) -> Solved:
+        """The items of both."""
+        attained = np.concatenate((self.attained, other.attained))
+        proved = np.concatenate((self.proved, other.proved))
+        arrivals = [
+            Arrivals(*(np.concatenate((getattr(one, name), getattr(two, name))) for name in ARRIVALS))
+            for one, two in zip(self.arrivals, other.arrivals, strict=True)
+        ]
+        return Solved(attained, proved, max(self.depth, other.depth), arrivals)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PairSearch:
     """The largest over pairs of what arrives by one or two directions, and the step's own part.
@@ -173,7 +212,14 @@ class PairSearch:
         i, j = np.nonzero(~np.eye(self.directions[0].chain.n, dtype=bool))
         return i, j
 
-    def largest(self, maxima: Maxima, steps: IntArray, likely: Sequence[Pairs], guess: FloatArray) -> int:
+    def largest(
+        self,
+        maxima: Maxima,
+        steps: IntArray,
+        likely: Sequence[Pairs],
+        guess: FloatArray,
+        ceiling: FloatArray | float = math.inf,
+    ) -> int:
         """Fill `maxima` at these steps; how many steps back rollouts went, at most.
 
         Parameters
@@ -184,25 +230,39 @@ class PairSearch:
             Candidates: two arrays of one value a step, or of one value for all steps.
         guess : array like `steps`
             What may arrive, roughly: where the search for roots begins.
+        ceiling : array like `steps`, or float
+            Bounds that are known already. A step at which a candidate reaches its ceiling needs no other pair.
         """
         pairs = self.pairs
         if len(pairs[0]) <= FEW_PAIRS:
             items = every_pair_at(steps, pairs)
-            attained, proved, depth = self._every_pair(items, steps, np.repeat(guess, len(pairs[0])))
-            maxima.record(steps, items, attained, proved, -np.inf)
-            return depth
+            found = self.refined(self._every_pair(items, steps, np.repeat(guess, len(pairs[0]))), items, steps)
+            maxima.record(steps, items, found.attained, found.proved, -np.inf)
+            return found.depth
         likely = [*likely, widest(self.lift[steps], self.drop[steps]), *self._promising(steps, pairs)]
         each = [np.broadcast_to(one, (len(steps),)) for pair in likely for one in pair]
         items = Items(np.tile(steps, len(likely)), np.concatenate(each[::2]), np.concatenate(each[1::2]))
-        attained, proved, depth = self.solved(items, np.tile(guess, len(likely)))
-        maxima.record(steps, items, attained, proved, -np.inf)
+        first = self.solved(items, [np.tile(guess, len(likely))] * len(self.directions))
+        first = self.refined(first, items, steps)
+        maxima.record(steps, items, first.attained, first.proved, -np.inf)
         level = maxima.attained[steps]
-        more, deepest = self._open(steps, level, pairs)
-        found = self.solved(more, guess[np.searchsorted(steps, more.t)])
+        open_ = np.flatnonzero(level < ceiling * REACHED)
+        rest = np.array(np.broadcast_to(ceiling, level.shape))
+        rest[open_] = level[open_] * RISE
+        if not open_.size:
+            maxima.record(steps, items, first.attained, first.proved, rest)
+            return first.depth
+        more = self._open(steps[open_], level[open_], pairs)
+        # Pairs that are not ruled out are mostly tied with the best one: their roots are looked for where its roots are.
+        best = np.flatnonzero(first.attained == level[np.searchsorted(steps, items.t)])
+        where = np.zeros(len(steps), np.int64)
+        where[np.searchsorted(steps, items.t[best])] = best
+        near = where[np.searchsorted(steps, more.t)]
+        second = self.solved(more, [one.proved[near] for one in first.arrivals])
         items = Items(*(np.concatenate(both) for both in zip(items.arrays, more.arrays, strict=True)))
-        attained, proved = (np.concatenate(both) for both in ((attained, found[0]), (proved, found[1])))
-        maxima.record(steps, items, attained, proved, level * RISE)
-        return max(deepest, depth, found[2])
+        both = self.refined(first.joined(second), items, steps)
+        maxima.record(steps, items, both.attained, both.proved, rest)
+        return max(DEEPENING[-1], both.depth)
 
     def _promising(self, steps: IntArray, pairs: Pairs) -> list[Pairs]:
         """The pairs with the largest bounds, if all of these steps were like the worst of them."""
@@ -222,29 +282,55 @@ class PairSearch:
             items, own = items[best], own[best]
         return [(items.i[[k]], items.j[[k]]) for k in range(len(items))]
 
-    def solved(self, items: Items, guess: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-        """Leakage of each item, attained and proved, and how deep rollouts went."""
-        start = np.expm1(np.minimum(guess, 30.0))
-        found = [solve(one.chain, one.turn(items), one.spread, start) for one in self.directions]
+    def solved(self, items: Items, guesses: Sequence[FloatArray], *, extended: bool = False) -> Solved:
+        """Leakage of each item; `guesses` are what may arrive from each direction."""
+        found = [
+            solve(one.chain, one.turn(items), one.spread, np.expm1(np.minimum(guess, 30.0)), extended=extended)
+            for one, guess in zip(self.directions, guesses, strict=True)
+        ]
         own = own_part(self.lift, self.drop, items)
         attained = own + sum(one.attained for one in found)
         proved = own + sum(one.proved for one in found)
-        return attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), max(int(one.depth.max(initial=0)) for one in found)
+        depth = max(int(one.depth.max(initial=0)) for one in found)
+        return Solved(attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), depth, found)
 
-    def _every_pair(self, items: Items, steps: IntArray, guess: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    def refined(self, found: Solved, items: Items, steps: IntArray) -> Solved:
+        """Where both sides of a step's largest are not close enough, whatever may be the largest is solved more precisely."""
+        if np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps:
+            return found
+        rows = np.searchsorted(steps, items.t)
+        best, upper = np.zeros(len(steps)), np.zeros(len(steps))
+        np.maximum.at(best, rows, found.attained)
+        np.maximum.at(upper, rows, found.proved)
+        wide = upper - best > CLOSE_ENOUGH * upper
+        loose = np.flatnonzero(wide[rows] & (found.proved > best[rows]) & (best[rows] > 0.0))
+        if not loose.size or loose.size > MOST_REFINED:
+            return found
+        again = self.solved(items[loose], [one.proved[loose] for one in found.arrivals], extended=True)
+        attained, proved = found.attained.copy(), found.proved.copy()
+        attained[loose] = np.maximum(attained[loose], again.attained)
+        proved[loose] = np.minimum(proved[loose], again.proved)
+        return Solved(attained, proved, max(found.depth, again.depth), found.arrivals)
+
+    def _every_pair(self, items: Items, steps: IntArray, guess: FloatArray) -> Solved:
         """Every pair's leakage; what arrives is kept, so that the two directions together need no more rollouts."""
         own = own_part(self.lift, self.drop, items)
         if len(self.directions) == 1:
+            found = self.solved(items, [guess])
             (one,) = self.directions
-            found = solve(one.chain, items, one.spread, np.expm1(np.minimum(guess, 30.0)))
-            one.known(steps, np.stack((found.attained, found.proved)))
-            attained, proved, depth = found.attained, found.proved, int(found.depth[items.t == steps[-1]].max())
-            return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), depth
-        attained, proved = np.sum([one.known(steps) for one in self.directions], axis=0)
-        return (own + attained) * (1.0 - 4.0 * U), (own + proved) * (1.0 + 4.0 * U), 0
+            one.known(steps, np.stack((found.arrivals[0].attained, found.arrivals[0].proved)))
+            return replace(found, depth=int(found.arrivals[0].depth[items.t == steps[-1]].max()))
+        arrivals = [
+            Arrivals(
+                known[0], known[1], np.expm1(np.minimum(known[1], LARGEST_LEAKAGE)), np.zeros(len(items), np.int64)
+            )
+            for known in (one.known(steps) for one in self.directions)
+        ]
+        attained, proved = own + sum(one.attained for one in arrivals), own + sum(one.proved for one in arrivals)
+        return Solved(attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), 0, arrivals)
 
-    def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> tuple[Items, int]:
-        """Pairs that bounds do not rule out at their step, and how deep those went: first for steps much alike at once."""
+    def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> Items:
+        """Pairs that bounds do not rule out at their step: first for steps much alike at once, then for each by itself."""
         kept = []
         for group in self._alike(steps, level):
             some = self._common(steps[group], level[group], pairs)
@@ -255,9 +341,7 @@ class PairSearch:
                 own = own_part(self.lift, self.drop, items)
                 kept.append(ruled(self.directions, items, np.repeat(level[block], len(some[0])) - own, DEEPENING))
                 progressed("pairs of values", block.stop / len(steps))
-        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True))), DEEPENING[
-            -1
-        ]
+        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True)))
 
     def _alike(self, steps: IntArray, level: FloatArray) -> list[slice]:
         """Runs of steps with levels and budgets much alike."""

@@ -14,6 +14,7 @@ from temporaldp.accounting.curve_series import LeakageCurves, leakage_curves
 from temporaldp.accounting.curves import checked_delta, chosen_discretization
 from temporaldp.accounting.events import refuse_other_bounds, releases_of
 from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.exact_population import MemberLeakage, exact_population, worth_the_kernel
 from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observation, exact_leakage
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values
@@ -53,8 +54,8 @@ class LeakageSeries:
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.
 
     The paper's Definitions 5 to 7: the supremum over every mechanism with these epsilons, exact by default; then these are the
-    upper sides of certified pairs, of which `attained` has the lower. Otherwise an upper bound; `bound` says which. Neighbouring
-    databases differ in one person's *value* (replace one).
+    upper sides of certified pairs, of which `attained` has the lower. Otherwise an upper bound; `bound` says which.
+    Neighbouring databases differ in one person's *value* (replace one).
 
     Parameters
     ----------
@@ -74,8 +75,8 @@ class LeakageSeries:
     delta : float
         0 for pure differential privacy. Otherwise all leakage is the epsilon at this delta: (epsilon, delta)-DP_T.
     evidence : ExactLeakage, PairwiseLeakage, LeakageCurves or None
-        What the way of accounting can tell beyond these numbers, for a single user; None for the paper's, and for a user of whom
-        no correlation is known.
+        What the way of accounting can tell beyond these numbers, for a single user; None for the paper's, and for a
+        user of whom no correlation is known.
     """
 
     epsilons: FloatArray
@@ -219,14 +220,11 @@ class LeakageSeries:
 
 
 def _frozen(values: FloatArray) -> FloatArray:
-    """A read-only copy; an array that nobody can write to is kept as it is, so that users share their epsilons."""
-    if (
-        isinstance(values, np.ndarray)
-        and values.dtype == np.float64
-        and values.base is None
-        and not values.flags.writeable
-    ):
-        return values
+    """A read-only copy; an array that nobody can write to is kept as it is, so that users share theirs."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
+        owner = values if values.base is None else values.base
+        if isinstance(owner, np.ndarray) and owner.base is None and not owner.flags.writeable:
+            return values
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
@@ -252,8 +250,8 @@ def temporal_leakage(
     ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10, Sections III-B and IV): upper bounds, computed in microseconds. An
     unknown correlation passes nothing on.
 
-    With a `metric` that is no box, one number for each pair of values is carried, an upper bound (docs/theory.md, section 8; the
-    lifting of Chatzikokolakis et al., CONCUR 2014); ``series.bound`` is then "metric".
+    With a `metric` that is no box, one number for each pair of values is carried, an upper bound (docs/theory.md,
+    section 8; the lifting of Chatzikokolakis et al., CONCUR 2014); ``series.bound`` is then "metric".
 
     With `mechanisms` and `delta` leakage is the epsilon at that delta, of any mechanisms: their privacy profiles are carried
     through the correlation and composed with the next release (docs/theory.md, section 9). Discretisation rounds up;
@@ -334,6 +332,12 @@ def temporal_leakage(
     users = list(named(adversary))
     distances = [checked_guarantee(metric, one.states) for _, one in users]
     promised = _frozen(spend_scaled(spent, distances[0]))
+    if (
+        chosen == "exact"
+        and not any(D is not None for D in distances)
+        and worth_the_kernel([one for _, one in users], spent)
+    ):
+        return _together(_exact_members(users, spent), promised)
     members = _members(users, promised)
     if chosen == "exact":
         for k, ((_, one), D) in enumerate(zip(users, distances, strict=True)):
@@ -361,6 +365,19 @@ def _exact(adversary: Adversary, paper: LeakageSeries, releases: Releases) -> Le
     known = Attained(paper.backward, paper.forward, paper.temporal)
     past, future, both, evidence = exact_leakage(adversary, releases, known)
     return LeakageSeries(paper.epsilons, past, future, both, name=paper.name, evidence=evidence)
+
+
+def _exact_members(users: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
+    """The exact series of users for whom the kernel of populations is worth loading."""
+    found = exact_population([one for _, one in users], spent)
+    members = []
+    for (name, one), row in zip(users, found.which.tolist(), strict=True):
+        if one.states is None:
+            members.append(LeakageSeries(spent, spent, spent, spent, name))
+        else:
+            past, future, both = found.proved[row]
+            members.append(LeakageSeries(spent, past, future, both, name, evidence=MemberLeakage(one, found, row)))
+    return members
 
 
 def _of_boxes(
@@ -397,12 +414,12 @@ def _of_boxes(
     )
     releases = Releases(lift, drop)
     promised = _frozen(releases.width)
-    members = _members(users, lift.max(axis=1) - drop.min(axis=1))
+    members = _members(users, promised)
     if bound == "exact":
         for k, (_, one) in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), LEAKAGE):
                 members[k] = _exact(one, members[k], releases)
-    return _together([replace(member, epsilons=promised) for member in members], promised)
+    return _together(members, promised)
 
 
 def _with_delta(

@@ -249,10 +249,9 @@ def _of_box(name: str | None, adversary: Adversary, box: LikelihoodBox, bound: B
     """One user's suprema if every step publishes by the same box."""
     if adversary.states is not None and len(adversary.states) != len(box.low):
         raise StateError(f"the box has {len(box.low)} values, the correlation has {len(adversary.states)} states")
-    paper = _paper(name, adversary, positive(float(box.high.max() - box.low.min()), "the width of the box"))
-    if bound == "exact":
-        paper = _exact(adversary, paper, Releases(box.high[None], box.low[None]))
-    return replace(paper, epsilon=box.epsilon)
+    release = Releases(box.high[None], box.low[None])
+    paper = _paper(name, adversary, positive(float(release.width[0]), "the largest log ratio of the box"))
+    return _exact(adversary, paper, release) if bound == "exact" else paper
 
 
 def _exact(adversary: Adversary, paper: LeakageSupremum, release: Releases) -> LeakageSupremum:
@@ -272,8 +271,10 @@ def _exact(adversary: Adversary, paper: LeakageSupremum, release: Releases) -> L
         both = both_limits(known[0], known[1], release) if len(known) == 2 else known[0]
     past, future = (Limit(own, own, 0, 1, None) if one is None else one for one in limits)
     states = adversary.states
-    certified = all(one.direction is not None or _grows_for_ever(matrix, release)
-                    for one, matrix in zip(limits, (adversary.backward, adversary.forward), strict=True) if one is not None)  # fmt: skip
+    known_for = zip(limits, (adversary.backward, adversary.forward), strict=True)
+    certified = all(
+        one is None or one.direction is not None or _grows_for_ever(matrix, release) for one, matrix in known_for
+    )
     return LeakageSupremum(
         paper.epsilon,
         past.proved,

@@ -23,12 +23,11 @@ The proofs are in docs/theory.md, section 10.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from temporaldp.leakage.kernels import chosen_kernels
 from temporaldp.leakage.kernels import spread as spread_over
@@ -58,8 +57,8 @@ BACKWARD_SHARE = 2.0**-42
 """A sign is trusted without sums where what rounding can have changed is this share of the level in question, or less."""
 
 COMPILED_UP_TO, FEW_ITEMS = 64, 500
-"""Values up to which machine code rolls items one by one. With more, the products of whole matrices are faster, unless there are
-few items."""
+"""Values up to which machine code rolls items one by one. With more, the products of whole matrices are faster, unless
+there are few items."""
 
 USUAL_DEPTH, WORTH_COMPILING = 32, 64
 """Steps of a usual rollout; and by how much more work than other kernels this one is worth loading machine code for."""
@@ -70,8 +69,8 @@ MOST_ROUNDS, ROUNDS_OF_A_BOUND = 100, 4
 MOST_ATTEMPTS = 8
 """Ratios just above a root that are tried for a proof; one or two are usual."""
 
-TIGHT = 2.0**-42
-"""Relative distance of both sides at which an item is done."""
+TIGHT, TIGHTEST = 2.0**-42, 2.0**-46
+"""Relative distance of both sides at which an item is done; and in extended precision."""
 
 ROUGH = 2.0**-10
 """Far from the root, a rollout ends where what it leaves out changes Newton's step by this share."""
@@ -130,11 +129,14 @@ class Chain:
         """Whether every step treats all values alike and no factor is below 1: plain differential privacy."""
         return self.up.shape[1] == 1 and not self.down.any()
 
-    def rounding(self, *, compiled: bool) -> float:
+    def rounding(self, *, compiled: bool = False, extended: bool = False) -> float:
         """Relative error of an entry in one step: a sum of n products, two factors, and the rows' own last digits.
 
-        Machine code adds eight products at a time; of others nothing is known but their number.
+        Machine code adds eight products at a time; of others nothing is known but their number. In extended precision what
+        matrices and factors are rounded to is all that counts.
         """
+        if extended:
+            return 3.0 * U + (self.n + 4) * float(np.finfo(np.longdouble).eps)
         return (self.n // 8 + self.n % 8 + 8 if compiled else self.n + 4) * U
 
     def rows(self, t: IntArray, i: IntArray) -> FloatArray:
@@ -161,9 +163,9 @@ class Chain:
 class Values:
     """F at one rho for each item, each in a unit of its own.
 
-    ``low <= F <= high`` but for the backward error of `depth` steps; ``summed <= F <= summed_high`` but for `error`; `slope` and
-    `slope_high` are the derivatives of low and high with their sign changed. Without slopes, rollouts stop where the sign is
-    known: `below` says which F are proved to be at most 0.
+    ``low <= F <= high`` but for the backward error of `depth` steps; ``summed <= F <= summed_high`` but for `error`;
+    `slope` and `slope_high` are the derivatives of low and high with their sign changed. Without slopes, rollouts stop
+    where the sign is known: `below` says which F are proved to be at most 0.
 
     Parameters
     ----------
@@ -236,6 +238,7 @@ def evaluate(
     slope: bool,
     most: int = LONGEST,
     deep: bool = False,
+    extended: bool = False,
 ) -> Values:
     """F(rho) of each item, its derivative with `slope`; else only as far as its sign takes.
 
@@ -251,22 +254,32 @@ def evaluate(
         Steps back after which an item is left undecided.
     deep : bool
         Whether rollouts are known to be long, so that machine code pays for few items too.
+    extended : bool
+        Whether to compute with 64 bits of mantissa, where the machine has them: slowly, for few items.
     """
     values = Values.empty(len(items))
     with np.errstate(over="ignore", invalid="ignore"):
-        _evaluate(chain, items, rho, spread, slope, most, LONGEST if deep else USUAL_DEPTH, values)
+        _evaluate(chain, items, rho, spread, slope, most, LONGEST if deep else USUAL_DEPTH, values, extended)
     return values
 
 
 def _evaluate(
-    chain: Chain, items: Items, rho: FloatArray, spread: FloatArray, slope: bool, most: int, depth: int, values: Values
+    chain: Chain,
+    items: Items,
+    rho: FloatArray,
+    spread: FloatArray,
+    slope: bool,
+    most: int,
+    depth: int,
+    values: Values,
+    extended: bool,
 ) -> None:
     """By machine code or by whole arrays."""
     growth = np.where(spread > LARGEST_SPREAD, np.inf, np.exp(np.minimum(spread, LARGEST_SPREAD)))
     excess = np.where(spread > LARGEST_SPREAD, np.inf, np.expm1(np.minimum(spread, LARGEST_SPREAD)))
     work = len(items) * chain.n * (chain.n + 8) * depth
     few = chain.n <= COMPILED_UP_TO or len(items) <= FEW_ITEMS
-    compiled = few and chosen_kernels(work // WORTH_COMPILING) == "numba"
+    compiled = few and not extended and chosen_kernels(work // WORTH_COMPILING) == "numba"
     if compiled:
         from temporaldp.leakage.compiled.rollouts import roll
 
@@ -276,7 +289,8 @@ def _evaluate(
         spread_over(
             lambda first, last: roll(
                 matrices, into, up, down, chain.plain, chain.endless, t, i, j, rho, growth, excess, first, last, most,
-                slope, chain.rounding(compiled=True), BACKWARD_SHARE, NEGLIGIBLE, ROUGH, values.numbers, values.depth, values.below,
+                slope, chain.rounding(compiled=True), BACKWARD_SHARE, NEGLIGIBLE, ROUGH, values.numbers, values.depth,
+                values.below,
             ),
             len(items),
             step=1,
@@ -286,8 +300,11 @@ def _evaluate(
         length = max(1, BLOCK // chain.n)
         for first in range(0, len(items), length):
             block = slice(first, first + length)
-            _roll(chain, items[block], rho[block], growth, excess, values, first, slope, most)
-    values.backward[:] = 2.0 * (chain.rounding(compiled=compiled) * (values.depth + 1) + 2.0 * (chain.n + 4) * U)
+            _roll(chain, items[block], rho[block], growth, excess, values, first, slope, most, extended)
+    values.backward[:] = 2.0 * (
+        chain.rounding(compiled=compiled, extended=extended) * (values.depth + 1)
+        + 2.0 * (chain.n + 4) * (float(np.finfo(np.longdouble).eps) if extended else U)
+    )
 
 
 def dense(matrix: Any) -> FloatArray:
@@ -295,7 +312,7 @@ def dense(matrix: Any) -> FloatArray:
     return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
 
 
-def _roll(
+def _roll(  # noqa: PLR0912, PLR0915  one loop, whose many arrays would only be handed around
     chain: Chain,
     items: Items,
     rho: FloatArray,
@@ -305,12 +322,16 @@ def _roll(
     offset: int,
     with_slope: bool,
     most: int,
+    extended: bool,
 ) -> None:
     """One block of items, a step at a time, those that are done left out; what is found goes into `values`."""
     negative = v_raised = np.zeros((0, 0))
-    gamma, sums, plain = chain.rounding(compiled=False), (chain.n + 4) * U, chain.plain
+    gamma, sums, plain = chain.rounding(extended=extended), (chain.n + 4) * U, chain.plain
+    dtype: DTypeLike = np.longdouble if extended else np.float64
+    matrices = tuple(matrix.astype(dtype, copy=False) for matrix in chain.matrices)
+    rho = rho.astype(dtype, copy=False)
     scale = 1.0 / (1.0 + rho)
-    q, d = chain.rows(items.t, items.i), chain.rows(items.t, items.j)
+    q, d = (chain.rows(items.t, row).astype(dtype, copy=False) for row in (items.i, items.j))
     c = (q - d) * scale[:, None] - (rho * scale)[:, None] * d
     v = d * scale[:, None] if with_slope else None
     # The sum of c, kept by itself; how far c can be from the true one, all entries together; the error of the sum.
@@ -348,9 +369,11 @@ def _roll(
             above_zero = c > 0.0
             v_raised = v * (1.0 + np.where(above_zero, up, down))
             slope = v_raised.sum(axis=1)
-            low, unknown = larger - smaller, high - (larger - smaller)
+            low, unknown = larger - smaller, np.where(p > 0.0, e * p, 0.0) - add
             done = last | (unknown <= NEGLIGIBLE * rho * slope)
-            done |= ((low > 0.0) & (w <= ROUGH * p)) | ((high < 0.0) & (unknown <= -ROUGH * low))
+            summed = total + add  # has digits of low where budgets are tiny; where either has none, nothing is far
+            done |= (low > 0.0) & (summed > 0.0) & (w <= ROUGH * p)
+            done |= (high < 0.0) & (summed_high < 0.0) & (unknown <= -ROUGH * np.maximum(low, summed))
         else:
             trusted = 2.0 * (gamma * (depth + 1) + 2.0 * sums) <= BACKWARD_SHARE * level
             below = (summed_high + bound <= 0.0) | ((high <= 0.0) & trusted)
@@ -383,8 +406,8 @@ def _roll(
         c += up * positive
         if not plain:
             c -= down * negative
-        c = _through(chain, c, s)
-        v = None if v is None else _through(chain, v_raised, s)
+        c = _through(chain, matrices, c, s)
+        v = None if v is None else _through(chain, matrices, v_raised, s)
         drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
         error += U * np.abs(total)
         total = total + add
@@ -396,25 +419,27 @@ def _roll(
             v = None if v is None else v * shrink[:, None]
 
 
-def _through(chain: Chain, rows: FloatArray, s: IntArray) -> FloatArray:
+def _through(chain: Chain, matrices: tuple[Any, ...], rows: FloatArray, s: IntArray) -> FloatArray:
     """Each row times the matrix of the transition into its step."""
-    if len(chain.matrices) == 1:
-        return np.asarray(rows @ chain.matrices[0])
+    if len(matrices) == 1:
+        return np.asarray(rows @ matrices[0])
     which = chain.into[s]
     result = np.empty_like(rows)
     for number in np.unique(which):
         here = which == number
-        result[here] = rows[here] @ chain.matrices[number]
+        result[here] = rows[here] @ matrices[number]
     return result
 
 
-def solve(chain: Chain, items: Items, spread: FloatArray, start: FloatArray | None = None) -> Arrivals:
+def solve(
+    chain: Chain, items: Items, spread: FloatArray, start: FloatArray | None = None, *, extended: bool = False
+) -> Arrivals:
     """K of each item from both sides: Newton's steps (Dinkelbach's) within a bracket, then a proof just above the root.
 
     Every rollout gives a ratio that its observation attains, and, if F <= 0, a proof. Where Newton's steps gain
     little, which happens where leakage gathers for very long, the middle of the bracket comes next.
 
-    `start` are ratios less 1 to begin with.
+    `start` are ratios less 1 to begin with; `extended` precision is for items whose both sides are to be closer still.
     """
     m = len(items)
     attained, proved, rho = np.zeros(m), np.zeros(m), np.zeros(m)
@@ -423,13 +448,13 @@ def solve(chain: Chain, items: Items, spread: FloatArray, start: FloatArray | No
     # No step raises what is known: values are told apart at most as well as any two likelihoods before.
     proved[going] = spread[chain.step(items.t[going], 0)] * (1.0 + 4.0 * U)
     at = np.zeros(m) if start is None else start.copy()
-    attempts, last = np.zeros(m, np.int64), np.full(m, np.inf)
+    attempts, slow, last = np.zeros(m, np.int64), np.zeros(m, np.int64), np.full(m, np.inf)
     deep = False
     for _ in range(MOST_ROUNDS):
         if not going.size:
             break
         here = at[going]
-        values = evaluate(chain, items[going], here, spread, slope=True, deep=deep)
+        values = evaluate(chain, items[going], here, spread, slope=True, deep=deep, extended=extended)
         deep = deep or int(values.depth.max()) > DEEP
         low, high = _sides(values, here)
         better = low > attained[going]
@@ -437,33 +462,49 @@ def solve(chain: Chain, items: Items, spread: FloatArray, start: FloatArray | No
         depths[0, going[better]] = values.depth[better]
         better = high < proved[going]
         proved[going[better]], depths[1, going[better]] = high[better], values.depth[better]
-        by_sums = values.error < values.backward * (1.0 + here) * values.slope
-        newton = np.maximum(here + np.where(by_sums, values.summed, values.low) / values.slope, 0.0)
-        converged = np.abs(newton - here) <= CLOSE * here
         left = proved[going] - attained[going]
-        middle = np.expm1(0.5 * (proved[going] + attained[going]))
-        room_by_sums = 2.0 * (np.maximum(values.summed_high, 0.0) + values.error) / values.slope + 4.0 * U * here
-        room_by_ratio = np.maximum(values.high, 0.0) / values.slope + 8.0 * U * (1.0 + here)
-        room = np.where(room_by_sums < values.backward * (1.0 + here), room_by_sums, room_by_ratio)
-        above = here + np.exp2(attempts[going]) * room
+        top = np.expm1(np.minimum(proved[going], LARGEST_LEAKAGE))
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            by_sums = values.error < values.backward * (1.0 + here) * values.slope
+            newton = np.maximum(here + np.where(by_sums, values.summed, values.low) / values.slope, 0.0)
+            newton = np.fmin(newton, top)
+            room_by_sums = 2.0 * (np.maximum(values.summed_high, 0.0) + values.error) / values.slope + 4.0 * U * here
+            room_by_ratio = np.maximum(values.high, 0.0) / values.slope + 8.0 * U * (1.0 + here)
+            room = np.where(room_by_sums < values.backward * (1.0 + here), room_by_sums, room_by_ratio)
+            above = np.fmin(here + np.exp2(attempts[going]) * room, top)
+            known_to = np.fmin(values.backward, values.error / values.slope + 4.0 * U * here)
         step = np.abs(newton - here)
+        converged = step <= np.maximum(CLOSE * here, known_to)
+        middle = np.expm1(np.minimum(0.5 * (proved[going] + attained[going]), LARGEST_LEAKAGE))
+        # The root may be just above: the middle is approached in steps that grow.
+        slow[going] += step > SLOW * last[going]
+        middle = np.fmin(middle, newton + np.exp2(4.0 * slow[going]) * step)
         at[going] = np.where(converged, above, np.where(step <= SLOW * last[going], newton, middle))
         last[going] = step
         attempts[going] += converged
-        narrow = (left <= TIGHT * proved[going]) | (converged & (left <= 4.0 * values.backward) & (attempts[going] > 1))
+        narrow = (left <= (TIGHTEST if extended else TIGHT) * proved[going]) | (
+            converged & (left <= 4.0 * known_to) & (attempts[going] > 1)
+        )
         going = going[~narrow & (attempts[going] < MOST_ATTEMPTS)]
     return Arrivals(np.minimum(attained, proved), proved, rho, depths.max(axis=0))
 
 
 def _sides(values: Values, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What rollouts at rho attain (their observations' own ratio), and what they prove; inf where F may be above 0."""
+    """What rollouts at rho attain (their observations' own ratio), and what they prove; inf where F may be above 0.
+
+    An observation's ratio less 1 is ``rho + F / D``. D has a backward error of its own, so that where rho is far above
+    the ratio, little is known of their difference.
+    """
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        by_sums = np.log1p(np.maximum(rho + (values.summed - values.error) / values.slope * (1.0 + 8.0 * U), 0.0))
-        by_ratio = np.log1p(np.maximum(rho + values.low / values.slope, 0.0)) * (1.0 - 4.0 * U) - values.backward
+        gain = (values.summed - values.error) / values.slope
+        by_sums = np.log1p(np.maximum(rho + (gain - (values.backward + 8.0 * U) * np.abs(gain)), 0.0))
+        gain = values.low / values.slope
+        gain -= (values.backward + 8.0 * U) * np.maximum(-gain, 0.0)
+        by_ratio = np.log1p(np.maximum(rho + gain, 0.0)) * (1.0 - 4.0 * U) - values.backward
         low = np.fmax(by_sums * (1.0 - 4.0 * U), by_ratio)
         by_sums = np.where(values.summed_high + values.error <= 0.0, np.log1p(rho), np.inf)
         by_ratio = np.where(values.high <= 0.0, np.log1p(rho) + values.backward, np.inf)
-    return np.where(low > 0.0, low, 0.0), np.minimum(by_sums, by_ratio) * (1.0 + 4.0 * U)
+    return np.where((low > 0.0) & np.isfinite(low), low, 0.0), np.minimum(by_sums, by_ratio) * (1.0 + 4.0 * U)
 
 
 def bound(chain: Chain, items: Items, spread: FloatArray, *, depth: int, start: FloatArray) -> FloatArray:
@@ -502,15 +543,17 @@ def roots(chain: Chain, items: Items, spread: FloatArray, start: FloatArray) -> 
 def derivatives(chain: Chain, items: Items, rho: FloatArray, most: int) -> FloatArray:
     """How K of each item grows with the budget of each step before it, shape (m, most): column k for step t - 1 - k.
 
-    By the envelope theorem: the share of N in what step s raised, less the share of D. With ``c = u - (1 + rho) v`` at the root,
-    where N = (1 + rho) D, that is the sum of c's positive part times x, over N. Plain releases only.
+    By the envelope theorem: the share of N in what step s raised, less the share of D. With ``c = u - (1 + rho) v`` at
+    the root, where N = (1 + rho) D, that is the sum of c's positive part times x, over N. Plain releases only.
     """
     m, n = len(items), chain.n
     found = np.zeros((m, most))
     length = max(1, DERIVATIVE_BLOCK // (n * most))
     for first in range(0, m, length):
         block = slice(first, first + length)
-        found[block] = _derivatives(chain, items[block], rho[block], min(most, int(items.t[block].max(initial=0))), most)
+        found[block] = _derivatives(
+            chain, items[block], rho[block], min(most, int(items.t[block].max(initial=0))), most
+        )
     return found
 
 
@@ -528,7 +571,7 @@ def _derivatives(chain: Chain, items: Items, rho: FloatArray, depth: int, most: 
         here = s >= 0
         at = np.maximum(s, 0)
         parts[k] = np.where(here[:, None], np.maximum(c, 0.0), 0.0)
-        c = _through(chain, c + chain.up[at] * parts[k], at)
+        c = _through(chain, chain.matrices, c + chain.up[at] * parts[k], at)
     x = np.ones_like(c)
     log_scale = np.zeros(len(items))
     scales = np.zeros((depth, len(items)))

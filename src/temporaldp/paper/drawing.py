@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from temporaldp.paper import printed
+from temporaldp.paper.exact import EXACT
 from temporaldp.paper.exhibit import Curve, Exhibit, Panel
 from temporaldp.report.style import BLUE, DARK, GREEN, GREY, ORANGE, PURPLE, WIDTH, new_figure, styled
 
@@ -28,6 +29,9 @@ LOOKS: tuple[Look, ...] = (
 )
 RING: Look = {"color": DARK, "marker": "o"}
 STAR: Look = {"color": DARK, "marker": "*", "markersize": 11}
+THIN: Look = {"color": "#ffc53d", "linestyle": (0, (3, 2)), "linewidth": 1.0, "marker": "none", "zorder": 5}
+"""The exact leakage, over the curve that it belongs to."""
+
 MOST_MARKERS = 16
 
 
@@ -61,14 +65,19 @@ def draw_panels(
             axes.set_ylabel("")
             axes.tick_params(labelleft=False)
     named = {label: handle for axes in every for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    if EXACT in named:
+        named[EXACT] = named.pop(EXACT)  # the last, as it belongs to all
     figure.legend(named.values(), named.keys(), loc="outside upper left", ncols=columns, fontsize=9, handlelength=3.2)
     return figure
 
 
 def draw_curve(axes: Axes, curve: Curve, look: Look) -> None:
-    """A line with markers; what others printed, or was sampled, as hollow points without a line."""
+    """A line with markers; what others printed, or was sampled, as hollow points without a line; the exact one thin."""
     shown = np.isfinite(curve.y)
     x, y = curve.x[shown], curve.y[shown]
+    if curve.name == EXACT:
+        axes.plot(x, y, **THIN, label=curve.name)
+        return
     if is_reference(curve):
         points: dict[str, Any] = {
             "linestyle": "none",

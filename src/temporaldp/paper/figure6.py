@@ -9,6 +9,7 @@ import numpy as np
 from temporaldp import Adversary, leakage_supremum, temporal_leakage
 from temporaldp.paper import printed
 from temporaldp.paper.drawing import LOOKS, Look, draw_panels
+from temporaldp.paper.exact import EXACT, ONE_PAIR, exact_backward, exact_supremum
 from temporaldp.paper.exhibit import Curve, Exhibit, Panel, points
 from temporaldp.paper.settings import smoothed
 from temporaldp.report.style import GREY, PURPLE
@@ -48,18 +49,23 @@ def compute() -> Exhibit:
     for panel, (epsilon, n_steps) in STEPS.items():
         steps = np.arange(1.0, n_steps + 1)
         for n_states, s in (*CORRELATIONS, FITTING):
-            adversary = Adversary(backward=smoothed(n_states, s))
-            series = temporal_leakage(adversary, epsilons=np.full(n_steps, epsilon))
-            curves.append(Curve(panel, label(n_states, s), "temporal_leakage", steps, series.backward))
+            matrix, name = smoothed(n_states, s), label(n_states, s)
+            series = temporal_leakage(Adversary(backward=matrix), epsilons=np.full(n_steps, epsilon), bound="paper")
+            curves.append(Curve(panel, name, "temporal_leakage(bound='paper')", steps, series.backward))
+            exact = exact_backward(matrix, epsilon, steps, alike=True)
+            curves.append(Curve(panel, EXACT, ONE_PAIR, steps, exact, name))
         at_10 = [(10.0, printed.SMOOTHED_BPL_AT_10[epsilon])]
         curves.append(points(panel, printed.AUTHORS, printed.AUTHORS, at_10, label(50, 0.005)))
     for n_states in (50, 200):
         for epsilon, _ in STEPS.values():
+            matrices, name = {s: smoothed(n_states, s) for s in _degrees()}, for_ever(epsilon, n_states)
             found = [
-                (s, leakage_supremum(Adversary(backward=smoothed(n_states, s)), epsilon=epsilon).backward)
-                for s in _degrees()
+                (s, leakage_supremum(Adversary(backward=matrix), epsilon=epsilon, bound="paper").backward)
+                for s, matrix in matrices.items()
             ]
-            curves.append(points("c", for_ever(epsilon, n_states), "leakage_supremum", found))
+            curves.append(points("c", name, "leakage_supremum(bound='paper')", found))
+            exact_limits = [(s, exact_supremum(matrix, epsilon)) for s, matrix in matrices.items()]
+            curves.append(points("c", EXACT, ONE_PAIR, exact_limits, name))
     for epsilon, limit in printed.SMOOTHED_SUPREMUM.items():
         curves.append(points("c", printed.AUTHORS, printed.AUTHORS, [(0.005, limit)], for_ever(epsilon, 50)))
     notes = (
@@ -67,6 +73,8 @@ def compute() -> Exhibit:
         "does not.",
         "s = 0.0005 is ours: what the text says of s = 0.005 fits it, steady after some 8 and 80 steps at nearly one "
         "level.",
+        "The exact leakage is the paper's everywhere: one row of these matrices stands out by one value, and the observations "
+        "that speak for the values leading to it attain the bound at every step.",
     )
     return Exhibit("6", "BPL by degree of correlation", "Section VI-B", PANELS, tuple(curves), notes)
 

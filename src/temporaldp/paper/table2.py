@@ -31,7 +31,7 @@ def compute(n_steps: int = N_STEPS) -> Exhibit:
     widths = np.arange(1.0, n_steps + 1)
     curves = []
     for name, adversary in KNOWN.items():
-        series = temporal_leakage(adversary, epsilons=[EPSILON] * n_steps)
+        series = temporal_leakage(adversary, epsilons=[EPSILON] * n_steps, bound="paper")
         worst = [
             max(series.window(start, start + w) for start in range(n_steps - w + 1)) for w in range(1, n_steps + 1)
         ]

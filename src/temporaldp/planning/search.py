@@ -37,7 +37,7 @@ def largest(worst: Callable[[float], float], low: float, high: float, ceiling: f
         if value > 0.0:
             high, at_high = middle, value
     if at_high > 0.0 and high > sure * (1.0 + CLOSE) and excess(sure) < 0.0:
-        root = float(brentq(excess, sure, high, xtol=0.5 * CLOSE * sure, rtol=1e-12, maxiter=100))
+        root = float(brentq(excess, sure, high, xtol=0.5 * CLOSE * max(sure, CLOSE * high), rtol=1e-12, maxiter=100))
         if root > sure:  # Brent may end on the far side
             excess(max(sure, root - CLOSE * sure))
     return sure

@@ -1,4 +1,4 @@
-"""Rollouts in machine code, one item after the other; `temporaldp.leakage.rollouts` says what they compute, and in what notation."""
+"""Rollouts in machine code, one item after the other; notation and meaning in `temporaldp.leakage.rollouts`."""
 
 import math
 
@@ -30,7 +30,7 @@ def through(g, matrix, result):
 
 
 @kernel
-def roll(
+def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be handed around
     matrices, into, up, down, plain, endless, t, i, j, rho, growth, excess, first, last, most, with_slope, gamma, share,
     negligible, rough, numbers, depths, below,
 ):  # fmt: skip
@@ -83,8 +83,10 @@ def roll(
             is_below = False
             if with_slope:
                 low = larger - smaller
-                done = end or high - low <= negligible * r * slope
-                done = done or (low > 0.0 and w <= rough * p) or (high < 0.0 and high - low <= -rough * low)
+                unknown = (excess[s] * p if p > 0.0 else 0.0) - add
+                done = end or unknown <= negligible * r * slope
+                done = done or (low > 0.0 and total + add > 0.0 and w <= rough * p)
+                done = done or (high < 0.0 and summed_high < 0.0 and unknown <= -rough * max(low, total + add))
             else:
                 trusted = 2.0 * gamma * (depth + 2) <= share * level
                 is_below = summed_high + bound <= 0.0 or (high <= 0.0 and trusted)

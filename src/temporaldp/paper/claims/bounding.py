@@ -18,10 +18,11 @@ from temporaldp import (
 from temporaldp.paper import figure4
 from temporaldp.paper.claims.claim import Finding, agrees, disagrees, listed, loosely, same, stated
 from temporaldp.paper.settings import ALLOCATED, MODERATE, UNCHANGING, in_both, smoothed
+from temporaldp.planning.plan import Method
 
 
 def _bpl(matrix: TransitionMatrix, epsilon: float, n_steps: int) -> np.ndarray:
-    return temporal_leakage(Adversary(backward=matrix), epsilons=np.full(n_steps, epsilon)).backward
+    return temporal_leakage(Adversary(backward=matrix), epsilons=np.full(n_steps, epsilon), bound="paper").backward
 
 
 @stated(
@@ -55,7 +56,7 @@ def theorem_5_boundary() -> Finding:
     n_steps = 1_000_000
     series = _bpl(MODERATE, figure4.BOUNDARY, n_steps)
     line = figure4.on_the_border(0.8, np.array([1.0, 1000.0, n_steps]))
-    limit = leakage_supremum(Adversary(backward=MODERATE), epsilon=figure4.BOUNDARY).backward
+    limit = leakage_supremum(Adversary(backward=MODERATE), epsilon=figure4.BOUNDARY, bound="paper").backward
     found = series[[0, 999, n_steps - 1]]
     return Finding(
         f"q = 0.8, epsilon = log 1.25: BPL at steps 1, 1,000 and 1,000,000 is {listed(found)}; log(1/q + (t - 1)(1 - "
@@ -98,9 +99,10 @@ def theorem_5_which_q_and_d() -> Finding:
 def positive_budget() -> Finding:
     """The explicit budget a - L(a)."""
     levels = np.array([0.01, 0.1, 1.0, 10.0])
-    found = [sustainable_budget(Adversary(backward=MODERATE), alpha=float(a)) for a in levels]
-    back = [leakage_supremum(Adversary(backward=MODERATE), epsilon=epsilon).backward for epsilon in found]
-    none = sustainable_budget(in_both(UNCHANGING), alpha=1.0)
+    known = Adversary(backward=MODERATE)
+    found = [sustainable_budget(known, alpha=float(a), bound="paper") for a in levels]
+    back = [leakage_supremum(known, epsilon=epsilon, bound="paper").backward for epsilon in found]
+    none = sustainable_budget(in_both(UNCHANGING), alpha=1.0, bound="paper")
     return Finding(
         f"Moderate correlation; suprema {listed(levels)} need epsilon = {listed(found)}, all below log 1.25 = "
         f"{math.log(1.25):.4g}. Strongest: {none:g}.",
@@ -118,7 +120,7 @@ def equal_budgets() -> Finding:
     worst, n_cases = 0.0, 100
     for seed in range(n_cases):
         known = Adversary(random_correlation(4, rng=seed), random_correlation(4, rng=1000 + seed))
-        plan = plan_budget(known, alpha=2.0, horizon=3, method="quantified")
+        plan = plan_budget(known, alpha=2.0, horizon=3, method="quantified", bound="paper")
         assert isinstance(known.backward, TransitionMatrix)
         assert isinstance(known.forward, TransitionMatrix)
         sides = zip((known.backward, known.forward), plan.epsilons[[0, 2]].tolist(), strict=True)
@@ -135,9 +137,9 @@ def equal_budgets() -> Finding:
 @stated("Section V, Algorithm 2", "A constant budget keeps TPL at or below alpha however long the release goes on.")
 def algorithm_2() -> Finding:
     """Ten thousand steps, and the supremum."""
-    plan = plan_budget(ALLOCATED, alpha=1.0, method="upper_bound")
-    series = temporal_leakage(ALLOCATED, epsilons=plan.budgets(10_000))
-    short = temporal_leakage(ALLOCATED, epsilons=plan.budgets(3))
+    plan = plan_budget(ALLOCATED, alpha=1.0, method="upper_bound", bound="paper")
+    series = temporal_leakage(ALLOCATED, epsilons=plan.budgets(10_000), bound="paper")
+    short = temporal_leakage(ALLOCATED, epsilons=plan.budgets(3), bound="paper")
     return Finding(
         f"The matrices of Figure 7, alpha = 1: epsilon = {plan.epsilons[0]:.6g}; TPL at most {series.worst:.6g} in "
         f"10,000 steps, {short.worst:.4g} in three.",
@@ -150,8 +152,8 @@ def algorithm_2() -> Finding:
 @stated("Section V, Algorithm 3", "With larger budgets at both ends, TPL is exactly alpha at every time point.")
 def algorithm_3() -> Finding:
     """One user."""
-    plan = plan_budget(ALLOCATED, alpha=1.0, horizon=30, method="quantified")
-    leaked = temporal_leakage(ALLOCATED, epsilons=plan.epsilons).temporal
+    plan = plan_budget(ALLOCATED, alpha=1.0, horizon=30, method="quantified", bound="paper")
+    leaked = temporal_leakage(ALLOCATED, epsilons=plan.epsilons, bound="paper").temporal
     return Finding(
         f"The matrices of Figure 7, alpha = 1, T = 30: budgets {listed(plan.epsilons[[0, 1, -1]])} (first, middle, "
         "last); TPL 1 at every step, never above, and less by at most 1e-11.",
@@ -174,7 +176,7 @@ def smaller_of_two_levels() -> Finding:
         for side, level in zip(sides, (back, ahead), strict=True)
         if isinstance(side, TransitionMatrix)
     )
-    series = temporal_leakage(ALLOCATED, epsilons=[back, *[middle] * 8, ahead])
+    series = temporal_leakage(ALLOCATED, epsilons=[back, *[middle] * 8, ahead], bound="paper")
     return Finding(
         f"The matrices of Figure 7, levels {back} and {ahead}, middle budget {middle:.4g}, T = 10: largest BPL "
         f"{series.backward.max():.4g}, largest FPL {series.forward.max():.4g}.",
@@ -192,10 +194,10 @@ def smaller_of_two_levels() -> Finding:
 def several_users() -> Finding:
     """The element-wise minimum against a joint plan."""
     users = [ALLOCATED, in_both(TransitionMatrix([[0.6, 0.4], [0.05, 0.95]])), in_both(smoothed(2, 0.1))]
-    smallest = plan_budget(users, alpha=1.0, horizon=10, method="quantified")
-    joint = plan_budget(users, alpha=1.0, horizon=10)
+    smallest = plan_budget(users, alpha=1.0, horizon=10, method="quantified", bound="paper")
+    joint = plan_budget(users, alpha=1.0, horizon=10, bound="paper")
     noise = [float(np.mean(1 / plan.epsilons)) for plan in (smallest, joint)]
-    leaked = temporal_leakage(users, epsilons=smallest.epsilons)
+    leaked = temporal_leakage(users, epsilons=smallest.epsilons, bound="paper")
     return Finding(
         "Three users of two places, alpha = 1, T = 10: TPL of the smallest budgets is between "
         f"{leaked.temporal.min():.4g} and {leaked.worst:.4g}; mean 1/epsilon {noise[0]:.4g}, of one plan for all "
@@ -213,16 +215,14 @@ def several_users() -> Finding:
 def short_horizons() -> Finding:
     """Both against alpha / T, which knows nothing, and the optimum."""
     known, alpha = in_both(smoothed(50, 0.001)), 2.0
-    noise = {
-        (method, T): float(np.mean(1 / plan_budget(known, alpha=alpha, horizon=T, method=method).epsilons))
-        for method in ("upper_bound", "quantified", "uniform", "optimal")
-        for T in (10, 100)
-    }
-    first = next(
-        T
-        for T in range(10, 200)
-        if float(np.mean(1 / plan_budget(known, alpha=alpha, horizon=T, method="quantified").epsilons)) < T / alpha
-    )
+
+    def mean_noise(horizon: int, method: Method) -> float:
+        plan = plan_budget(known, alpha=alpha, horizon=horizon, method=method, bound="paper")
+        return float(np.mean(1 / plan.epsilons))
+
+    methods: tuple[Method, ...] = ("upper_bound", "quantified", "uniform", "optimal")
+    noise = {(method, T): mean_noise(T, method) for method in methods for T in (10, 100)}
+    first = next(T for T in range(10, 200) if mean_noise(T, "quantified") < T / alpha)
     shown = "; ".join(
         f"T = {T}: {noise['upper_bound', T]:.4g}, {noise['quantified', T]:.4g}, {noise['uniform', T]:.4g}, "
         f"{noise['optimal', T]:.4g}"

@@ -19,8 +19,8 @@ from temporaldp.paper.settings import EPSILON, MODERATE, N_STEPS, UNCHANGING, in
 )
 def event_is_user_level() -> Finding:
     """TPL of the identity matrix."""
-    series = temporal_leakage(in_both(UNCHANGING), epsilons=[EPSILON] * N_STEPS)
-    moderate = temporal_leakage(in_both(MODERATE), epsilons=[EPSILON] * N_STEPS)
+    series = temporal_leakage(in_both(UNCHANGING), epsilons=[EPSILON] * N_STEPS, bound="paper")
+    moderate = temporal_leakage(in_both(MODERATE), epsilons=[EPSILON] * N_STEPS, bound="paper")
     return Finding(
         f"TPL is {series.temporal.min():.4g} at every step; user level {series.user_level:.4g}. Moderate: at most "
         f"{moderate.worst:.4g}.",
@@ -35,7 +35,7 @@ def event_is_user_level() -> Finding:
 )
 def theorem_2() -> Finding:
     """Windows of a series: the whole is the sum of all epsilons, and a longer window leaks more."""
-    series = temporal_leakage(in_both(MODERATE), epsilons=[EPSILON] * N_STEPS)
+    series = temporal_leakage(in_both(MODERATE), epsilons=[EPSILON] * N_STEPS, bound="paper")
     windows = [series.window(3, stop) for stop in range(4, N_STEPS + 1)]
     by_hand = series.backward[3] + series.forward[6] + EPSILON * 2
     return Finding(
@@ -52,7 +52,7 @@ def theorem_2() -> Finding:
 def corollary_1() -> Finding:
     """The whole window."""
     found = [
-        temporal_leakage(adversary, epsilons=np.linspace(0.05, 0.5, N_STEPS)).window(None, None)
+        temporal_leakage(adversary, epsilons=np.linspace(0.05, 0.5, N_STEPS), bound="paper").window(None, None)
         for adversary in table2.KNOWN.values()
     ]
     return Finding(
@@ -69,7 +69,7 @@ def corollary_1() -> Finding:
 def theorem_3() -> Finding:
     """The printed sum against ordinary composition."""
     spent = np.array([0.1, 0.2, 0.3])
-    whole = temporal_leakage(Adversary(), epsilons=spent).window(0, 3)
+    whole = temporal_leakage(Adversary(), epsilons=spent, bound="paper").window(0, 3)
     as_printed = float(spent[1:].sum())
     return Finding(
         f"Budgets 0.1, 0.2, 0.3 on independent data (t = 1, j = 2): the printed sum is {as_printed:.4g}; three "

@@ -26,8 +26,8 @@ SETTLED = 0.95
 def settling_time(s: float, epsilon: float, *, n_states: int = 50) -> tuple[int, float]:
     """The step at which BPL first is at `SETTLED` of its supremum, and the supremum in nats."""
     known = Adversary(backward=smoothed(n_states, s))
-    limit = leakage_supremum(known, epsilon=epsilon).backward
-    series = temporal_leakage(known, epsilons=np.full(1000, epsilon)).backward
+    limit = leakage_supremum(known, epsilon=epsilon, bound="paper").backward
+    series = temporal_leakage(known, epsilons=np.full(1000, epsilon), bound="paper").backward
     return int(np.argmax(series >= SETTLED * limit)) + 1, limit
 
 

@@ -1,0 +1,325 @@
+"""The exact leakage against every mechanism enumerated, rational certificates, the paper's bound, and known numbers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.linalg import circulant
+
+from conftest import REPOSITORY
+from exact_cases import LONGEST, random_boxes, random_rows
+from exact_oracles import (
+    boxes_of,
+    defined_by_sign_rule,
+    enumerated_boxes,
+    exponential,
+    proved_ratio,
+    rational_certificate,
+    rational_ratio,
+)
+from temporaldp import (
+    Adversary,
+    LikelihoodBox,
+    TransitionMatrix,
+    estimate_adversaries,
+    leakage_supremum,
+    load_sample,
+    temporal_leakage,
+)
+
+DIRECTIONS = ("backward", "forward", "temporal")
+TOLERANCE = 1e-12
+"""Of an equality, relative to max(1, value): the width between both sides."""
+
+ROUNDING = 1e-13
+"""Of the enumeration, which is in doubles: what an inequality may be missed by."""
+
+ULPS = 1.0 + 64.0 * np.finfo(float).eps
+"""The paper's recursion rounds to the nearest, twice a step; this bound, where both are equal, to the safe side."""
+
+VALUES = json.loads((REPOSITORY / "tests" / "exact_values.json").read_text())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A chain and what each release says; None: that direction is not known."""
+
+    backward: list[np.ndarray] | None
+    forward: list[np.ndarray] | None
+    low: np.ndarray
+    high: np.ndarray
+    kind: str = "epsilons"
+
+    @property
+    def adversary(self):
+        return Adversary(*(_correlation(one) for one in (self.backward, self.forward)))
+
+    def leakage(self, bound="exact"):
+        """What the product says."""
+        if self.kind == "epsilons":
+            return temporal_leakage(self.adversary, epsilons=self.high[:, 0], bound=bound)
+        boxes = [LikelihoodBox(low, high) for low, high in zip(self.low, self.high, strict=True)]
+        return temporal_leakage(self.adversary, mechanisms=boxes, bound=bound)
+
+    def towards(self, t, direction):
+        """The matrices and boxes of one direction's steps, running towards step t."""
+        if direction == "backward":
+            return (self.backward or [])[:t], self.low[:t], self.high[:t]
+        return (self.forward or [])[t:][::-1], self.low[t + 1 :][::-1], self.high[t + 1 :][::-1]
+
+    def own(self, t, i, j):
+        """The largest log ratio of the release at t itself, without rounding."""
+        return Fraction(float(self.high[t, i])) - Fraction(float(self.low[t, j]))
+
+
+def _correlation(matrices):
+    """One matrix where all are the same, so that both forms are tried; a sequence otherwise."""
+    if not matrices:
+        return None
+    if all(matrix is matrices[0] for matrix in matrices):
+        return TransitionMatrix(matrices[0])
+    return [TransitionMatrix(matrix) for matrix in matrices]
+
+
+def random_case(kind, n, rng, steps=None):
+    steps = int(rng.integers(1, LONGEST[n] + 1)) if steps is None else steps
+    low, high = random_boxes(kind, steps, n, rng)
+    known = rng.choice(["both", "both", "both", "backward", "forward"])
+    backward, forward = (
+        None
+        if known not in ("both", direction)
+        else [random_rows(n, rng)] * (steps - 1)
+        if rng.random() < 0.4
+        else [random_rows(n, rng) for _ in range(steps - 1)]
+        for direction in ("backward", "forward")
+    )
+    return Case(backward, forward, low, high, kind)
+
+
+def assert_is(found, truth, case):
+    """Both sides enclose the truth, and are as close as is promised."""
+    for direction, true in zip(DIRECTIONS, truth, strict=True):
+        upper, attained = getattr(found, direction), getattr(found.attained, direction)
+        room = np.maximum(1.0, true)
+        assert (true <= upper + ROUNDING * room).all(), (direction, case)
+        assert (attained <= true + ROUNDING * room).all(), (direction, case)
+        assert (attained <= upper).all(), (direction, case)
+        assert (upper - attained <= TOLERANCE * room).all(), (direction, case)
+        assert (np.abs(upper - true) <= TOLERANCE * room).all(), (direction, case)
+
+
+@pytest.mark.parametrize("kind", ["epsilons", "absent", "own noise"])
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_it_is_the_definition_and_never_above_the_paper(kind, n, kernels):
+    """2,040 cases (204 without machine code): matrices with zeros, that vary or do not, unknown directions, zero budgets."""
+    rng = np.random.default_rng([n, len(kind)])
+    for _ in range(170 if kernels == "numba" else 17):
+        case = random_case(kind, n, rng)
+        found = case.leakage()
+        assert found.bound == "exact"
+        assert_is(found, enumerated_boxes(case.backward, case.forward, case.low, case.high), case)
+        paper = case.leakage("paper")
+        for direction in DIRECTIONS:
+            assert (getattr(found, direction) <= getattr(paper, direction) * ULPS).all(), (direction, case)
+
+
+@pytest.mark.parametrize(("n", "steps"), [(2, 11), (3, 7), (4, 5), (5, 5)])
+def test_it_is_the_definition_over_as_many_steps_as_can_be_enumerated(n, steps, kernels):
+    """Up to a million likelihoods each way."""
+    if kernels == "numpy" and n > 3:
+        pytest.skip("one kernel is enough where enumeration takes seconds")
+    case = random_case("epsilons", n, np.random.default_rng(n), steps)
+    assert_is(case.leakage(), enumerated_boxes(case.backward, case.forward, case.low, case.high), case)
+
+
+@pytest.mark.parametrize("n", [3, 6])
+def test_long_series_against_sixty_digits(n):
+    """Fifty steps, every pair, the last step from the past and the first from the future."""
+    rng = np.random.default_rng([7, n])
+    matrices = [rng.dirichlet(np.full(n, 0.4), n) for _ in range(49)]
+    low, high = boxes_of(rng.uniform(0.0, 0.6, 50), n)
+    case = Case(matrices, matrices[::-1], low, high)
+    found = case.leakage()
+    last = np.max(defined_by_sign_rule(*case.towards(49, "backward")) - 99.0 * np.eye(n)) + high[49, 0]
+    first = np.max(defined_by_sign_rule(*case.towards(0, "forward")) - 99.0 * np.eye(n)) + high[0, 0]
+    assert found.attained.backward[-1] <= last + 1e-14 <= found.backward[-1] + 2e-14
+    assert found.attained.forward[0] <= first + 1e-14 <= found.forward[0] + 2e-14
+    assert found.backward[-1] == pytest.approx(last, rel=1e-12)
+    assert found.forward[0] == pytest.approx(first, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "stays", "steps"), [(2.0, 0.5, 150), (0.3, 0.8, 400), (0.22, 0.8, 400), (1.0, 0.3, 90)]
+)
+def test_a_value_that_is_left_for_good_gathers_leakage(epsilon, stays, steps, kernels):
+    """Known in closed form: every output speaks for that value. Newton's method alone needs one round a step here."""
+    matrix = TransitionMatrix([[stays, 1.0 - stays], [0.0, 1.0]])
+    found = temporal_leakage(Adversary(matrix), epsilons=[epsilon] * steps)
+    growth = np.exp(epsilon) * stays
+    gathered = np.cumsum(np.concatenate(([1.0], np.expm1(epsilon) * stays * growth ** np.arange(steps - 1))))
+    np.testing.assert_allclose(found.backward, epsilon + np.log(gathered), rtol=1e-9)
+    np.testing.assert_allclose(found.attained.backward, epsilon + np.log(gathered), rtol=1e-9)
+
+
+def test_two_values_with_symmetric_rows_leak_what_the_paper_says(kernels):
+    rng = np.random.default_rng(9)
+    for _ in range(60 if kernels == "numba" else 6):
+        stays = rng.uniform(0.0, 1.0, (2, 7))
+        backward, forward = ([np.array([[p, 1.0 - p], [1.0 - p, p]]) for p in side] for side in stays)
+        case = Case(backward, forward, *boxes_of(rng.uniform(0.0, 2.0, 8), 2))
+        found, paper = case.leakage(), case.leakage("paper")
+        for direction in DIRECTIONS:
+            np.testing.assert_allclose(getattr(found, direction), getattr(paper, direction), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["epsilons", "absent", "own noise"])
+def test_more_budget_at_any_step_never_leaks_less(kind, kernels):
+    rng = np.random.default_rng([10, len(kind)])
+    for _ in range(20 if kernels == "numba" else 3):
+        n = int(rng.integers(2, 6))
+        case = random_case(kind, n, rng, steps=5)
+        less = case.leakage()
+        for t in range(5):
+            low, high = case.low.copy(), case.high.copy()
+            low[t], high[t] = 1.5 * low[t], 1.5 * high[t] + 0.1 * (high[t] > 0.0)
+            if kind != "epsilons":
+                low[t] -= 0.1 * (high[t] > 0.0)
+            more = Case(case.backward, case.forward, low, high, kind).leakage()
+            for direction in DIRECTIONS:  # true <= upper, attained <= true: exact inequalities
+                assert (getattr(more, direction) >= getattr(less.attained, direction)).all()
+
+
+@pytest.mark.parametrize("kind", ["epsilons", "own noise"])
+def test_names_do_not_matter(kind, kernels):
+    rng = np.random.default_rng([11, len(kind)])
+    for _ in range(25 if kernels == "numba" else 3):
+        n = int(rng.integers(2, 9))
+        case = random_case(kind, n, rng, steps=6)
+        order = rng.permutation(n)
+        backward, forward = (
+            None if side is None else [matrix[np.ix_(order, order)] for matrix in side]
+            for side in (case.backward, case.forward)
+        )
+        renamed = Case(backward, forward, case.low[:, order], case.high[:, order], kind).leakage()
+        found = case.leakage()
+        for direction in DIRECTIONS:
+            np.testing.assert_allclose(
+                getattr(renamed, direction), getattr(found, direction), rtol=TOLERANCE, atol=TOLERANCE
+            )
+
+
+def test_time_reversed_forward_is_backward():
+    rng = np.random.default_rng(12)
+    for _ in range(10):
+        case = random_case("own noise", 3, rng, steps=5)
+        turn = [None if side is None else side[::-1] for side in (case.forward, case.backward)]
+        found, turned = case.leakage(), Case(*turn, case.low[::-1], case.high[::-1], case.kind).leakage()
+        np.testing.assert_allclose(found.backward, turned.forward[::-1], rtol=TOLERANCE, atol=TOLERANCE)
+        np.testing.assert_allclose(found.temporal, turned.temporal[::-1], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def known_adversary(known):
+    if known["name"] == "sample":
+        return next(estimate_adversaries(load_sample()))
+    return Adversary(*(TransitionMatrix(known[name]) for name in ("backward_matrix", "forward_matrix")))
+
+
+@pytest.mark.parametrize("known", VALUES["cases"], ids=lambda known: f"{known['name']} {known['epsilon']}")
+def test_known_numbers(known):
+    adversary, epsilons = known_adversary(known), np.full(known["T"], known["epsilon"])
+    found = temporal_leakage(adversary, epsilons=epsilons)
+    for side in (found, found.attained):
+        assert side.backward[-1] == pytest.approx(known["backward"], rel=1e-10)
+        assert side.forward[0] == pytest.approx(known["forward"], rel=1e-10)
+        assert max(side.temporal) == pytest.approx(known["temporal"], rel=1e-10)
+    paper = temporal_leakage(adversary, epsilons=epsilons, bound="paper")
+    assert paper.worst == pytest.approx(known["paper"], rel=1e-10)
+
+
+@pytest.mark.parametrize("known", VALUES["suprema"], ids=lambda known: f"{known['name']} {known['epsilon']}")
+def test_known_suprema(known):
+    found = leakage_supremum(known_adversary(known), epsilon=known["epsilon"])
+    for direction in DIRECTIONS:
+        for side in (found, found.evidence):
+            assert getattr(side, direction) == pytest.approx(known[direction], rel=1e-9)
+
+
+def proved_cases():
+    """40 cases of 2 to 4 values and 2 to 5 steps."""
+    rng = np.random.default_rng(13)
+    for number in range(40):
+        kind = ("epsilons", "absent", "own noise")[number % 3]
+        n = int(rng.integers(2, 5))
+        yield random_case(kind, n, rng, steps=int(rng.integers(2, 6)))
+
+
+def observation_of(series, t):
+    """The pair of values that step t tells apart best, and which values each other step's output speaks for."""
+    witness = series.witness(t)
+    named = series.evidence.states
+    pair = named.index(witness.value), named.index(witness.other_value)
+    return pair, {"backward": witness.high[:t], "forward": witness.high[t + 1 :][::-1]}
+
+
+def test_what_is_attained_is_attained_in_rational_arithmetic():
+    """The observation that is named, replayed without rounding, leaks at least what is said. No tolerance."""
+    for case in proved_cases():
+        found = case.leakage()
+        for t in range(len(case.low)):
+            pair, raised = observation_of(found, t)
+            ratio = exponential(case.own(t, *pair))[1]
+            for direction in ("backward", "forward"):
+                matrices, low, high = case.towards(t, direction)
+                if matrices:
+                    ratio *= rational_ratio(matrices, raised[direction], low, high, pair)[1]
+            leakage = found.witness(t).leakage
+            assert exponential(leakage)[0] <= ratio, (t, case)
+            assert leakage == pytest.approx(found.attained.temporal[t], rel=TOLERANCE, abs=0), (t, case)
+
+
+@pytest.mark.parametrize("direction", ["backward", "forward"])
+def test_what_is_said_of_each_direction_is_proved_in_rational_arithmetic(direction):
+    """For every pair of values the sign rule's value at what is said is at most 0. No tolerance."""
+    for case in proved_cases():
+        upper = getattr(case.leakage(), direction)
+        for t in range(len(case.low)):
+            matrices, low, high = case.towards(t, direction)
+            for i, j in itertools.permutations(range(case.low.shape[1]), 2):
+                room = Fraction(float(upper[t])) - case.own(t, i, j)
+                if matrices:
+                    assert rational_certificate(matrices, low, high, (i, j), exponential(room)[1]) <= 0, (t, i, j, case)
+                else:
+                    assert room >= 0, (t, i, j, case)
+
+
+def test_what_is_said_of_past_and_future_is_proved_in_rational_arithmetic():
+    """A ratio that is proved for the past of a pair, times one for its future: never above what is said. No tolerance."""
+    for case in itertools.islice(proved_cases(), 20):
+        upper = case.leakage().temporal
+        for t in range(len(case.low)):
+            for pair in itertools.permutations(range(case.low.shape[1]), 2):
+                ratio = exponential(case.own(t, *pair))[0]
+                for direction in ("backward", "forward"):
+                    matrices, low, high = case.towards(t, direction)
+                    if matrices:
+                        ratio *= proved_ratio(matrices, low, high, pair)
+                assert ratio <= exponential(float(upper[t]))[1], (t, pair, case)
+
+
+@pytest.mark.parametrize("epsilon", [5.0, 20.0, 40.0])
+def test_budgets_of_many_nats_against_sixty_digits(epsilon, kernels):
+    """A ratio that is asked about is e^50 times the answer here at times, and no digit is left of their difference."""
+    rng = np.random.default_rng(14)
+    ring = circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2])
+    for matrix in (ring, *(random_rows(int(rng.integers(3, 6)), rng) for _ in range(6 if kernels == "numba" else 2))):
+        case = Case([matrix] * 7, None, *boxes_of(np.full(8, epsilon), len(matrix)))
+        found = case.leakage()
+        for t in (2, 7):
+            true = np.max(defined_by_sign_rule(*case.towards(t, "backward")) - 999.0 * np.eye(len(matrix))) + epsilon
+            assert found.attained.backward[t] * (1.0 - 1e-15) <= true <= found.backward[t] * (1.0 + 1e-15)
+            assert found.backward[t] == pytest.approx(true, rel=TOLERANCE)

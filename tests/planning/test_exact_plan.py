@@ -1,0 +1,235 @@
+"""Plans by the exact leakage: alpha is held, nothing is left over, and a general solver finds nothing better."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import circulant
+from scipy.optimize import minimize
+
+from matrices import matrices
+from oracles import defined_leakage
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    InputError,
+    PlanError,
+    TransitionMatrix,
+    compare_plans,
+    estimate_adversaries,
+    leakage_supremum,
+    load_sample,
+    plan_budget,
+    strongest_correlation,
+    sustainable_budget,
+    temporal_leakage,
+)
+
+RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))
+METHODS = ("optimal", "quantified", "upper_bound", "uniform")
+REFERENCE = json.loads((Path(__file__).parents[1] / "exact_values.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def sleep():
+    return next(estimate_adversaries(load_sample()))
+
+
+def error(epsilons, weights=None, power=1):
+    weights = np.ones(len(epsilons)) if weights is None else np.asarray(weights, dtype=float)
+    on = weights > 0
+    return float((weights[on] / np.asarray(epsilons)[on] ** power).sum() / weights.sum())
+
+
+def enumerated(users, budgets):
+    """The largest TPL of any user at each step, by the definition: every output of the worst mechanism."""
+    found = []
+    for one in users:
+        known = [[matrix.dense()] * (len(budgets) - 1) for matrix in (one.backward, one.forward)]
+        found.append(defined_leakage(*known, budgets)[2])
+    return np.max(found, axis=0)
+
+
+def black_box(users, alpha, start, power):
+    """SLSQP with numerical derivatives over the enumerated definition: shares nothing with the solver or the accounting."""
+    found = minimize(
+        lambda budgets: error(np.abs(budgets) + 1e-12, power=power),
+        start,
+        constraints={"type": "ineq", "fun": lambda budgets: alpha - enumerated(users, np.abs(budgets))},
+        bounds=[(1e-6, alpha)] * len(start),
+        method="SLSQP",
+        options={"maxiter": 60, "ftol": 1e-10},
+    )
+    budgets = np.clip(found.x, 1e-9, None)
+    for _ in range(30):  # it may overstep by its own tolerance
+        budgets = budgets * min(1.0, alpha / enumerated(users, budgets).max())
+    return budgets
+
+
+@pytest.mark.parametrize("case", REFERENCE["plans"], ids=lambda case: f"T{case['T']}")
+def test_plans_are_at_least_as_good_as_the_reference(sleep, case):
+    plan = plan_budget(sleep, alpha=case["alpha"], horizon=case["T"])
+    assert plan.bound == plan.leakage.bound == "exact"
+    assert plan.leakage.worst <= case["alpha"]
+    assert plan.error == pytest.approx(error(plan.epsilons), rel=1e-12)
+    assert plan.error <= case["error"] * (1 + 1e-4)
+    paper = plan_budget(sleep, alpha=case["alpha"], horizon=case["T"], bound="paper")
+    assert paper.error == pytest.approx(case["paper"], rel=1e-4)
+
+
+@settings(max_examples=4)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(2, 4), st.floats(0.3, 3.0), st.sampled_from([1, 2]))
+def test_a_general_solver_finds_nothing_better(seed, n, horizon, alpha, power):
+    rng = np.random.default_rng(seed)
+    users = [
+        Adversary(*(TransitionMatrix(rng.dirichlet(np.full(n, 0.7), size=n)) for _ in range(2)))
+        for _ in range(int(rng.integers(1, 3)))
+    ]
+    objective = {1: "mean_absolute_error", 2: "mean_squared_error"}[power]
+    plan = plan_budget(users, alpha=alpha, horizon=horizon, objective=objective)
+    assert plan.leakage.worst <= alpha
+    for start in (np.full(horizon, alpha / horizon), plan.epsilons * rng.uniform(0.7, 0.95, horizon)):
+        assert error(black_box(users, alpha, start, power), power=power) >= plan.error * (1 - 1e-4)
+
+
+@settings(max_examples=5)
+@given(
+    matrices(max_n=3, kinds=("integers", "zeros", "near")),
+    st.sampled_from([1e-6, 0.1, 1.0, 5.0]),
+    st.integers(1, 4),
+    st.sampled_from(["both", "backward", "forward", "neither"]),
+)
+def test_alpha_is_held_and_no_plan_of_the_papers_is_better(matrix, alpha, horizon, known):
+    adversary = Adversary(
+        matrix if known in ("both", "backward") else None, matrix if known in ("both", "forward") else None
+    )
+    exact = compare_plans(adversary, alpha=alpha, horizon=horizon)
+    paper = compare_plans(adversary, alpha=alpha, horizon=horizon, bound="paper")
+    assert set(paper) <= set(exact)
+    for method, plan in exact.items():
+        assert temporal_leakage(adversary, epsilons=plan.epsilons).worst <= alpha
+        if method in paper:
+            assert error(plan.epsilons) <= error(paper[method].epsilons) * (1 + 1e-9)
+        assert exact["optimal"].error <= error(plan.epsilons) * (1 + 1e-6)
+    assert exact["optimal"].error_bound is None
+
+
+@pytest.mark.parametrize("alpha", [0.05, 1.0, 4.0])
+def test_what_lasts_for_ever_is_nearly_all(sleep, alpha):
+    paper, exact = (plan_budget(sleep, alpha=alpha, bound=bound) for bound in ("paper", "exact"))
+    epsilon = float(exact.epsilons[0])
+    assert epsilon > 1.3 * paper.epsilons[0]
+    assert exact.bound == exact.leakage.bound == "exact"
+    assert leakage_supremum(sleep, epsilon=epsilon).temporal <= alpha
+    assert leakage_supremum(sleep, epsilon=epsilon * (1 + 1e-6)).temporal > alpha
+    assert temporal_leakage(sleep, epsilons=np.full(500, epsilon)).worst <= alpha
+    assert sustainable_budget(sleep, alpha=alpha) == pytest.approx(epsilon, rel=1e-9)
+    assert sustainable_budget(sleep, alpha=alpha, bound="paper") == pytest.approx(paper.epsilons[0], rel=1e-12)
+
+
+def test_long_plans_are_flat_in_the_middle_at_what_lasts(sleep):
+    plan = plan_budget(sleep, alpha=1.0, horizon=120)
+    lasting = sustainable_budget(sleep, alpha=1.0)
+    assert plan.epsilons[45:-45] == pytest.approx(np.full(30, lasting), rel=1e-3)
+    assert plan.epsilons[0] > 1.5 * lasting
+
+
+def test_a_budget_lasts_where_the_paper_has_none():
+    adversary = Adversary(RING, RING)
+    assert sustainable_budget(adversary, alpha=1.0, bound="paper") == 0.0
+    with pytest.raises(PlanError, match=r"by the paper's bound.*exact leakage"):
+        plan_budget(adversary, alpha=1.0, bound="paper")
+    plan = plan_budget(adversary, alpha=1.0)
+    assert plan.epsilons[0] == pytest.approx(0.0885, abs=1e-4)
+    for method in ("optimal", "quantified"):
+        with_horizon = plan_budget(adversary, alpha=1.0, horizon=20, method=method)
+        assert with_horizon.leakage.worst <= 1.0
+        assert np.mean(1 / with_horizon.epsilons) < 1 / plan.epsilons[0]
+
+
+def test_where_nothing_lasts_it_says_why_and_what_to_do():
+    adversary = Adversary(TransitionMatrix(np.eye(3)))
+    with pytest.raises(PlanError, match=r"for ever.*closed classes.*horizon"):
+        plan_budget(adversary, alpha=1.0)
+    assert sustainable_budget(adversary, alpha=1.0) == 0.0
+    plan = plan_budget(adversary, alpha=1.0, horizon=10)
+    assert plan.leakage.worst <= 1.0
+    assert plan.epsilons == pytest.approx(np.full(10, 0.1), rel=1e-5)
+
+
+def test_without_correlation_everything_can_be_spent_at_every_step():
+    assert plan_budget(Adversary(), alpha=0.5).epsilons[0] == pytest.approx(0.5, rel=1e-12)
+    assert plan_budget(Adversary(), alpha=0.5, horizon=4).epsilons == pytest.approx(np.full(4, 0.5), rel=1e-6)
+
+
+def test_a_transient_value_bounds_what_lasts():
+    chain = TransitionMatrix(
+        [[0.8, 0.2], [0.0, 1.0]]
+    )  # lasts below -log 0.8, at the cost that the paper's closed form says
+    for alpha in (0.5, 3.0):
+        expected = chain.leakage_profile().sustainable_budget(alpha=alpha)
+        assert sustainable_budget(Adversary(chain), alpha=alpha) == pytest.approx(expected, rel=1e-6)
+
+
+def test_steps_that_are_not_published_stay_so_and_weights_count(sleep):
+    weights = [1.0, 0.0, 5.0, 1.0, 0.0, 1.0]
+    plan = plan_budget(sleep, alpha=1.0, horizon=6, weights=weights)
+    even = plan_budget(sleep, alpha=1.0, horizon=6, weights=[1, 0, 1, 1, 0, 1])
+    paper = plan_budget(sleep, alpha=1.0, horizon=6, weights=weights, bound="paper")
+    assert plan.epsilons[[1, 4]].tolist() == [0.0, 0.0]
+    assert plan.epsilons[2] > 1.2 * even.epsilons[2]
+    assert plan.error == pytest.approx(error(plan.epsilons, weights), rel=1e-12)
+    assert plan.error < paper.error
+    assert plan.leakage.worst <= 1.0
+
+
+def test_matrices_that_vary_with_time(sleep):
+    chain = Adversary.from_forward(sleep.forward, initial=[0.9, 0.025, 0.025, 0.025, 0.025], horizon=8)
+    plans = compare_plans(chain, alpha=1.0, horizon=8)
+    assert set(plans) == set(METHODS)
+    assert all(plan.leakage.worst <= 1.0 for plan in plans.values())
+    with pytest.raises(InputError, match="constant"):
+        sustainable_budget(chain, alpha=1.0)
+    matrix = TransitionMatrix([[0.9, 0.1, 0.0], [0.2, 0.6, 0.2], [0.3, 0.3, 0.4]])
+    constant = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=7)
+    repeated = plan_budget(Adversary([matrix] * 6, [matrix] * 6), alpha=1.0, horizon=7)
+    assert repeated.error == pytest.approx(constant.error, rel=1e-6)
+
+
+def test_several_users_share_the_plan(sleep):
+    other = Adversary(TransitionMatrix(RING.dense()[:5, :5] / RING.dense()[:5, :5].sum(axis=1, keepdims=True)), None)
+    users = {"sleeper": sleep, "walker": other, "nobody": Adversary()}
+    plan = plan_budget(users, alpha=1.0, horizon=12)
+    alone = [plan_budget(one, alpha=1.0, horizon=12) for one in users.values()]
+    assert plan.error >= max(one.error for one in alone) * (1 - 1e-6)
+    assert plan.error <= error(np.min([one.epsilons for one in alone], axis=0)) * (1 + 1e-6)
+    for user in users.values():
+        assert temporal_leakage(user, epsilons=plan.epsilons).worst <= 1.0
+
+
+def test_identity_leaves_nothing_better_than_equal_shares():
+    matrix = strongest_correlation(3)
+    plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=12)
+    assert plan.epsilons == pytest.approx(np.full(12, 1 / 12), rel=1e-5)
+
+
+def test_a_budget_for_distances():
+    distances = np.array([[min(abs(i - j), 6 - abs(i - j)) for j in range(6)] for i in range(6)], dtype=float)
+    epsilon = sustainable_budget(Adversary(RING), alpha=1.0, metric=distances)
+    found = leakage_supremum(Adversary(RING), epsilon=epsilon, metric=distances)
+    assert found.bound == "metric"
+    assert 1.0 - 1e-6 < found.temporal <= 1.0
+    assert epsilon > sustainable_budget(Adversary(RING), alpha=1.0) / distances.max()
+
+
+def test_bad_arguments_are_refused(sleep):
+    for call in (plan_budget, sustainable_budget):
+        with pytest.raises(InputError, match="expected bound to be 'exact' or 'paper', got 'best'"):
+            call(sleep, alpha=1.0, bound="best")
+    with pytest.raises(BudgetError):
+        sustainable_budget(sleep, alpha=-1.0)
