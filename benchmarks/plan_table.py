@@ -90,7 +90,9 @@ def main() -> None:
     sleep = next(tdp.estimate_adversaries(tdp.load_sample()))
     exact = [exact_row("sleep stages", sleep, horizon, alpha) for alpha in ALPHAS for horizon in (10, 47, 200)]
     exact += [exact_row("sleep stages", sleep, 1000, 1.0)]
-    exact += [exact_row(f"Dirichlet({c:g}), n = {n}", random_adversary(n, c), 20, 1.0) for n, c in ((5, 1.0), (10, 0.3))]
+    exact += [
+        exact_row(f"Dirichlet({c:g}), n = {n}", random_adversary(n, c), 20, 1.0) for n, c in ((5, 1.0), (10, 0.3))
+    ]
     lines = []
     for s in SMOOTHING:
         matrix = tdp.smoothed_correlation(tdp.strongest_correlation(N_STATES), s=s)

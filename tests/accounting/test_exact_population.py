@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import oracles
 import pytest
 
+import oracles
 from temporaldp import Adversary, TransitionMatrix, temporal_leakage
 from temporaldp.accounting import exact_population as module
 from temporaldp.accounting.exact_population import exact_population, worth_the_kernel

@@ -4,6 +4,8 @@ from temporaldp.accounting.accountant import TemporalAccountant
 from temporaldp.accounting.curve_series import LeakageCurves
 from temporaldp.accounting.curves import PrivacyCurve
 from temporaldp.accounting.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observation
+from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import (
     GaussianNoise,
     LaplaceNoise,
@@ -11,8 +13,6 @@ from temporaldp.accounting.mechanisms import (
     PrivacyGuarantee,
     RandomizedResponse,
 )
-from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observation
-from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.metrics import PairLink, PairwiseLeakage
 from temporaldp.accounting.odometer import TemporalOdometer
 from temporaldp.accounting.profiles import leakage_profiles

@@ -1,4 +1,5 @@
-"""The exact leakage of many users at once, each with constant matrices, under the same epsilons: in machine code, on all threads.
+"""The exact leakage of many users at once, each with constant matrices, under the same epsilons: in machine code, on
+all threads.
 
 What is computed is what `exact_leakage` computes, to rounding. Rollouts that tell more about one user are made when asked for.
 """

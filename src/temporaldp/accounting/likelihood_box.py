@@ -17,8 +17,8 @@ FloatArray = NDArray[np.float64]
 class LikelihoodBox:
     """A release whose output is up to ``e^high[k]`` and down to ``e^low[k]`` times as likely if a person's value is k.
 
-    Each value's factor ranges over its interval by itself, as it does where every value has noise of its own: for such a release
-    the exact leakage is the release's own, not a worst case. Pure differential privacy with epsilon is ``low = 0,
+    Each value's factor ranges over its interval by itself, as it does where every value has noise of its own: for such
+    a release the exact leakage is the release's own, not a worst case. Pure differential privacy with epsilon is ``low = 0,
     high = epsilon`` for every value.
 
     Parameters
@@ -62,16 +62,17 @@ class LikelihoodBox:
         if self.low.max() > self.high.min():
             k, m = int(np.argmax(self.low)), int(np.argmin(self.high))
             raise InputError(
-                f"expected intervals with a common point, got low[{k}] = {self.low[k]:g} above high[{m}] = {self.high[m]:g}: an "
-                "output must be able to say nothing; shift low and high of a value by the same amount"
+                f"expected intervals with a common point, got low[{k}] = {self.low[k]:g} above high[{m}] = {self.high[m]:g}: "
+                "an output must be able to say nothing; shift low and high of a value by the same amount"
             )
 
     @classmethod
     def laplace_counts(cls, scales: ArrayLike) -> LikelihoodBox:
         """A histogram with independent (discrete) Laplace noise on every count, each of a scale of its own.
 
-        ``scales`` has shape (n,), in counts, > 0; inf for a count that is not published. Replacing a value lowers one count by 1
-        and raises another by 1; a count k by itself changes the odds of its value by at most ``e^(1 / scale)`` either way.
+        ``scales`` has shape (n,), in counts, > 0; inf for a count that is not published. Replacing a value lowers one
+        count by 1 and raises another by 1; a count k by itself changes the odds of its value by at most ``e^(1 /
+        scale)`` either way.
         """
         given = np.asarray(scales, dtype=np.float64)
         if given.ndim != 1 or not (given > 0.0).all():

@@ -54,8 +54,8 @@ class LeakageSeries:
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.
 
     The paper's Definitions 5 to 7: the supremum over every mechanism with these epsilons, exact by default; then these are the
-    upper sides of certified pairs, of which `attained` has the lower. Otherwise an upper bound; `bound` says which. Neighbouring
-    databases differ in one person's *value* (replace one).
+    upper sides of certified pairs, of which `attained` has the lower. Otherwise an upper bound; `bound` says which.
+    Neighbouring databases differ in one person's *value* (replace one).
 
     Parameters
     ----------
@@ -75,8 +75,8 @@ class LeakageSeries:
     delta : float
         0 for pure differential privacy. Otherwise all leakage is the epsilon at this delta: (epsilon, delta)-DP_T.
     evidence : ExactLeakage, PairwiseLeakage, LeakageCurves or None
-        What the way of accounting can tell beyond these numbers, for a single user; None for the paper's, and for a user of whom
-        no correlation is known.
+        What the way of accounting can tell beyond these numbers, for a single user; None for the paper's, and for a
+        user of whom no correlation is known.
     """
 
     epsilons: FloatArray
@@ -250,8 +250,8 @@ def temporal_leakage(
     ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10, Sections III-B and IV): upper bounds, computed in microseconds. An
     unknown correlation passes nothing on.
 
-    With a `metric` that is no box, one number for each pair of values is carried, an upper bound (docs/theory.md, section 8; the
-    lifting of Chatzikokolakis et al., CONCUR 2014); ``series.bound`` is then "metric".
+    With a `metric` that is no box, one number for each pair of values is carried, an upper bound (docs/theory.md,
+    section 8; the lifting of Chatzikokolakis et al., CONCUR 2014); ``series.bound`` is then "metric".
 
     With `mechanisms` and `delta` leakage is the epsilon at that delta, of any mechanisms: their privacy profiles are carried
     through the correlation and composed with the next release (docs/theory.md, section 9). Discretisation rounds up;

@@ -271,8 +271,10 @@ def _exact(adversary: Adversary, paper: LeakageSupremum, release: Releases) -> L
         both = both_limits(known[0], known[1], release) if len(known) == 2 else known[0]
     past, future = (Limit(own, own, 0, 1, None) if one is None else one for one in limits)
     states = adversary.states
-    certified = all(one.direction is not None or _grows_for_ever(matrix, release)
-                    for one, matrix in zip(limits, (adversary.backward, adversary.forward), strict=True) if one is not None)  # fmt: skip
+    known_for = zip(limits, (adversary.backward, adversary.forward), strict=True)
+    certified = all(
+        one is None or one.direction is not None or _grows_for_ever(matrix, release) for one, matrix in known_for
+    )
     return LeakageSupremum(
         paper.epsilon,
         past.proved,

@@ -17,9 +17,9 @@ ROUNDING = 1e-12
 def largest_lasting_epsilon(matrix: Any) -> float:
     """The threshold below which a constant budget has a finite exact supremum; inf: always, 0: never.
 
-    ``-log lambda``, lambda the spectral radius of the matrix on its transient values, if there is one closed class of values and
-    it is aperiodic; otherwise two values exist that no later observation confuses, and leakage about them adds up for ever
-    (docs/theory.md, section 10). `matrix` has shape (n, n), dense or sparse. Rounded down.
+    ``-log lambda``, lambda the spectral radius of the matrix on its transient values, if there is one closed class of
+    values and it is aperiodic; otherwise two values exist that no later observation confuses, and leakage about them
+    adds up for ever (docs/theory.md, section 10). `matrix` has shape (n, n), dense or sparse. Rounded down.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components

@@ -23,7 +23,6 @@ The proofs are in docs/theory.md, section 10.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +57,8 @@ BACKWARD_SHARE = 2.0**-42
 """A sign is trusted without sums where what rounding can have changed is this share of the level in question, or less."""
 
 COMPILED_UP_TO, FEW_ITEMS = 64, 500
-"""Values up to which machine code rolls items one by one. With more, the products of whole matrices are faster, unless there are
-few items."""
+"""Values up to which machine code rolls items one by one. With more, the products of whole matrices are faster, unless
+there are few items."""
 
 USUAL_DEPTH, WORTH_COMPILING = 32, 64
 """Steps of a usual rollout; and by how much more work than other kernels this one is worth loading machine code for."""
@@ -164,9 +163,9 @@ class Chain:
 class Values:
     """F at one rho for each item, each in a unit of its own.
 
-    ``low <= F <= high`` but for the backward error of `depth` steps; ``summed <= F <= summed_high`` but for `error`; `slope` and
-    `slope_high` are the derivatives of low and high with their sign changed. Without slopes, rollouts stop where the sign is
-    known: `below` says which F are proved to be at most 0.
+    ``low <= F <= high`` but for the backward error of `depth` steps; ``summed <= F <= summed_high`` but for `error`;
+    `slope` and `slope_high` are the derivatives of low and high with their sign changed. Without slopes, rollouts stop
+    where the sign is known: `below` says which F are proved to be at most 0.
 
     Parameters
     ----------
@@ -290,7 +289,8 @@ def _evaluate(
         spread_over(
             lambda first, last: roll(
                 matrices, into, up, down, chain.plain, chain.endless, t, i, j, rho, growth, excess, first, last, most,
-                slope, chain.rounding(compiled=True), BACKWARD_SHARE, NEGLIGIBLE, ROUGH, values.numbers, values.depth, values.below,
+                slope, chain.rounding(compiled=True), BACKWARD_SHARE, NEGLIGIBLE, ROUGH, values.numbers, values.depth,
+                values.below,
             ),
             len(items),
             step=1,
@@ -312,7 +312,7 @@ def dense(matrix: Any) -> FloatArray:
     return np.asarray(matrix if isinstance(matrix, np.ndarray) else matrix.toarray())
 
 
-def _roll(
+def _roll(  # noqa: PLR0912, PLR0915  one loop, whose many arrays would only be handed around
     chain: Chain,
     items: Items,
     rho: FloatArray,
@@ -493,8 +493,8 @@ def solve(
 def _sides(values: Values, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
     """What rollouts at rho attain (their observations' own ratio), and what they prove; inf where F may be above 0.
 
-    An observation's ratio less 1 is ``rho + F / D``. D has a backward error of its own, so that where rho is far above the ratio,
-    little is known of their difference.
+    An observation's ratio less 1 is ``rho + F / D``. D has a backward error of its own, so that where rho is far above
+    the ratio, little is known of their difference.
     """
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         gain = (values.summed - values.error) / values.slope
@@ -544,8 +544,8 @@ def roots(chain: Chain, items: Items, spread: FloatArray, start: FloatArray) -> 
 def derivatives(chain: Chain, items: Items, rho: FloatArray, most: int) -> FloatArray:
     """How K of each item grows with the budget of each step before it, shape (m, most): column k for step t - 1 - k.
 
-    By the envelope theorem: the share of N in what step s raised, less the share of D. With ``c = u - (1 + rho) v`` at the root,
-    where N = (1 + rho) D, that is the sum of c's positive part times x, over N. Plain releases only.
+    By the envelope theorem: the share of N in what step s raised, less the share of D. With ``c = u - (1 + rho) v`` at
+    the root, where N = (1 + rho) D, that is the sum of c's positive part times x, over N. Plain releases only.
     """
     m, n = len(items), chain.n
     found = np.zeros((m, most))

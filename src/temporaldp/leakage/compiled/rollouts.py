@@ -1,4 +1,4 @@
-"""Rollouts in machine code, one item after the other; `temporaldp.leakage.rollouts` says what they compute, and in what notation."""
+"""Rollouts in machine code, one item after the other; notation and meaning in `temporaldp.leakage.rollouts`."""
 
 import math
 
@@ -30,7 +30,7 @@ def through(g, matrix, result):
 
 
 @kernel
-def roll(
+def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be handed around
     matrices, into, up, down, plain, endless, t, i, j, rho, growth, excess, first, last, most, with_slope, gamma, share,
     negligible, rough, numbers, depths, below,
 ):  # fmt: skip
