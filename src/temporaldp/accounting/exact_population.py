@@ -105,7 +105,7 @@ class MemberLeakage(ExactLeakage):
             return None
         assert isinstance(correlation, TransitionMatrix)
         matrices, into = ordered_matrices(correlation, len(releases), turned=False)
-        return Direction(Chain(matrices, into, np.expm1(releases.lift), np.expm1(releases.drop)), proved * ROOM, None)
+        return Direction(Chain(matrices, into, *releases.factors), proved * ROOM, None)
 
 
 def worth_the_kernel(users: Sequence[Adversary], epsilons: FloatArray) -> bool:
