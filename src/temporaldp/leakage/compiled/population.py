@@ -10,8 +10,8 @@ eta       nats by which rounding can have moved a root: the backward error of al
 
 F is convex and decreasing in rho. So from any rollout the tangent leads to a ratio that is attained (Newton's step), and the
 chord from a rollout at a rho too low to one at a rho too high leads to a ratio that is proved. *Where budgets are constant, a
-rollout from the last step passes through the answers of all earlier ones:* after d steps its sum is F of the step d. Neighbouring
-steps that share a piece of F on which it is linear need no rollouts of their own, the others mostly one.
+rollout from the last step passes through the answers of all earlier ones:* after d steps its sum is F of the step d.
+Neighbouring steps that share a piece of F on which it is linear need no rollouts of their own, the others mostly one.
 
 Signs. By sums, ``F <= total + error``. By ratio, what is computed is F of a problem in which N and D differ by a factor within
 1 +- eta / 2, so that it bounds the true F at ``(1 + rho) e^eta``; a chord's weights move by eta more.
