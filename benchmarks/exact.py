@@ -272,8 +272,12 @@ def metric_privacy(walk: tdp.Adversary, distances: np.ndarray) -> str:
 
 def main() -> None:
     started = time.perf_counter()
-    for n in (5, 12):  # so that all kernels are loaded
-        measured("kernels", drawn(n, 1.0, 1))
+    measured("kernels", drawn(5, 1.0, 1))  # so that all kernels are compiled and loaded
+    for n, steps in ((20, 70), (50, 10), (150, 3)):
+        tdp.temporal_leakage(drawn(n, 1.0, 1), epsilons=np.full(steps, EPSILON))
+        if n <= PAIR_BY_PAIR_UP_TO:
+            series_by_pairs(drawn(n, 1.0, 1), np.full(steps, EPSILON))
+    tdp.leakage_supremum(drawn(50, 1.0, 1), epsilon=EPSILON)
     machine = (
         f"{n_threads()} cores, Python {platform.python_version()}, numpy {np.__version__}, numba {version('numba')}."
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch, widest
+from temporaldp.accounting.pair_search import FEW_PAIRS, REACHED, Direction, Maxima, Pairs, PairSearch, widest
 from temporaldp.leakage.rollouts import Chain, U
 from temporaldp.progress import part
 
@@ -53,6 +53,17 @@ class Releases:
         return widest(self.lift, self.drop)
 
     @property
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """Each value's largest and smallest factor less 1, scaled so that the least of a step is 1: 1 + x keeps its digits.
+
+        One rounding each, where the machine has a longer mantissa.
+        """
+        least = self.drop.min(axis=1, keepdims=True).astype(np.longdouble)
+        with np.errstate(over="ignore"):
+            up, down = (np.expm1(side - least).astype(np.float64) for side in (self.lift, self.drop))
+        return up, down
+
+    @property
     def reversed(self) -> Releases:
         """The last step first."""
         return Releases(self.lift[::-1], self.drop[::-1])
@@ -75,14 +86,14 @@ def arrivals(
     likely : two int arrays
         Pairs to begin with.
     """
-    chain = Chain(matrices, into, np.expm1(releases.lift), np.expm1(releases.drop))
+    chain = Chain(matrices, into, *releases.factors)
     n_steps, width = len(releases), releases.width
     spread, used = np.zeros(n_steps), np.zeros(n_steps)
     maxima = Maxima.empty(n_steps)
     n_pairs = chain.n * (chain.n - 1)
     direction = Direction(chain, used, np.zeros((2, n_steps, n_pairs)) if n_pairs <= FEW_PAIRS else None)
     search = PairSearch((direction,), releases.lift, releases.drop)
-    ceiling = ceiling * (1.0 + 4.0 * U * (2.0 + np.arange(n_steps)))  # it is rounded to the nearest, once a step
+    ceiling = ceiling * (1.0 + 16.0 * U * (2.0 + np.arange(n_steps)))  # each step of it has a dozen roundings
     run_starts = _run_starts(chain, releases)
     block, first = FIRST_BLOCK, 0
     while first < n_steps:
@@ -96,6 +107,7 @@ def arrivals(
         guess = 0.5 * np.maximum(used[steps] - width[steps], 0.0)
         with part(first / n_steps, (first + len(steps)) / n_steps, "leakage of every step"):
             depth = search.largest(maxima, steps, candidates, guess, ceiling[steps])
+        proved = float(maxima.proved[steps[-1]])
         maxima.lower(steps, ceiling[steps])
         spread[steps] = maxima.proved[steps]
         at = int(steps[-1])
@@ -105,7 +117,10 @@ def arrivals(
         if same and max(spread[window].max(), spread[at]) <= used[window].min():
             first = int(np.searchsorted(run_starts, run_starts[at], side="right"))
             maxima.copy_from(slice(at + 1, first), at)
-            spread[at + 1 : first] = spread[at]
+            # What was lowered to a step's ceiling holds at a later step up to that step's own.
+            rolled = np.inf if maxima.attained[at] >= ceiling[at] * REACHED else proved
+            maxima.proved[at + 1 : first] = np.minimum(rolled, ceiling[at + 1 : first])
+            spread[at + 1 : first] = maxima.proved[at + 1 : first]
             if direction.solved is not None:
                 direction.solved[:, at + 1 : first] = direction.solved[:, at, None]
         used[:first] = spread[:first] * ROOM

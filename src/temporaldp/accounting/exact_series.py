@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -237,11 +239,14 @@ def ordered_matrices(
 
 
 def rows_of(matrix: TransitionMatrix) -> Any:
-    """The probabilities with rows divided by their sums, which tolerate an error in the last digits."""
+    """The probabilities with rows divided by their sums, which tolerate an error in the last digits; sums have one rounding."""
     rows = matrix.probabilities
-    sums = np.asarray(rows.sum(axis=1)).ravel()
     if isinstance(rows, np.ndarray):
+        sums = np.array([math.fsum(row) for row in rows.tolist()])
         return np.ascontiguousarray(rows / sums[:, None])
+    ends = rows.indptr.tolist()
+    data = rows.data.tolist()
+    sums = np.array([math.fsum(data[a:b]) for a, b in itertools.pairwise(ends)])
     scaled = rows.copy()
     scaled.data = scaled.data / np.repeat(sums, np.diff(scaled.indptr))
     return scaled

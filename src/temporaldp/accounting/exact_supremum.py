@@ -59,7 +59,7 @@ def exact_limit(matrix: FloatArray, release: Releases, ceiling: float, likely: P
         Pairs to begin with.
     """
     ceiling *= 1.0 + 1e-12  # known to rounding
-    chain = Chain((matrix,), np.zeros(1, np.int64), np.expm1(release.lift), np.expm1(release.drop), endless=True)
+    chain = Chain((matrix,), np.zeros(1, np.int64), *release.factors, endless=True)
     own = float(release.width[0])
     n_pairs = chain.n * (chain.n - 1)
     steps = np.zeros(1, np.int64)
@@ -110,7 +110,7 @@ def leakage_if_held(past: FloatArray | None, future: FloatArray | None, release:
     for matrix in (past, future):
         if matrix is None:
             continue
-        chain = Chain((matrix,), steps, np.expm1(release.lift), np.expm1(release.drop), endless=True)
+        chain = Chain((matrix,), steps, *release.factors, endless=True)
         n_pairs = chain.n * (chain.n - 1)
         kept = np.zeros((2, 1, n_pairs)) if n_pairs <= FEW_PAIRS else None
         directions.append(Direction(chain, np.array([level]), kept))

@@ -43,13 +43,15 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
         start = into[0] if endless else into[t[item]]
         r = rho[item]
         scale = 1.0 / (1.0 + r)
-        apart = 0.0
+        apart = balance = 0.0
         for k in range(n):
             q, d = matrices[start, i[item], k], matrices[start, j[item], k]
             c[k] = (q - d) * scale - (r * scale) * d
             v[k] = d * scale
             apart += abs(q - d)
-        total, drift, error = -r * scale, 4.0 * gamma * (apart + r) * scale, UNIT * r * scale
+            balance += q - d
+        total, error = -r * scale, UNIT * r * scale
+        drift = (4.0 * gamma * (apart + r) + abs(balance)) * scale
         level = math.log1p(r)
         limit = most if endless else min(most, t[item])
         for depth in range(limit):
@@ -78,7 +80,7 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
             else:
                 high = (growth[s] * p if p > 0.0 else 0.0) - w
                 summed_high = total + (excess[s] * p if p > 0.0 else 0.0)
-                bound = error + excess[s] * drift
+                bound = error + excess[s] * (drift + 2.0 * sums * p)
             bound += 4.0 * UNIT * abs(total)
             is_below = False
             if with_slope:
@@ -88,7 +90,7 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
                 done = done or (low > 0.0 and total + add > 0.0 and w <= rough * p)
                 done = done or (high < 0.0 and summed_high < 0.0 and unknown <= -rough * max(low, total + add))
             else:
-                trusted = 2.0 * gamma * (depth + 2) <= share * level
+                trusted = 2.0 * (gamma * (depth + 1) + 2.0 * sums) <= share * level
                 is_below = summed_high + bound <= 0.0 or (high <= 0.0 and trusted)
                 if plain:
                     above = total + add > bound or (larger - smaller > 0.0 and trusted)
