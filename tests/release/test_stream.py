@@ -278,8 +278,17 @@ def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
         (None, None, "expected an accountant or a plan"),
         (TemporalAccountant(ADVERSARY), None, "odometer"),
         (TemporalAccountant(ADVERSARY, alpha=1.0).spend(0.1), None, "spent nothing yet"),
-        (TemporalAccountant(ADVERSARY, alpha=0.5), plan_budget(ADVERSARY, alpha=1.0), "more than the accountant's"),
-        (TemporalAccountant(ADVERSARY, alpha=1.0), plan_budget(ADVERSARY, alpha=1.0, horizon=3), "horizon=3"),
+        (
+            TemporalAccountant(ADVERSARY, alpha=0.5),
+            plan_budget(ADVERSARY, alpha=1.0, bound="paper"),
+            "more than the accountant's",
+        ),
+        (
+            TemporalAccountant(ADVERSARY, alpha=1.0),
+            plan_budget(ADVERSARY, alpha=1.0, horizon=3, bound="paper"),
+            "horizon=3",
+        ),
+        (TemporalAccountant(ADVERSARY, alpha=1.0), plan_budget(ADVERSARY, alpha=1.0), "or plan with bound='paper'"),
     ],
 )
 def test_what_does_not_hold_the_level_is_refused(accountant, plan, message, tmp_path):
