@@ -140,7 +140,8 @@ def exact_population(users: Sequence[Adversary], epsilons: FloatArray) -> Popula
     past, future = keys // (len(stack) + 1) - 1, keys % (len(stack) + 1) - 1
     shape = (len(keys), 3, n_steps)
     proved, attained, pairs = np.empty(shape), np.empty(shape), np.empty(shape, np.int32)
-    gamma = (n // 8 + n % 8 + 8) * U
+    # Roundings of a sum of products, by eights or by fours; of two factors; of the rows' own last digits.
+    gamma = (max(n // 8 + n % 8, n // 4 + n % 4 - 1) + 8) * U
 
     def work_on(first: int, last: int) -> None:
         """Some users of the block that begins at `start`."""

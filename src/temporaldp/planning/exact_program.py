@@ -166,6 +166,8 @@ def least_noise(
     best = start
     series = accounted(start)
     at = worst_pairs(series, alpha, share=1.0)
+    if not len(at):  # nothing is known of anybody's correlation: each step stands alone
+        return np.where(free, alpha, start)
     for round_ in range(MOST_ROUNDS):
         progressed("least noise", round_ / MOST_ROUNDS)
         found = _minimise(program, at, alpha, by, best, free)
