@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-exact bench-delta bench-startup tables paper clean
+.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population tables paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +60,9 @@ bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minu
 
 bench-startup: $(READY)  ## how long the package and the command line take to start (two minutes)
 	$(BIN)/python benchmarks/startup.py
+
+bench-population: $(READY)  ## the exact leakage of up to 100,000 people, each with matrices of their own (ten minutes)
+	$(BIN)/python benchmarks/population.py
 
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md

@@ -107,7 +107,7 @@ def test_asking_the_command_line_what_it_is_loads_nothing_heavy(arguments):
 
 def test_a_small_audit_by_the_papers_bound_loads_only_what_reads_the_file():
     code = "from temporaldp.cli import main; main()"
-    loaded = loaded_by(code, "audit", SAMPLE, "--epsilon", "0.1", "--bound", "uniform")
+    loaded = loaded_by(code, "audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper")
     assert loaded & LOADED_WHEN_USED == {"pyarrow"}
 
 

@@ -82,7 +82,7 @@ def test_never_below_the_definition_at_any_epsilon(seed):
         series = temporal_leakage(adversary, mechanisms=[OutputTable(table)] * n_steps, delta=delta, discretization=h)
         for step in range(n_steps):
             rows = told_by_all(table, past, future, step, n_steps)
-            curve = series.curves.curve(step)
+            curve = series.evidence.curve(step)
             assert grid.raised_by(curve.lower_deltas, curve.deltas) <= 1e-15
             for epsilon in (*rng.uniform(-1.0, 4.0, 4), h * rng.integers(60), 0.0):
                 assert hockey_stick(rows, math.exp(epsilon)) <= curve.delta(float(epsilon)) + ULPS
@@ -103,7 +103,7 @@ def test_tight_for_two_values_that_may_change_places():
         )
         for step in range(n_steps):
             rows = told_by_all(table, [past] * (n_steps - 1), [future] * (n_steps - 1), step, n_steps)
-            curve = series.curves.curve(step)
+            curve = series.evidence.curve(step)
             low, up = grid.interpolated(curve.lower_deltas, curve.discretization, epsilons), curve.delta(epsilons)
             true = np.array([hockey_stick(rows, math.exp(epsilon)) for epsilon in epsilons])
             assert (low - ULPS <= true).all() and (true <= up + ULPS).all()
@@ -115,7 +115,7 @@ def test_the_numbers_of_the_theory():
     series = temporal_leakage(Adversary(WALK, WALK), mechanisms=[NOISE] * 40, delta=1e-6, discretization=2e-4)
     assert series.epsilons[0] == pytest.approx(0.397, abs=5e-4)
     assert series.backward[-1] == pytest.approx(0.5025, abs=5e-5)
-    assert series.curves.gaps("backward")[-1] < 1e-5
+    assert series.evidence.gaps("backward")[-1] < 1e-5
     limits = leakage_supremum(Adversary(WALK, WALK), mechanism=NOISE, delta=1e-6, discretization=2e-4)
     assert series.backward.max() <= limits.backward <= series.backward.max() + 1e-6
     assert series.temporal.max() <= limits.temporal <= series.temporal.max() + 1e-6
@@ -128,13 +128,13 @@ def test_who_never_moves_is_told_the_composition(n_steps):
     adversary = Adversary(strongest_correlation(3), strongest_correlation(3))
     series = temporal_leakage(adversary, mechanisms=[NOISE] * n_steps, delta=1e-6)
     exact = epsilon_of_one(GaussianNoise(10.0 / math.sqrt(n_steps), sensitivity=1.0), delta=1e-6)
-    gap = series.curves.gaps().max()
+    gap = series.evidence.gaps().max()
     assert gap < 2e-3
     for found in (*series.temporal, series.user_level, series.window(0, n_steps)):
         assert exact * (1 - 1e-6) <= found <= exact + gap + 1e-6
     google = pld.from_laplace_mechanism(10.0, value_discretization_interval=1e-4).self_compose(n_steps)
     laplace = temporal_leakage(adversary, mechanisms=[LaplaceNoise(10.0, 1.0)] * n_steps, delta=1e-6)
-    assert laplace.worst == pytest.approx(google.get_epsilon_for_delta(1e-6), abs=laplace.curves.gaps().max() + 1e-4)
+    assert laplace.worst == pytest.approx(google.get_epsilon_for_delta(1e-6), abs=laplace.evidence.gaps().max() + 1e-4)
 
 
 def test_who_forgets_everything_leaks_one_release():
@@ -181,8 +181,8 @@ def test_a_finer_grid_lies_within_the_gap():
         temporal_leakage(adversary, mechanisms=[NOISE] * 12, delta=1e-6, discretization=h) for h in (0.01, 0.001)
     )
     assert (fine.temporal <= coarse.temporal + 1e-12).all()
-    assert (coarse.temporal - coarse.curves.gaps() <= fine.temporal).all()
-    assert fine.curves.gaps().max() < 0.05 * coarse.curves.gaps().max()
+    assert (coarse.temporal - coarse.evidence.gaps() <= fine.temporal).all()
+    assert fine.evidence.gaps().max() < 0.05 * coarse.evidence.gaps().max()
 
 
 def test_a_supremum_is_a_curve_that_one_step_does_not_raise():
@@ -193,7 +193,7 @@ def test_a_supremum_is_a_curve_that_one_step_does_not_raise():
     limits = leakage_supremum(road, mechanism=mechanism, delta=1e-6)
     long = temporal_leakage(road, mechanisms=[mechanism] * 400, delta=1e-6)
     assert long.worst <= limits.backward <= long.worst + 1e-5
-    assert limits.backward_curve.epsilon(1e-6) == limits.backward and limits.gap < 1e-3
+    assert limits.evidence.backward.epsilon(1e-6) == limits.backward and limits.evidence.gap < 1e-3
     assert leakage_supremum(Adversary(strongest_correlation(2)), mechanism=mechanism, delta=1e-6).backward == math.inf
     two = leakage_supremum({"a": road, "b": Adversary(WALK)}, mechanism=mechanism, delta=1e-6)
     assert (two.worst_user, two.temporal) == ("a", limits.temporal)
@@ -204,9 +204,11 @@ def test_a_constant_release_settles_and_nothing_after_is_below():
     matrix = smoothed_correlation(strongest_correlation(4), s=0.05)
     long = temporal_leakage(Adversary(matrix), mechanisms=[NOISE] * 300, delta=1e-6)
     mixed = [NOISE, GaussianNoise(10.0 * (1 + 1e-12), sensitivity=1.0)] * 150  # never twice the same
-    other = temporal_leakage(Adversary(matrix), mechanisms=mixed, delta=1e-6, discretization=long.curves.discretization)
+    other = temporal_leakage(
+        Adversary(matrix), mechanisms=mixed, delta=1e-6, discretization=long.evidence.discretization
+    )
     np.testing.assert_allclose(long.backward, other.backward, rtol=1e-6)
-    assert len({id(curve) for curve in long.curves.upper.backward}) < 100
+    assert len({id(curve) for curve in long.evidence.upper.backward}) < 100
 
 
 def test_several_users_windows_and_steps_without_a_release():
@@ -254,7 +256,7 @@ BAD = [
     ({"mechanisms": NOISE, "delta": 1e-6}, "one per step"),
     ({"mechanisms": [], "delta": 1e-6}, "at least one"),
     ({"mechanisms": [0.1], "delta": 1e-6}, "expected a mechanism"),
-    ({"mechanisms": [NOISE], "delta": 1e-6, "bound": "pairwise"}, "one curve for all pairs"),
+    ({"mechanisms": [NOISE], "delta": 1e-6, "bound": "paper"}, "one curve for all pairs"),
     ({"mechanisms": [NOISE], "delta": 1e-6, "metric": np.ones((2, 2))}, "one curve for all pairs"),
     ({"mechanisms": [NOISE], "delta": 1e-6, "discretization": 0.0}, "discretization"),
     ({"mechanisms": [GaussianNoise(1e-4, 1.0)], "delta": 1e-6, "discretization": 1e-6}, "larger discretization"),
@@ -274,7 +276,7 @@ def test_bad_arguments_of_a_supremum_and_a_curve():
             leakage_supremum(Adversary(WALK), **arguments)
     with pytest.raises(InputError, match="constant"):
         leakage_supremum(Adversary([WALK]), mechanism=NOISE, delta=1e-6)
-    curves = temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 2, delta=1e-6).curves
+    curves = temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 2, delta=1e-6).evidence
     for call in (lambda: curves.curve(2), lambda: curves.curve(0, "sideways"), lambda: curves.curve("0")):
         with pytest.raises(InputError):
             call()
@@ -289,7 +291,7 @@ def test_the_lower_run_is_lower_where_a_mechanism_never_has_a_small_loss():
         response, still = RandomizedResponse(epsilon), Adversary(strongest_correlation(2))
         series = temporal_leakage(still, mechanisms=[response] * 20, delta=0.01, discretization=h)
         exact = binomial_epsilon(epsilon, 20, 0.01)
-        assert series.curves.lower.epsilons("backward")[-1] <= exact * (1 + 1e-9) <= series.backward[-1] * (1 + 2e-9)
+        assert series.evidence.lower.epsilons("backward")[-1] <= exact * (1 + 1e-9) <= series.backward[-1] * (1 + 2e-9)
 
 
 def binomial_epsilon(epsilon, n, delta):
@@ -316,8 +318,8 @@ def test_an_infinite_loss_becomes_finite_where_nothing_is_certain():
     assert math.isinf(series.backward[0])
     # theta(g) (delta at 1 + (g - 1) / theta(g)), with theta(g) = 0.8 - 0.2 g, and 0.01 where that is beyond e^0.1
     assert series.backward[1] == pytest.approx(math.log((0.8 - 0.1) / 0.2), abs=2e-3)
-    assert series.curves.gaps("backward")[1] < 1e-2
-    assert series.curves.curve(1, "backward").delta(math.log(4.0) + 0.01) == 0.0
+    assert series.evidence.gaps("backward")[1] < 1e-2
+    assert series.evidence.curve(1, "backward").delta(math.log(4.0) + 0.01) == 0.0
 
 
 def test_ordinary_and_extreme_arguments_have_an_answer():
@@ -328,7 +330,7 @@ def test_ordinary_and_extreme_arguments_have_an_answer():
     assert temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 5, delta=0.5).worst == 0.0
     small = [temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 5, delta=d).worst for d in (1e-17, 1e-30, 1e-60)]
     assert small == sorted(small) and small[-1] < 3.0
-    assert temporal_leakage(Adversary(WALK), mechanisms=[GaussianNoise(0.05, 1.0)], delta=1e-6).curves.gaps()[0] < 1.0
+    assert temporal_leakage(Adversary(WALK), mechanisms=[GaussianNoise(0.05, 1.0)], delta=1e-6).evidence.gaps()[0] < 1.0
     with pytest.raises(InputError, match="2 rows"):
         temporal_leakage(
             Adversary(smoothed_correlation(strongest_correlation(3), s=1.0)),

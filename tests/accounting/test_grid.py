@@ -136,5 +136,5 @@ def test_a_finer_grid_has_a_smaller_gap():
         gaps = []
         for h in (1e-2, 1e-3, 3e-4):
             series = temporal_leakage(Adversary(walk), mechanisms=[mechanism] * 6, delta=1e-6, discretization=h)
-            gaps.append(series.curves.gaps("backward")[-1])
+            gaps.append(series.evidence.gaps("backward")[-1])
         assert gaps == sorted(gaps, reverse=True) and gaps[-1] < 2e-3

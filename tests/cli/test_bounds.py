@@ -1,142 +1,264 @@
-"""Both bounds at the command line: what is shown, what decides, and what a plan by the tighter one may be used for."""
+"""One number at the command line, the exact one: what is shown beside it, what decides, and what `--bound paper` does."""
 
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
 
-from command import temporaldp
+from command import refused, temporaldp
 from conftest import REPOSITORY
-from temporaldp import estimate_adversaries, load_plan, load_released, load_sample, temporal_leakage
-from temporaldp.cli import inputs as inputs_module
+from temporaldp import (
+    TransitionMatrix,
+    estimate_adversaries,
+    leakage_supremum,
+    load_plan,
+    load_released,
+    load_sample,
+    random_correlation,
+    save_matrix,
+    temporal_leakage,
+)
 
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
 
 
-def test_audit_shows_both_numbers_and_why(tmp_path):
-    shown = temporaldp("audit", SAMPLE, "--epsilon", "0.1").stdout
-    words = " ".join(shown.split())
-    assert "1.034, 10.3 times the promise" in words
-    assert "0.6962, 7.0 times the promise" in words
-    assert "Both are guarantees, so the smaller one holds" in words
-    assert "W is told apart from N3 best, at step 26" in words
-    assert "at steps 23 to 25" in words
-    assert "pair by pair" in next(line for line in shown.splitlines() if "┃ step" in line)
+def words_of(result, code=0):
+    assert result.returncode == code, result.stderr
+    return " ".join(result.stdout.split())
 
 
-def test_audit_as_json_has_both():
+def test_audit_leads_with_the_exact_number_and_says_why():
+    words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1"))
+    assert "leakage, at worst (exact) 0.6632, 6.6 times the promise" in words
+    assert "where step 26 of 47, time s25" in words
+    assert words.count("1.034") == words.count("by the paper's upper bound 1.034; 1.051 for ever") == 1
+    assert "W is told apart from N3 best, by 0.6632 nats." in words
+    assert "N1, R and W at steps 23 to 25; W at step 26; N1 and W at steps 27 to 34" in words
+
+
+def test_audit_as_json_has_both_sides_the_observation_and_the_paper():
     found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json").stdout)
-    series = temporal_leakage(next(estimate_adversaries(load_sample())), epsilons=[0.1] * 47, bound="pairwise")
-    assert found["pairwise"]["temporal"] == pytest.approx(series.temporal.tolist(), rel=1e-12)
-    assert found["pairwise"]["worst_time"] == series.worst_time
-    assert found["pairwise"]["worst_pair"] == ["W", "N3"]
-    assert found["pairwise"]["supremum"]["temporal"] == pytest.approx(0.6963877, abs=1e-6)
-    assert found["worst_leakage"] == pytest.approx(1.033, abs=1e-3)
-    alone = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "uniform", "--json").stdout)
-    assert alone["pairwise"] is None
-    assert alone["temporal"] == found["temporal"]
+    (adversary,) = estimate_adversaries(load_sample())
+    series = temporal_leakage(adversary, epsilons=[0.1] * 47)
+    paper = temporal_leakage(adversary, epsilons=[0.1] * 47, bound="paper")
+    assert found["bound"] == "exact"
+    for name in ("backward", "forward", "temporal"):
+        assert found[name] == pytest.approx(getattr(series, name).tolist(), rel=1e-12)
+        assert found["paper"][name] == pytest.approx(getattr(paper, name).tolist(), rel=1e-12)
+        assert (np.array(found["attained"][name]) <= np.array(found[name])).all()
+    assert found["worst_pair"] == ["W", "N3"]
+    assert found["supremum"]["certified"] is True
+    assert found["supremum"]["temporal"] == pytest.approx(leakage_supremum(adversary, epsilon=0.1).temporal, rel=1e-9)
+    assert found["paper"]["worst_leakage"] == paper.worst
+    assert found["paper"]["supremum"]["temporal"] == pytest.approx(1.0503, abs=1e-4)
+    seen = series.witness()
+    assert found["witness"]["time"] == found["worst_time"] == seen.time == 25
+    assert (found["witness"]["value"], found["witness"]["other_value"]) == ("W", "N3")
+    assert [set(high) for high in found["witness"]["high"]] == [set(seen.counts_high(step)) for step in range(47)]
 
 
 def test_the_paper_s_bound_alone_says_nothing_of_another():
-    shown = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "uniform").stdout
-    assert "pair by pair" not in shown
-    assert "Two upper bounds" not in shown
+    words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper"))
+    assert "leakage, at worst (upper bound) 1.034, 10.3 times the promise" in words
+    assert "0.663" not in words
+    assert "exact" not in words
+    found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper", "--json").stdout)
+    assert found["bound"] == "paper"
+    assert found["worst_leakage"] == pytest.approx(1.03325, abs=1e-4)
+    assert [found[name] for name in ("paper", "attained", "witness", "worst_pair")] == [None] * 4
 
 
-def test_the_smaller_bound_decides():
-    assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.7").returncode == 0
-    refused = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.69")
-    assert refused.returncode == 3
-    assert "0.6962 is above" in refused.stderr
+def test_the_number_that_is_shown_decides():
+    assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.664").returncode == 0
+    gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.663")
+    assert gate.returncode == 3
+    assert "0.6632 is above" in gate.stderr
+    gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.7", "--bound", "paper", "--json")
+    assert gate.returncode == 3
+    assert "(by the paper's upper bound)" in " ".join(gate.stderr.split())
 
 
-def test_many_states_are_not_paired_unasked(monkeypatch):
-    monkeypatch.setattr(inputs_module, "MOST_STATES", 4)
-    from typer.testing import CliRunner
-
-    from temporaldp.cli import app
-
-    shown = CliRunner().invoke(app, ["audit", str(SAMPLE), "--epsilon", "0.1"]).output
-    assert "--bound both computes the tighter bound" in " ".join(shown.split())
-    both = CliRunner().invoke(app, ["audit", str(SAMPLE), "--epsilon", "0.1", "--bound", "both"]).output
-    assert "Two upper bounds" in both
-
-
-def test_where_both_are_the_same_it_says_so(tmp_path):
-    (tmp_path / "b.csv").write_text("state,a,b\na,0.8,0.2\nb,0.2,0.8\n")
-    shown = temporaldp("audit", "--backward", tmp_path / "b.csv", "--horizon", "5", "--epsilon", "0.1").stdout
-    assert "Pair by pair the bound is the same here" in " ".join(shown.split())
+@pytest.mark.parametrize("name", ["uniform", "pairwise", "auto", "both"])
+def test_other_bounds_are_no_bounds(name, tmp_path):
+    for command in (
+        ("audit", "--epsilon", "0.1"),
+        ("plan", "--alpha", "1"),
+        ("report", "--epsilon", "1", "-o", "r.html"),
+    ):
+        message = refused(command[0], SAMPLE, *command[1:], "--bound", name, cwd=tmp_path)
+        assert f"'{name}' is not one of 'exact', 'paper'" in " ".join(message.split())
 
 
-def test_a_plan_by_the_tighter_bound_is_released_and_reported_on(tmp_path):
+def test_the_figure_of_an_audit(tmp_path):
+    for name, bound in (("exact.png", "exact"), ("exact.svg", "exact"), ("paper.png", "paper")):
+        shown = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", bound, "--figure", name, cwd=tmp_path)
+        assert f"figure written to {name}" in words_of(shown)
+        assert (tmp_path / name).stat().st_size > 10_000
+    assert (tmp_path / "exact.png").stat().st_size > (tmp_path / "paper.png").stat().st_size
+    bad = ("audit", SAMPLE, "--epsilon", "0.1", "--figure")
+    assert "ending in .png or .svg" in refused(*bad, "x.pdf", cwd=tmp_path)
+    assert "folder no does not exist" in refused(*bad, "no/x.png", cwd=tmp_path)
+
+
+def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
-    made = temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--bound", "pairwise", "--compare", "-o", plan)
-    assert made.returncode == 0, made.stderr
-    words = " ".join(made.stdout.split())
-    assert "bound pair by pair" in words
-    assert "certificate none: the least noise that was found" in words
-    assert "optimal │ pair by pair" in words and "optimal │ the paper's" in words
+    words = words_of(temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--compare", "-o", plan))
+    assert "certificate not certified" in words
+    assert "leakage, at worst (exact) 1 of 1" in words
     loaded = load_plan(plan)
-    assert loaded.bound == "pairwise"
-    assert np.mean(1.0 / loaded.epsilons) == pytest.approx(6.81, abs=0.01)
+    assert loaded.bound == "exact"
     assert temporaldp("release", SAMPLE, "--plan", plan, "-o", counts).returncode == 0
-    done = temporaldp("report", SAMPLE, "--plan", plan, "--released", counts, "--bound", "uniform", "-o", page)
-    assert done.returncode == 0, done.stderr
+    assert load_released(counts).bound == "exact"
+    report = ("report", SAMPLE, "--plan", plan, "--released", counts)
+    words_of(temporaldp(*report, "-o", page))
     text = " ".join(page.read_text().split())
     assert "The plan holds its level: at most <strong>1</strong> nats" in text
-    assert "Two bounds, both guaranteed" in text
+    assert "(nats, exact)</th><td>1</td>" in text
+    message = refused(*report, "--bound", "paper", "-o", "q.html", cwd=tmp_path)
+    assert "the paper's bound says nothing about that: leave out --bound paper" in " ".join(message.split())
 
 
-def test_a_ledger_takes_such_a_plan_alone(tmp_path):
+def test_a_plan_by_the_paper_s_bound_says_so_and_is_held(tmp_path):
+    plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
+    words = words_of(temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--bound", "paper", "-o", plan))
+    assert "method optimal, by the paper's upper bound" in words
+    assert "no plan has less noise by more than" in words
+    words = words_of(temporaldp("release", SAMPLE, "--plan", plan, "-o", counts))
+    assert "by the paper's upper bound of the leakage" in words
+    assert load_released(counts).bound == "paper"
+    worst = {}
+    for bound in ("exact", "paper"):
+        words_of(temporaldp("report", SAMPLE, "--plan", plan, "--bound", bound, "-o", page))
+        text = " ".join(page.read_text().split())
+        worst[bound] = float(re.search(r"The plan holds its level: at most <strong>(\S+)</strong>", text).group(1))
+    assert worst["exact"] < 0.8
+    assert worst["paper"] == 1.0
+
+
+def test_a_certificate_above_a_hundred_percent_is_none(tmp_path):
+    save_matrix(TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), tmp_path / "m.csv")
+    matrix = ("--backward", tmp_path / "m.csv", "--forward", tmp_path / "m.csv", "--bound", "paper")
+    words = words_of(temporaldp("plan", *matrix, "--alpha", "100", "--horizon", "30"))
+    percents = [float(share) for share in re.findall(r"by more than (\S+) %", words)]
+    assert (percents and max(percents) <= 100.0) or "not certified" in words
+
+
+def test_an_accountant_takes_no_plan_by_the_exact_leakage(tmp_path):
     plan, out = tmp_path / "p.json", tmp_path / "r.parquet"
-    temporaldp("plan", SAMPLE, "--alpha", "1", "--bound", "pairwise", "-o", plan)
-    both = temporaldp("release", SAMPLE, "--plan", plan, "--ledger", tmp_path / "l.db", "--history", SAMPLE, "-o", out)
+    temporaldp("plan", SAMPLE, "--alpha", "1", "-o", plan)
+    ledger = ("release", SAMPLE, "--plan", plan, "--ledger", tmp_path / "l.db", "-o", out)
+    both = temporaldp(*ledger, "--history", SAMPLE)
     assert both.returncode == 2
-    assert "the plan alone holds the level" in " ".join(both.stderr.split())
+    assert "as the plan alone holds the level, or plan with --bound paper" in " ".join(both.stderr.split())
     assert not (tmp_path / "l.db").exists()
-    alone = temporaldp("release", SAMPLE, "--plan", plan, "--ledger", tmp_path / "l.db", "-o", out)
-    assert alone.returncode == 0, alone.stderr
-
-
-def test_the_report_shows_both_bounds(tmp_path):
-    page = tmp_path / "r.html"
-    assert temporaldp("report", SAMPLE, "--epsilon", "0.1", "-o", page).returncode == 0
-    text = " ".join(page.read_text().split())
-    assert "can leak up to <strong>0.6962</strong> nats" in text
-    assert "(nats, upper bound by the paper's recursion)</th><td>1.034</td>" in text
-    assert "tighter upper bound)</th><td>0.6962</td>" in text
-    assert "the release is 0.6962-DP_T" in text
-    assert "<th>pair by pair</th>" in text
-    alone = tmp_path / "u.html"
-    assert temporaldp("report", SAMPLE, "--epsilon", "0.1", "--bound", "uniform", "-o", alone).returncode == 0
-    assert "pair by pair" not in alone.read_text()
+    assert temporaldp(*ledger).returncode == 0
 
 
 def test_where_and_why_are_about_one_step_and_ties_are_said_to_be_ties(tmp_path):
     matrix = tmp_path / "m.csv"
     matrix.write_text(",a,b,c\na,0.7,0.2,0.1\nb,0.2,0.7,0.1\nc,0,0,1\n")
-    shown = temporaldp("audit", "--backward", matrix, "--forward", matrix, "--horizon", "20", "--epsilon", "0.1").stdout
-    words = " ".join(shown.split())
+    shown = temporaldp("audit", "--backward", matrix, "--forward", matrix, "--horizon", "20", "--epsilon", "0.1")
+    words = words_of(shown)
     assert "where step 11 of 20" in words
-    alone = temporaldp("audit", "--backward", matrix, "--horizon", "1", "--epsilon", "0.1").stdout
-    assert "any two values are told apart equally well at step 1" in " ".join(alone.split())
+    assert "from c is tied with it." in words
+    alone = words_of(temporaldp("audit", "--backward", matrix, "--horizon", "1", "--epsilon", "0.1"))
+    assert "Any two values are told apart equally well, by 0.1 nats." in alone
 
 
-def test_a_person_of_many_is_named_with_the_pair_and_a_gate_says_its_bound(tmp_path):
-    shown = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--per-user", "--bound", "both", "--prior", "1").stdout
-    assert "nats, about '25'." in " ".join(shown.split())
-    gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.5", "--bound", "uniform", "--json")
-    assert gate.returncode == 3
-    assert "by the paper's bound" in " ".join(gate.stderr.split())
-    assert json.loads(gate.stdout)["bounds"] == ["uniform"]
+def test_a_person_of_many_is_named_with_the_observation():
+    shown = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--per-user", "--prior", "1", "--horizon", "10")
+    words = words_of(shown)
+    who = re.search(r"about (\d+) if it went on", words).group(1)
+    assert f"that '{who}' was in " in words
 
 
-def test_what_is_released_says_by_which_bound(tmp_path):
-    for bound in ("uniform", "pairwise"):
-        plan, counts = tmp_path / f"{bound}.json", tmp_path / f"{bound}.parquet"
-        assert temporaldp("plan", SAMPLE, "--alpha", "1", "--bound", bound, "-o", plan).returncode == 0
-        said = temporaldp("release", SAMPLE, "--plan", plan, "-o", counts).stdout
-        assert ("by the bound pair by pair" in " ".join(said.split())) == (bound == "pairwise")
-        assert load_released(counts).bound == bound
+LONG = (
+    "import time\n"
+    "import temporaldp.cli.audit as audit\n"
+    "from temporaldp.cli import main\n"
+    "from temporaldp.progress import progressed\n"
+    "def slow(*arguments):\n"
+    "    progressed('leakage of every step', 0.43)\n"
+    "    {work}\n"
+    "audit.audit_of = slow\n"
+    "main()\n"
+)
+SLEEPS = "time.sleep(60)"
+IN_MACHINE_CODE = "import ctypes; ctypes.CDLL(None).usleep(3_000_000); ctypes.CDLL(None).sleep(60)"
+IN_THREADS = (
+    "from temporaldp.leakage import kernels; kernels.n_threads = lambda: 2; "
+    "kernels.spread(lambda first, last: time.sleep(5), 100, step=1, work=1 << 40)"
+)
+
+
+@pytest.mark.parametrize("work", [SLEEPS, IN_MACHINE_CODE, IN_THREADS], ids=["python", "machine code", "threads"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interrupted_audit_says_how_far_it_was_and_ends_within_a_second(work, name, tmp_path):
+    command = [
+        sys.executable,
+        "-c",
+        LONG.format(work=work),
+        "audit",
+        str(SAMPLE),
+        "--epsilon",
+        "0.1",
+        "--figure",
+        "f.png",
+    ]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(4.0)
+        asked = time.monotonic()
+        process.send_signal(getattr(signal, name))
+        said, warned = process.communicate(timeout=30)
+    assert time.monotonic() - asked < 2.0  # one of a busy machine's
+    assert process.returncode == 128 + getattr(signal, name)
+    assert warned == "interrupted at 43 % of leakage of every step; nothing was written\n"
+    assert said == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_long_call_shows_how_far_it_is_on_a_terminal_and_nothing_in_a_pipe(tmp_path):
+    work = "time.sleep(4); progressed('leakage of every step', 0.5); time.sleep(1.5); raise SystemExit(7)"
+    command = [sys.executable, "-c", LONG.format(work=work), "audit", str(SAMPLE), "--epsilon", "0.1"]
+    piped = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (piped.returncode, piped.stdout, piped.stderr) == (7, "", "")
+    terminal, end = pty.openpty()
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=end, env=os.environ | {"TERM": "xterm"}
+    ) as process:
+        os.close(end)
+        shown = b""
+        while select.select([terminal], [], [], 30.0)[0]:
+            try:
+                shown += os.read(terminal, 4096)
+            except OSError:  # the other end is closed
+                break
+    os.close(terminal)
+    assert process.returncode == 7
+    text = shown.decode(errors="replace")
+    assert "leakage of every step" in text
+    assert re.search(r"about \d+ s left", text)
+
+
+def test_many_people_and_many_pairs_say_how_far_they_are():
+    from temporaldp import Adversary
+    from temporaldp.progress import watched
+
+    said = []
+    people = [Adversary(random_correlation(3, rng=k)) for k in range(4)]
+    with watched(lambda doing, share: said.append((doing, share))):
+        temporal_leakage(people, epsilons=[0.1] * 5)
+    shares = [share for doing, share in said if doing == "leakage of every step"]
+    assert shares == sorted(shares)
+    assert shares[0] == 0.0
+    assert shares[-1] == 1.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from scipy.linalg import circulant
 from scipy.optimize import minimize
@@ -97,7 +97,7 @@ def test_a_general_solver_finds_nothing_better(seed, n, horizon, alpha, power):
         assert error(black_box(users, alpha, start, power), power=power) >= plan.error * (1 - 1e-4)
 
 
-@settings(max_examples=5)
+@settings(max_examples=5, phases=[Phase.generate])
 @given(
     matrices(max_n=3, kinds=("integers", "zeros", "near")),
     st.sampled_from([1e-6, 0.1, 1.0, 5.0]),

@@ -1,5 +1,4 @@
-"""The exact leakage of many users at once, each with constant matrices, under the same epsilons: in machine code, on
-all threads.
+"""The exact leakage of many users at once, each with constant matrices, under the same epsilons: machine code on all threads.
 
 What is computed is what `exact_leakage` computes, to rounding. Rollouts that tell more about one user are made when asked for.
 """
@@ -67,35 +66,35 @@ class MemberLeakage(ExactLeakage):
     _row: int
 
     @property
-    def states(self) -> tuple[str, ...]:  # type: ignore[override]
+    def states(self) -> tuple[str, ...]:
         """The states that the user's matrices name."""
         assert self._adversary.states is not None
         return self._adversary.states
 
     @property
-    def releases(self) -> Releases:  # type: ignore[override]
+    def releases(self) -> Releases:
         """What each step's output can say."""
         return self._population.releases
 
     @property
-    def attained(self) -> Attained:  # type: ignore[override]
+    def attained(self) -> Attained:
         """What observations reach."""
         return Attained(*self._population.attained[self._row])
 
     @property
-    def pairs(self) -> dict[str, Pairs]:  # type: ignore[override]
+    def pairs(self) -> dict[str, Pairs]:
         """The positions of the two values, at every step."""
         n = len(self.states)
         names = ("backward", "forward", "temporal")
         return {name: np.divmod(self._population.pairs[self._row, k], n) for k, name in enumerate(names)}
 
     @property
-    def past(self) -> Direction | None:  # type: ignore[override]
+    def past(self) -> Direction | None:
         """Rollouts through the backward correlation."""
         return self._direction(self._adversary.backward, self.releases, self._population.proved[self._row, 0])
 
     @property
-    def future(self) -> Direction | None:  # type: ignore[override]
+    def future(self) -> Direction | None:
         """Rollouts through the forward correlation."""
         proved = self._population.proved[self._row, 1, ::-1]
         found = self._direction(self._adversary.forward, self.releases.reversed, proved)
@@ -136,24 +135,23 @@ def exact_population(users: Sequence[Adversary], epsilons: FloatArray) -> Popula
     n, n_steps = stack.shape[1], len(epsilons)
     profiles = compute_profiles(stack, tuple(map(str, range(n))))
     d, x = (np.ascontiguousarray(profiles.points[:, k]) for k in (0, 1))
-    starts = profiles.starts
     matrices = stack / stack.sum(axis=2, keepdims=True)
     keys, which = np.unique((past + 1) * (len(stack) + 1) + future + 1, return_inverse=True)
     past, future = keys // (len(stack) + 1) - 1, keys % (len(stack) + 1) - 1
     shape = (len(keys), 3, n_steps)
     proved, attained, pairs = np.empty(shape), np.empty(shape), np.empty(shape, np.int32)
     gamma = (n // 8 + n % 8 + 8) * U
+
+    def work_on(first: int, last: int) -> None:
+        """Some users of the block that begins at `start`."""
+        population(
+            matrices, d, x, profiles.starts, past, future, epsilons, gamma, start + first, start + last, proved, attained, pairs
+        )  # fmt: skip
+
     for start in range(0, len(keys), BLOCK):
         progressed("leakage of every person", start / len(keys))
-        stop = min(len(keys), start + BLOCK)
-        spread(
-            lambda first, last, start=start: population(
-                matrices, d, x, starts, past, future, epsilons, gamma, start + first, start + last, proved, attained, pairs
-            ),
-            stop - start,
-            step=1,
-            work=(stop - start) * n_steps * n**3 * ENTRY_WORK,
-        )  # fmt: skip
+        n_here = min(BLOCK, len(keys) - start)
+        spread(work_on, n_here, step=1, work=n_here * n_steps * n**3 * ENTRY_WORK)
     for one in (proved, attained, pairs):
         one.flags.writeable = False
     releases = Releases(epsilons[:, None], np.zeros((n_steps, 1)))

@@ -52,7 +52,7 @@ one step back."""
 TIED = 1.0 - 1e-11
 """Pairs within this share of the largest count as tied, and the first is named."""
 
-CLOSE_ENOUGH, MOST_REFINED = 2e-13, 20_000
+CLOSE_ENOUGH, MOST_REFINED = 5e-13, 20_000
 """Relative distance of both sides of a maximum from which on it is computed in extended precision; and for how many items."""
 
 REACHED = 1.0 - 8e-13

@@ -549,7 +549,7 @@ def derivatives(chain: Chain, items: Items, rho: FloatArray, most: int) -> Float
     """
     m, n = len(items), chain.n
     found = np.zeros((m, most))
-    length = max(1, DERIVATIVE_BLOCK // (n * most))
+    length = max(1, DERIVATIVE_BLOCK // (n * max(1, most)))
     for first in range(0, m, length):
         block = slice(first, first + length)
         found[block] = _derivatives(

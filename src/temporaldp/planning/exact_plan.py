@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,6 +21,12 @@ from temporaldp.planning.search import levelled, stretched
 
 FloatArray = NDArray[np.float64]
 
+ENLARGEMENTS, ROUGH = 4, 0.02
+"""Factors by which a start is enlarged, at most; and how close to the largest one is close enough."""
+
+UNUSED = 1e-5
+"""Share of alpha that a plan may leave unused without another look."""
+
 
 def exact_plan(users: Users, alpha: float, horizon: int | None, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method; with a measure, the one of least noise.
@@ -31,6 +38,9 @@ def exact_plan(users: Users, alpha: float, horizon: int | None, method: Method, 
     def accounted(epsilons: FloatArray) -> LeakageSeries:
         return temporal_leakage(everyone, epsilons=epsilons)
 
+    def worst(epsilons: FloatArray) -> float:
+        return accounted(epsilons).worst
+
     if horizon is None or (method == "upper_bound" and all(one.n_steps is None for _, one in users)):
         budget = lasting_budget(users, alpha, known=lasting_by_paper(users, alpha))
         if budget <= 0.0:
@@ -40,10 +50,15 @@ def exact_plan(users: Users, alpha: float, horizon: int | None, method: Method, 
     if method == "uniform":
         return held(users, known, alpha, horizon, method, "exact")
     if by is None:
-        more = [widen(known, lambda epsilons: accounted(epsilons).worst, alpha) for widen in (stretched, levelled)]
+        more = [widen(known, worst, alpha) for widen in (stretched, levelled)]
         best = min(more, key=lambda epsilons: float(np.mean(1.0 / epsilons)))
         return held(users, best, alpha, horizon, method, "exact")
-    found = least_noise([one for _, one in users], alpha, by, known, accounted)
+    start = _enlarged(known, accounted, alpha)
+    found = least_noise([one for _, one in users], alpha, by, start, accounted)
+    if accounted(found).worst < alpha * (
+        1.0 - UNUSED
+    ):  # where leakage has kinks, the method may stop short of the level
+        found = min(stretched(found, worst, alpha), levelled(found, worst, alpha), key=by.error)
     plan = held(users, found, alpha, horizon, method, "exact")
     return replace(plan, objective=by.objective, error=by.error(plan.epsilons))
 
@@ -57,3 +72,18 @@ def _by_paper(users: Users, alpha: float, horizon: int, method: Method, by: Meas
         if budget > 0.0:
             return np.full(horizon, budget)
     raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, "exact"))
+
+
+def _enlarged(epsilons: FloatArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float) -> FloatArray:
+    """Budgets that hold alpha, times a factor that nearly reaches it: a start for a method that does the rest."""
+    low, high = 1.0, alpha / float(epsilons.max())
+    factor = min(high, alpha / accounted(epsilons).worst)
+    for _ in range(ENLARGEMENTS):
+        leakage = accounted(factor * epsilons).worst
+        low, high = (factor, high) if leakage <= alpha else (low, factor)
+        factor = (
+            min(max(factor * alpha / leakage, low), 0.5 * (low + high)) if leakage > alpha else low * alpha / leakage
+        )
+        if high <= low * (1.0 + ROUGH):
+            break
+    return low * epsilons

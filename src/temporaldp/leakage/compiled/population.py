@@ -8,10 +8,10 @@ S         what is known of one pair: a row of fields for each step (see below)
 K         nats that arrive; r = e^K - 1 is the root of F, a rho above it proves K, one below it is attained
 eta       nats by which rounding can have moved a root: the backward error of all steps, and of the last sums
 
-F is convex and decreasing in rho. So from any rollout the tangent leads to a ratio that is attained (Newton's step), and the chord
-from a rollout at a rho too low to one at a rho too high leads to a ratio that is proved. *Where budgets are constant, a rollout
-from the last step passes through the answers of all earlier ones:* after d steps its sum is F of the step d. Neighbouring steps
-mostly share a piece of F on which it is linear, and then need no rollouts of their own.
+F is convex and decreasing in rho. So from any rollout the tangent leads to a ratio that is attained (Newton's step), and the
+chord from a rollout at a rho too low to one at a rho too high leads to a ratio that is proved. *Where budgets are constant, a
+rollout from the last step passes through the answers of all earlier ones:* after d steps its sum is F of the step d.
+Neighbouring steps that share a piece of F on which it is linear need no rollouts of their own, the others mostly one.
 
 Signs. By sums, ``F <= total + error``. By ratio, what is computed is F of a problem in which N and D differ by a factor within
 1 +- eta / 2, so that it bounds the true F at ``(1 + rho) e^eta``; a chord's weights move by eta more.
@@ -255,11 +255,10 @@ def solve_after(P, way, constant, steps, step, pair, guess, S, gamma, scratch):
 
 @kernel
 def stays_below(P, way, constant, steps, t, pair, level, gamma, scratch):
-    """Nats above `level` that K of a pair at step t may be for rounding, inf where it is not seen to stay below; and a step
-    up to which that holds.
+    """Nats above `level` that K of a pair at step t may be for rounding, inf where it is not seen to stay below; until when.
 
-    Where budgets are constant, K grows with t, and a rollout that has passed t goes on until F is above 0. Elsewhere nothing is
-    said about other steps (-1).
+    Where budgets are constant, K grows with t, and a rollout that has passed t goes on until F is above 0: what is found holds
+    up to that step. Elsewhere nothing is said about other steps (-1).
     """
     h, spread, growth, excess = steps
     if t == 0 or spread[way, t - 1] <= 0.0:
@@ -350,7 +349,7 @@ def bound_at_all_steps(P, i, j, a, spread, gamma, scratch):
     if alike or spread <= 0.0:
         return 0.0
     growth = math.exp(spread * ABOVE_SPREAD)
-    # From the paper's own bound (no steps) on; Newton's steps stay at or below the root, so that the last is a chord's left end.
+    # From the paper's own bound (no steps) on. Newton's steps stay at or below the root: the last is a chord's left end.
     rho = 0.0
     for _ in range(ROUGH_ROUNDS):
         value, slope = end_of_bound(P, i, j, rho, a, growth, 0, scratch)
@@ -420,18 +419,17 @@ def paper_bound(d, x, epsilons, bound):
 
 
 @kernel
-def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, gamma, scratch):
-    """The largest K at every step, both sides: `arrived` (2, T), and the pair that has it, `pairs` (T,)."""
-    h, spread, _, _ = steps
+def begin(P, way, ceiling, steps, store, gamma, scratch):
+    """Bounds of all pairs, and the pair with the largest one; nothing else is known."""
     _, slots, n_slots, bounds, until, level = store
-    n, n_steps = P.shape[0], epsilons.size
-    n_slots[way] = 0
+    n, n_steps = P.shape[0], ceiling.size
     widest, factor = 0.0, 0.0
     for t in range(n_steps):
         set_spread(steps, way, t, ceiling[t])
         if t < n_steps - 1:
-            widest, factor = max(widest, ceiling[t]), max(factor, h[way, t])
-    best, wins, largest, blurred = 1, 0, -1.0, 0.0
+            widest, factor = max(widest, ceiling[t]), max(factor, steps[0][way, t])
+    n_slots[way] = 0
+    best, largest = 1, -1.0
     for pair in range(n * n):
         slots[way, pair] = until[way, pair] = -1
         bounds[way, pair] = level[way, pair] = 0.0
@@ -439,49 +437,60 @@ def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, g
             bounds[way, pair] = bound_at_all_steps(P, pair // n, pair % n, factor, widest, gamma, scratch)
             if bounds[way, pair] > largest:
                 best, largest = pair, bounds[way, pair]
-    arrived[0, 0] = arrived[1, 0] = 0.0
-    pairs[0] = 1
-    set_spread(steps, way, 0, epsilons[0])
-    for t in range(1, n_steps):
-        if spread[way, t - 1] <= 0.0:
-            arrived[0, t] = arrived[1, t] = 0.0
-            pairs[t] = 1
-            set_spread(steps, way, t, min(ceiling[t], epsilons[t]))
+    return best
+
+
+@kernel
+def largest_at(P, way, constant, steps, store, t, first, gamma, scratch):
+    """The largest K at a step at which something arrives, both sides, and its pair; the search begins with the pair `first`."""
+    bounds, until, level = store[3:]
+    n = P.shape[0]
+    known = place_of(store, way, first)
+    guess = math.expm1(min(bounds[way, first], steps[1][way, t - 1]))
+    solve(P, way, constant, steps, t, first, guess, known, gamma, scratch)
+    attained, proved, best = known[t, ATTAINED], known[t, PROVED], first
+    for pair in range(n * n):
+        if bounds[way, pair] <= attained or t <= until[way, pair] or pair % (n + 1) == 0 or pair == first:
             continue
-        known = place_of(store, way, best)
-        guess = math.expm1(min(bounds[way, best], spread[way, t - 1]))
-        solve(P, way, constant, steps, t, best, guess, known, gamma, scratch)
-        attained, proved = known[t, ATTAINED], known[t, PROVED]
-        first = best
-        for pair in range(n * n):
-            if bounds[way, pair] <= attained or t <= until[way, pair] or pair % (n + 1) == 0 or pair == first:
-                continue
-            if known_bound(store, way, pair, t, np.inf) <= attained:
-                continue
-            more, lasts = stays_below(P, way, constant, steps, t, pair, attained, gamma, scratch)
-            if more < np.inf:
-                until[way, pair], level[way, pair] = lasts, attained + more
-                blurred = max(blurred, attained + more)
-                continue
-            known = place_of(store, way, pair)
-            while known[t, DONE] == 0.0 and upper(known[t]) > attained:
-                improve(P, way, constant, steps, t, pair, math.expm1(attained), known, gamma, scratch)
-            if known[t, DONE] == 0.0:
-                continue
+        if known_bound(store, way, pair, t, np.inf) <= attained:
+            continue
+        more, last = stays_below(P, way, constant, steps, t, pair, attained, gamma, scratch)
+        if more < np.inf:
+            until[way, pair], level[way, pair] = last, attained + more
+            proved = max(proved, attained + more)
+            continue
+        known = place_of(store, way, pair)
+        while known[t, DONE] == 0.0 and upper(known[t]) > attained:
+            improve(P, way, constant, steps, t, pair, math.expm1(attained), known, gamma, scratch)
+        if known[t, DONE] > 0.0:
             proved = max(proved, known[t, PROVED])
             if known[t, ATTAINED] > attained * BARELY:
                 best = pair
             attained = max(attained, known[t, ATTAINED])
-        wins = wins + 1 if best == first else 0
-        if wins == WINS:
-            guess = math.expm1(bounds[way, best])
-            solve_after(P, way, constant, steps, t, best, guess, place_of(store, way, best), gamma, scratch)
-        proved = max(proved, blurred)
-        if not constant:
-            blurred = 0.0
-        arrived[0, t], arrived[1, t] = attained, proved
-        pairs[t] = best
-        set_spread(steps, way, t, min(ceiling[t], (epsilons[t] + proved) * (1.0 + 4.0 * UNIT)))
+    return attained, proved, best
+
+
+@kernel
+def one_way(P, way, constant, epsilons, ceiling, steps, store, arrived, pairs, gamma, scratch):
+    """The largest K at every step, both sides: `arrived` (2, T), and the pair that has it, `pairs` (T,)."""
+    n_steps = epsilons.size
+    best = begin(P, way, ceiling, steps, store, gamma, scratch)
+    arrived[0, 0] = arrived[1, 0] = 0.0
+    pairs[0] = 1
+    set_spread(steps, way, 0, epsilons[0])
+    wins = 0
+    for t in range(1, n_steps):
+        arrived[0, t], arrived[1, t], pairs[t] = 0.0, 0.0, 1
+        if steps[1][way, t - 1] > 0.0:
+            low, high, pair = largest_at(P, way, constant, steps, store, t, best, gamma, scratch)
+            wins, best = wins + 1 if pair == best else 0, pair
+            if constant:  # pairs that a rollout of an earlier step has ruled out at this one too
+                high = max(high, arrived[1, t - 1])
+            if wins == WINS:
+                guess, known = math.expm1(store[3][way, best]), place_of(store, way, best)
+                solve_after(P, way, constant, steps, t, best, guess, known, gamma, scratch)
+            arrived[0, t], arrived[1, t], pairs[t] = low, high, best
+        set_spread(steps, way, t, min(ceiling[t], (epsilons[t] + arrived[1, t]) * (1.0 + 4.0 * UNIT)))
 
 
 @kernel
@@ -514,18 +523,76 @@ def stay_below_together(matrices, own, ways, constant, steps, store, at, pair, k
 
 
 @kernel
+def solve_together(matrices, own, ways, constant, steps, store, at, pair, most, level, gamma, scratch):
+    """Both sides of what arrives about a pair from both directions; -1 and no more than `level` as soon as that is seen."""
+    past, future = place_of(store, ways[0], pair)[at[0]], place_of(store, ways[1], pair)[at[1]]
+    while past[DONE] == 0.0 or future[DONE] == 0.0:
+        high = (
+            known_bound(store, ways[0], pair, at[0], most[0]),
+            known_bound(store, ways[1], pair, at[1], most[1]),
+        )
+        if high[0] + high[1] <= level:
+            return -1.0, level
+        # The direction of which less is known.
+        wider = 0 if high[0] - math.log1p(past[LOW]) >= high[1] - math.log1p(future[LOW]) else 1
+        if (past[DONE] if wider == 0 else future[DONE]) > 0.0:
+            wider = 1 - wider
+        way, guess = ways[wider], math.expm1(high[wider])
+        known = place_of(store, way, pair)
+        improve(matrices[own[wider]], way, constant[way], steps, at[wider], pair, guess, known, gamma, scratch)
+    return past[ATTAINED] + future[ATTAINED], past[PROVED] + future[PROVED]
+
+
+@kernel
+def largest_together(matrices, own, ways, constant, steps, store, at, most, first, gamma, scratch):
+    """The largest over pairs of what arrives from both directions at a step, both sides, and its pair.
+
+    At most `most` arrives from either; the search begins with the pairs `first`.
+    """
+    bounds, n = store[3], matrices.shape[1]
+    best, attained, proved = -1, -1.0, 0.0
+    for pair in first:
+        if pair != best:
+            low, high = solve_together(
+                matrices, own, ways, constant, steps, store, at, pair, most, -1.0, gamma, scratch
+            )
+            proved = max(proved, high)
+            if low > attained:
+                best, attained = pair, low
+    begun = best
+    for pair in range(n * n):
+        if bounds[ways[0], pair] + bounds[ways[1], pair] <= attained or pair % (n + 1) == 0 or pair == begun:
+            continue
+        known = (known_bound(store, ways[0], pair, at[0], most[0]), known_bound(store, ways[1], pair, at[1], most[1]))
+        if known[0] + known[1] <= attained:
+            continue
+        more = stay_below_together(
+            matrices, own, ways, constant, steps, store, at, pair, known, attained, gamma, scratch
+        )
+        if more < np.inf:
+            proved = max(proved, attained + more)
+            continue
+        low, high = solve_together(
+            matrices, own, ways, constant, steps, store, at, pair, most, attained, gamma, scratch
+        )
+        proved = max(proved, high)
+        if low > attained * BARELY:
+            best = pair
+        attained = max(attained, low)
+    return attained, proved, best
+
+
+@kernel
 def both_ways(matrices, own, ways, constant, steps, store, arrived, pairs, together, gamma, scratch):
     """The largest over pairs of what arrives from both directions: `together` (2, T), and `pairs` (3, T) at its last row.
 
     `arrived` (2, 2, T) and the first rows of `pairs` have either direction's own, in its own order of steps.
     """
-    spread, bounds = steps[1], store[3]
-    n, n_steps = matrices.shape[1], pairs.shape[1]
+    spread, n_steps = steps[1], pairs.shape[1]
     favourite, wins = -1, 0
     for k in range(n_steps):
-        t = (
-            n_steps // 2 + k
-        ) % n_steps  # the middle first: what holds for all steps there rules out most pairs elsewhere
+        # The middle first: what holds for all steps there rules out most pairs elsewhere.
+        t = (n_steps // 2 + k) % n_steps
         at = (t, n_steps - 1 - t)
         silent = -1
         for side in range(2):
@@ -536,65 +603,39 @@ def both_ways(matrices, own, ways, constant, steps, store, arrived, pairs, toget
                 together[row, t] = arrived[row, 1 - silent, at[1 - silent]]
             pairs[2, t] = pairs[1 - silent, at[1 - silent]]
             continue
-        best, level, most = -1, -1.0, 0.0
-        for candidate in range(2):
-            pair = pairs[candidate, at[candidate]] if favourite < 0 else favourite
-            if pair == best:
-                continue
-            low = high = 0.0
-            for side in range(2):
-                way, guess = ways[side], math.expm1(arrived[0, side, at[side]])
-                known = place_of(store, way, pair)
-                solve(matrices[own[side]], way, constant[way], steps, at[side], pair, guess, known, gamma, scratch)
-                low, high = low + known[at[side], ATTAINED], high + known[at[side], PROVED]
-            if low > level:
-                best, level = pair, low
-            most = max(most, high)
-        first = best
-        for pair in range(n * n):
-            if bounds[ways[0], pair] + bounds[ways[1], pair] <= level or pair % (n + 1) == 0 or pair == first:
-                continue
-            bound = (
-                known_bound(store, ways[0], pair, at[0], arrived[1, 0, at[0]]),
-                known_bound(store, ways[1], pair, at[1], arrived[1, 1, at[1]]),
-            )
-            if bound[0] + bound[1] <= level:
-                continue
-            more = stay_below_together(
-                matrices, own, ways, constant, steps, store, at, pair, bound, level, gamma, scratch
-            )
-            if more < np.inf:
-                most = max(most, level + more)
-                continue
-            past, future = place_of(store, ways[0], pair)[at[0]], place_of(store, ways[1], pair)[at[1]]
-            while past[DONE] == 0.0 or future[DONE] == 0.0:
-                high = (
-                    known_bound(store, ways[0], pair, at[0], arrived[1, 0, at[0]]),
-                    known_bound(store, ways[1], pair, at[1], arrived[1, 1, at[1]]),
-                )
-                if high[0] + high[1] <= level:
-                    break
-                wider = 0 if high[0] - math.log1p(past[LOW]) >= high[1] - math.log1p(future[LOW]) else 1
-                if (past[DONE] if wider == 0 else future[DONE]) > 0.0:
-                    wider = 1 - wider
-                way, guess = ways[wider], math.expm1(min(level, high[wider]))
-                known = place_of(store, way, pair)
-                improve(matrices[own[wider]], way, constant[way], steps, at[wider], pair, guess, known, gamma, scratch)
-            if past[DONE] == 0.0 or future[DONE] == 0.0:
-                continue
-            most = max(most, past[PROVED] + future[PROVED])
-            if past[ATTAINED] + future[ATTAINED] > level * BARELY:
-                best = pair
-            level = max(level, past[ATTAINED] + future[ATTAINED])
-        wins = wins + 1 if best == favourite else 0
+        first = (pairs[0, at[0]], pairs[1, at[1]]) if favourite < 0 else (favourite, favourite)
+        most = (arrived[1, 0, at[0]], arrived[1, 1, at[1]])
+        together[0, t], together[1, t], best = largest_together(
+            matrices, own, ways, constant, steps, store, at, most, first, gamma, scratch
+        )
+        pairs[2, t] = best
+        wins, favourite = wins + 1 if best == favourite else 0, best
         if wins == WINS:
             for side in range(2):
                 way, known = ways[side], place_of(store, ways[side], best)
-                guess = math.expm1(bounds[way, best])
+                guess = math.expm1(store[3][way, best])
                 solve_after(matrices[own[side]], way, constant[way], steps, 0, best, guess, known, gamma, scratch)
-        favourite = best
-        together[0, t], together[1, t] = level, most
-        pairs[2, t] = best
+
+
+@kernel
+def write_down(epsilons, arrived, together, found, ceiling, proved, attained, pairs):
+    """One user's answers in order of time: each step's own part and what arrives, rounded to the safe side."""
+    n_steps = epsilons.size
+    for kind in range(3):
+        for t in range(n_steps):
+            ahead = n_steps - 1 - t
+            at = ahead if kind == 1 else t
+            if kind == 2:
+                low, high = together[0, t], together[1, t]
+                most = (ceiling[0, t] + ceiling[1, ahead] - epsilons[t]) * (1.0 + 8.0 * UNIT)
+            else:
+                low, high, most = arrived[0, kind, at], arrived[1, kind, at], ceiling[kind, at]
+            if high <= 0.0:  # nothing arrives
+                proved[kind, t] = attained[kind, t] = epsilons[t]
+            else:
+                proved[kind, t] = min((epsilons[t] + high) * (1.0 + 8.0 * UNIT), most)
+                attained[kind, t] = min((epsilons[t] + low) * (1.0 - 8.0 * UNIT), proved[kind, t])
+            pairs[kind, t] = found[kind, at]
 
 
 @kernel
@@ -663,18 +704,4 @@ def population(matrices, d, x, starts, past, future, epsilons, gamma, first, las
             for t in range(n_steps):
                 at = t if way == 0 else n_steps - 1 - t
                 together[0, t], together[1, t], found[2, t] = arrived[0, way, at], arrived[1, way, at], found[way, at]
-        for t in range(n_steps):
-            ahead = n_steps - 1 - t
-            for kind in range(3):
-                at = t if kind != 1 else ahead
-                if kind == 2:
-                    low, high = together[0, t], together[1, t]
-                    most = (ceiling[0, t] + ceiling[1, ahead] - epsilons[t]) * (1.0 + 8.0 * UNIT)
-                else:
-                    low, high, most = arrived[0, kind, at], arrived[1, kind, at], ceiling[kind, at]
-                if high <= 0.0:  # nothing arrives
-                    proved[user, kind, t] = attained[user, kind, t] = epsilons[t]
-                else:
-                    proved[user, kind, t] = min((epsilons[t] + high) * (1.0 + 8.0 * UNIT), most)
-                    attained[user, kind, t] = min((epsilons[t] + low) * (1.0 - 8.0 * UNIT), proved[user, kind, t])
-                pairs[user, kind, t] = found[kind, at]
+        write_down(epsilons, arrived, together, found, ceiling, proved[user], attained[user], pairs[user])
