@@ -107,7 +107,10 @@ def measured(name: str, adversary: tdp.Adversary) -> Row:
                 "for ever": lambda b=bound: tdp.leakage_supremum(adversary, epsilon=EPSILON, bound=b).temporal,
                 "budget": lambda b=bound: tdp.sustainable_budget(adversary, alpha=ALPHA, bound=b),
             }
-        found = {what: timed(call) for what, call in calls.items()}
+        found = {}
+        for what, call in calls.items():
+            found[what] = timed(call)
+            print(f"  {name}, {n} values, {bound}, {what}: {found[what][0]:.6g}, {short(found[what][1])}", flush=True)
         values[bound] = {what: value for what, (value, _) in found.items()}
         seconds[bound] = {what: spent_time for what, (_, spent_time) in found.items()}
     series = tdp.temporal_leakage(adversary, epsilons=spent)
@@ -115,7 +118,7 @@ def measured(name: str, adversary: tdp.Adversary) -> Row:
     limit = tdp.leakage_supremum(adversary, epsilon=EPSILON)
     if limit.evidence is not None and math.isfinite(limit.temporal):
         gap["for ever"] = (limit.temporal - limit.evidence.temporal) / limit.temporal
-    print(name, n, values, {b: {k: short(v) for k, v in s.items()} for b, s in seconds.items()}, gap, flush=True)
+    print(name, gap, flush=True)
     return Row(name, n, values, seconds, gap)
 
 

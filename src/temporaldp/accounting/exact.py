@@ -150,19 +150,55 @@ def both_ways(
     search = PairSearch((past, future.reversed()), releases.lift, releases.drop)
     keys = np.stack((before.same_as, after.same_as[::-1], _numbered(releases)), axis=1)
     _, firsts, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    steps = np.sort(firsts)
-    width = releases.width
-    for first in range(0, len(steps), LAST_BLOCK):
-        block = steps[first : first + LAST_BLOCK]
-        ahead = n_steps - 1 - block
-        ends = [(before.i[block], before.j[block]), (after.i[ahead], after.j[ahead])]
-        some = [(i[k], j[k]) for i, j in ends for k in (0, len(block) // 2, -1)]
-        arriving = 0.5 * (before.proved[block] + after.proved[ahead]) - width[block]
-        with part(first / len(steps), (first + len(block)) / len(steps), "past and future together"):
-            search.largest(maxima, block, [*ends, *some], np.maximum(arriving, 0.0), ceiling[block])
-        maxima.lower(block, ceiling[block])
-    maxima.copy_from(np.arange(n_steps), firsts[which.ravel()])
+    which = which.ravel()
+    deepest = np.zeros(n_steps, np.int64)
+    rolled = np.full(n_steps, np.inf)
+
+    def fill(steps: IntArray) -> None:
+        for first in range(0, len(steps), LAST_BLOCK):
+            block = steps[first : first + LAST_BLOCK]
+            ahead = n_steps - 1 - block
+            ends = [(before.i[block], before.j[block]), (after.i[ahead], after.j[ahead])]
+            some = [(i[k], j[k]) for i, j in ends for k in (0, len(block) // 2, -1)]
+            arriving = np.maximum(0.5 * (before.proved[block] + after.proved[ahead]) - releases.width[block], 0.0)
+            with part(first / len(steps), (first + len(block)) / len(steps), "past and future together"):
+                deepest[block] = search.largest(maxima, block, [*ends, *some], arriving, ceiling[block])
+            rolled[block] = np.where(maxima.attained[block] < ceiling[block] * REACHED, maxima.proved[block], np.inf)
+
+    fill(np.sort(firsts))
+    # A pair that is no maximum of either direction may have looked back further than what settles their maxima.
+    alone = _not_shared(past, future, which, deepest[firsts], releases)
+    maxima.copy_from(np.arange(n_steps), firsts[which])
+    rolled = rolled[firsts[which]]
+    fill(alone)
+    maxima.proved[:] = rolled
+    maxima.lower(np.arange(n_steps), ceiling)
     return maxima
+
+
+def _not_shared(past: Direction, future: Direction, which: IntArray, depths: IntArray, releases: Releases) -> IntArray:
+    """The steps whose answer is not that of the first step with the same number, as rollouts there saw what differs."""
+    n_steps = len(which)
+    every = np.arange(n_steps)
+    alone = np.zeros(n_steps, bool)
+    counts = np.bincount(which)
+    firsts, lasts = np.full(len(counts), n_steps), np.zeros(len(counts), np.int64)
+    np.minimum.at(firsts, which, every)
+    np.maximum.at(lasts, which, every)
+    for direction, low, high, run_starts in (
+        (past, firsts, lasts, _run_starts(past.chain, releases)),
+        (future, n_steps - 1 - lasts, n_steps - 1 - firsts, _run_starts(future.chain, releases.reversed)),
+    ):
+        for group in np.flatnonzero((counts > 1) & (depths > 0)):
+            start = int(low[group] - depths[group])
+            seen = slice(max(start, 0), int(low[group]))
+            if (
+                start < max(1, run_starts[low[group]])
+                or direction.spread[seen].min() * ROOM < direction.spread[high[group]]
+            ):
+                alone |= which == group
+    alone[firsts] = False
+    return np.flatnonzero(alone)
 
 
 def _numbered(releases: Releases) -> IntArray:
