@@ -53,6 +53,9 @@ LARGEST_LEAKAGE = 600.0
 NEGLIGIBLE = 2.0**-52
 """Share of the value below which what lies before a step no longer counts."""
 
+BLURRED = 2.0**-4
+"""Share of what rounding can have changed below which what lies before a step no longer counts either."""
+
 BACKWARD_SHARE = 2.0**-42
 """A sign is trusted without sums where what rounding can have changed is this share of the level in question, or less."""
 
@@ -93,8 +96,8 @@ CLOSE = 2.0**-40
 RAISED = 1.0 + 2.0 * BACKWARD_SHARE
 """A sign that is trusted proves this much more than the level."""
 
-LONGEST = 20_000
-"""Steps after which a rollout without an end is given up."""
+LONGEST, MOST_GIVEN_UP = 20_000, 3
+"""Steps after which a rollout without an end is given up; and rollouts of an item that end so before it is left as it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -289,8 +292,8 @@ def _evaluate(
         spread_over(
             lambda first, last: roll(
                 matrices, into, up, down, chain.plain, chain.endless, t, i, j, rho, growth, excess, first, last, most,
-                slope, chain.rounding(compiled=True), BACKWARD_SHARE, NEGLIGIBLE, ROUGH, values.numbers, values.depth,
-                values.below,
+                slope, chain.rounding(compiled=True), BACKWARD_SHARE, NEGLIGIBLE, BLURRED, ROUGH, values.numbers,
+                values.depth, values.below,
             ),
             len(items),
             step=1,
@@ -371,7 +374,8 @@ def _roll(  # noqa: PLR0912, PLR0915  one loop, whose many arrays would only be 
             v_raised = v * (1.0 + np.where(above_zero, up, down))
             slope = v_raised.sum(axis=1)
             low, unknown = larger - smaller, np.where(p > 0.0, e * p, 0.0) - add
-            done = last | (unknown <= NEGLIGIBLE * rho * slope)
+            blurred = np.minimum(bound, 2.0 * gamma * (depth + 2) * (1.0 + rho) * slope)
+            done = last | (unknown <= np.maximum(NEGLIGIBLE * rho * slope, BLURRED * blurred))
             summed = total + add  # has digits of low where budgets are tiny; where either has none, nothing is far
             done |= (low > 0.0) & (summed > 0.0) & (w <= ROUGH * p)
             done |= (high < 0.0) & (summed_high < 0.0) & (unknown <= -ROUGH * np.maximum(low, summed))
@@ -414,7 +418,7 @@ def _roll(  # noqa: PLR0912, PLR0915  one loop, whose many arrays would only be 
         total = total + add
         largest = larger + smaller
         if largest.max() > HUGE:
-            shrink = np.where(largest > HUGE, 1.0 / largest, 1.0)
+            shrink = 1.0 / np.where(largest > HUGE, largest, 1.0)
             c *= shrink[:, None]
             total, drift, error = total * shrink, drift * shrink, error * shrink
             v = None if v is None else v * shrink[:, None]
@@ -449,7 +453,8 @@ def solve(
     # No step raises what is known: values are told apart at most as well as any two likelihoods before.
     proved[going] = spread[chain.step(items.t[going], 0)] * (1.0 + 4.0 * U)
     at = np.zeros(m) if start is None else start.copy()
-    attempts, slow, last = np.zeros(m, np.int64), np.zeros(m, np.int64), np.full(m, np.inf)
+    attempts, slow, given_up = (np.zeros(m, np.int64) for _ in range(3))
+    last = np.full(m, np.inf)
     deep = False
     for _ in range(MOST_ROUNDS):
         if not going.size:
@@ -457,6 +462,7 @@ def solve(
         here = at[going]
         values = evaluate(chain, items[going], here, spread, slope=True, deep=deep, extended=extended)
         deep = deep or int(values.depth.max()) > DEEP
+        given_up[going] += values.depth >= LONGEST
         low, high = _sides(values, here)
         better = low > attained[going]
         attained[going[better]], rho[going[better]] = low[better], here[better]
@@ -486,7 +492,7 @@ def solve(
         narrow = (left <= (TIGHTEST if extended else TIGHT) * proved[going]) | (
             converged & (left <= 4.0 * known_to) & (attempts[going] > 1)
         )
-        going = going[~narrow & (attempts[going] < MOST_ATTEMPTS)]
+        going = going[~narrow & (attempts[going] < MOST_ATTEMPTS) & (given_up[going] < MOST_GIVEN_UP)]
     return Arrivals(np.minimum(attained, proved), proved, rho, depths.max(axis=0))
 
 

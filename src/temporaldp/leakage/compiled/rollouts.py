@@ -32,7 +32,7 @@ def through(g, matrix, result):
 @kernel
 def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be handed around
     matrices, into, up, down, plain, endless, t, i, j, rho, growth, excess, first, last, most, with_slope, gamma, share,
-    negligible, rough, numbers, depths, below,
+    negligible, blurred, rough, numbers, depths, below,
 ):  # fmt: skip
     """Items first .. last - 1; `numbers` (m, 6) is filled with low, high, slope, summed, summed_high and error."""
     n = matrices.shape[1]
@@ -86,7 +86,8 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
             if with_slope:
                 low = larger - smaller
                 unknown = (excess[s] * p if p > 0.0 else 0.0) - add
-                done = end or unknown <= negligible * r * slope
+                blur = min(bound, 2.0 * gamma * (depth + 2) * (1.0 + r) * slope)
+                done = end or unknown <= max(negligible * r * slope, blurred * blur)
                 done = done or (low > 0.0 and total + add > 0.0 and w <= rough * p)
                 done = done or (high < 0.0 and summed_high < 0.0 and unknown <= -rough * max(low, total + add))
             else:
