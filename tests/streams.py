@@ -51,4 +51,4 @@ def noted(path):
 
 
 def require_level_held(epsilons, adversary, alpha):
-    assert temporal_leakage(adversary, epsilons=epsilons).worst <= alpha
+    assert temporal_leakage(adversary, epsilons=epsilons, bound="paper").worst <= alpha

@@ -99,7 +99,7 @@ def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
         ({"delta": 0.0}, "delta from"),
         ({"delta": 1e-6, "mechanism": "cauchy"}, "'gaussian' or 'laplace'"),
         ({"delta": 1e-6, "method": "uniform", "horizon": 3}, "neither a method"),
-        ({"delta": 1e-6, "bound": "pairwise"}, "neither a method"),
+        ({"delta": 1e-6, "bound": "paper"}, "neither a method"),
         ({"delta": 1e-6, "weights": [1, 2], "horizon": 2}, "neither a method"),
     ],
 )

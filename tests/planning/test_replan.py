@@ -165,11 +165,3 @@ def test_an_exact_rest_holds_exactly_and_has_less_noise():
     weighted = replan(accountant, bound="exact", weights=[1, 0, 1, 0, 1, 0, 1, 0, 1])
     assert (weighted.epsilons[4::2] == 0.0).all()
     assert weighted.leakage.worst <= 1.0
-
-
-def test_an_exact_rest_where_too_much_was_spent():
-    identity = TransitionMatrix(np.eye(2))
-    accountant = TemporalAccountant(Adversary(identity, identity), alpha=1.0, horizon=3)
-    accountant.spend(1.0 - 1e-14)
-    with pytest.raises(PlanError, match="leaves nothing"):
-        replan(accountant, bound="exact")

@@ -27,6 +27,9 @@ FloatArray = NDArray[np.float64]
 LEAST_SHARE = 1e-9
 """Of alpha: a smaller budget for ever is no plan."""
 
+SPARED = 4e-12
+"""Share of alpha that is not spent: the supremum and a long series are proved by rollouts of their own, which differ by 1e-12."""
+
 
 def lasting_budget(users: Users, alpha: float, *, known: float, metric: FloatArray | None = None) -> float:
     """The largest constant budget, to 1e-8, whose supremum is at most alpha: exact, or under a metric that is no box.
@@ -64,10 +67,11 @@ def lasting_budget(users: Users, alpha: float, *, known: float, metric: FloatArr
     least = max(LEAST_SHARE * most, SMALLEST)
     if known < least and worst(least) > alpha:
         return known
-    found = largest(worst, max(known, least), most, alpha)
+    ceiling = alpha * (1.0 - SPARED)
+    found = largest(worst, max(known, least), most, ceiling)
     searches.clear()
     # What counts is the public number, which may differ in its last digits.
-    while found > known and leakage_supremum(together(users), epsilon=found, metric=metric).temporal > alpha:
+    while found > known and leakage_supremum(together(users), epsilon=found, metric=metric).temporal > ceiling:
         found = max(known, found * (1.0 - CLOSE))
     return found
 
