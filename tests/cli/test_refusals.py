@@ -110,7 +110,9 @@ def test_a_plan_shorter_than_the_data(tmp_path):
 def test_a_level_that_cannot_be_held_has_its_own_code(tmp_path):
     save_matrix(TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], ["home", "work"]), tmp_path / "m.csv")
     message = refused("plan", "--backward", "m.csv", "--alpha", "1", "-o", "p.json", cwd=tmp_path, code=3)
-    assert "'home' and 'work' apart with certainty" in message
+    assert "several closed classes of values" in message
+    by_paper = ("plan", "--backward", "m.csv", "--alpha", "1", "--bound", "paper", "-o", "p.json")
+    assert "'home' and 'work' apart with certainty" in refused(*by_paper, cwd=tmp_path, code=3)
 
 
 def test_a_history_of_another_step_is_refused(tmp_path):
