@@ -28,7 +28,7 @@ LEAST_SHARE = 1e-9
 """Of alpha: a smaller budget for ever is no plan."""
 
 SPARED = 4e-12
-"""Share of alpha that is not spent: the supremum and a long series are proved by rollouts of their own, which differ by 1e-12."""
+"""Share of alpha that is not spent: the supremum and a long series are proved by rollouts of their own, 1e-12 apart."""
 
 
 def lasting_budget(users: Users, alpha: float, *, known: float, metric: FloatArray | None = None) -> float:
