@@ -194,8 +194,10 @@ def test_a_long_series_reaches_its_supremum_and_stays_below(bound):
     adversary = Adversary(matrix, matrix)
     series = temporal_leakage(adversary, epsilons=np.full(200_000, 0.3), bound=bound)
     limit = leakage_supremum(adversary, epsilon=0.3, bound=bound)
-    assert series.backward[-1] == pytest.approx(limit.backward, rel=1e-12)
-    assert series.worst == pytest.approx(limit.temporal, rel=1e-12)
+    # Where the exact value is the paper's, that is what is proved, with four roundings a step of its recursion.
+    close = 1e-12 if bound == "paper" else 1e-9
+    assert series.backward[-1] == pytest.approx(limit.backward, rel=close)
+    assert series.worst == pytest.approx(limit.temporal, rel=close)
     reached = series.attained or series  # what is proved of both rounds to the safe side, each by itself
     assert reached.backward.max() <= limit.backward
     assert reached.temporal.max() <= limit.temporal
