@@ -5,7 +5,7 @@ another. If what they prove for every pair is at most the level, the supposition
 rollout of d steps at horizon t rests on the leakage at horizon t - d only. The paper's supremum, where it is finite, needs no
 supposition.
 
-**Existence** is decided beforehand (`largest_lasting_epsilon`).
+**Existence** is decided beforehand (`has_supremum`).
 """
 
 from __future__ import annotations
