@@ -191,7 +191,7 @@ def test_boxes_of_metrics_are_found_and_no_others():
 def test_a_metric_that_is_a_box_is_exact():
     rng = np.random.default_rng(7)
     for n, kind in itertools.product((2, 3, 5), ("plain", "a + b")):
-        adversary = Adversary(*(TransitionMatrix(random_rows(n, rng)) for _ in range(2)))
+        adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.ones(n), n)) for _ in range(2)))
         shares = np.full(n, 0.5) if kind == "plain" else rng.uniform(0.1, 1.0, n)
         metric = shares[:, None] + shares[None, :]
         np.fill_diagonal(metric, 0.0)
@@ -206,4 +206,6 @@ def test_a_metric_that_is_a_box_is_exact():
         assert limit.bound == "exact"
         other = leakage_supremum(adversary, mechanism=LikelihoodBox(-0.2 * shares, 0.2 * shares))
         for direction in DIRECTIONS:
+            assert getattr(limit.evidence, direction) <= getattr(other, direction)
+            assert getattr(other.evidence, direction) <= getattr(limit, direction)
             assert getattr(limit, direction) == pytest.approx(getattr(other, direction), rel=1e-9)
