@@ -21,6 +21,9 @@ IntArray = NDArray[np.int64]
 FIRST_BLOCK, LAST_BLOCK = 64, 256
 """Steps of the first block, which doubles up to the last."""
 
+LARGEST_FACTOR = 300.0
+"""Nats that one output may say about a value in rollouts, so that coefficients stay within the range of doubles."""
+
 ROOM = 1.0 + 1e-6
 """Bounds on likelihoods are raised by this before they are used: steps that have all but settled then share an answer."""
 
@@ -62,6 +65,16 @@ class Releases:
         with np.errstate(over="ignore"):
             up, down = (np.expm1(side - least).astype(np.float64) for side in (self.lift, self.drop))
         return up, down
+
+    @property
+    def narrowed(self) -> tuple[Releases, float]:
+        """Releases within these whose factors rollouts can carry, and nats by which what all of them leak can be less."""
+        middle = self.drop.max(axis=1, keepdims=True)  # a point that all intervals have in common
+        down = np.minimum(middle - self.drop.min(axis=1, keepdims=True), 0.5 * LARGEST_FACTOR)
+        lift = np.minimum(self.lift, middle + (LARGEST_FACTOR - down))
+        drop = np.maximum(self.drop, middle - down)
+        beyond = float(((self.lift - lift).max(axis=1) + (drop - self.drop).max(axis=1)).sum())
+        return (Releases(lift, drop), beyond * (1.0 + 1e-12)) if beyond > 0.0 else (self, 0.0)
 
     @property
     def reversed(self) -> Releases:

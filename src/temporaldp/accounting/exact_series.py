@@ -87,6 +87,8 @@ class ExactLeakage:
     attained : Attained
     pairs : dict of (T,) int arrays
         For each of "backward", "forward" and "temporal", the positions of the two values.
+    beyond : float
+        Nats by which what is proved of these releases may be less than what others leak that were too loud for rollouts.
     """
 
     states: tuple[str, ...]
@@ -95,6 +97,7 @@ class ExactLeakage:
     future: Direction | None
     attained: Attained
     pairs: dict[str, Pairs] = field(repr=False)
+    beyond: float = 0.0
 
     def __len__(self) -> int:
         return len(self.releases)
@@ -127,6 +130,7 @@ class ExactLeakage:
         for one in self._directions(direction):
             turned = one.turn(items)
             found[pairs] += solve(one.chain, turned, one.spread).proved
+        found[pairs] += self.beyond
         return found * (1.0 + 4.0 * U)
 
     def witness(self, step: int) -> Observation:
@@ -189,7 +193,9 @@ class Sides(NamedTuple):
 def exact_leakage(adversary: Adversary, releases: Releases, paper: Attained) -> Sides:
     """The exact leakage of one user who has a correlation; `paper` are the paper's bounds, which it is never above."""
     assert adversary.states is not None
-    n_steps, width = len(releases), releases.width
+    n_steps = len(releases)
+    releases, beyond = releases.narrowed
+    width = releases.width
     past = _direction(adversary.backward, releases, paper.backward, turned=False)
     future = _direction(adversary.forward, releases.reversed, paper.forward[::-1], turned=True)
     alone = Maxima.empty(n_steps)
@@ -202,6 +208,10 @@ def exact_leakage(adversary: Adversary, releases: Releases, paper: Attained) -> 
         both = both_ways(past[0], past[1], future[0], future[1], releases, ceiling)
     else:
         both = before if past else after
+    if beyond:
+        roundings = 1.0 + 16.0 * U * (n_steps + 2)
+        for one, known in zip((before, after, both), paper, strict=True):
+            one.proved[:] = np.minimum(one.proved + beyond, known * roundings)
     evidence = ExactLeakage(
         adversary.states,
         releases,
@@ -209,6 +219,7 @@ def exact_leakage(adversary: Adversary, releases: Releases, paper: Attained) -> 
         future[0].reversed() if future else None,
         Attained(before.attained, after.attained, both.attained),
         {"backward": before.pair, "forward": after.pair, "temporal": both.pair},
+        beyond,
     )
     return Sides(before.proved, after.proved, both.proved, evidence)
 

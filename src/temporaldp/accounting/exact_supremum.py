@@ -5,7 +5,7 @@ another. If what they prove for every pair is at most the level, the supposition
 rollout of d steps at horizon t rests on the leakage at horizon t - d only. The paper's supremum, where it is finite, needs no
 supposition.
 
-**Existence** is decided beforehand (`largest_lasting_epsilon`).
+**Existence** is decided beforehand (`has_supremum`).
 """
 
 from __future__ import annotations
@@ -59,6 +59,9 @@ def exact_limit(matrix: FloatArray, release: Releases, ceiling: float, likely: P
         Pairs to begin with.
     """
     ceiling *= 1.0 + 1e-12  # known to rounding
+    if release.narrowed[1] > 0.0:  # too loud for rollouts
+        (i,), (j,) = release.widest
+        return Limit(float(release.width[0]), ceiling, int(i), int(j), None)
     chain = Chain((matrix,), np.zeros(1, np.int64), *release.factors, endless=True)
     own = float(release.width[0])
     n_pairs = chain.n * (chain.n - 1)
@@ -104,6 +107,8 @@ def leakage_if_held(past: FloatArray | None, future: FloatArray | None, release:
     `past` and `future` are matrices whose rows sum to 1, or None where nothing arrives. An upper bound; above the level it says
     no more than that.
     """
+    if release.narrowed[1] > 0.0:
+        return math.inf
     directions = []
     steps, maxima = np.zeros(1, np.int64), Maxima.empty(1)
     guess = np.array([max(0.5 * (level - float(release.width[0])), 0.0)])

@@ -194,7 +194,8 @@ def box_of(metric: FloatArray) -> LikelihoodBox | None:
     off = metric - reach
     if not (np.abs(off) <= 4.0 * np.finfo(np.float64).eps * metric.max()).all():
         return None
-    high = high + max(0.0, float(off.max()))
+    if (off > 0.0).any():  # by rounding: the box must hold all that the metric allows
+        high = high + float(off.max()) + np.finfo(np.float64).eps * max(np.abs(high).max(), np.abs(low).max())
     return LikelihoodBox(low, high) if low.max() <= high.min() else None
 
 

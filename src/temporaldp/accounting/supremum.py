@@ -23,7 +23,7 @@ from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.profile import LARGEST, positive
-from temporaldp.leakage.recurrence import largest_lasting_epsilon
+from temporaldp.leakage.recurrence import has_supremum
 from temporaldp.progress import part
 
 FloatArray = NDArray[np.float64]
@@ -302,7 +302,7 @@ def _grows_for_ever(correlation: Correlation, release: Releases) -> bool:
     """Whether plain releases are known to have no supremum."""
     matrix = _require_constant(correlation)
     plain = release.lift.shape[1] == 1
-    return plain and matrix is not None and float(release.width[0]) >= largest_lasting_epsilon(matrix.probabilities)
+    return plain and matrix is not None and not has_supremum(matrix.probabilities, float(release.width[0]))
 
 
 def _with_delta(

@@ -17,7 +17,7 @@ from temporaldp.accounting.metrics import box_of, largest_distance
 from temporaldp.accounting.supremum import searched_supremum
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.leakage.profile import SMALLEST
-from temporaldp.leakage.recurrence import largest_lasting_epsilon
+from temporaldp.leakage.recurrence import has_supremum
 from temporaldp.planning.holding import Users, together
 from temporaldp.planning.search import CLOSE, largest
 from temporaldp.progress import progressed
@@ -84,7 +84,7 @@ def _exact(backward: object, forward: object, release: Releases, alpha: float) -
         if not isinstance(matrix, TransitionMatrix):
             rows.append(None)
             continue
-        if release.lift.shape[1] == 1 and width >= largest_lasting_epsilon(matrix.probabilities):
+        if release.lift.shape[1] == 1 and not has_supremum(matrix.probabilities, width):
             return math.inf
         rows.append(rows_of(matrix))
     return leakage_if_held(rows[0], rows[1], release, alpha)
