@@ -247,7 +247,7 @@ def test_the_odometer_says_what_the_series_says():
 
 
 BAD = [
-    ({"mechanisms": [NOISE]}, "need a delta"),
+    ({"mechanisms": [NOISE]}, "GaussianNoise needs a delta"),
     ({"mechanisms": [NOISE], "epsilons": [0.1], "delta": 1e-6}, "either"),
     ({"delta": 1e-6}, "either"),
     ({}, "epsilons"),

@@ -62,7 +62,9 @@ def test_a_value_that_is_left_gathers_a_geometric_series(share):
     assert found.backward == pytest.approx(expected, rel=1e-8)
     assert found.temporal == found.backward
     assert found.forward == epsilon
-    assert_close(found, rel=1e-8)
+    # Within 0.1 % of the border leakage gathers for longer than rollouts are followed: proved, and not known to be approached.
+    assert found.certified == (share < 0.999)
+    assert found.evidence.backward <= found.backward * (1.0 - 1e-9 * (not found.certified))
     assert found.evidence.pair == ("0", "1")
 
 
@@ -172,8 +174,9 @@ def test_answers_that_are_shared_are_those_that_would_be_found(budgets):
     apart = budgets * (1.0 + 2.0**-52 * (np.arange(len(budgets)) % 2))
     shared, alone = (temporal_leakage(adversary, epsilons=one) for one in (budgets, apart))
     for direction in DIRECTIONS:
-        np.testing.assert_allclose(getattr(shared, direction), getattr(alone, direction), rtol=1e-11)
-        np.testing.assert_allclose(getattr(shared.attained, direction), getattr(alone.attained, direction), rtol=1e-11)
+        for one, other in ((shared, alone), (shared.attained, alone.attained)):
+            # Where next to nothing is left of large budgets, the digits that are lost are those of what they leaked.
+            np.testing.assert_allclose(getattr(one, direction), getattr(other, direction), rtol=1e-11, atol=5e-12 * budgets.max())
 
 
 # Tiny and huge budgets
@@ -191,7 +194,7 @@ def test_tiny_budgets_keep_their_digits(unit, kernels):
         for t in range(6):  # half the distance of rows after k steps, for the worst pair: lower by pairs, upper by steps
             upper = epsilons[t] + sum(0.5 * arrived[k] * epsilons[t - 1 - k] for k in range(t))
             assert found.backward[t] <= upper * (1.0 + 1e-5)
-            assert found.attained.backward[t] >= epsilons[t]
+            assert found.attained.backward[t] >= epsilons[t] * (1.0 - 1e-14)
         pairs = 0.5 * sum(
             np.abs(matrix_power_rows(rows, k)).sum(axis=2) * epsilons[5 - k] for k in range(1, 6)
         )

@@ -73,7 +73,7 @@ def assert_same(users, spent):
             assert (found.attained[row, k] <= high).all()
             assert (low <= found.proved[row, k]).all()
             # Where next to nothing is left of what older steps published, rounding is what keeps the sides apart.
-            tolerance = 1e-12 * high + 4.0 * (high - low)
+            tolerance = 1e-12 * high + 4.0 * (high - low) + 1e-13
             assert (np.abs(found.proved[row, k] - high) <= tolerance).all(), one.name
             assert (np.abs(found.attained[row, k] - low) <= tolerance).all(), one.name
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.exact import Releases
 from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch
-from temporaldp.leakage.rollouts import LARGEST_LEAKAGE, Chain
+from temporaldp.leakage.rollouts import LARGEST_LEAKAGE, LONGEST, Chain
 from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
@@ -26,8 +26,11 @@ FloatArray = NDArray[np.float64]
 SMALL = 30.0
 """Nats. A bound of the paper's up to this needs no supposition that would be tighter: rollouts grow with its logarithm."""
 
-TRIES = 30
-"""Levels that are supposed, each above what the last one led to."""
+TRIES, RAISED = 12, 2.5
+"""Levels that are supposed, each so many times what the last one led to: rollouts grow with the logarithm of a level only."""
+
+MOST_GIVEN_UP = 3
+"""Levels whose rollouts came to no end, and proved nothing, after which there is no certificate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,22 +72,24 @@ def exact_limit(matrix: FloatArray, release: Releases, ceiling: float, likely: P
     maxima = Maxima.empty(1)
     candidates = [(np.array([i]), np.array([j])) for i, j in zip(*likely, strict=True)]
     supposed = ceiling if ceiling < SMALL else min(ceiling, 4.0 * own)
+    given_up = 0
     for attempt in range(TRIES):
         progressed("leakage for ever", attempt / TRIES)
         kept = np.zeros((2, 1, n_pairs)) if n_pairs <= FEW_PAIRS else None
         direction = Direction(chain, np.array([supposed]), kept)
         search = PairSearch((direction,), release.lift, release.drop)
-        search.largest(maxima, steps, candidates, np.array([max(0.7 * supposed - own, 0.0)]))
+        depth = search.largest(maxima, steps, candidates, np.array([max(0.7 * supposed - own, 0.0)]))
         attained, proved = float(maxima.attained[0]), float(maxima.proved[0])
         pair = int(maxima.i[0]), int(maxima.j[0])
         if proved <= supposed or supposed == ceiling:
             proved = min(proved, ceiling)
             direction = replace(direction, spread=np.array([min(proved, supposed)]))
             return Limit(min(attained, proved), proved, *pair, direction)
-        if not math.isfinite(proved) or supposed > LARGEST_LEAKAGE:
+        given_up += depth >= LONGEST
+        if not math.isfinite(proved) or supposed > LARGEST_LEAKAGE or given_up == MOST_GIVEN_UP:
             break
         candidates = [(maxima.i.copy(), maxima.j.copy())]
-        supposed = min(ceiling, 1.3 * max(proved, supposed))
+        supposed = min(ceiling, RAISED * max(proved, supposed))
     return Limit(float(maxima.attained[0]), ceiling, int(maxima.i[0]), int(maxima.j[0]), None)
 
 

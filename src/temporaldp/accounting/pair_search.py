@@ -52,8 +52,9 @@ one step back."""
 TIED = 1.0 - 1e-11
 """Pairs within this share of the largest count as tied, and the first is named."""
 
-CLOSE_ENOUGH, MOST_REFINED = 5e-13, 20_000
-"""Relative distance of both sides of a maximum from which on it is computed in extended precision; and for how many items."""
+CLOSE_ENOUGH, CLOSE_ENOUGH_FOR_EVER, MOST_REFINED = 5e-13, 2e-10, 20_000
+"""Relative distance of both sides of a maximum from which on it is computed in extended precision, for a horizon and for ever;
+and for how many items."""
 
 REACHED = 1.0 - 8e-13
 """Share of a known bound from which on a candidate counts as reaching it."""
@@ -302,7 +303,8 @@ class PairSearch:
         best, upper = np.zeros(len(steps)), np.zeros(len(steps))
         np.maximum.at(best, rows, found.attained)
         np.maximum.at(upper, rows, found.proved)
-        wide = upper - best > CLOSE_ENOUGH * upper
+        close = CLOSE_ENOUGH_FOR_EVER if self.directions[0].chain.endless else CLOSE_ENOUGH
+        wide = upper - best > close * upper
         loose = np.flatnonzero(wide[rows] & (found.proved > best[rows]) & (best[rows] > 0.0))
         if not loose.size or loose.size > MOST_REFINED:
             return found

@@ -28,6 +28,9 @@ from temporaldp.progress import part
 
 FloatArray = NDArray[np.float64]
 
+CLOSE = 1e-9
+"""Relative distance from what some horizon attains up to which an exact supremum counts as certified."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactLimits:
@@ -94,8 +97,8 @@ class LeakageSupremum:
     delta : float
         0 for pure differential privacy. Otherwise all suprema are the epsilon at this delta.
     certified : bool
-        False where an exact supremum is reported as inf, or as the paper's, because rollouts were given up, not because there
-        is none below.
+        False where an exact supremum is only an upper bound, mostly inf or the paper's: rollouts were given up before they
+        came within `CLOSE` of what some horizon attains.
     evidence : ExactLimits, MetricLimits, CurveLimits or None
         What the way of accounting can tell beyond these numbers, for a single user.
     """
@@ -266,14 +269,13 @@ def _exact(adversary: Adversary, paper: LeakageSupremum, release: Releases) -> L
     known = [one for one in limits if one is not None]
     if any(one.direction is None for one in known):  # at least one grows for ever, or was given up
         worst = max(known, key=lambda one: (one.direction is None, one.attained))
-        both = Limit(worst.attained, paper.temporal, worst.i, worst.j, None)
+        both = replace(worst, proved=paper.temporal)
     else:
         both = both_limits(known[0], known[1], release) if len(known) == 2 else known[0]
     past, future = (Limit(own, own, 0, 1, None) if one is None else one for one in limits)
     states = adversary.states
-    known_for = zip(limits, (adversary.backward, adversary.forward), strict=True)
     certified = all(
-        one is None or one.direction is not None or _grows_for_ever(matrix, release) for one, matrix in known_for
+        one.attained == one.proved or one.attained >= (1.0 - CLOSE) * one.proved for one in (past, future, both)
     )
     return LeakageSupremum(
         paper.epsilon,

@@ -63,8 +63,9 @@ COMPILED_UP_TO, FEW_ITEMS = 64, 500
 """Values up to which machine code rolls items one by one. With more, the products of whole matrices are faster, unless
 there are few items."""
 
-USUAL_DEPTH, WORTH_COMPILING = 32, 64
-"""Steps of a usual rollout; and by how much more work than other kernels this one is worth loading machine code for."""
+USUAL_DEPTH, WORTH_COMPILING, LEAST_WORK = 32, 64, 1 << 13
+"""Steps of a usual rollout; by how much more work than other kernels this one is worth loading machine code for; and the
+entries whose work a step of whole arrays takes at least, however few there are."""
 
 MOST_ROUNDS, ROUNDS_OF_A_BOUND = 100, 4
 """Rollouts of an item, five to ten being usual; and Newton's steps to a bound, which need not be close."""
@@ -280,7 +281,7 @@ def _evaluate(
     """By machine code or by whole arrays."""
     growth = np.where(spread > LARGEST_SPREAD, np.inf, np.exp(np.minimum(spread, LARGEST_SPREAD)))
     excess = np.where(spread > LARGEST_SPREAD, np.inf, np.expm1(np.minimum(spread, LARGEST_SPREAD)))
-    work = len(items) * chain.n * (chain.n + 8) * depth
+    work = max(LEAST_WORK, len(items) * chain.n * (chain.n + 8)) * depth
     few = chain.n <= COMPILED_UP_TO or len(items) <= FEW_ITEMS
     compiled = few and not extended and chosen_kernels(work // WORTH_COMPILING) == "numba"
     if compiled:
@@ -374,6 +375,10 @@ def _roll(  # noqa: PLR0912, PLR0915  one loop, whose many arrays would only be 
             v_raised = v * (1.0 + np.where(above_zero, up, down))
             slope = v_raised.sum(axis=1)
             low, unknown = larger - smaller, np.where(p > 0.0, e * p, 0.0) - add
+            if not plain:  # D too grows with what every further output says at least: high and low have units of their own
+                reach = (v * np.where(above_zero, g[:, None], 1.0)).sum(axis=1)
+                apart = v * (np.where(above_zero, up, down) - np.where(above_zero, e[:, None], 0.0))
+                unknown = unknown + high * (apart.sum(axis=1) / reach)
             blurred = np.minimum(bound, 2.0 * gamma * (depth + 2) * (1.0 + rho) * slope)
             done = last | (unknown <= np.maximum(NEGLIGIBLE * rho * slope, BLURRED * blurred))
             summed = total + add  # has digits of low where budgets are tiny; where either has none, nothing is far

@@ -57,7 +57,7 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
         for depth in range(limit):
             s = 0 if endless else t[item] - 1 - depth
             end = not endless and s == 0
-            p = w = raised = lowered = slope = slope_high = 0.0
+            p = w = raised = lowered = slope = slope_high = apart = 0.0
             widest = 0.0
             for k in range(n):
                 a, b = up[s, k if wide else 0], down[s, k if wide else 0]
@@ -66,11 +66,15 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
                     p += c[k]
                     raised += c[k] * a
                     g[k] = c[k] * (1.0 + a)
+                    apart += v[k] * (a - excess[s])
+                    slope_high += v[k] * growth[s]
                     v[k] *= 1.0 + a
                 else:
                     w -= c[k]
                     lowered -= c[k] * b
                     g[k] = c[k] * (1.0 + b)
+                    apart += v[k] * b
+                    slope_high += v[k]
                     v[k] *= 1.0 + b
                 slope += v[k]
             larger, smaller, add = p + raised, w + lowered, raised - lowered
@@ -86,6 +90,8 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
             if with_slope:
                 low = larger - smaller
                 unknown = (excess[s] * p if p > 0.0 else 0.0) - add
+                if not plain:  # D too grows with what every further output says at least
+                    unknown += high * (apart / slope_high)
                 blur = min(bound, 2.0 * gamma * (depth + 2) * (1.0 + r) * slope)
                 done = end or unknown <= max(negligible * r * slope, blurred * blur)
                 done = done or (low > 0.0 and total + add > 0.0 and w <= rough * p)
@@ -99,12 +105,6 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
                     above = p > (growth[s] * w if w > 0.0 else 0.0) and trusted
                 done = end or is_below or above
             if done or depth == limit - 1:
-                if not end:  # what lies before multiplies by as much as it can where c is above 0
-                    for k in range(n):
-                        if c[k] > 0.0:
-                            slope_high += v[k] / (1.0 + up[s, k if wide else 0]) * growth[s]
-                        else:
-                            slope_high += v[k] / (1.0 + down[s, k if wide else 0])
                 numbers[item, 0], numbers[item, 1] = larger - smaller, high
                 numbers[item, 2], numbers[item, 3] = slope, total + add
                 numbers[item, 4], numbers[item, 5] = summed_high, bound
