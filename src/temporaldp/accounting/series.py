@@ -442,16 +442,17 @@ def _with_delta(
     releases = releases_of(mechanisms)
     users = list(named(adversary))
     pure = np.array([math.fsum(mechanism.pure_epsilon for mechanism in release) for release in releases])
-    members: list[LeakageSeries | None] = [None] * len(users)
-    if (pure <= LARGEST).all():
-        members = list(_members(users, pure))
     _check_lengths(users, len(releases))
+    members = [] if (pure > LARGEST).any() else _members(users, pure)
     step = chosen_discretization(releases, level, discretization)
     found = []
-    for k, ((name, one), member) in enumerate(zip(users, members, strict=True)):
+    for k, (name, one) in enumerate(users):
         require_values(releases, None if one.states is None else len(one.states))
-        known = None if member is None else {direction: getattr(member, direction) for direction in DIRECTIONS}
         with part(k / len(users), (k + 1) / len(users), LEAKAGE):
+            known = None
+            if members:  # what no delta is needed for is never exceeded with one
+                exact = _by_pairs(one, members[k], pure, None)
+                known = {direction: getattr(exact, direction) for direction in DIRECTIONS}
             curves = leakage_curves(one, releases, level, step, known)
         past, future, both = (curves.epsilons(direction) for direction in DIRECTIONS)
         found.append(

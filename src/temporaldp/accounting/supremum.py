@@ -328,9 +328,9 @@ def _with_delta(
         require_values((release,), None if one.states is None else len(one.states))
         limits = curve_limits(one, release, level, step)
         least = (math.inf,) * 3
-        if 0.0 < pure <= LARGEST:
-            past, future = _limit(one.backward, pure), _limit(one.forward, pure)
-            least = (past, future, past + (future - pure))
+        if 0.0 < pure <= LARGEST:  # what no delta is needed for is never exceeded with one
+            exact = _one_supremum(name, one, pure, "exact", None, {})
+            least = (exact.backward, exact.forward, exact.temporal)
         own = limits.own
         found.append(
             LeakageSupremum(
