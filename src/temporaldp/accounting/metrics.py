@@ -27,6 +27,7 @@ from temporaldp.leakage.profile import LARGEST
 
 FloatArray = NDArray[np.float64]
 Direction: TypeAlias = Literal["backward", "forward", "temporal"]
+DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 Bound: TypeAlias = Literal["exact", "paper"]
 Accounting: TypeAlias = Literal["exact", "paper", "metric", "curve"]
 

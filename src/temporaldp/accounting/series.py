@@ -19,9 +19,9 @@ from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observati
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values
 from temporaldp.accounting.metrics import (
+    DIRECTIONS,
     Accounting,
     Bound,
-    Direction,
     PairwiseLeakage,
     arrivals,
     box_of,
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FloatArray = NDArray[np.float64]
-
-DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 
 LEAKAGE = "leakage of every step"
 

@@ -17,11 +17,21 @@ from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit
 from temporaldp.accounting.fixed_point import Search, held_metric
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import require_values
-from temporaldp.accounting.metrics import Accounting, Bound, box_of, checked_bound, checked_guarantee, largest_distance
+from temporaldp.accounting.metrics import (
+    DIRECTIONS,
+    Accounting,
+    Bound,
+    box_of,
+    checked_bound,
+    checked_guarantee,
+    largest_distance,
+)
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.transition import know_profiles
 from temporaldp.errors import BudgetError, InputError, StateError
+from temporaldp.leakage.kernels import repeated
 from temporaldp.leakage.profile import LARGEST, positive
 from temporaldp.leakage.recurrence import has_supremum
 from temporaldp.progress import part
@@ -213,10 +223,30 @@ def searched_supremum(
     """`leakage_supremum`, remembering in `searches` where a metric's search ended for each user, for the next budget."""
     budget = positive(epsilon, "epsilon")
     users = list(named(adversary))
+    if len(users) > 1 and bound == "exact" and metric is None:
+        return _worst_exact(users, budget)
     found = []
     for k, (name, one) in enumerate(users):
         with part(k / len(users), (k + 1) / len(users), "leakage for ever"):
             found.append(_one_supremum(name, one, budget, bound, metric, searches))
+    return _largest(found)
+
+
+def _worst_exact(users: list[tuple[str | None, Adversary]], epsilon: float) -> LeakageSupremum:
+    """The largest exact suprema: those with the largest of the paper's bounds come first, and most others need not be known."""
+    known = [matrix for _, one in users for matrix in (one.backward, one.forward)]
+    know_profiles([matrix for matrix in known if isinstance(matrix, TransitionMatrix)])
+    papers = [_paper(name, one, epsilon) for name, one in users]
+    release = Releases(np.array([[epsilon]]), np.zeros((1, 1)))
+    found: list[LeakageSupremum] = []
+    largest = np.zeros(3)
+    with repeated(len(users)):
+        for done, k in enumerate(sorted(range(len(users)), key=lambda k: -papers[k].temporal)):
+            if (np.array([getattr(papers[k], way) for way in DIRECTIONS]) <= largest).all():
+                continue
+            with part(done / len(users), (done + 1) / len(users), "leakage for ever"):
+                found.append(_exact(users[k][1], papers[k], release))
+            largest = np.maximum(largest, [getattr(found[-1], way) for way in DIRECTIONS])
     return _largest(found)
 
 

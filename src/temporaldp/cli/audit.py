@@ -23,7 +23,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting.exact_series import Attained
-from temporaldp.accounting.series import DIRECTIONS
+from temporaldp.accounting.metrics import DIRECTIONS
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.metrics import Accounting, checked_accounting
-from temporaldp.accounting.series import DIRECTIONS
+from temporaldp.accounting.metrics import DIRECTIONS, Accounting, checked_accounting
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan

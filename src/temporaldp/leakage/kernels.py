@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import TypeVar
 
@@ -27,8 +29,22 @@ WORTH_A_THREAD = 1 << 22
 """Entries of work below which one thread is faster than several: starting one takes 0.1 ms."""
 
 
+_TIMES: ContextVar[int] = ContextVar("times", default=1)
+
+
+@contextmanager
+def repeated(times: int) -> Iterator[None]:
+    """Inside, work is expected to come so many times, so that machine code may pay for small problems too."""
+    token = _TIMES.set(max(1, times) * _TIMES.get())
+    try:
+        yield
+    finally:
+        _TIMES.reset(token)
+
+
 def chosen_kernels(work: int) -> str:
     """``numba``, ``numpy`` or ``torch``, for work on so many entries. By size alone, so that a number never depends on luck."""
+    work *= _TIMES.get()
     choice = os.environ.get("TEMPORALDP_KERNELS", "auto")
     if choice not in CHOICES:
         raise InputError(f"expected TEMPORALDP_KERNELS to be one of {', '.join(CHOICES)}, got {choice!r}")

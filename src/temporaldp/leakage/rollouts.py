@@ -375,7 +375,9 @@ def _roll(  # noqa: PLR0912, PLR0915  one loop, whose many arrays would only be 
             v_raised = v * (1.0 + np.where(above_zero, up, down))
             slope = v_raised.sum(axis=1)
             low, unknown = larger - smaller, np.where(p > 0.0, e * p, 0.0) - add
-            if not plain:  # D too grows with what every further output says at least: high and low have units of their own
+            if (
+                not plain
+            ):  # D too grows with what every further output says at least: high and low have units of their own
                 reach = (v * np.where(above_zero, g[:, None], 1.0)).sum(axis=1)
                 apart = v * (np.where(above_zero, up, down) - np.where(above_zero, e[:, None], 0.0))
                 unknown = unknown + high * (apart.sum(axis=1) / reach)
