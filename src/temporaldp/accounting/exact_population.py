@@ -23,8 +23,12 @@ from temporaldp.progress import progressed
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-WORTH_COMPILING = 1 << 19
-"""Entries of all pairs at all steps (``users T n^3``) from which the kernel is worth loading: user by user, some seconds."""
+WORTH_COMPILING, WORTH_COMPILING_ALONE = 1 << 19, 1 << 22
+"""Entries of all pairs at all steps (``users T n^3``) from which the kernel is worth loading: user by user, some seconds. For
+one user other ways take less than a second below the second number."""
+
+LONGEST_ALONE = 200
+"""Steps of one user up to which the kernel is faster: it solves every step, though leakage may long have settled."""
 
 LARGEST_SUM = 300.0
 """Nats that all steps may spend together: ratios and coefficients then stay within the range of doubles."""
@@ -110,15 +114,17 @@ class MemberLeakage(ExactLeakage):
 
 def worth_the_kernel(users: Sequence[Adversary], epsilons: FloatArray) -> bool:
     """Whether the kernel applies and is worth loading; by the problem alone, so that numbers never depend on luck."""
-    if len(users) < 2 or not 0.0 < float(epsilons.sum()) <= LARGEST_SUM:
+    alone = len(users) == 1
+    if (alone and len(epsilons) > LONGEST_ALONE) or not 0.0 < float(epsilons.sum()) <= LARGEST_SUM:
         return False
     sizes = {len(one.states) for one in users if one.states is not None}
     if len(sizes) != 1:
         return False
     n, n_steps = sizes.pop(), len(epsilons)
-    if n > BATCHED or n * n * n_steps > MOST_KEPT or len(users) * n_steps * n**3 < WORTH_COMPILING:
+    work = len(users) * n_steps * n**3
+    if n > BATCHED or n * n * n_steps > MOST_KEPT or work < (WORTH_COMPILING_ALONE if alone else WORTH_COMPILING):
         return False
-    if chosen_kernels(len(users) * n_steps * n**3) != "numba":
+    if chosen_kernels(work) != "numba":
         return False
     return all(
         matrix is None or (isinstance(matrix, TransitionMatrix) and not matrix.is_sparse)
@@ -140,8 +146,8 @@ def exact_population(users: Sequence[Adversary], epsilons: FloatArray) -> Popula
     past, future = keys // (len(stack) + 1) - 1, keys % (len(stack) + 1) - 1
     shape = (len(keys), 3, n_steps)
     proved, attained, pairs = np.empty(shape), np.empty(shape), np.empty(shape, np.int32)
-    # Roundings of a sum of products, by eights or by fours; of two factors; of the rows' own last digits.
-    gamma = (max(n // 8 + n % 8, n // 4 + n % 4 - 1) + 8) * U
+    # Roundings of a sum of products, by eights and then by fours; of two factors; of the rows' own last digits.
+    gamma = (n // 8 + n % 8 // 4 + n % 4 + 8) * U
 
     def work_on(first: int, last: int) -> None:
         """Some users of the block that begins at `start`."""

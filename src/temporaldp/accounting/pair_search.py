@@ -52,7 +52,7 @@ one step back."""
 TIED = 1.0 - 1e-11
 """Pairs within this share of the largest count as tied, and the first is named."""
 
-CLOSE_ENOUGH, CLOSE_ENOUGH_FOR_EVER, MOST_REFINED = 5e-13, 2e-10, 20_000
+CLOSE_ENOUGH, CLOSE_ENOUGH_FOR_EVER, MOST_REFINED = 9e-13, 2e-10, 20_000
 """Relative distance of both sides of a maximum from which on it is computed in extended precision, for a horizon and for ever;
 and for how many items."""
 
@@ -253,7 +253,7 @@ class PairSearch:
         if not open_.size:
             maxima.record(steps, items, first.attained, first.proved, rest)
             return first.depth
-        more = self._open(steps[open_], level[open_], pairs)
+        more, depth = self._open(steps[open_], level[open_], pairs, first.depth)
         # Pairs that are not ruled out are mostly tied with the best one: their roots are looked for where its roots are.
         best = np.flatnonzero(first.attained == level[np.searchsorted(steps, items.t)])
         where = np.zeros(len(steps), np.int64)
@@ -263,7 +263,7 @@ class PairSearch:
         items = Items(*(np.concatenate(both) for both in zip(items.arrays, more.arrays, strict=True)))
         both = self.refined(first.joined(second), items, steps)
         maxima.record(steps, items, both.attained, both.proved, rest)
-        return max(DEEPENING[-1], both.depth)
+        return max(depth, both.depth)
 
     def _promising(self, steps: IntArray, pairs: Pairs) -> list[Pairs]:
         """The pairs with the largest bounds, if all of these steps were like the worst of them."""
@@ -331,9 +331,13 @@ class PairSearch:
         attained, proved = own + sum(one.attained for one in arrivals), own + sum(one.proved for one in arrivals)
         return Solved(attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), 0, arrivals)
 
-    def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> Items:
-        """Pairs that bounds do not rule out at their step: first for steps much alike at once, then for each by itself."""
-        kept = []
+    def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs, usual: int) -> tuple[Items, int]:
+        """Pairs that bounds do not rule out at their step, and how many steps back these went.
+
+        Steps that are much alike come at once first. Bounds go as far back as is `usual`: what is open then is almost tied.
+        """
+        depths = [*(depth for depth in DEEPENING if depth < usual), max(1, usual)]
+        kept, deepest = [], 0
         for group in self._alike(steps, level):
             some = self._common(steps[group], level[group], pairs)
             length = max(1, BLOCK_ITEMS // max(1, len(some[0])))
@@ -341,9 +345,11 @@ class PairSearch:
                 block = slice(first, min(group.stop, first + length))
                 items = every_pair_at(steps[block], some)
                 own = own_part(self.lift, self.drop, items)
-                kept.append(ruled(self.directions, items, np.repeat(level[block], len(some[0])) - own, DEEPENING))
+                left, depth = ruled(self.directions, items, np.repeat(level[block], len(some[0])) - own, depths)
+                kept.append(left)
+                deepest = max(deepest, depth)
                 progressed("pairs of values", block.stop / len(steps))
-        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True)))
+        return Items(*(np.concatenate(parts) for parts in zip(*(one.arrays for one in kept), strict=True))), deepest
 
     def _alike(self, steps: IntArray, level: FloatArray) -> list[slice]:
         """Runs of steps with levels and budgets much alike."""
@@ -365,18 +371,26 @@ class PairSearch:
         lift, drop = self.lift[steps].max(axis=0)[None], self.drop[steps].min(axis=0)[None]
         items = every_pair_at(np.zeros(1, np.int64), pairs)
         room = level.min() - own_part(lift, drop, items)
-        return ruled([one for one in worst if one is not None], items, room, SHALLOW).arrays[1:]
+        return ruled([one for one in worst if one is not None], items, room, SHALLOW)[0].arrays[1:]
 
 
-def ruled(directions: Sequence[Direction], items: Items, room: FloatArray, depths: Sequence[int]) -> Items:
-    """The items that bounds from so many steps, deeper and deeper, do not prove to stay within `room`."""
+def ruled(directions: Sequence[Direction], items: Items, room: FloatArray, depths: Sequence[int]) -> tuple[Items, int]:
+    """The items that bounds from so many steps, deeper and deeper, do not prove to stay within `room`; and the last depth.
+
+    One direction needs no bounds, only signs: the first step, which takes no product, and then all others in one rollout.
+    """
     if len(directions) == 1:
-        return _above(directions, items, room, [np.ones(len(items))], depths[-1])[1]
+        depth = 0
+        for most in (1, depths[-1]):
+            above, depth = _above(directions, items, room, [np.ones(len(items))], most)
+            items, room = items[above], room[above]
+        return items, max(1, depth)
     if len(items) > MOST_BOUNDED:
         sizes = np.array([float(one.spread.max()) for one in directions])
         shares = [np.full(len(items), part) for part in sizes / max(float(sizes.sum()), np.finfo(np.float64).tiny)]
-        above, items = _above(directions, items, room, shares, 2)
-        room = room[above]
+        for most in (1, 2):
+            above, _ = _above(directions, items, room, shares, most)
+            items, room, shares = items[above], room[above], [one[above] for one in shares]
     start = np.expm1(np.clip(0.5 * room, 0.0, 30.0))
     known = [one.bound(items, 1, start) for one in directions]
     for depth in depths:
@@ -393,21 +407,22 @@ def ruled(directions: Sequence[Direction], items: Items, room: FloatArray, depth
         known = [
             np.minimum(old, one.bound(items, depth, at)) for one, old, at in zip(directions, known, starts, strict=True)
         ]
-    return items[~(sum(known) <= room)]
+    return items[~(sum(known) <= room)], depths[-1]
 
 
 def _above(
-    directions: Sequence[Direction], items: Items, room: FloatArray, shares: Sequence[FloatArray], depth: int
-) -> tuple[NDArray[np.bool_], Items]:
-    """The items that are not proved to stay below their share of the room in every direction."""
-    above = np.zeros(len(items), bool)
+    directions: Sequence[Direction], items: Items, room: FloatArray, shares: Sequence[FloatArray], most: int
+) -> tuple[NDArray[np.bool_], int]:
+    """Which items are not proved to stay below their share of the room in every direction; and how far one had to look."""
+    above, deepest = np.zeros(len(items), bool), 0
     for one, share in zip(directions, shares, strict=True):
         here = np.flatnonzero(~above)
         turned = one.turn(items[here])
         rho = np.expm1(np.clip(room[here] * share[here], 0.0, LARGEST_LEAKAGE))
-        values = evaluate(one.chain, turned, rho, one.spread, slope=False, most=depth)
+        values = evaluate(one.chain, turned, rho, one.spread, slope=False, most=most)
         above[here] = ~(values.below | one.chain.silent(turned.t, one.spread))
-    return above, items[above]
+        deepest = max(deepest, int(values.depth.max(initial=0)))
+    return above, deepest
 
 
 def own_part(lift: FloatArray, drop: FloatArray, items: Items) -> FloatArray:

@@ -65,10 +65,11 @@ def _stays_below_one(block: FloatArray, epsilon: float) -> bool:
     if epsilon > LARGEST_FACTOR:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
-        raised, v = math.exp(epsilon) * block, np.ones(n)
+        raised: FloatArray = math.exp(epsilon) * block
+        v: FloatArray = np.ones(n)
         for _ in range(SOLVED):
             try:
-                v = np.linalg.solve(np.eye(n) - raised, v)
+                v[:] = np.linalg.solve(np.eye(n) - raised, v)
             except np.linalg.LinAlgError:
                 return False
             if not (v > 0.0).all():

@@ -70,8 +70,8 @@ entries whose work a step of whole arrays takes at least, however few there are.
 MOST_ROUNDS, ROUNDS_OF_A_BOUND = 100, 4
 """Rollouts of an item, five to ten being usual; and Newton's steps to a bound, which need not be close."""
 
-MOST_ATTEMPTS = 8
-"""Ratios just above a root that are tried for a proof; one or two are usual."""
+MOST_ATTEMPTS, MOST_EXTENDED = 8, 3
+"""Ratios just above a root that are tried for a proof, one or two being usual; and in extended precision."""
 
 TIGHT, TIGHTEST = 2.0**-42, 2.0**-46
 """Relative distance of both sides at which an item is done; and in extended precision."""
@@ -136,12 +136,13 @@ class Chain:
     def rounding(self, *, compiled: bool = False, extended: bool = False) -> float:
         """Relative error of an entry in one step: a sum of n products, a factor (three roundings), rows that sum to 1 (two).
 
-        Machine code adds eight products at a time; of others nothing is known but their number. In extended precision what
-        matrices and factors are rounded to is all that counts. Factors are 1 or more, so that they have all their digits.
+        Machine code adds eight products at a time, then four; of others nothing is known but their number. In extended
+        precision what matrices and factors are rounded to is all that counts. Factors are 1 or more, so that they have all
+        their digits.
         """
         if extended:
             return 3.0 * U + (self.n + 4) * float(np.finfo(np.longdouble).eps)
-        return (self.n // 8 + self.n % 8 + 8 if compiled else self.n + 5) * U
+        return (self.n // 8 + self.n % 8 // 4 + self.n % 4 + 8 if compiled else self.n + 5) * U
 
     def rows(self, t: IntArray, i: IntArray) -> FloatArray:
         """The rows of values i of the matrices into steps t, shape (m, n)."""
@@ -281,8 +282,8 @@ def _evaluate(
     """By machine code or by whole arrays."""
     growth = np.where(spread > LARGEST_SPREAD, np.inf, np.exp(np.minimum(spread, LARGEST_SPREAD)))
     excess = np.where(spread > LARGEST_SPREAD, np.inf, np.expm1(np.minimum(spread, LARGEST_SPREAD)))
-    work = max(LEAST_WORK, len(items) * chain.n * (chain.n + 8)) * depth
-    few = chain.n <= COMPILED_UP_TO or len(items) <= FEW_ITEMS
+    work = max(LEAST_WORK, len(items) * chain.n * (chain.n + 8)) * min(depth, most)
+    few = chain.n <= COMPILED_UP_TO or len(items) <= FEW_ITEMS or most == 1  # the first step takes no product
     compiled = few and not extended and chosen_kernels(work // WORTH_COMPILING) == "numba"
     if compiled:
         from temporaldp.leakage.compiled.rollouts import roll
@@ -499,7 +500,8 @@ def solve(
         narrow = (left <= (TIGHTEST if extended else TIGHT) * proved[going]) | (
             converged & (left <= 4.0 * known_to) & (attempts[going] > 1)
         )
-        going = going[~narrow & (attempts[going] < MOST_ATTEMPTS) & (given_up[going] < MOST_GIVEN_UP)]
+        tried = attempts[going] >= (MOST_EXTENDED if extended else MOST_ATTEMPTS)
+        going = going[~narrow & ~tried & (given_up[going] < MOST_GIVEN_UP)]
     return Arrivals(np.minimum(attained, proved), proved, rho, depths.max(axis=0))
 
 

@@ -61,18 +61,31 @@ NEWTON, NEAREST, ROOM, NOISE, ETA, ROUNDS, ATTEMPTS, DONE, ATTAINED, PROVED, FIE
 
 @kernel
 def both_through(g, v, P, new_g, new_v):
-    """``g @ P`` and ``v @ P``, four rows at once: a sum has no more than n / 4 + n % 4 + 4 roundings."""
+    """``g @ P`` and ``v @ P``, with the sums of `through`."""
     n = P.shape[0]
     for k in range(n):
         new_g[k] = new_v[k] = 0.0
-    whole = n - n % 4
-    for k in range(0, whole, 4):
-        a, b, c, d = g[k], g[k + 1], g[k + 2], g[k + 3]
-        e, f, h, i = v[k], v[k + 1], v[k + 2], v[k + 3]
+    whole = n - n % 8
+    for k in range(0, whole, 8):
+        a, b, c, d, e, f, h, i = g[k], g[k + 1], g[k + 2], g[k + 3], g[k + 4], g[k + 5], g[k + 6], g[k + 7]
+        z, y, x, w, u, t, s, r = v[k], v[k + 1], v[k + 2], v[k + 3], v[k + 4], v[k + 5], v[k + 6], v[k + 7]
         for m in range(n):
             first, second, third, fourth = P[k, m], P[k + 1, m], P[k + 2, m], P[k + 3, m]
+            left_g, left_v = (
+                (a * first + b * second) + (c * third + d * fourth),
+                (z * first + y * second) + (x * third + w * fourth),
+            )
+            first, second, third, fourth = P[k + 4, m], P[k + 5, m], P[k + 6, m], P[k + 7, m]
+            new_g[m] += left_g + ((e * first + f * second) + (h * third + i * fourth))
+            new_v[m] += left_v + ((u * first + t * second) + (s * third + r * fourth))
+    if n - whole >= 4:
+        a, b, c, d = g[whole], g[whole + 1], g[whole + 2], g[whole + 3]
+        e, f, h, i = v[whole], v[whole + 1], v[whole + 2], v[whole + 3]
+        for m in range(n):
+            first, second, third, fourth = P[whole, m], P[whole + 1, m], P[whole + 2, m], P[whole + 3, m]
             new_g[m] += (a * first + b * second) + (c * third + d * fourth)
             new_v[m] += (e * first + f * second) + (h * third + i * fourth)
+        whole += 4
     for k in range(whole, n):
         a, e = g[k], v[k]
         for m in range(n):
