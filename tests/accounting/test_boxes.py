@@ -69,7 +69,10 @@ def test_a_box_cannot_go_stale_and_is_what_it_holds():
         (lambda: LikelihoodBox.add_or_remove(-1.0, 3, absent=0), ("epsilon", "-1.0")),
         (lambda: LikelihoodBox.add_or_remove(math.inf, 3, absent=0), ("epsilon", "inf")),
         (lambda: LikelihoodBox.add_or_remove(1.0, 3, absent=3), ("absent", "from 0 to 2", "got 3")),
-        (lambda: temporal_leakage(BOTH, mechanisms=[LikelihoodBox([0, 0], [1, 1])]), ("step 0", "2 values", "3 states")),
+        (
+            lambda: temporal_leakage(BOTH, mechanisms=[LikelihoodBox([0, 0], [1, 1])]),
+            ("step 0", "2 values", "3 states"),
+        ),
         (
             lambda: temporal_leakage({"ann": BOTH}, mechanisms=[None, LikelihoodBox([0, 0], [1, 1])]),
             ("step 1", "'ann'", "3 states"),

@@ -73,8 +73,10 @@ def random_case(rng):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_never_below_the_definition_at_any_epsilon(seed):
+def test_never_below_the_definition_at_any_epsilon(seed, kernels):
     """Thousands of finite mechanisms, all of whose sequences of outputs are enumerated."""
+    if kernels == "numpy" and seed:
+        pytest.skip("one kernel is enough where enumeration takes seconds")
     rng = np.random.default_rng(seed)
     for _ in range(600):
         table, past, future, adversary, n_steps = random_case(rng)

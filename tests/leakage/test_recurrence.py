@@ -35,7 +35,9 @@ NEVER = {
     "period two": [[0, 1], [1, 0]],
     "period two, of four values": [[0, 0, 0.3, 0.7], [0, 0, 0.6, 0.4], [0.5, 0.5, 0, 0], [0.1, 0.9, 0, 0]],
     "period three": np.eye(3)[[1, 2, 0]],
-    "period three, of five values": [[0, 0.5, 0.5, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0.1, 0.9], [1, 0, 0, 0, 0], [1, 0, 0, 0, 0]],
+    "period three, of five values": [
+        [0, 0.5, 0.5, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 0.1, 0.9], [1, 0, 0, 0, 0], [1, 0, 0, 0, 0]
+    ],
     "period two behind a value that is left": [[0, 1, 0], [1, 0, 0], [0.3, 0.3, 0.4]],
 }  # fmt: skip
 

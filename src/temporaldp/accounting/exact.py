@@ -131,7 +131,7 @@ def arrivals(
             first = int(np.searchsorted(run_starts, run_starts[at], side="right"))
             maxima.copy_from(slice(at + 1, first), at)
             # What was lowered to a step's ceiling holds at a later step up to that step's own.
-            rolled = np.inf if maxima.attained[at] >= ceiling[at] * REACHED else proved
+            rolled = np.inf if maxima.attained[at] >= ceiling[at] * REACHED or proved >= ceiling[at] else proved
             maxima.proved[at + 1 : first] = np.minimum(rolled, ceiling[at + 1 : first])
             spread[at + 1 : first] = maxima.proved[at + 1 : first]
             if direction.solved is not None:
@@ -176,7 +176,8 @@ def both_ways(
             arriving = np.maximum(0.5 * (before.proved[block] + after.proved[ahead]) - releases.width[block], 0.0)
             with part(first / len(steps), (first + len(block)) / len(steps), "past and future together"):
                 deepest[block] = search.largest(maxima, block, [*ends, *some], arriving, ceiling[block])
-            rolled[block] = np.where(maxima.attained[block] < ceiling[block] * REACHED, maxima.proved[block], np.inf)
+            known = (maxima.attained[block] >= ceiling[block] * REACHED) | (maxima.proved[block] >= ceiling[block])
+            rolled[block] = np.where(known, np.inf, maxima.proved[block])
 
     fill(np.sort(firsts))
     # A pair that is no maximum of either direction may have looked back further than what settles their maxima.

@@ -49,6 +49,10 @@ MOST_BOUNDED, MOST_DEEPLY_BOUNDED = 50_000, 1_000
 """Pairs among which candidates are looked for like that, evenly spread where there are more; and how many get past a bound from
 one step back."""
 
+EFFORT = 2.5e12
+"""Products that may be spent on ruling out all pairs two steps back: some minutes on two cores, for 1,000 values. Beyond, the
+bound that is known already, one step deep, is the answer from above; candidates are solved as always."""
+
 TIED = 1.0 - 1e-11
 """Pairs within this share of the largest count as tied, and the first is named."""
 
@@ -208,10 +212,15 @@ class PairSearch:
     drop: FloatArray
 
     @property
-    def pairs(self) -> Pairs:
-        """All ordered pairs of different values."""
-        i, j = np.nonzero(~np.eye(self.directions[0].chain.n, dtype=bool))
-        return i, j
+    def n_pairs(self) -> int:
+        """Ordered pairs of different values."""
+        n = self.directions[0].chain.n
+        return n * (n - 1)
+
+    def pairs(self, every: int = 1) -> Pairs:
+        """All ordered pairs of different values, or every so many-th."""
+        i, j = np.divmod(np.arange(0, self.n_pairs, every), self.directions[0].chain.n - 1)
+        return i, j + (j >= i)
 
     def largest(
         self,
@@ -234,26 +243,28 @@ class PairSearch:
         ceiling : array like `steps`, or float
             Bounds that are known already. A step at which a candidate reaches its ceiling needs no other pair.
         """
-        pairs = self.pairs
-        if len(pairs[0]) <= FEW_PAIRS:
-            items = every_pair_at(steps, pairs)
-            found = self.refined(self._every_pair(items, steps, np.repeat(guess, len(pairs[0]))), items, steps)
+        if self.n_pairs <= FEW_PAIRS:
+            items = every_pair_at(steps, self.pairs())
+            found = self.refined(self._every_pair(items, steps, np.repeat(guess, self.n_pairs)), items, steps)
             maxima.record(steps, items, found.attained, found.proved, -np.inf)
             return found.depth
-        likely = [*likely, widest(self.lift[steps], self.drop[steps]), *self._promising(steps, pairs)]
+        likely = [*likely, widest(self.lift[steps], self.drop[steps]), *self._promising(steps)]
         each = [np.broadcast_to(one, (len(steps),)) for pair in likely for one in pair]
         items = Items(np.tile(steps, len(likely)), np.concatenate(each[::2]), np.concatenate(each[1::2]))
         first = self.solved(items, [np.tile(guess, len(likely))] * len(self.directions))
-        first = self.refined(first, items, steps)
+        products = float(self.n_pairs) * self.directions[0].chain.n ** 2 * len(self.directions)
+        if products <= EFFORT:
+            first = self.refined(first, items, steps)
         maxima.record(steps, items, first.attained, first.proved, -np.inf)
         level = maxima.attained[steps]
         open_ = np.flatnonzero(level < ceiling * REACHED)
         rest = np.array(np.broadcast_to(ceiling, level.shape))
-        rest[open_] = level[open_] * RISE
-        if not open_.size:
+        groups = self._alike(steps[open_], level[open_]) if open_.size else []
+        if not open_.size or len(groups) * products > EFFORT:
             maxima.record(steps, items, first.attained, first.proved, rest)
             return first.depth
-        more, depth = self._open(steps[open_], level[open_], pairs, first.depth)
+        rest[open_] = level[open_] * RISE
+        more, depth = self._open(steps[open_], level[open_], groups, first.depth)
         # Pairs that are not ruled out are mostly tied with the best one: their roots are looked for where its roots are.
         best = np.flatnonzero(first.attained == level[np.searchsorted(steps, items.t)])
         where = np.zeros(len(steps), np.int64)
@@ -265,13 +276,12 @@ class PairSearch:
         maxima.record(steps, items, both.attained, both.proved, rest)
         return max(depth, both.depth)
 
-    def _promising(self, steps: IntArray, pairs: Pairs) -> list[Pairs]:
+    def _promising(self, steps: IntArray) -> list[Pairs]:
         """The pairs with the largest bounds, if all of these steps were like the worst of them."""
         worst = [one.worst(steps) for one in self.directions]
         if any(one is None for one in worst):
             return []
-        every = -(-len(pairs[0]) // MOST_BOUNDED)
-        items = every_pair_at(np.zeros(1, np.int64), (pairs[0][::every], pairs[1][::every]))
+        items = every_pair_at(np.zeros(1, np.int64), self.pairs(-(-self.n_pairs // MOST_BOUNDED)))
         own = own_part(self.lift[steps].max(axis=0)[None], self.drop[steps].min(axis=0)[None], items)
         for depth, kept in ((1, MOST_DEEPLY_BOUNDED), (PROMISING_DEPTH, CANDIDATES)):
             total = own
@@ -331,15 +341,16 @@ class PairSearch:
         attained, proved = own + sum(one.attained for one in arrivals), own + sum(one.proved for one in arrivals)
         return Solved(attained * (1.0 - 4.0 * U), proved * (1.0 + 4.0 * U), 0, arrivals)
 
-    def _open(self, steps: IntArray, level: FloatArray, pairs: Pairs, usual: int) -> tuple[Items, int]:
+    def _open(self, steps: IntArray, level: FloatArray, groups: list[slice], usual: int) -> tuple[Items, int]:
         """Pairs that bounds do not rule out at their step, and how many steps back these went.
 
-        Steps that are much alike come at once first. Bounds go as far back as is `usual`: what is open then is almost tied.
+        Steps of a group, which are much alike, come at once first. Bounds go as far back as is `usual`: what is open
+        then is almost tied.
         """
         depths = [*(depth for depth in DEEPENING if depth < usual), max(1, usual)]
         kept, deepest = [], 0
-        for group in self._alike(steps, level):
-            some = self._common(steps[group], level[group], pairs)
+        for group in groups:
+            some = self._common(steps[group], level[group])
             length = max(1, BLOCK_ITEMS // max(1, len(some[0])))
             for first in range(group.start, group.stop, length):
                 block = slice(first, min(group.stop, first + length))
@@ -363,13 +374,13 @@ class PairSearch:
                 first = k
         return found
 
-    def _common(self, steps: IntArray, level: FloatArray, pairs: Pairs) -> Pairs:
+    def _common(self, steps: IntArray, level: FloatArray) -> Pairs:
         """Pairs that are not ruled out at all of these steps at once, by the worst budget, level and spread among them."""
         worst = [one.worst(steps) for one in self.directions]
         if len(steps) == 1 or any(one is None for one in worst):
-            return pairs
+            return self.pairs()
         lift, drop = self.lift[steps].max(axis=0)[None], self.drop[steps].min(axis=0)[None]
-        items = every_pair_at(np.zeros(1, np.int64), pairs)
+        items = every_pair_at(np.zeros(1, np.int64), self.pairs())
         room = level.min() - own_part(lift, drop, items)
         return ruled([one for one in worst if one is not None], items, room, SHALLOW)[0].arrays[1:]
 
