@@ -124,7 +124,21 @@ def test_a_hole_is_told(days):
 
 def test_a_plan_for_ever_and_a_plan_for_the_day(days):
     for name, horizon in (("ever.json", ()), ("day.json", ("--horizon", "25"))):
-        run(days, "plan", "--history", "past.csv", "--prior", "0.1", "--alpha", "1", "--bound", "paper", "-o", name, *horizon)
+        run(
+            days,
+            "plan",
+            "--history",
+            "past.csv",
+            "--prior",
+            "0.1",
+            "--alpha",
+            "1",
+            "--bound",
+            "paper",
+            "-o",
+            name,
+            *horizon,
+        )
     alone = ("--plan", "day.json", "--ledger", "alone.db")
     run(days, "release", "morning.csv", *alone, "-o", "a.csv")
     run(days, "release", "evening.csv", *alone, "-o", "b.csv")
