@@ -20,6 +20,8 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting import pair_search
+from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.exact_supremum import never_above
 
 DIRECTIONS = ("backward", "forward", "temporal")
 RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))
@@ -296,3 +298,55 @@ def test_huge_boxes_are_never_below_the_truth():
         own = high[3][:, None] - low[3][None, :]
         true = np.max(defined_by_sign_rule([rows] * 3, low[:3], high[:3]) + own - 1e6 * np.eye(n))
         assert found.attained.backward[3] * (1.0 - 1e-13) <= true <= found.backward[3] * (1.0 + 1e-13)
+
+
+# Many users
+
+
+def some_users(rng, n, count):
+    """Users of different kinds, some of whom are known in one direction only."""
+    users = {}
+    for k in range(count):
+        rows = rng.dirichlet(np.full(n, 0.4), (2, n))
+        rows = 0.8 * np.eye(n) + 0.2 * rows if k % 3 == 0 else rows
+        past, future = (TransitionMatrix(one / one.sum(axis=1, keepdims=True)) for one in rows)
+        users[f"user {k}"] = Adversary(None if k % 10 == 1 else past, None if k % 10 == 2 else future)
+    return users
+
+
+def test_the_largest_suprema_of_many_users_are_those_of_each(kernels):
+    if kernels == "numpy":
+        pytest.skip("only machine code compares users")
+    users = some_users(np.random.default_rng(9), 4, 40)
+    found = leakage_supremum(users, epsilon=0.2)
+    each = {name: leakage_supremum(one, epsilon=0.2) for name, one in users.items()}
+    for direction in DIRECTIONS:
+        expected = max(getattr(one, direction) for one in each.values())
+        assert getattr(found, direction) == pytest.approx(expected, rel=2e-12)
+    assert found.worst_user == max(each, key=lambda name: each[name].temporal)
+
+
+@pytest.mark.parametrize("direction", range(3))
+def test_nobody_is_left_out_who_leaks_more(direction, kernels):
+    if kernels == "numpy":
+        pytest.skip("only machine code compares users")
+    users = some_users(np.random.default_rng(10), 3, 30)
+    release = Releases(np.array([[0.2]]), np.zeros((1, 1)))
+    rows = [
+        tuple(None if one is None else one.dense() for one in (user.backward, user.forward)) for user in users.values()
+    ]
+    each = np.array(
+        [[getattr(leakage_supremum(one, epsilon=0.2), way) for way in DIRECTIONS] for one in users.values()]
+    )
+    for level in np.quantile(each[:, direction], [0.1, 0.5, 0.9]):
+        for share, expected in ((1.0 - 1e-6, False), (1.0 + 1e-6, True)):
+            levels = np.full(3, each.max())
+            levels[direction] = level * share
+            levels[2] = levels.max() if direction < 2 else levels[2]
+            if direction == 2:
+                levels[:2] = np.minimum(levels[:2], levels[2])
+            below = never_above(rows, release, levels)
+            inside = (each <= levels).all(axis=1)
+            assert not below[~inside].any()
+            if expected:
+                assert below[inside].mean() > 0.9

@@ -11,13 +11,15 @@ supposition.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact import Releases
-from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch
+from temporaldp.accounting.exact import ROOM, Releases
+from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch, every_pair_at, ruled
 from temporaldp.leakage.rollouts import LARGEST_LEAKAGE, LONGEST, Chain
 from temporaldp.progress import progressed
 
@@ -25,6 +27,9 @@ FloatArray = NDArray[np.float64]
 
 SMALL = 30.0
 """Nats. A bound of the paper's up to this needs no supposition that would be tighter: rollouts grow with its logarithm."""
+
+DEEP_ENOUGH = (1, 2, 4, 8, 32)
+"""Steps back that are looked for a proof that somebody's leakage stays below that of somebody else."""
 
 TRIES, RAISED = 12, 2.5
 """Levels that are supposed, each so many times what the last one led to: rollouts grow with the logarithm of a level only."""
@@ -104,6 +109,41 @@ def both_limits(past: Limit, future: Limit, release: Releases) -> Limit:
     guess = max(0.5 * (past.proved + future.proved) - own, 0.0)
     search.largest(maxima, np.zeros(1, np.int64), candidates, np.array([guess]))
     return Limit(float(maxima.attained[0]), float(maxima.proved[0]), int(maxima.i[0]), int(maxima.j[0]), None)
+
+
+def never_above(users: Sequence[tuple[Any, ...]], release: Releases, levels: FloatArray) -> NDArray[np.bool_]:
+    """Whose BPL, FPL and TPL are proved never to exceed three levels times `RISE`, shape (users,): by signs, all users at once.
+
+    Parameters
+    ----------
+    users : sequence of two matrices each
+        The backward and the forward one, None where nothing arrives. All of one shape, with rows that sum to 1, to rounding.
+    release : Releases
+        One step.
+    levels : array, shape (3,)
+        For all users alike. The third is no less than the others. Levels a little higher are supposed, so that what is proved
+        is within them.
+    """
+    below, own = np.ones(len(users), bool), float(release.width[0])
+    up, down = (np.repeat(one, len(users), axis=0) for one in release.factors)
+    every, directions = np.arange(len(users)), []
+    for way, level in enumerate(levels[:2]):
+        known = np.array([user[way] is not None for user in users])
+        if not known.any():
+            return below
+        filler = users[int(np.argmax(known))][way]
+        matrices = tuple(filler if user[way] is None else user[way] for user in users)
+        chain = Chain(matrices, every, up, down, endless=True)
+        directions.append(Direction(chain, np.full(len(users), level * ROOM), None))
+        search = PairSearch(directions[-1:], release.lift, release.drop)
+        items = every_pair_at(every[known], search.pairs())
+        left, _ = ruled(directions[-1:], items, np.full(len(items), level - own), DEEP_ENOUGH)
+        below[left.t] = False
+    both = np.array([user[0] is not None and user[1] is not None for user in users])
+    items = every_pair_at(every[both & below], search.pairs())
+    left, _ = ruled(directions, items, np.full(len(items), levels[2] - own), DEEP_ENOUGH)
+    below[left.t] = False
+    return below
 
 
 def leakage_if_held(past: FloatArray | None, future: FloatArray | None, release: Releases, level: float) -> float:

@@ -13,7 +13,7 @@ from temporaldp.accounting.curves import PrivacyCurve
 from temporaldp.accounting.events import checked_release
 from temporaldp.accounting.exact import Releases
 from temporaldp.accounting.exact_series import likely_pairs, rows_of
-from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit
+from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit, never_above
 from temporaldp.accounting.fixed_point import Search, held_metric
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import require_values
@@ -26,12 +26,14 @@ from temporaldp.accounting.metrics import (
     checked_guarantee,
     largest_distance,
 )
+from temporaldp.accounting.pair_search import RISE
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.errors import BudgetError, InputError, StateError
-from temporaldp.leakage.kernels import repeated
+from temporaldp.leakage.batch import BATCHED
+from temporaldp.leakage.kernels import chosen_kernels, repeated
 from temporaldp.leakage.profile import LARGEST, positive
 from temporaldp.leakage.recurrence import has_supremum
 from temporaldp.progress import part
@@ -40,6 +42,10 @@ FloatArray = NDArray[np.float64]
 
 CLOSE = 1e-9
 """Relative distance from what some horizon attains up to which an exact supremum counts as certified."""
+
+
+FIRST_USERS, PAIRS_AT_ONCE = 4, 1 << 19
+"""Users whose suprema are computed before others are compared with them; and pairs of all users that are compared at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,21 +239,53 @@ def searched_supremum(
 
 
 def _worst_exact(users: list[tuple[str | None, Adversary]], epsilon: float) -> LeakageSupremum:
-    """The largest exact suprema: those with the largest of the paper's bounds come first, and most others need not be known."""
+    """The largest exact suprema. Few users' need to be known: others are proved not to exceed the largest found so far."""
     known = [matrix for _, one in users for matrix in (one.backward, one.forward)]
     know_profiles([matrix for matrix in known if isinstance(matrix, TransitionMatrix)])
     papers = [_paper(name, one, epsilon) for name, one in users]
+    above = np.array([[getattr(paper, way) for way in DIRECTIONS] for paper in papers])
     release = Releases(np.array([[epsilon]]), np.zeros((1, 1)))
     found: list[LeakageSupremum] = []
-    largest = np.zeros(3)
+    largest = np.full(3, epsilon)
+    waiting = np.argsort(-above[:, 2], kind="stable")
+    length = FIRST_USERS
     with repeated(len(users)):
-        for done, k in enumerate(sorted(range(len(users)), key=lambda k: -papers[k].temporal)):
-            if (np.array([getattr(papers[k], way) for way in DIRECTIONS]) <= largest).all():
-                continue
-            with part(done / len(users), (done + 1) / len(users), "leakage for ever"):
-                found.append(_exact(users[k][1], papers[k], release))
-            largest = np.maximum(largest, [getattr(found[-1], way) for way in DIRECTIONS])
-    return _largest(found)
+        while waiting.size:
+            for k in waiting[:length].tolist():
+                if not found or (above[k] > largest).any():
+                    done = 1.0 - len(waiting) / len(users)
+                    with part(done, done + 1.0 / len(users), "leakage for ever"):
+                        found.append(_exact(users[k][1], papers[k], release))
+                    largest = np.maximum(largest, [getattr(found[-1], way) for way in DIRECTIONS])
+            waiting = waiting[length:]
+            waiting = waiting[(above[waiting] > largest).any(axis=1)]
+            length *= 2
+            if waiting.size > length:
+                waiting = waiting[~_dominated([users[k][1] for k in waiting], release, largest)]
+    worst = _largest(found)
+    if len(found) == len(users):
+        return worst
+    return replace(worst, **{way: getattr(worst, way) * RISE for way in DIRECTIONS}, evidence=None)
+
+
+def _dominated(users: list[Adversary], release: Releases, largest: FloatArray) -> NDArray[np.bool_]:
+    """Who is proved never to leak more than the largest; nobody where machine code for small matrices does not apply."""
+    below = np.zeros(len(users), bool)
+    sizes = {0 if one.states is None else len(one.states) for one in users}
+    n = max(sizes)
+    if len(sizes) > 1 or n > BATCHED or chosen_kernels(len(users) * n**3) != "numba" or release.narrowed[1] > 0.0:
+        return below
+    length = max(1, PAIRS_AT_ONCE // n**2)
+    for first in range(0, len(users), length):
+        some = users[first : first + length]
+        rows = [
+            tuple(None if m is None else rows_of(m) for m in map(_require_constant, (one.backward, one.forward)))
+            for one in some
+        ]
+        dense = not any(m is not None and not isinstance(m, np.ndarray) for user in rows for m in user)
+        if dense and np.isfinite(largest).all():
+            below[first : first + length] = never_above(rows, release, largest)
+    return below
 
 
 def _one_supremum(

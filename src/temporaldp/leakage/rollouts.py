@@ -114,7 +114,7 @@ class Chain:
     up, down : array, shape (T, n), or (T, 1) where all values are alike
         The largest factor of each value at each step less 1, and the smallest less 1.
     endless : bool
-        One step that repeats for ever: T = 1, and rollouts end where nothing that lies before can change the answer.
+        Each step repeats for ever by itself, and rollouts end where nothing that lies before can change the answer.
     """
 
     matrices: tuple[Any, ...]
@@ -161,7 +161,7 @@ class Chain:
 
     def step(self, t: IntArray, depth: int) -> IntArray:
         """The step that a rollout from t reaches at a depth."""
-        return np.zeros_like(t) if self.endless else t - 1 - depth
+        return t if self.endless else t - 1 - depth
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,8 +21,8 @@ from temporaldp.planning.search import levelled, stretched
 
 FloatArray = NDArray[np.float64]
 
-ENLARGEMENTS, ROUGH = 4, 0.02
-"""Factors by which a start is enlarged, at most; and how close to the largest one is close enough."""
+ENLARGEMENTS, ROUGH, NEARLY = 4, 0.02, 0.995
+"""Factors by which a start is enlarged, at most; how close to the largest one is close enough; and the share aimed at."""
 
 UNUSED = 1e-5
 """Share of alpha that a plan may leave unused without another look."""
@@ -34,9 +34,15 @@ def exact_plan(users: Users, alpha: float, horizon: int | None, method: Method, 
     A plan that holds by the paper's bound holds exactly: the search starts there, and never ends with more noise.
     """
     everyone = together(users)
+    known_already: dict[bytes, LeakageSeries] = {}
 
     def accounted(epsilons: FloatArray) -> LeakageSeries:
-        return temporal_leakage(everyone, epsilons=epsilons)
+        """The same budgets are asked about where one search ends and the next begins."""
+        key = epsilons.tobytes()
+        if key not in known_already:
+            known_already.clear()
+            known_already[key] = temporal_leakage(everyone, epsilons=epsilons)
+        return known_already[key]
 
     def worst(epsilons: FloatArray) -> float:
         return accounted(epsilons).worst
@@ -59,7 +65,7 @@ def exact_plan(users: Users, alpha: float, horizon: int | None, method: Method, 
         1.0 - UNUSED
     ):  # where leakage has kinks, the method may stop short of the level
         found = min(stretched(found, worst, alpha), levelled(found, worst, alpha), key=by.error)
-    plan = held(users, found, alpha, horizon, method, "exact")
+    plan = held(users, found, alpha, horizon, method, "exact", leakage=accounted(found))
     return replace(plan, objective=by.objective, error=by.error(plan.epsilons))
 
 
@@ -77,13 +83,18 @@ def _by_paper(users: Users, alpha: float, horizon: int, method: Method, by: Meas
 def _enlarged(epsilons: FloatArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float) -> FloatArray:
     """Budgets that hold alpha, times a factor that nearly reaches it: a start for a method that does the rest."""
     low, high = 1.0, alpha / float(epsilons.max())
-    factor = min(high, alpha / accounted(epsilons).worst)
+    leaked = accounted(epsilons).worst
+    factor = min(high, alpha / leaked)
     for _ in range(ENLARGEMENTS):
         leakage = accounted(factor * epsilons).worst
-        low, high = (factor, high) if leakage <= alpha else (low, factor)
-        factor = (
-            min(max(factor * alpha / leakage, low), 0.5 * (low + high)) if leakage > alpha else low * alpha / leakage
-        )
-        if high <= low * (1.0 + ROUGH):
+        # Leakage is nearly linear between two factors: a little less than what would reach the level.
+        share = (NEARLY * alpha - leaked) / (leakage - leaked) if leakage > leaked else 0.5
+        following = low + share * (factor - low)
+        if leakage <= alpha:
+            low, leaked = factor, leakage
+        else:
+            high = factor
+        if high <= low * (1.0 + ROUGH) or leaked >= (1.0 - ROUGH) * alpha:
             break
+        factor = following if low < following < high else 0.5 * (low + high)
     return low * epsilons

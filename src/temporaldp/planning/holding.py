@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import leakage_supremum, temporal_leakage
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.balance import merged_profile
 from temporaldp.accounting.metrics import Accounting, Bound
 from temporaldp.accounting.population import Adversaries
@@ -29,9 +29,17 @@ def together(users: Users) -> Adversaries:
 
 
 def held(
-    users: Users, epsilons: FloatArray, alpha: float, horizon: int | None, method: Method, bound: Bound
+    users: Users,
+    epsilons: FloatArray,
+    alpha: float,
+    horizon: int | None,
+    method: Method,
+    bound: Bound,
+    leakage: LeakageSeries | LeakageSupremum | None = None,
 ) -> BudgetPlan:
     """The plan, shrunk by ulps, then by more, until our own accounting says at most alpha; the last factor is a half.
+
+    `leakage` is that of these very budgets, if it is known.
 
     By the paper's bound and with a horizon, a few roundings a step stay unspent: an accountant then admits the plan step by
     step.
@@ -43,11 +51,12 @@ def held(
         spent = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
         if horizon is None and spent[0] < SMALLEST:
             break
-        leakage = (
-            leakage_supremum(everyone, epsilon=float(spent[0]), bound=bound)
-            if horizon is None
-            else temporal_leakage(everyone, epsilons=spent, bound=bound)
-        )
+        if leakage is None or halving:
+            leakage = (
+                leakage_supremum(everyone, epsilon=float(spent[0]), bound=bound)
+                if horizon is None
+                else temporal_leakage(everyone, epsilons=spent, bound=bound)
+            )
         if leakage.worst <= ceiling:
             return BudgetPlan(spent, alpha, horizon, method, leakage, states, bound=bound)
     raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, bound))

@@ -49,7 +49,7 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
     wide = up.shape[1] > 1
     c, v, g, spare = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for item in range(first, last):
-        start = into[0] if endless else into[t[item]]
+        start = into[t[item]]
         r = rho[item]
         scale = 1.0 / (1.0 + r)
         apart = balance = 0.0
@@ -64,7 +64,7 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
         level = math.log1p(r)
         limit = most if endless else min(most, t[item])
         for depth in range(limit):
-            s = 0 if endless else t[item] - 1 - depth
+            s = t[item] if endless else t[item] - 1 - depth
             end = not endless and s == 0
             p = w = raised = lowered = slope = slope_high = apart = 0.0
             widest = 0.0
