@@ -27,7 +27,10 @@ def main() -> None:
             assert counts is not None, "only steps that were passed over have none"
             shown = "  ".join(f"{state} {count:4d}" for state, count in zip(traces.states, counts, strict=True))
             print(f"{traces.times[step]}  {'kept ' if step < known else 'drawn'}  {shown}")
-        print(f"worst leakage {accountant.total():.4f} at step {accountant.worst_time}, of at most {ALPHA}")
+        # The stream charges an accountant of its own, so that nobody else spends from it.
+        charged = stream.accountant
+        assert charged is not None
+        print(f"worst leakage {charged.total():.4f} at step {charged.worst_time}, of at most {ALPHA}")
         print(f"head of the ledger: {stream.ledger.head}")
 
 

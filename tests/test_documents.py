@@ -52,4 +52,6 @@ def test_examples_run(path, tmp_path):
         pytest.importorskip("diffprivlib", reason="the extra 'examples' is not installed")
     result = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert "worst leakage" in result.stdout
+    told = re.findall(r"worst leakage ([0-9.]+)", result.stdout)
+    assert told, result.stdout
+    assert all(float(leakage) > 0.0 for leakage in told)

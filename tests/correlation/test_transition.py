@@ -183,3 +183,33 @@ def test_reordering_states():
 def test_random_correlation_is_the_matrix_of_the_reference():
     rows = np.random.default_rng(0).random((50, 50))
     assert (random_correlation(50, rng=0).dense() == rows / rows.sum(axis=1, keepdims=True)).all()
+
+
+# Tables with names
+
+
+def test_a_table_is_read_by_the_names_of_its_rows_and_columns():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"work": [0.1, 0.8], "home": [0.9, 0.2]}, index=["home", "work"])
+    matrix = TransitionMatrix(table)
+    assert matrix.states == ("home", "work")
+    assert matrix.dense().tolist() == [[0.9, 0.1], [0.2, 0.8]]
+    turned = TransitionMatrix(table, states=["work", "home"])
+    assert turned.dense().tolist() == [[0.8, 0.2], [0.1, 0.9]]
+    plain = TransitionMatrix(pd.DataFrame(matrix.dense()), states=["home", "work"])
+    assert plain == matrix
+
+
+@pytest.mark.parametrize(
+    ("columns", "index", "states", "message"),
+    [
+        (["home", "work"], None, None, "rows without names"),
+        (["home", "work"], ["home", "gym"], None, "columns do not match"),
+        (["home", "work"], ["home", "work"], ["home", "gym"], "lacks 'gym'"),
+        (["home", "home"], ["home", "work"], None, "given twice"),
+    ],
+)
+def test_a_table_whose_names_do_not_fit_is_refused(columns, index, states, message):
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(StateError, match=message):
+        TransitionMatrix(pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], columns=columns, index=index), states=states)

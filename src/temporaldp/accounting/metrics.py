@@ -10,7 +10,7 @@ b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
-from temporaldp.correlation.states import require_same_states, state_names
+from temporaldp.correlation.states import labels_of, positions
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.lifting import Trees, closed, flow_of, lifted, no_trees, off_diagonal
 from temporaldp.leakage.profile import LARGEST
@@ -221,9 +221,9 @@ def checked_guarantee(metric: ArrayLike | Any | None, states: tuple[str, ...] | 
         )
     if states is not None and len(distances) != len(states):
         raise StateError(f"the metric has {len(distances)} rows, but the correlation has {len(states)} states")
-    if states is not None and hasattr(metric, "columns"):  # a table with names
-        order = [_positions(getattr(metric, names), states) for names in ("index", "columns")]
-        distances = distances[np.ix_(*order)]
+    labels = None if states is None else labels_of(metric)
+    if states is not None and labels is not None:
+        distances = distances[np.ix_(*(positions(names, states, what="the metric") for names in labels))]
     bad = ~((distances >= 0.0) & (distances <= LARGEST)) | (np.eye(len(distances), dtype=bool) & (distances != 0.0))
     if bad.any():
         i, j = (int(k[0]) for k in np.nonzero(bad))
@@ -232,14 +232,6 @@ def checked_guarantee(metric: ArrayLike | Any | None, states: tuple[str, ...] | 
     if not distances.any():
         raise InputError("expected a metric that sets at least two states apart, got zeros only")
     return closed(distances)
-
-
-def _positions(names: Iterable[object], states: tuple[str, ...]) -> list[int]:
-    """Where each state stands among the names of a table's rows or columns."""
-    named = state_names(names)
-    if set(named) != set(states):
-        require_same_states(states, named, what="the metric")
-    return [named.index(state) for state in states]
 
 
 def arrivals(correlation: Correlation, spent: FloatArray, guarantee: FloatArray) -> tuple[FloatArray, ...]:

@@ -1,6 +1,7 @@
 """The correlations of the paper's experiments (Section VI): strongest, smoothed, random."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import InputError, MatrixError
@@ -26,12 +27,12 @@ def strongest_correlation(n_states: int, *, rng: np.random.Generator | int | Non
     return TransitionMatrix(np.eye(n_states)[order])
 
 
-def smoothed_correlation(matrix: TransitionMatrix, *, s: float) -> TransitionMatrix:
+def smoothed_correlation(matrix: TransitionMatrix | ArrayLike, *, s: float) -> TransitionMatrix:
     """Laplacian smoothing: ``(p[j, k] + s) / sum_u (p[j, u] + s)``, the paper's Section VI. `s` is added once.
 
     Parameters
     ----------
-    matrix : TransitionMatrix
+    matrix : TransitionMatrix, or what one is made from
     s : float, > 0
         Smaller is a stronger correlation. Degrees are comparable between matrices of the same size only.
 
@@ -43,6 +44,8 @@ def smoothed_correlation(matrix: TransitionMatrix, *, s: float) -> TransitionMat
     """
     if not (np.isfinite(s) and s > 0):
         raise InputError(f"expected a finite smoothing parameter s > 0, got {s}")
+    if not isinstance(matrix, TransitionMatrix):
+        matrix = TransitionMatrix(matrix)
     raised = matrix.dense() + s
     return TransitionMatrix(raised / raised.sum(axis=1, keepdims=True), matrix.states)
 

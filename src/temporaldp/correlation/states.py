@@ -1,6 +1,7 @@
 """State names: what every matrix, trajectory and released table agrees on."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from temporaldp.errors import StateError
 
@@ -49,6 +50,38 @@ def require_same_states(expected: Sequence[str], got: Sequence[str], *, what: st
         parts += [f"has {listed(extra)}, which is not expected"] if extra else []
         raise StateError(f"states of {what} do not match: expected {listed(expected)}; it {' and '.join(parts)}")
     raise StateError(f"states of {what} stand in another order: expected {listed(expected)}, got {listed(got)}")
+
+
+def labels_of(table: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The names of a table's rows and of its columns, as pandas keeps them; None where it has none but 0, 1, 2, ...
+
+    Raises
+    ------
+    StateError
+        The columns have names and the rows have none, so that nobody knows which row is whose.
+    """
+    columns = getattr(table, "columns", None)
+    if columns is None:
+        return None
+    numbers = tuple(str(k) for k in range(len(columns)))
+    across = tuple(str(name) for name in columns)
+    rows = getattr(table, "index", None)
+    down = numbers if rows is None else tuple(str(name) for name in rows)
+    if down == numbers and across == numbers:
+        return None
+    if down == numbers:
+        raise StateError(
+            f"expected a table whose rows are named like its columns, got columns {listed(across)} and rows without names; "
+            "name the rows (pandas: table.set_index or read_csv(..., index_col=0)), or pass table.to_numpy() and states="
+        )
+    return state_names(down), state_names(across)
+
+
+def positions(names: Sequence[str], states: Sequence[str], *, what: str) -> list[int]:
+    """Where each state stands among the names of a table's rows or columns."""
+    if set(names) != set(states):
+        require_same_states(states, names, what=what)
+    return [names.index(state) for state in states]
 
 
 def listed(names: Sequence[object], limit: int = 8) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.correlation.states import listed, require_same_states, state_names
+from temporaldp.correlation.states import labels_of, listed, positions, require_same_states, state_names
 from temporaldp.errors import MatrixError, StateError
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ class TransitionMatrix:
     ----------
     probabilities : array_like or scipy.sparse matrix, shape (n, n), n >= 2
         Finite, 0 or at least 1e-290, every row summing to 1 within `ROW_SUM_TOLERANCE`. Copied in; sparse input stays
-        sparse.
+        sparse. A table with names (pandas) is read by the names of its rows and columns, in whatever order they stand.
     states : sequence of n distinct names, optional
-        Defaults to ``"0", "1", ...``. Other objects are named by ``str``.
+        Defaults to the names of the table's rows, or ``"0", "1", ...``. Other objects are named by ``str``.
 
     Raises
     ------
@@ -65,9 +65,18 @@ class TransitionMatrix:
     def __init__(self, probabilities: ArrayLike | Any, states: Iterable[object] | None = None) -> None:
         matrix = _checked_square(probabilities)
         n = matrix.shape[0]
-        names = state_names(range(n) if states is None else states)
+        labels = labels_of(probabilities)
+        known = range(n) if labels is None else labels[0]
+        names = state_names(known if states is None else states)
         if len(names) != n:
             raise StateError(f"expected {n} state names, one per row, got {len(names)}: {listed(names)}")
+        if labels is not None:
+            rows, columns = labels
+            order = (
+                positions(rows, names, what="the table's rows"),
+                positions(columns, names, what="the table's columns"),
+            )
+            matrix = _checked_square(matrix[np.ix_(*order)])
         _check_entries(matrix, names)
         _check_row_sums(matrix, names)
         object.__setattr__(self, "probabilities", matrix)
