@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.linalg import circulant
 
 from exact_cases import random_boxes, random_rows
 from temporaldp import (
@@ -212,3 +213,23 @@ def test_a_metric_that_is_a_box_is_exact():
             assert getattr(limit.evidence, direction) <= getattr(other, direction)
             assert getattr(other.evidence, direction) <= getattr(limit, direction)
             assert getattr(limit, direction) == pytest.approx(getattr(other, direction), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_long_series_of_boxes_of_all_sizes_keep_both_sides_close(seed):
+    """Large spreads and small leakage together: the two sides of a rollout differ by less than either has digits."""
+    rng = np.random.default_rng(seed)
+    n, steps = int(rng.integers(3, 7)), 60
+    rows = random_rows(n, rng) if seed % 2 else circulant(rng.dirichlet(np.ones(n)))
+    sizes = 10.0 ** rng.uniform(-2.0, 0.3, (2, steps, n))
+    boxes = [LikelihoodBox(-low, high) for low, high in zip(*sizes, strict=True)]
+    series = temporal_leakage(Adversary(TransitionMatrix(rows / rows.sum(axis=1, keepdims=True))), mechanisms=boxes)
+    assert (series.attained.backward <= series.backward).all()
+    assert (series.backward <= series.attained.backward * (1.0 + 1e-8)).all()
+
+
+def test_what_a_box_attains_alone_is_no_more_than_it_says():
+    box = LikelihoodBox([-3.1, -0.7, -0.3], [0.9, 2.9, 0.1])
+    series = temporal_leakage(Adversary(backward=BOTH.backward), mechanisms=[box] * 3)
+    own = max(high - low for i, high in enumerate(box.high) for j, low in enumerate(box.low) if i != j)
+    assert series.attained.forward.max() <= own <= series.forward.min()

@@ -42,6 +42,11 @@ class Releases:
         return len(self.lift)
 
     @property
+    def attained(self) -> FloatArray:
+        """What the outputs of each step by itself attain, shape (T,): the width, rounded down where it was rounded up."""
+        return self.width if self.lift.shape[1] == 1 else self.width * (1.0 - 8.0 * U)
+
+    @property
     def width(self) -> FloatArray:
         """The largest log ratio between any two values, shape (T,): what each step promises by itself."""
         if self.lift.shape[1] == 1:
@@ -206,10 +211,8 @@ def _not_shared(past: Direction, future: Direction, which: IntArray, depths: Int
         for group in np.flatnonzero((counts > 1) & (depths > 0)):
             start = int(low[group] - depths[group])
             seen = slice(max(start, 0), int(low[group]))
-            if (
-                start < max(1, run_starts[low[group]])
-                or direction.spread[seen].min() * ROOM < direction.spread[high[group]]
-            ):
+            largest = max(float(direction.spread[seen].max(initial=0.0)), float(direction.spread[high[group]]))
+            if start < max(1, run_starts[low[group]]) or direction.spread[seen].min(initial=np.inf) * ROOM < largest:
                 alone |= which == group
     alone[firsts] = False
     return np.flatnonzero(alone)

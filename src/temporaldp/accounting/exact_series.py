@@ -199,7 +199,7 @@ def exact_leakage(adversary: Adversary, releases: Releases, paper: Attained) -> 
     past = _direction(adversary.backward, releases, paper.backward, turned=False)
     future = _direction(adversary.forward, releases.reversed, paper.forward[::-1], turned=True)
     alone = Maxima.empty(n_steps)
-    alone.attained[:], alone.proved[:] = width, width
+    alone.attained[:], alone.proved[:] = releases.attained, width
     alone.i[:], alone.j[:] = releases.widest
     before = past[1] if past else alone
     after = future[1].reversed() if future else alone

@@ -69,7 +69,7 @@ def exact_limit(matrix: FloatArray, release: Releases, ceiling: float, likely: P
     ceiling *= 1.0 + 1e-12  # known to rounding
     if release.narrowed[1] > 0.0:  # too loud for rollouts
         (i,), (j,) = release.widest
-        return Limit(float(release.width[0]), ceiling, int(i), int(j), None)
+        return Limit(float(release.attained[0]), ceiling, int(i), int(j), None)
     chain = Chain((matrix,), np.zeros(1, np.int64), *release.factors, endless=True)
     own = float(release.width[0])
     n_pairs = chain.n * (chain.n - 1)

@@ -46,6 +46,9 @@ FloatArray = NDArray[np.float64]
 
 LEAKAGE = "leakage of every step"
 
+CLOSE = 1e-9
+"""Relative distance of both sides from which on a user whom the kernel of populations was asked about is asked about again."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageSeries:
@@ -373,7 +376,11 @@ def _exact_members(users: list[tuple[str | None, Adversary]], spent: FloatArray)
         if one.states is None:
             members.append(LeakageSeries(spent, spent, spent, spent, name))
         else:
-            past, future, both = found.proved[row]
+            low, high = found.attained[row], found.proved[row]
+            if (high - low > CLOSE * high).any():  # the kernel gave a pair up
+                members.append(_by_pairs(one, _members([(name, one)], spent)[0], spent, None))
+                continue
+            past, future, both = high
             members.append(LeakageSeries(spent, past, future, both, name, evidence=MemberLeakage(one, found, row)))
     return members
 

@@ -340,7 +340,7 @@ def _exact(adversary: Adversary, paper: LeakageSupremum, release: Releases) -> L
         both = replace(worst, proved=paper.temporal)
     else:
         both = both_limits(known[0], known[1], release) if len(known) == 2 else known[0]
-    past, future = (Limit(own, own, 0, 1, None) if one is None else one for one in limits)
+    past, future = (Limit(float(release.attained[0]), own, 0, 1, None) if one is None else one for one in limits)
     states = adversary.states
     certified = all(
         one.attained == one.proved or one.attained >= (1.0 - CLOSE) * one.proved for one in (past, future, both)

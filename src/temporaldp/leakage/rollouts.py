@@ -85,6 +85,9 @@ CLOSE_ENOUGH = 1e-9
 DERIVATIVE_BLOCK = 1 << 22
 """Numbers that are kept at once for derivatives."""
 
+LAST_LOOKS, WIDE = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2), 1e-10
+"""How far above what is attained a proof is looked for last, and from which relative distance of both sides on."""
+
 SLOW = 0.5
 """A Newton step longer than this share of the last one gains little."""
 
@@ -376,12 +379,11 @@ def _roll(  # noqa: PLR0912, PLR0915  one loop, whose many arrays would only be 
             v_raised = v * (1.0 + np.where(above_zero, up, down))
             slope = v_raised.sum(axis=1)
             low, unknown = larger - smaller, np.where(p > 0.0, e * p, 0.0) - add
-            if (
-                not plain
-            ):  # D too grows with what every further output says at least: high and low have units of their own
+            if not plain:  # outputs multiply D too: the two sides to compare are high / reach and low / slope
                 reach = (v * np.where(above_zero, g[:, None], 1.0)).sum(axis=1)
-                apart = v * (np.where(above_zero, up, down) - np.where(above_zero, e[:, None], 0.0))
-                unknown = unknown + high * (apart.sum(axis=1) / reach)
+                apart = (v * (np.where(above_zero, up, down) - np.where(above_zero, e[:, None], 0.0))).sum(axis=1)
+                near = unknown + high * (apart / reach)  # keeps its digits where both sides are close
+                unknown = np.abs(np.where(e < 1.0, near, high * (slope / reach) - low))
             blurred = np.minimum(bound, 2.0 * gamma * (depth + 2) * (1.0 + rho) * slope)
             done = last | (unknown <= np.maximum(NEGLIGIBLE * rho * slope, BLURRED * blurred))
             summed = total + add  # has digits of low where budgets are tiny; where either has none, nothing is far
@@ -502,7 +504,28 @@ def solve(
         )
         tried = attempts[going] >= (MOST_EXTENDED if extended else MOST_ATTEMPTS)
         going = going[~narrow & ~tried & (given_up[going] < MOST_GIVEN_UP)]
-    return Arrivals(np.minimum(attained, proved), proved, rho, depths.max(axis=0))
+    wide = np.flatnonzero((proved - attained > WIDE * proved) & (attained > 0.0) & (given_up < MOST_GIVEN_UP))
+    found = Arrivals(np.minimum(attained, proved), proved, rho, depths.max(axis=0))
+    return _looked_above(chain, items, spread, found, wide, extended) if wide.size else found
+
+
+def _looked_above(
+    chain: Chain, items: Items, spread: FloatArray, found: Arrivals, left: IntArray, extended: bool
+) -> Arrivals:
+    """What is left is looked at again, further and further above what is attained, where rounding hid the root."""
+    attained, proved, rho = found.attained.copy(), found.proved.copy(), found.rho.copy()
+    depth = found.depth.copy()
+    for share in LAST_LOOKS:
+        here = np.expm1(np.minimum(attained[left], LARGEST_LEAKAGE)) * (1.0 + share)
+        values = evaluate(chain, items[left], here, spread, slope=True, extended=extended)
+        low, high = _sides(values, here)
+        rho[left] = np.where(low > attained[left], here, rho[left])
+        attained[left], proved[left] = np.maximum(attained[left], low), np.minimum(proved[left], high)
+        depth[left] = np.maximum(depth[left], values.depth)
+        left = left[proved[left] - attained[left] > WIDE * proved[left]]
+        if not left.size:
+            break
+    return Arrivals(np.minimum(attained, proved), proved, rho, depth)
 
 
 def _sides(values: Values, rho: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -99,8 +99,9 @@ def roll(  # noqa: PLR0912, PLR0915  one loop, whose many numbers would only be 
             if with_slope:
                 low = larger - smaller
                 unknown = (excess[s] * p if p > 0.0 else 0.0) - add
-                if not plain:  # D too grows with what every further output says at least
-                    unknown += high * (apart / slope_high)
+                if not plain:  # outputs multiply D too: the two sides to compare are high / slope_high and low / slope
+                    near = unknown + high * (apart / slope_high)
+                    unknown = abs(near if excess[s] < 1.0 else high * (slope / slope_high) - low)
                 blur = min(bound, 2.0 * gamma * (depth + 2) * (1.0 + r) * slope)
                 done = end or unknown <= max(negligible * r * slope, blurred * blur)
                 done = done or (low > 0.0 and total + add > 0.0 and w <= rough * p)
