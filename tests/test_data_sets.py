@@ -68,6 +68,7 @@ def test_msnbc_clickstreams(data_folder):
     assert per_user["worst_user"] is not None
 
 
+@pytest.mark.slow
 def test_sleep_of_dod(data_folder, tmp_path):
     found = audited(dod_sequences(data_folder, tmp_path / "dod.csv"), "--epsilon", "0.05")
     assert found["states"] == ["0", "1", "2", "3", "4"]

@@ -145,7 +145,8 @@ def test_several_users_have_the_worst_one_s():
     each = [leakage_supremum(user, epsilon=0.1) for user in users.values()]
     assert found.worst_user == "ring"
     for direction in DIRECTIONS:
-        assert getattr(found, direction) == max(getattr(one, direction) for one in each)
+        # Who is known by signs only may exceed the largest by half a 1e-12 of it, which is added.
+        assert getattr(found, direction) == pytest.approx(max(getattr(one, direction) for one in each), rel=1e-12)
 
 
 # Long series
