@@ -177,7 +177,7 @@ def test_a_series_that_has_settled_stays_as_it_is():
     ids=["levels", "spike", "end", "pulse"],
 )
 def test_answers_that_are_shared_are_those_that_would_be_found(budgets):
-    """The same budgets, each other one an ulp larger: then no two steps are alike, and none shares another's answer."""
+    """Budgets of which every second one is an ulp larger: no two steps are alike, so that every answer is computed anew."""
     adversary = next(estimate_adversaries(load_sample()))
     budgets = np.array(budgets)
     apart = budgets * (1.0 + 2.0**-52 * (np.arange(len(budgets)) % 2))

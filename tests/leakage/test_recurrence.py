@@ -15,7 +15,7 @@ BUDGETS = (1e-300, 1e-6, 0.1, 1.0, 30.0, 800.0, 1e100)
 
 
 def renamed(rows, seed=0):
-    """The same chain with its values in another order, dense and sparse."""
+    """The matrix itself; then with its values shuffled, dense and sparse."""
     rows = np.array(rows, float)
     order = np.random.default_rng(seed).permutation(len(rows))
     mixed = rows[np.ix_(order, order)]

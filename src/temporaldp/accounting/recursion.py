@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.scalar import ScalarLoss
+from temporaldp.correlation import TransitionMatrix
+from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.transition import know_profiles
 from temporaldp.leakage.kernels import chosen_kernels, spread
 from temporaldp.leakage.profile import LeakageProfile
 
@@ -68,3 +71,34 @@ def _carry(
             value = losses[number](incoming) if number >= 0 else 0.0
         before = (number, incoming)
         arrived[t] = value
+
+
+def reversed_correlation(correlation: Correlation) -> Correlation:
+    """A correlation with its last transition first."""
+    return correlation[::-1] if isinstance(correlation, tuple) else correlation
+
+
+def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
+    """What arrives at every step of every user, shape (users, T), through the correlations of one direction."""
+    numbers: dict[int, int] = {}
+    matrices: list[TransitionMatrix] = []
+
+    def number(matrix: TransitionMatrix | None) -> int:
+        if matrix is None:
+            return -1
+        if id(matrix) not in numbers:
+            numbers[id(matrix)] = len(matrices)
+            matrices.append(matrix)
+        return numbers[id(matrix)]
+
+    n_transitions = len(spent) - 1
+    if any(isinstance(correlation, tuple) for correlation in correlations):
+        each = [c if isinstance(c, tuple) else (c,) * n_transitions for c in correlations]
+        which = np.array([[number(matrix) for matrix in row] for row in each], dtype=np.int64)
+    else:
+        one = np.array([number(c) for c in correlations if not isinstance(c, tuple)], dtype=np.int64)
+        which = np.broadcast_to(one[:, None], (len(correlations), n_transitions))
+    if n_transitions:
+        know_profiles(matrices)
+    profiles = [matrix.leakage_profile() for matrix in matrices] if n_transitions else []
+    return arrivals(profiles, which, np.ascontiguousarray(spent))

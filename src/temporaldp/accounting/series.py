@@ -31,10 +31,8 @@ from temporaldp.accounting.metrics import (
     spend_scaled,
 )
 from temporaldp.accounting.population import Adversaries, named
-from temporaldp.accounting.recursion import arrivals as uniform_arrivals
-from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Correlation
-from temporaldp.correlation.transition import know_profiles
+from temporaldp.accounting.recursion import arrivals_of_users, reversed_correlation
+from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.profile import LARGEST
 from temporaldp.progress import part
@@ -46,8 +44,8 @@ FloatArray = NDArray[np.float64]
 
 LEAKAGE = "leakage of every step"
 
-CLOSE = 1e-9
-"""Relative distance of both sides from which on a user whom the kernel of populations was asked about is asked about again."""
+GIVEN_UP = 1e-9
+"""Distance of both sides, as a share of a user's largest leakage, from which on the kernel of populations gave a pair up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -333,18 +331,26 @@ def temporal_leakage(
     users = list(named(adversary))
     distances = [checked_guarantee(metric, one.states) for _, one in users]
     promised = _frozen(spend_scaled(spent, distances[0]))
-    if (
-        chosen == "exact"
-        and not any(D is not None for D in distances)
-        and worth_the_kernel([one for _, one in users], spent)
-    ):
+    if chosen == "exact" and not any(D is not None for D in distances):
         return _together(_exact_members(users, spent), promised)
     members = _members(users, promised)
     if chosen == "exact":
-        for k, ((_, one), D) in enumerate(zip(users, distances, strict=True)):
-            with part(k / len(users), (k + 1) / len(users), LEAKAGE):
-                members[k] = _by_pairs(one, members[k], spent, D)
+        members = _each_by_pairs(users, members, spent, distances)
     return _together(members, promised)
+
+
+def _each_by_pairs(
+    users: list[tuple[str | None, Adversary]],
+    papers: list[LeakageSeries],
+    spent: FloatArray,
+    distances: Sequence[FloatArray | None],
+) -> list[LeakageSeries]:
+    """Every user's series, one after the other."""
+    members = []
+    for k, ((_, one), paper, D) in enumerate(zip(users, papers, distances, strict=True)):
+        with part(k / len(users), (k + 1) / len(users), LEAKAGE):
+            members.append(_by_pairs(one, paper, spent, D))
+    return members
 
 
 def _by_pairs(
@@ -369,7 +375,9 @@ def _exact(adversary: Adversary, paper: LeakageSeries, releases: Releases) -> Le
 
 
 def _exact_members(users: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
-    """The exact series of users for whom the kernel of populations is worth loading."""
+    """The exact series of users under plain releases, all at once where the kernel of populations is worth loading."""
+    if not worth_the_kernel([one for _, one in users], spent):
+        return _each_by_pairs(users, _members(users, spent), spent, [None] * len(users))
     found = exact_population([one for _, one in users], spent)
     members = []
     for (name, one), row in zip(users, found.which.tolist(), strict=True):
@@ -377,7 +385,7 @@ def _exact_members(users: list[tuple[str | None, Adversary]], spent: FloatArray)
             members.append(LeakageSeries(spent, spent, spent, spent, name))
         else:
             low, high = found.attained[row], found.proved[row]
-            if (high - low > CLOSE * high).any():  # the kernel gave a pair up
+            if (high - low).max() > GIVEN_UP * high.max():
                 members.append(_by_pairs(one, _members([(name, one)], spent)[0], spent, None))
                 continue
             past, future, both = high
@@ -448,16 +456,14 @@ def _with_delta(
     users = list(named(adversary))
     pure = np.array([math.fsum(mechanism.pure_epsilon for mechanism in release) for release in releases])
     _check_lengths(users, len(releases))
-    members = [] if (pure > LARGEST).any() else _members(users, pure)
+    # What no delta is needed for is never exceeded with one.
+    members = [] if (pure > LARGEST).any() else _exact_members(users, pure)
     step = chosen_discretization(releases, level, discretization)
     found = []
     for k, (name, one) in enumerate(users):
         require_values(releases, None if one.states is None else len(one.states))
+        known = {direction: getattr(members[k], direction) for direction in DIRECTIONS} if members else None
         with part(k / len(users), (k + 1) / len(users), LEAKAGE):
-            known = None
-            if members:  # what no delta is needed for is never exceeded with one
-                exact = _by_pairs(one, members[k], pure, None)
-                known = {direction: getattr(exact, direction) for direction in DIRECTIONS}
             curves = leakage_curves(one, releases, level, step, known)
         past, future, both = (curves.epsilons(direction) for direction in DIRECTIONS)
         found.append(
@@ -482,7 +488,7 @@ def _pair_by_pair(adversary: Adversary, paper: LeakageSeries, spent: FloatArray,
         return replace(paper, bound="metric")
     guarantee = guarantee_for(metric, adversary.states)
     past = arrivals(adversary.backward, spent, guarantee)
-    future = arrivals(_reversed(adversary.forward), spent[::-1], guarantee)[::-1]
+    future = arrivals(reversed_correlation(adversary.forward), spent[::-1], guarantee)[::-1]
     pairs = PairwiseLeakage(adversary.states, spent, guarantee, past, future, adversary.backward, adversary.forward)
     series = {
         direction: np.minimum(getattr(paper, direction), [pairs.metric(t, direction).max() for t in range(len(spent))])
@@ -520,41 +526,11 @@ def _check_lengths(named_adversaries: list[tuple[str | None, Adversary]], n_step
 def _members(named_adversaries: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
     """The series of every user, all users at once."""
     _check_lengths(named_adversaries, len(spent))
-    past = _arrivals([adversary.backward for _, adversary in named_adversaries], spent)
+    past = arrivals_of_users([adversary.backward for _, adversary in named_adversaries], spent)
     # Forward leakage runs from the last step to the first: the same recursion on everything reversed.
-    reverse = [_reversed(adversary.forward) for _, adversary in named_adversaries]
-    future = _arrivals(reverse, spent[::-1])[:, ::-1]
+    reverse = [reversed_correlation(adversary.forward) for _, adversary in named_adversaries]
+    future = arrivals_of_users(reverse, spent[::-1])[:, ::-1]
     series = []
     for (name, _), before, after in zip(named_adversaries, past, future, strict=True):
         series.append(LeakageSeries(spent, before + spent, after + spent, before + after + spent, name, bound="paper"))
     return series
-
-
-def _reversed(correlation: Correlation) -> Correlation:
-    return correlation[::-1] if isinstance(correlation, tuple) else correlation
-
-
-def _arrivals(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
-    """What arrives at every step of every user, shape (users, T), through the correlations of one direction."""
-    numbers: dict[int, int] = {}
-    matrices: list[TransitionMatrix] = []
-
-    def number(matrix: TransitionMatrix | None) -> int:
-        if matrix is None:
-            return -1
-        if id(matrix) not in numbers:
-            numbers[id(matrix)] = len(matrices)
-            matrices.append(matrix)
-        return numbers[id(matrix)]
-
-    n_transitions = len(spent) - 1
-    if any(isinstance(correlation, tuple) for correlation in correlations):
-        each = [c if isinstance(c, tuple) else (c,) * n_transitions for c in correlations]
-        which = np.array([[number(matrix) for matrix in row] for row in each], dtype=np.int64)
-    else:
-        one = np.array([number(c) for c in correlations if not isinstance(c, tuple)], dtype=np.int64)
-        which = np.broadcast_to(one[:, None], (len(correlations), n_transitions))
-    if n_transitions:
-        know_profiles(matrices)
-    profiles = [matrix.leakage_profile() for matrix in matrices] if n_transitions else []
-    return uniform_arrivals(profiles, which, np.ascontiguousarray(spent))

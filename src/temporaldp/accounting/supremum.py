@@ -257,6 +257,7 @@ def _worst_exact(users: list[tuple[str | None, Adversary]], epsilon: float) -> L
                     with part(done, done + 1.0 / len(users), "leakage for ever"):
                         found.append(_exact(users[k][1], papers[k], release))
                     largest = np.maximum(largest, [getattr(found[-1], way) for way in DIRECTIONS])
+                    largest[2] = largest.max()  # TPL is no less than BPL and FPL, but for the rounding of each
             waiting = waiting[length:]
             waiting = waiting[(above[waiting] > largest).any(axis=1)]
             length *= 2
@@ -265,7 +266,8 @@ def _worst_exact(users: list[tuple[str | None, Adversary]], epsilon: float) -> L
     worst = _largest(found)
     if len(found) == len(users):
         return worst
-    return replace(worst, **{way: getattr(worst, way) * RISE for way in DIRECTIONS}, evidence=None)
+    past, future, both = (float(level) * RISE for level in largest)
+    return replace(worst, backward=past, forward=future, temporal=both, evidence=None)
 
 
 def _dominated(users: list[Adversary], release: Releases, largest: FloatArray) -> NDArray[np.bool_]:

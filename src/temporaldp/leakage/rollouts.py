@@ -515,9 +515,10 @@ def _looked_above(
     """What is left is looked at again, further and further above what is attained, where rounding hid the root."""
     attained, proved, rho = found.attained.copy(), found.proved.copy(), found.rho.copy()
     depth = found.depth.copy()
+    deep = int(depth.max()) > DEEP
     for share in LAST_LOOKS:
         here = np.expm1(np.minimum(attained[left], LARGEST_LEAKAGE)) * (1.0 + share)
-        values = evaluate(chain, items[left], here, spread, slope=True, extended=extended)
+        values = evaluate(chain, items[left], here, spread, slope=True, deep=deep, extended=extended)
         low, high = _sides(values, here)
         rho[left] = np.where(low > attained[left], here, rho[left])
         attained[left], proved[left] = np.maximum(attained[left], low), np.minimum(proved[left], high)

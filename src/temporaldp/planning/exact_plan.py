@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +35,14 @@ def exact_plan(users: Users, alpha: float, horizon: int | None, method: Method, 
     A plan that holds by the paper's bound holds exactly: the search starts there, and never ends with more noise.
     """
     everyone = together(users)
-    known_already: dict[bytes, LeakageSeries] = {}
+
+    @lru_cache(maxsize=1)
+    def series_of(epsilons: bytes) -> LeakageSeries:
+        return temporal_leakage(everyone, epsilons=np.frombuffer(epsilons))
 
     def accounted(epsilons: FloatArray) -> LeakageSeries:
-        """The same budgets are asked about where one search ends and the next begins."""
-        key = epsilons.tobytes()
-        if key not in known_already:
-            known_already.clear()
-            known_already[key] = temporal_leakage(everyone, epsilons=epsilons)
-        return known_already[key]
+        """The exact leakage of these budgets. The last answer is kept: each search begins where another one ended."""
+        return series_of(epsilons.tobytes())
 
     def worst(epsilons: FloatArray) -> float:
         return accounted(epsilons).worst

@@ -87,7 +87,6 @@ class Program:
             ]
             for user in users
         ]
-        self._start: dict[tuple[int, ...], list[float]] = {}
 
     def leakage(self, epsilons: FloatArray, at: Constraints, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
         """g, and the ratios less 1 of both directions, shape (m, 2); `rho` is a guess of them."""
@@ -225,7 +224,7 @@ def _minimise(
     from scipy.sparse.linalg import splu
 
     p, w = POWERS[by.objective], by.weights
-    e = np.where(free, start, np.where(w > 0.0, start, start))
+    e = start
     rho = np.full((len(at), 2), np.expm1(0.25 * alpha))
     inside = INSIDE
     while True:
