@@ -21,9 +21,7 @@ import numpy as np
 from measure import short, table
 
 import temporaldp as tdp
-from temporaldp.accounting.fixed_point import Search
-from temporaldp.accounting.series import _pair_by_pair as series_pair_by_pair
-from temporaldp.accounting.supremum import _pair_by_pair as supremum_pair_by_pair
+from temporaldp.accounting.metric import MetricAccounting
 from temporaldp.leakage.kernels import n_threads
 from temporaldp.leakage.lifting import off_diagonal
 from temporaldp.planning.search import largest
@@ -61,24 +59,22 @@ def timed(call: Callable[[], float]) -> tuple[float, float]:
     return value, time.perf_counter() - started
 
 
-def series_by_pairs(adversary: tdp.Adversary, spent: np.ndarray) -> tdp.LeakageSeries:
+def by_pairs(adversary: tdp.Adversary) -> MetricAccounting:
     """The bound pair by pair for plain differential privacy; `temporal_leakage` gives the exact value in its place."""
-    paper = tdp.temporal_leakage(adversary, epsilons=spent, bound="paper")
-    return series_pair_by_pair(adversary, paper, spent, off_diagonal(len(adversary.states or ())))
+    return MetricAccounting(off_diagonal(len(adversary.states or ())))
 
 
-def supremum_by_pairs(adversary: tdp.Adversary, epsilon: float, searches: dict[str, Search]) -> float:
-    """The bound pair by pair for ever."""
-    paper = tdp.leakage_supremum(adversary, epsilon=epsilon, bound="paper")
-    metric = off_diagonal(len(adversary.states or ()))
-    return supremum_pair_by_pair(adversary, paper, epsilon, metric, searches).temporal
+def series_by_pairs(adversary: tdp.Adversary, spent: np.ndarray) -> float:
+    """The largest leakage of any step."""
+    (found,) = by_pairs(adversary).series([adversary], spent)
+    return float(found.temporal.max())
 
 
 def budget_by_pairs(adversary: tdp.Adversary) -> float:
     """The largest budget whose supremum pair by pair is at most ALPHA."""
-    searches = {"backward": Search(), "forward": Search()}
+    way = by_pairs(adversary)
     known = tdp.sustainable_budget(adversary, alpha=ALPHA, bound="paper")
-    return largest(lambda e: supremum_by_pairs(adversary, e, searches), max(known, 1e-9), ALPHA, ALPHA)
+    return largest(lambda e: way.limits([adversary], np.array([e])).temporal, max(known, 1e-9), ALPHA, ALPHA)
 
 
 def measured(name: str, adversary: tdp.Adversary) -> Row:
@@ -95,10 +91,9 @@ def measured(name: str, adversary: tdp.Adversary) -> Row:
         if bound == "pair by pair":
             if n > PAIR_BY_PAIR_UP_TO:
                 continue
-            searches = {"backward": Search(), "forward": Search()}
             calls = {
-                "series": lambda: series_by_pairs(adversary, spent).worst,
-                "for ever": lambda s=searches: supremum_by_pairs(adversary, EPSILON, s),
+                "series": lambda: series_by_pairs(adversary, spent),
+                "for ever": lambda: by_pairs(adversary).limits([adversary], np.array([EPSILON])).temporal,
                 "budget": lambda: budget_by_pairs(adversary),
             }
         else:
@@ -193,7 +188,7 @@ def closeness() -> str:
                 spent = np.full(8, float(rng.choice([0.1, 0.3, 1.0])))
                 exact = tdp.temporal_leakage(adversary, epsilons=spent).worst
                 ratios["paper"].append(tdp.temporal_leakage(adversary, epsilons=spent, bound="paper").worst / exact)
-                ratios["pair by pair"].append(series_by_pairs(adversary, spent).worst / exact)
+                ratios["pair by pair"].append(series_by_pairs(adversary, spent) / exact)
             for bound, found in ratios.items():
                 quantiles = [f"{np.quantile(found, q):.3f}" for q in (0.0, 0.5, 0.9, 1.0)]
                 rows.append([str(n), f"Dirichlet({concentration:g})", str(cases), bound, *quantiles])

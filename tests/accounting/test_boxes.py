@@ -21,7 +21,7 @@ from temporaldp import (
     leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.accounting.metrics import box_of
+from temporaldp.accounting.distances import box_of
 
 DIRECTIONS = ("backward", "forward", "temporal")
 WALK = TransitionMatrix([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])

@@ -8,8 +8,8 @@ import pytest
 import oracles
 from temporaldp import Adversary, TransitionMatrix, temporal_leakage
 from temporaldp.accounting import exact_population as module
+from temporaldp.accounting.exact_evidence import ExactLeakage
 from temporaldp.accounting.exact_population import exact_population, worth_the_kernel
-from temporaldp.accounting.exact_series import ExactLeakage
 
 pytest.importorskip("numba")
 

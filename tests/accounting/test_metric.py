@@ -23,6 +23,7 @@ from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
+    LeakageSeries,
     StateError,
     TransitionMatrix,
     estimate_adversaries,
@@ -32,10 +33,9 @@ from temporaldp import (
     strongest_correlation,
     temporal_leakage,
 )
-from temporaldp.accounting import series as series_module
-from temporaldp.accounting import supremum as supremum_module
-from temporaldp.accounting.fixed_point import Search
-from temporaldp.accounting.metrics import PairwiseLeakage, box_of
+from temporaldp.accounting.distances import box_of
+from temporaldp.accounting.metric import MetricAccounting
+from temporaldp.accounting.pair_leakage import PairwiseLeakage
 from temporaldp.leakage.lifting import closed, lifted, no_trees, off_diagonal
 
 EXACT_VALUES = json.loads((REPOSITORY / "tests" / "exact_values.json").read_text())
@@ -50,17 +50,15 @@ def distances_of(adversary, metric):
 
 def pair_by_pair(adversary, epsilons, metric=None):
     """The bound pair by pair, whether or not there is an exact value."""
-    distances, spent = distances_of(adversary, metric), np.array(epsilons, float)
-    paper = temporal_leakage(adversary, epsilons=spent, metric=distances, bound="paper")
-    return series_module._pair_by_pair(adversary, paper, spent, distances)
+    way, spent = MetricAccounting(distances_of(adversary, metric)), np.array(epsilons, float)
+    (found,) = way.series([adversary], spent)
+    sides = (found.backward, found.forward, found.temporal)
+    return LeakageSeries(way.promised(spent), *sides, bound="metric", evidence=found.evidence)
 
 
 def limit_pair_by_pair(adversary, epsilon, metric=None):
     """Its supremum, whether or not there is an exact value."""
-    distances = distances_of(adversary, metric)
-    paper = leakage_supremum(adversary, epsilon=epsilon, metric=distances, bound="paper")
-    searches = {"backward": Search(), "forward": Search()}
-    return supremum_module._pair_by_pair(adversary, paper, epsilon, distances, searches)
+    return MetricAccounting(distances_of(adversary, metric)).limits([adversary], np.array([epsilon]))
 
 
 def rows_of(kind, n, rng):

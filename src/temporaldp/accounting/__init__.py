@@ -1,10 +1,10 @@
 """What a sequence of releases leaks: backward, forward and temporal privacy leakage, windows, suprema."""
 
 from temporaldp.accounting.accountant import TemporalAccountant
-from temporaldp.accounting.curve_series import LeakageCurves
 from temporaldp.accounting.curves import PrivacyCurve
 from temporaldp.accounting.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
-from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observation
+from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, Observation
+from temporaldp.accounting.leakage_curves import LeakageCurves
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.mechanisms import (
     GaussianNoise,
@@ -13,8 +13,8 @@ from temporaldp.accounting.mechanisms import (
     PrivacyGuarantee,
     RandomizedResponse,
 )
-from temporaldp.accounting.metrics import PairLink, PairwiseLeakage
 from temporaldp.accounting.odometer import TemporalOdometer
+from temporaldp.accounting.pair_leakage import PairLink, PairwiseLeakage
 from temporaldp.accounting.profiles import leakage_profiles
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.supremum import LeakageSupremum, leakage_supremum

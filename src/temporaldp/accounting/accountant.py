@@ -18,9 +18,10 @@ from temporaldp.accounting import charging
 from temporaldp.accounting.events import REPLACE_ONE, checked_relation, epsilon_of
 from temporaldp.accounting.filter import Filter
 from temporaldp.accounting.history import History
-from temporaldp.accounting.population import Adversaries, named
-from temporaldp.accounting.series import LeakageSeries, budgets, temporal_leakage
+from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.standing import Reserve, Standing, UserLosses, asked_reserve, largest_reserve
+from temporaldp.accounting.ways import budgets
+from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.profile import LARGEST, positive
 
@@ -94,7 +95,7 @@ class TemporalAccountant:
     ) -> None:
         self._relation = checked_relation(neighboring_relation)
         self._alpha = None if alpha is None else positive(alpha, "alpha")
-        self._users = [UserLosses.of(name, one) for name, one in named(adversary)]
+        self._users = [UserLosses.of(name, one) for name, one in Population.of(adversary)]
         self._horizon = _checked_horizon(self._users, horizon)
         self._asked = None if reserve is None else float(reserve)
         kept = self._kept(reserve)

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curves import Release, checked_delta, chosen_discretization
+from temporaldp.accounting.curves import Release
 from temporaldp.accounting.mechanisms import GaussianNoise, PrivacyGuarantee, RandomizedResponse
-from temporaldp.accounting.metrics import checked_bound
-from temporaldp.errors import BudgetError, InputError
-from temporaldp.leakage.profile import positive
+from temporaldp.errors import InputError
 
 FloatArray = NDArray[np.float64]
 
@@ -86,33 +84,6 @@ def releases_of(mechanisms: Sequence[Any]) -> tuple[Release, ...]:
             "[mechanism] * T"
         )
     return tuple(release_of(mechanism) for mechanism in mechanisms)
-
-
-def checked_release(
-    epsilon: float | None,
-    mechanism: Any,
-    delta: float | None,
-    bound: str,
-    metric: Any,
-    discretization: float | None,
-) -> tuple[Release, float, float]:
-    """(what each step publishes, delta, discretization) of a constant release."""
-    if delta is None:
-        raise BudgetError("a mechanism needs a delta, as in delta=1e-6: leakage is then the epsilon at that delta")
-    if (epsilon is None) == (mechanism is None):
-        raise BudgetError("expected either epsilon or a mechanism")
-    refuse_other_bounds(bound, metric)
-    level = checked_delta(delta)
-    release = release_of(PrivacyGuarantee(positive(epsilon, "epsilon")) if epsilon is not None else mechanism)
-    return release, level, chosen_discretization((release,), level, discretization)
-
-
-def refuse_other_bounds(bound: str, metric: Any) -> None:
-    """With a delta there is one curve for all pairs of values."""
-    if checked_bound(bound) == "paper" or metric is not None:
-        raise InputError(
-            "with a delta there is one curve for all pairs of values: neither bound='paper' nor a metric applies"
-        )
 
 
 def release_of(mechanism: Any) -> Release:

@@ -6,11 +6,13 @@ reversed. Steps are taken in blocks; what a block proves bounds the likelihoods 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.pair_search import FEW_PAIRS, REACHED, Direction, Maxima, Pairs, PairSearch, widest
 from temporaldp.leakage.rollouts import Chain, U
 from temporaldp.progress import part
@@ -41,15 +43,36 @@ class Releases:
     def __len__(self) -> int:
         return len(self.lift)
 
+    @classmethod
+    def of_epsilons(cls, epsilons: FloatArray) -> Releases:
+        """Plain differential privacy: every value's factor lies between 1 and e^epsilon."""
+        return cls(epsilons[:, None], np.zeros((len(epsilons), 1)))
+
+    @classmethod
+    def of_boxes(cls, boxes: Sequence[LikelihoodBox | None], n_states: int) -> Releases:
+        """A box for each step; None where nothing is published."""
+        nothing = np.zeros(n_states)
+        return cls(*(
+            np.array([nothing if box is None else getattr(box, side) for box in boxes]) for side in ("high", "low")
+        ))  # fmt: skip
+
+    def __getitem__(self, steps: slice) -> Releases:
+        return Releases(self.lift[steps], self.drop[steps])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all values are alike."""
+        return int(self.lift.shape[1]) == 1
+
     @property
     def attained(self) -> FloatArray:
         """What the outputs of each step by itself attain, shape (T,): the width, rounded down where it was rounded up."""
-        return self.width if self.lift.shape[1] == 1 else self.width * (1.0 - 8.0 * U)
+        return self.width if self.is_plain else self.width * (1.0 - 8.0 * U)
 
     @property
     def width(self) -> FloatArray:
         """The largest log ratio between any two values, shape (T,): what each step promises by itself."""
-        if self.lift.shape[1] == 1:
+        if self.is_plain:
             return (self.lift - self.drop)[:, 0]
         apart = self.lift[:, :, None] - self.drop[:, None, :]
         apart[:, np.arange(self.lift.shape[1]), np.arange(self.lift.shape[1])] = 0.0
@@ -84,7 +107,7 @@ class Releases:
     @property
     def reversed(self) -> Releases:
         """The last step first."""
-        return Releases(self.lift[::-1], self.drop[::-1])
+        return self[::-1]
 
 
 def arrivals(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact import ROOM, Releases
-from temporaldp.accounting.exact_series import Attained, ExactLeakage, ordered_matrices
+from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, ordered_matrices
 from temporaldp.accounting.pair_search import Direction, Pairs
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.leakage.batch import BATCHED, compute_profiles

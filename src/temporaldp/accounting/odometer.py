@@ -8,9 +8,8 @@ from typing import Any, Self
 
 from temporaldp.accounting.curves import Release, checked_delta
 from temporaldp.accounting.events import release_of
-from temporaldp.accounting.population import Adversaries, named
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
-from temporaldp.correlation import Adversary
+from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError
 
@@ -43,7 +42,7 @@ class TemporalOdometer:
     """
 
     def __init__(self, adversary: Adversaries, *, delta: float, discretization: float | None = None) -> None:
-        self._users = list(named(adversary))
+        self._users = list(Population.of(adversary))
         self._delta, self._discretization = checked_delta(delta), discretization
         self._releases: list[Release] = []
         self._known: tuple[int, LeakageSeries | None] = (0, None)

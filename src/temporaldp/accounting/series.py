@@ -4,48 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.curve_series import LeakageCurves, leakage_curves
-from temporaldp.accounting.curves import checked_delta, chosen_discretization
-from temporaldp.accounting.events import refuse_other_bounds, releases_of
-from temporaldp.accounting.exact import Releases
-from temporaldp.accounting.exact_population import MemberLeakage, exact_population, worth_the_kernel
-from temporaldp.accounting.exact_series import Attained, ExactLeakage, Observation, exact_leakage
-from temporaldp.accounting.likelihood_box import LikelihoodBox
-from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values
-from temporaldp.accounting.metrics import (
-    DIRECTIONS,
-    Accounting,
-    Bound,
-    PairwiseLeakage,
-    arrivals,
-    box_of,
-    checked_bound,
-    checked_guarantee,
-    guarantee_for,
-    spend_scaled,
-)
-from temporaldp.accounting.population import Adversaries, named
-from temporaldp.accounting.recursion import arrivals_of_users, reversed_correlation
-from temporaldp.correlation import Adversary
-from temporaldp.errors import BudgetError, InputError, StateError
-from temporaldp.leakage.profile import LARGEST
-from temporaldp.progress import part
+from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, Observation
+from temporaldp.accounting.leakage_curves import LeakageCurves
+from temporaldp.accounting.pair_leakage import PairwiseLeakage
+from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, Bound
+from temporaldp.accounting.ways import ways
+from temporaldp.correlation import Adversaries, Population
+from temporaldp.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FloatArray = NDArray[np.float64]
-
-LEAKAGE = "leakage of every step"
-
-GIVEN_UP = 1e-9
-"""Distance of both sides, as a share of a user's largest leakage, from which on the kernel of populations gave a pair up."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -84,7 +60,7 @@ class LeakageSeries:
     temporal: FloatArray
     name: str | None = None
     members: tuple[LeakageSeries, ...] = ()
-    bound: Accounting = "exact"
+    bound: AccountingName = "exact"
     delta: float = 0.0
     evidence: ExactLeakage | PairwiseLeakage | LeakageCurves | None = None
 
@@ -283,7 +259,6 @@ def temporal_leakage(
         Distance of the grid of privacy losses, in nats. Default: a 512th of the epsilon of the release with the most noise, at
         most 0.01.
 
-
     Returns
     -------
     LeakageSeries
@@ -320,217 +295,34 @@ def temporal_leakage(
     >>> temporal_leakage(walk, mechanisms=[noise] * 20, delta=1e-6).backward.round(3)[[0, 1, 2, 19]]
     array([0.397, 0.467, 0.49 , 0.503])
     """
-    chosen = checked_bound(bound)
-    if delta is None and mechanisms is not None:
-        return _of_boxes(adversary, epsilons, mechanisms, chosen, metric)
-    if delta is not None:
-        return _with_delta(adversary, epsilons, mechanisms, delta, chosen, metric, discretization)
-    if epsilons is None:
-        raise BudgetError("expected epsilons, one per step, or mechanisms; got neither")
-    spent = _frozen(budgets(epsilons))
-    users = list(named(adversary))
-    distances = [checked_guarantee(metric, one.states) for _, one in users]
-    promised = _frozen(spend_scaled(spent, distances[0]))
-    if chosen == "exact" and not any(D is not None for D in distances):
-        return _together(_exact_members(users, spent), promised)
-    members = _members(users, promised)
-    if chosen == "exact":
-        members = _each_by_pairs(users, members, spent, distances)
-    return _together(members, promised)
-
-
-def _each_by_pairs(
-    users: list[tuple[str | None, Adversary]],
-    papers: list[LeakageSeries],
-    spent: FloatArray,
-    distances: Sequence[FloatArray | None],
-) -> list[LeakageSeries]:
-    """Every user's series, one after the other."""
-    members = []
-    for k, ((_, one), paper, D) in enumerate(zip(users, papers, distances, strict=True)):
-        with part(k / len(users), (k + 1) / len(users), LEAKAGE):
-            members.append(_by_pairs(one, paper, spent, D))
-    return members
-
-
-def _by_pairs(
-    adversary: Adversary, paper: LeakageSeries, spent: FloatArray, metric: FloatArray | None
-) -> LeakageSeries:
-    """Exact where what a release can say is a box; else with one number for each pair."""
-    if metric is None:
-        return _exact(adversary, paper, Releases(spent[:, None], np.zeros((len(spent), 1))))
-    box = box_of(metric)
-    if box is None:
-        return _pair_by_pair(adversary, paper, spent, metric)
-    return _exact(adversary, paper, Releases(spent[:, None] * box.high, spent[:, None] * box.low))
-
-
-def _exact(adversary: Adversary, paper: LeakageSeries, releases: Releases) -> LeakageSeries:
-    """One user's exact series; each release stands alone where nothing is known of how values follow one another."""
-    if adversary.states is None:
-        return replace(paper, bound="exact")
-    known = Attained(paper.backward, paper.forward, paper.temporal)
-    past, future, both, evidence = exact_leakage(adversary, releases, known)
-    return LeakageSeries(paper.epsilons, past, future, both, name=paper.name, evidence=evidence)
-
-
-def _exact_members(users: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
-    """The exact series of users under plain releases, all at once where the kernel of populations is worth loading."""
-    if not worth_the_kernel([one for _, one in users], spent):
-        return _each_by_pairs(users, _members(users, spent), spent, [None] * len(users))
-    found = exact_population([one for _, one in users], spent)
-    members = []
-    for (name, one), row in zip(users, found.which.tolist(), strict=True):
-        if one.states is None:
-            members.append(LeakageSeries(spent, spent, spent, spent, name))
-        else:
-            low, high = found.attained[row], found.proved[row]
-            if (high - low).max() > GIVEN_UP * high.max():
-                members.append(_by_pairs(one, _members([(name, one)], spent)[0], spent, None))
-                continue
-            past, future, both = high
-            members.append(LeakageSeries(spent, past, future, both, name, evidence=MemberLeakage(one, found, row)))
-    return members
-
-
-def _of_boxes(
-    adversary: Adversaries,
-    epsilons: ArrayLike | None,
-    mechanisms: Sequence[Any],
-    bound: Bound,
-    metric: ArrayLike | None,
-) -> LeakageSeries:
-    """The leakage of releases that are given as boxes of likelihoods."""
-    if epsilons is not None or metric is not None:
-        raise InputError("boxes say all that a release can: expected mechanisms without epsilons and without a metric")
-    given = [mechanism for mechanism in mechanisms if mechanism is not None]
-    other = next((one for one in given if not isinstance(one, LikelihoodBox)), None)
-    if other is not None:
-        raise BudgetError(
-            f"{type(other).__name__} needs a delta, as in delta=1e-6: leakage is then the epsilon at that delta; without one, "
-            "give epsilons, or a LikelihoodBox for each step"
-        )
-    if not given:
-        raise BudgetError("expected at least one step with a LikelihoodBox, got none")
-    users = list(named(adversary))
-    n = len(given[0].low)
-    for name, one in users:
-        n_states = n if one.states is None else len(one.states)
-        wrong = next((k for k, box in enumerate(mechanisms) if box is not None and len(box.low) != n_states), None)
-        if wrong is not None:
-            who = "the correlation" if name is None else f"the correlation of {name!r}"
-            raise StateError(
-                f"the box of step {wrong} has {len(mechanisms[wrong].low)} values, {who} has {n_states} states"
+    population = Population.of(adversary)
+    members: list[LeakageSeries | None] = [None] * len(population)
+    for way, releases, numbers in ways(
+        population,
+        epsilons=epsilons,
+        mechanisms=mechanisms,
+        delta=delta,
+        bound=bound,
+        metric=metric,
+        discretization=discretization,
+    ):
+        population.require_steps(len(releases))
+        promised = _frozen(way.promised(releases))
+        leakages = way.series([population.users[k] for k in numbers], releases)
+        for k, leakage in zip(numbers, leakages, strict=True):
+            past, future, both = (getattr(leakage, direction) for direction in DIRECTIONS)
+            members[k] = LeakageSeries(
+                promised, past, future, both, population.names[k], (), way.name, way.delta, leakage.evidence
             )
-    lift, drop = (
-        np.array([np.zeros(n) if box is None else getattr(box, side) for box in mechanisms]) for side in ("high", "low")
-    )
-    releases = Releases(lift, drop)
-    promised = _frozen(releases.width)
-    members = _members(users, promised)
-    if bound == "exact":
-        for k, (_, one) in enumerate(users):
-            with part(k / len(users), (k + 1) / len(users), LEAKAGE):
-                members[k] = _exact(one, members[k], releases)
-    return _together(members, promised)
+    return _largest([member for member in members if member is not None])
 
 
-def _with_delta(
-    adversary: Adversaries,
-    epsilons: ArrayLike | None,
-    mechanisms: Sequence[Any] | None,
-    delta: float,
-    bound: Bound,
-    metric: ArrayLike | None,
-    discretization: float | None,
-) -> LeakageSeries:
-    """Leakage as epsilon at a delta, for each user and together."""
-    if (epsilons is None) == (mechanisms is None):
-        raise BudgetError("expected either epsilons or mechanisms, one per step")
-    refuse_other_bounds(bound, metric)
-    level = checked_delta(delta)
-    if epsilons is not None:
-        mechanisms = [PrivacyGuarantee(epsilon) if epsilon else None for epsilon in budgets(epsilons).tolist()]
-    assert mechanisms is not None
-    releases = releases_of(mechanisms)
-    users = list(named(adversary))
-    pure = np.array([math.fsum(mechanism.pure_epsilon for mechanism in release) for release in releases])
-    _check_lengths(users, len(releases))
-    # What no delta is needed for is never exceeded with one.
-    members = [] if (pure > LARGEST).any() else _exact_members(users, pure)
-    step = chosen_discretization(releases, level, discretization)
-    found = []
-    for k, (name, one) in enumerate(users):
-        require_values(releases, None if one.states is None else len(one.states))
-        known = {direction: getattr(members[k], direction) for direction in DIRECTIONS} if members else None
-        with part(k / len(users), (k + 1) / len(users), LEAKAGE):
-            curves = leakage_curves(one, releases, level, step, known)
-        past, future, both = (curves.epsilons(direction) for direction in DIRECTIONS)
-        found.append(
-            LeakageSeries(curves.promised, past, future, both, name=name, bound="curve", delta=level, evidence=curves)
-        )
-    return _together(found, found[0].epsilons)
-
-
-def _together(members: list[LeakageSeries], spent: FloatArray) -> LeakageSeries:
+def _largest(members: list[LeakageSeries]) -> LeakageSeries:
     """The largest over users at every step."""
+    first = members[0]
     if len(members) == 1:
-        return members[0]
+        return first
     past, future, both = (np.max([getattr(m, field) for m in members], axis=0) for field in DIRECTIONS)
     return LeakageSeries(
-        spent, past, future, both, members=tuple(members), bound=members[0].bound, delta=members[0].delta
+        first.epsilons, past, future, both, members=tuple(members), bound=first.bound, delta=first.delta
     )
-
-
-def _pair_by_pair(adversary: Adversary, paper: LeakageSeries, spent: FloatArray, metric: FloatArray) -> LeakageSeries:
-    """One user's series with one number for each pair, given the paper's: never above it, by one ulp neither."""
-    if adversary.states is None:  # nothing is known of how values follow one another: each release stands alone
-        return replace(paper, bound="metric")
-    guarantee = guarantee_for(metric, adversary.states)
-    past = arrivals(adversary.backward, spent, guarantee)
-    future = arrivals(reversed_correlation(adversary.forward), spent[::-1], guarantee)[::-1]
-    pairs = PairwiseLeakage(adversary.states, spent, guarantee, past, future, adversary.backward, adversary.forward)
-    series = {
-        direction: np.minimum(getattr(paper, direction), [pairs.metric(t, direction).max() for t in range(len(spent))])
-        for direction in DIRECTIONS
-    }
-    return LeakageSeries(paper.epsilons, **series, name=paper.name, bound="metric", evidence=pairs)
-
-
-def budgets(epsilons: ArrayLike) -> FloatArray:
-    """`epsilons` as a checked, non-empty vector of finite numbers >= 0."""
-    try:
-        spent = np.array(epsilons, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise BudgetError(f"expected epsilons to be a sequence of numbers, one per step, got {epsilons!r}") from None
-    if spent.ndim != 1 or spent.size == 0:
-        raise BudgetError(
-            f"expected epsilons of shape (T,), one per step and at least one, got shape {spent.shape}; for T equal steps "
-            "write numpy.full(T, epsilon)"
-        )
-    bad = np.flatnonzero(~((spent >= 0.0) & (spent <= LARGEST)))
-    if bad.size:
-        raise BudgetError(f"expected epsilons from 0 to {LARGEST:g}, got {spent[bad[0]]} at step {bad[0]}")
-    return spent
-
-
-def _check_lengths(named_adversaries: list[tuple[str | None, Adversary]], n_steps: int) -> None:
-    for _, adversary in named_adversaries:
-        if adversary.n_steps not in {None, n_steps}:
-            raise BudgetError(
-                f"the adversary's matrices serve {adversary.n_steps} steps, but there are {n_steps} releases; give one "
-                "matrix per transition (one fewer than steps) or a constant matrix"
-            )
-
-
-def _members(named_adversaries: list[tuple[str | None, Adversary]], spent: FloatArray) -> list[LeakageSeries]:
-    """The series of every user, all users at once."""
-    _check_lengths(named_adversaries, len(spent))
-    past = arrivals_of_users([adversary.backward for _, adversary in named_adversaries], spent)
-    # Forward leakage runs from the last step to the first: the same recursion on everything reversed.
-    reverse = [reversed_correlation(adversary.forward) for _, adversary in named_adversaries]
-    future = arrivals_of_users(reverse, spent[::-1])[:, ::-1]
-    series = []
-    for (name, _), before, after in zip(named_adversaries, past, future, strict=True):
-        series.append(LeakageSeries(spent, before + spent, after + spent, before + after + spent, name, bound="paper"))
-    return series

@@ -22,8 +22,8 @@ from temporaldp import (
     leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.accounting.exact_series import Attained
-from temporaldp.accounting.metrics import DIRECTIONS
+from temporaldp.accounting.exact_evidence import Attained
+from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.metrics import DIRECTIONS, Accounting, checked_accounting
+from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, checked_accounting
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan
@@ -132,7 +132,7 @@ def json_number(value: float) -> float | str:
 
 
 def _leakage(
-    document: dict[str, Any], epsilons: list[float], bound: Accounting, delta: float
+    document: dict[str, Any], epsilons: list[float], bound: AccountingName, delta: float
 ) -> LeakageSeries | LeakageSupremum:
     if "epsilon" in document:
         limits = [float(document[field]) for field in ("epsilon", *DIRECTIONS)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage
-from temporaldp.accounting.exact_series import rows_of
+from temporaldp.accounting.exact_evidence import rows_of
 from temporaldp.leakage.rollouts import Chain, Items, solve
 from temporaldp.paper.exhibit import FloatArray
 

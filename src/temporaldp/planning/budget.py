@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.curves import checked_delta
-from temporaldp.accounting.metrics import Bound, checked_bound, checked_guarantee, largest_distance
-from temporaldp.accounting.population import Adversaries, named
-from temporaldp.correlation import Adversary
+from temporaldp.accounting.distances import checked_distances, largest_distance
+from temporaldp.accounting.protocol import Bound, checked_bound
+from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.leakage.profile import positive
 from temporaldp.planning.exact_plan import exact_plan
@@ -125,7 +125,7 @@ def plan_budget(
         raise BudgetError(f"method {chosen!r} needs the horizon (number of steps); without one use 'upper_bound'")
     if weights is not None and chosen != "optimal":
         raise BudgetError(f"weights are for the method 'optimal'; {chosen!r} treats all steps alike")
-    users = list(named(adversary))
+    users = list(Population.of(adversary))
     for name, one in users:
         _check_steps(one, name, n_steps)
     by = None if chosen != "optimal" or n_steps is None else measure(objective, weights, n_steps)
@@ -139,7 +139,7 @@ def _noise(
     if delta is None:
         raise BudgetError("a mechanism is planned for a delta, as in delta=1e-6; without one, plan budgets")
     level, kind = checked_delta(delta), checked_noise(mechanism or "gaussian")
-    users = list(named(adversary))
+    users = list(Population.of(adversary))
     for name, one in users:
         _check_steps(one, name, horizon)
     shape = None
@@ -182,14 +182,14 @@ def sustainable_budget(
     [0.0, 0.0885]
     """
     level = positive(alpha, "alpha")
-    users = list(named(adversary))
+    users = list(Population.of(adversary))
     if any(one.n_steps is not None for _, one in users):
         raise InputError(
             "what lasts for ever needs constant matrices; for those that vary, plan_budget takes a horizon"
         )
     distances = None
     for _, one in users:
-        distances = checked_guarantee(metric, one.states)
+        distances = checked_distances(metric, one.states)
     known = lasting_by_paper(users, level) / largest_distance(distances) * (1.0 - 4.0 * ULP)
     if checked_bound(bound) == "paper":
         return known
@@ -215,7 +215,7 @@ def compare_plans(
     >>> {method: round(float((1 / plan.epsilons).mean()), 2) for method, plan in plans.items()}
     {'optimal': 4.25, 'upper_bound': 5.91, 'quantified': 4.86, 'uniform': 8.0}
     """
-    single = together(list(named(adversary)))
+    single = together(list(Population.of(adversary)))
     found: dict[Method, BudgetPlan] = {}
     for method in METHODS:
         own: dict[str, Any] = {"objective": objective, "weights": weights} if method == "optimal" else {}

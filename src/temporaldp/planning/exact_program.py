@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries
-from temporaldp.accounting.exact_series import ordered_matrices
+from temporaldp.accounting.exact_evidence import ordered_matrices
 from temporaldp.correlation import Adversary
 from temporaldp.leakage.rollouts import Chain, Items, derivatives, roots
 from temporaldp.planning.optimal import POWERS, Measure

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.balance import merged_profile
-from temporaldp.accounting.metrics import Accounting, Bound
-from temporaldp.accounting.population import Adversaries
+from temporaldp.accounting.protocol import AccountingName, Bound
 from temporaldp.accounting.standing import SPARE
-from temporaldp.correlation import Adversary
+from temporaldp.correlation import Adversaries, Adversary
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import PlanError
 from temporaldp.leakage import Witness
@@ -62,7 +61,7 @@ def held(
     raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, bound))
 
 
-def nothing_lasts(adversary: Adversary, name: str | None, alpha: float, bound: Accounting) -> str:
+def nothing_lasts(adversary: Adversary, name: str | None, alpha: float, bound: AccountingName) -> str:
     """Why no budget ("curve": no noise) holds alpha for ever, and what to do."""
     who = "" if name is None else f" of {name!r}"
     otherwise = (

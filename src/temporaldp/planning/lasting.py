@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import leakage_supremum
+from temporaldp.accounting.distances import box_of, largest_distance
 from temporaldp.accounting.exact import Releases
-from temporaldp.accounting.exact_series import rows_of
+from temporaldp.accounting.exact_evidence import rows_of
 from temporaldp.accounting.exact_supremum import leakage_if_held
-from temporaldp.accounting.fixed_point import Search
-from temporaldp.accounting.metrics import box_of, largest_distance
-from temporaldp.accounting.supremum import searched_supremum
+from temporaldp.accounting.metric import MetricAccounting
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.leakage.profile import SMALLEST
 from temporaldp.leakage.recurrence import has_supremum
@@ -50,18 +49,17 @@ def lasting_budget(users: Users, alpha: float, *, known: float, metric: FloatArr
     """
     box = None if metric is None else box_of(metric)
     unit = Releases(np.ones((1, 1)), np.zeros((1, 1))) if box is None else Releases(box.high[None], box.low[None])
-    exact = metric is None or box is not None
-    searches: dict[tuple[str | None, str], Search] = {}
+    by_pairs = None if metric is None or box is not None else MetricAccounting(metric)
     tried = 0
 
     def worst(epsilon: float) -> float:
         nonlocal tried
         tried += 1
         progressed("what lasts for ever", 1.0 - 1.0 / (1.0 + 0.2 * tried))
-        if exact:
-            release = Releases(epsilon * unit.lift, epsilon * unit.drop)
-            return max(_exact(one.backward, one.forward, release, alpha) for _, one in users)
-        return searched_supremum(together(users), epsilon, "exact", metric, searches).temporal
+        if by_pairs is not None:
+            return by_pairs.limits([one for _, one in users], np.array([epsilon])).temporal
+        release = Releases(epsilon * unit.lift, epsilon * unit.drop)
+        return max(_exact(one.backward, one.forward, release, alpha) for _, one in users)
 
     most = alpha / largest_distance(metric)
     least = max(LEAST_SHARE * most, SMALLEST)
@@ -69,7 +67,6 @@ def lasting_budget(users: Users, alpha: float, *, known: float, metric: FloatArr
         return known
     ceiling = alpha * (1.0 - SPARED)
     found = largest(worst, max(known, least), most, ceiling)
-    searches.clear()
     # What counts is the public number, which may differ in its last digits.
     while found > known and leakage_supremum(together(users), epsilon=found, metric=metric).temporal > ceiling:
         found = max(known, found * (1.0 - CLOSE))

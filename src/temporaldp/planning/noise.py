@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import DiscreteGaussianNoise, DiscreteLaplaceNoise, leakage_supremum, temporal_leakage
-from temporaldp.accounting.curve_series import run_of
-from temporaldp.accounting.curve_supremum import curve_limits
-from temporaldp.accounting.curves import Side
+from temporaldp.accounting.curve import CurveAccounting
 from temporaldp.accounting.mechanisms import epsilon_of_one
 from temporaldp.errors import InputError, PlanError
 from temporaldp.planning.holding import Users, nothing_lasts, together
@@ -89,7 +87,8 @@ def noise_plan(
         if horizon is not None:
             return _worst_of(users, [histogram_noise(kind, float(scale)) for scale in scales], delta, fine)
         release = (histogram_noise(kind, float(scales[0])),)
-        return max(curve_limits(one, release, delta, fine, beyond=alpha).temporal for _, one in users)
+        way = CurveAccounting(delta, fine, beyond=alpha)
+        return way.limits([one for _, one in users], (release,)).temporal
 
     if horizon is None:
         _require_forgetting(users, alpha)
@@ -129,8 +128,8 @@ def _worst_of(
 ) -> float:
     """What `temporal_leakage` says of the worst step, without the lower run that tells how much of it is discretisation."""
     releases = tuple((one,) for one in noise)
-    side = Side(discretization, delta, up=True)
-    found = max(float(run_of(side, one, releases).epsilons("temporal").max()) for _, one in users)
+    way = CurveAccounting(delta, discretization)
+    found = max(float(way.upper_run(one, releases).epsilons("temporal").max()) for _, one in users)
     if any(math.isinf(one.pure_epsilon) for one in noise):
         return found
     pure = temporal_leakage(together(users), epsilons=[one.pure_epsilon for one in noise], bound="paper")

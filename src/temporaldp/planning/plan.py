@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.events import REPLACE_ONE
-from temporaldp.accounting.metrics import Accounting
+from temporaldp.accounting.protocol import AccountingName
 from temporaldp.errors import BudgetError, InputError
 
 FloatArray = NDArray[np.float64]
@@ -77,7 +77,7 @@ class BudgetPlan:
     objective: str | None = None
     error: float | None = None
     error_bound: float | None = None
-    bound: Accounting = "exact"
+    bound: AccountingName = "exact"
     delta: float = 0.0
     mechanism: Noise | None = None
     scales: FloatArray | None = None

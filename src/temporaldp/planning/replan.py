@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant, temporal_leakage
-from temporaldp.accounting.metrics import Bound, checked_bound
+from temporaldp.accounting.protocol import Bound, checked_bound
 from temporaldp.accounting.standing import SPARE
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError

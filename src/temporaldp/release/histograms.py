@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.metrics import Accounting
+from temporaldp.accounting.protocol import AccountingName
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import BudgetError, InputError
@@ -95,7 +95,7 @@ def _assemble(
     spent: FloatArray,
     alpha: float,
     consistent: bool,
-    bound: Accounting,
+    bound: AccountingName,
 ) -> ReleasedHistograms:
     """The published steps' counts, post-processed if asked."""
     if consistent:  # the number of people is public, and taken from the data at hand

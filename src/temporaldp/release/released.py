@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.events import REPLACE_ONE
-from temporaldp.accounting.metrics import Accounting, checked_accounting
+from temporaldp.accounting.protocol import AccountingName, checked_accounting
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
@@ -64,7 +64,7 @@ class ReleasedHistograms:
     alpha: float | None = None
     consistent: bool = False
     neighboring_relation: str = REPLACE_ONE
-    bound: Accounting | None = None
+    bound: AccountingName | None = None
     delta: float = 0.0
     mechanism: Noise = "laplace"
     scales: FloatArray | None = None

@@ -12,8 +12,8 @@ from copy import copy
 from typing import Any, Generic, Self
 
 from temporaldp.accounting import TemporalAccountant, charging
-from temporaldp.accounting.metrics import Accounting
-from temporaldp.accounting.series import budgets
+from temporaldp.accounting.protocol import AccountingName
+from temporaldp.accounting.ways import budgets
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import BudgetPlan, replan
@@ -131,7 +131,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         return float(self._configured["alpha"])
 
     @property
-    def bound(self) -> Accounting:
+    def bound(self) -> AccountingName:
         """The accounting of the leakage by which it is held: the plan's, if there is one, else the accountant's."""
         return "paper" if self._plan is None else self._plan.bound
 

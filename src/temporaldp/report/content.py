@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.exact_series import ExactLeakage, Observation
+from temporaldp.accounting.exact_evidence import ExactLeakage, Observation
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.planning import BudgetPlan

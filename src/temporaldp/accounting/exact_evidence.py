@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact import Releases, arrivals, both_ways
-from temporaldp.accounting.metrics import Direction as DirectionName
-from temporaldp.accounting.pair_search import Direction, Maxima, Pairs, every_pair_at, own_part
-from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Correlation
+from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.pair_search import Direction, Pairs, every_pair_at, own_part
+from temporaldp.accounting.protocol import Direction as DirectionName
+from temporaldp.correlation import TransitionMatrix
 from temporaldp.errors import InputError
 from temporaldp.leakage.rollouts import Items, U, observation, solve
 
@@ -179,60 +178,6 @@ def _observed(direction: Direction, item: Items) -> tuple[BoolArray, float]:
     found = solve(direction.chain, turned, direction.spread)
     (t,), (i,), (j,) = turned.arrays
     return observation(direction.chain, int(t), int(i), int(j), float(found.rho[0])), float(found.attained[0])
-
-
-class Sides(NamedTuple):
-    """BPL, FPL and TPL at every step as proved, and all that can be told of them."""
-
-    backward: FloatArray
-    forward: FloatArray
-    temporal: FloatArray
-    evidence: ExactLeakage
-
-
-def exact_leakage(adversary: Adversary, releases: Releases, paper: Attained) -> Sides:
-    """The exact leakage of one user who has a correlation; `paper` are the paper's bounds, which it is never above."""
-    assert adversary.states is not None
-    n_steps = len(releases)
-    releases, beyond = releases.narrowed
-    width = releases.width
-    past = _direction(adversary.backward, releases, paper.backward, turned=False)
-    future = _direction(adversary.forward, releases.reversed, paper.forward[::-1], turned=True)
-    alone = Maxima.empty(n_steps)
-    alone.attained[:], alone.proved[:] = releases.attained, width
-    alone.i[:], alone.j[:] = releases.widest
-    before = past[1] if past else alone
-    after = future[1].reversed() if future else alone
-    if past and future:
-        ceiling = paper.temporal * (1.0 + 8.0 * U * (n_steps + 2))  # it is rounded to the nearest, once a step
-        both = both_ways(past[0], past[1], future[0], future[1], releases, ceiling)
-    else:
-        both = before if past else after
-    if beyond:
-        roundings = 1.0 + 16.0 * U * (n_steps + 2)
-        for one, known in zip((before, after, both), paper, strict=True):
-            one.proved[:] = np.minimum(one.proved + beyond, known * roundings)
-    evidence = ExactLeakage(
-        adversary.states,
-        releases,
-        past[0] if past else None,
-        future[0].reversed() if future else None,
-        Attained(before.attained, after.attained, both.attained),
-        {"backward": before.pair, "forward": after.pair, "temporal": both.pair},
-        beyond,
-    )
-    return Sides(before.proved, after.proved, both.proved, evidence)
-
-
-def _direction(
-    correlation: Correlation, releases: Releases, ceiling: FloatArray, *, turned: bool
-) -> tuple[Direction, Maxima] | None:
-    """Rollouts and maxima of one direction, in its own order of steps; None for an unknown correlation."""
-    if correlation is None:
-        return None
-    first = correlation[0] if isinstance(correlation, tuple) else correlation
-    matrices, into = ordered_matrices(correlation, len(releases), turned=turned)
-    return arrivals(matrices, into, releases, ceiling, likely_pairs(first))
 
 
 def ordered_matrices(

@@ -1,4 +1,4 @@
-"""The series of (epsilon, delta) leakage: a curve for every step, from the mechanisms of all."""
+"""What can be told of (epsilon, delta) leakage: a curve for every step, and what several steps say together."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curves import NOTHING, PrivacyCurve, Release, Side, walked
-from temporaldp.accounting.metrics import Direction
-from temporaldp.correlation import Adversary
+from temporaldp.accounting.curves import NOTHING, PrivacyCurve, Release, Side
+from temporaldp.accounting.protocol import Direction
 from temporaldp.errors import InputError
 
 FloatArray = NDArray[np.float64]
@@ -98,12 +97,7 @@ class LeakageCurves:
     @property
     def promised(self) -> FloatArray:
         """What each release leaks by itself at the series' delta, shape (T,), in nats; an upper bound."""
-        side = self.upper.side
-        known = {
-            release: min(side.epsilon(side.own(release)), math.fsum(one.pure_epsilon for one in release))
-            for release in set(self.releases)
-        }
-        return np.array([known[release] for release in self.releases])
+        return promised(self.upper.side, self.releases)
 
     def epsilons(self, direction: Direction) -> FloatArray:
         """Leakage of every step at the series' delta, shape (T,), in nats; an upper bound."""
@@ -138,6 +132,15 @@ class LeakageCurves:
         return min(found, pure)
 
 
+def promised(side: Side, releases: Sequence[Release]) -> FloatArray:
+    """What each release leaks by itself at the delta in question, shape (T,), in nats; an upper bound."""
+    known = {
+        release: min(side.epsilon(side.own(release)), math.fsum(one.pure_epsilon for one in release))
+        for release in set(releases)
+    }
+    return np.array([known[release] for release in releases])
+
+
 def composition(side: Side, releases: Sequence[Release]) -> FloatArray:
     """What all these releases say together about somebody whose values may all differ; equal ones by repeated squaring."""
     found = NOTHING
@@ -150,23 +153,3 @@ def composition(side: Side, releases: Sequence[Release]) -> FloatArray:
             if left:
                 power = side.together(power, power)
     return found
-
-
-def leakage_curves(
-    adversary: Adversary,
-    releases: tuple[Release, ...],
-    delta: float,
-    discretization: float,
-    pure: dict[Direction, FloatArray] | None,
-) -> LeakageCurves:
-    """The curves of one adversary."""
-    upper, lower = (run_of(Side(discretization, delta, up=up), adversary, releases) for up in (True, False))
-    return LeakageCurves(releases, upper, lower, pure)
-
-
-def run_of(side: Side, adversary: Adversary, releases: tuple[Release, ...]) -> Run:
-    """The curves of one adversary on one side."""
-    past, backward = walked(side, adversary.backward, releases)
-    reverse = adversary.forward[::-1] if isinstance(adversary.forward, tuple) else adversary.forward
-    future, forward = walked(side, reverse, releases[::-1])
-    return Run(side, tuple(past), tuple(backward), tuple(future[::-1]), tuple(forward[::-1]))

@@ -42,7 +42,7 @@ STALLED = 1e-9
 
 
 @dataclass(slots=True)
-class Search:
+class MetricSearch:
     """Where the last search through a matrix ended: the next one, for a similar budget, starts there."""
 
     metric: FloatArray | None = None
@@ -50,7 +50,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class LastingMetric:
     """A metric that a step does not raise, and what arrives from it: ``arrived + own <= metric`` everywhere."""
 
     metric: FloatArray
@@ -61,7 +61,9 @@ class Held:
             array.flags.writeable = False
 
 
-def held_metric(matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, search: Search) -> Held | None:
+def lasting_metric(
+    matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, search: MetricSearch
+) -> LastingMetric | None:
     """A metric that ``b -> K(b) + own`` does not raise anywhere, close to the smallest; None if none is found.
 
     Parameters
@@ -71,14 +73,14 @@ def held_metric(matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, se
         ``e D``, closed under the triangle inequality.
     ceiling : float
         The supremum under the uniform bound for ``own.max()``; may be inf. A metric is found whenever it is finite.
-    search : Search
+    search : MetricSearch
         Where to begin; left where it ended.
     """
     rows, profile = matrix.dense(), matrix.leakage_profile()
     trees = search.trees if search.trees is not None else no_trees(matrix.n_states)
     apart = off_diagonal(len(own))
     metric = own if search.metric is None else np.maximum(search.metric, own)
-    best: Held | None = None
+    best: LastingMetric | None = None
     change, stalled = math.inf, 0
     last = np.zeros_like(own)
     for count in range(1, MOST_STEPS + 1):
@@ -88,7 +90,7 @@ def held_metric(matrix: TransitionMatrix, own: FloatArray, *, ceiling: float, se
         step = after - metric
         before, change = change, float(np.abs(step).max())
         if (step <= 0.5 * added).all():  # so K(metric) + own is at most the metric less half of what was added
-            best = Held(metric, arrived)
+            best = LastingMetric(metric, arrived)
             if change <= 0.5 * added:
                 break
         rate = change / before if before > 0.0 else 0.0
@@ -113,15 +115,15 @@ def _aligned(step: FloatArray, last: FloatArray) -> bool:
     return together > 0.0 and together**2 >= SAME_WAY * float((step**2).sum()) * float((last**2).sum())
 
 
-def _from_above(matrix: TransitionMatrix, own: FloatArray, ceiling: float) -> Held | None:
+def _from_above(matrix: TransitionMatrix, own: FloatArray, ceiling: float) -> LastingMetric | None:
     """From the uniform bound's supremum, which a step does not raise either, some steps down."""
     rows, profile, trees = matrix.dense(), matrix.leakage_profile(), no_trees(matrix.n_states)
     metric = ceiling * (1.0 + CEILING_ROUNDING) * off_diagonal(len(own))
-    held = None
+    found = None
     for _ in range(50):
         arrived = lifted(rows, metric, profile, trees)
         if not (arrived + own <= metric).all():
             break
-        held = Held(metric, arrived)
+        found = LastingMetric(metric, arrived)
         metric = arrived + own
-    return held
+    return found

@@ -1,0 +1,183 @@
+"""Accounting for any mechanisms at a delta: one privacy curve for all pairs of values is carried, an upper bound.
+
+Each curve comes from above and from below, on a grid of privacy losses, so that the result says how much of it is
+discretisation. Leakage without a delta, where mechanisms have it, is never exceeded with one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting import curves
+from temporaldp.accounting.curves import PrivacyCurve, Release, walked
+from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.exact_accounting import ExactAccounting
+from temporaldp.accounting.lasting_curves import lasting_curves
+from temporaldp.accounting.leakage_curves import LeakageCurves, Run, promised
+from temporaldp.accounting.mechanisms import require_values
+from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.recursion import reversed_correlation
+from temporaldp.correlation import Adversary
+from temporaldp.leakage.profile import LARGEST
+from temporaldp.progress import part
+
+FloatArray = NDArray[np.float64]
+EXACT = ExactAccounting()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveArrivals:
+    """Of one side: what arrives at each step, and that with the step's own release; from above and from below.
+
+    For ever, `high` is None where no certificate was found.
+    """
+
+    high: tuple[list[FloatArray], list[FloatArray]] | None
+    low: tuple[list[FloatArray], list[FloatArray]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveLimits:
+    """The certificates of suprema at a delta, for a single user.
+
+    Parameters
+    ----------
+    gap : float
+        How much of the temporal supremum discretisation and rounding can be, at most, in nats.
+    backward, forward : PrivacyCurve or None
+        Curves that one more step (kernel, then composition) does not raise at any epsilon.
+    """
+
+    gap: float
+    backward: PrivacyCurve | None
+    forward: PrivacyCurve | None
+
+
+class CurveAccounting(Accounting[tuple[Release, ...], CurveArrivals]):
+    """Releases are tuples of mechanisms; what arrives is a privacy curve.
+
+    Parameters
+    ----------
+    delta : float
+    discretization : float
+        Distance of the grid of privacy losses, in nats.
+    beyond : float
+        A supremum that is found to be above this is not looked for any further, and is inf.
+    """
+
+    name = "curve"
+
+    def __init__(self, delta: float, discretization: float, *, beyond: float = math.inf) -> None:
+        self.delta, self.discretization, self.beyond = delta, discretization, beyond
+        self._about: Adversary | None = None
+        self._sides = self._new_sides()
+
+    def _new_sides(self) -> tuple[curves.Side, curves.Side]:
+        return tuple(curves.Side(self.discretization, self.delta, up=up) for up in (True, False))  # type: ignore[return-value]
+
+    def _sides_for(self, user: Adversary) -> tuple[curves.Side, curves.Side]:
+        """Curves from above and from below; what was computed about the last user is kept, about others not."""
+        if self._about is not user:
+            self._about, self._sides = user, self._new_sides()
+        return self._sides
+
+    def promised(self, releases: tuple[Release, ...]) -> FloatArray:
+        """The epsilon of each release at the delta."""
+        return promised(self._sides[0], releases)
+
+    def arrivals(self, user: Adversary, side: Side, releases: tuple[Release, ...]) -> CurveArrivals:
+        """The kernel of each transition, and composition with each release."""
+        require_values(releases, None if user.states is None else len(user.states))
+        if side == "backward":
+            return CurveArrivals(*(walked(up, user.backward, releases) for up in self._sides_for(user)))
+        found = (walked(up, reversed_correlation(user.forward), releases[::-1]) for up in self._sides_for(user))
+        return CurveArrivals(*((arrived[::-1], total[::-1]) for arrived, total in found))
+
+    def together(
+        self, user: Adversary, past: CurveArrivals, releases: tuple[Release, ...], future: CurveArrivals
+    ) -> Leakage:
+        """Composition, and the epsilon of what comes out."""
+        pure = _pure_epsilons(releases)
+        (known,) = [None] if pure is None else EXACT.series([user], pure)
+        return self._together(user, past, releases, future, known)
+
+    def _together(
+        self,
+        user: Adversary,
+        past: CurveArrivals,
+        releases: tuple[Release, ...],
+        future: CurveArrivals,
+        pure: Leakage | None,
+    ) -> Leakage:
+        upper, lower = self._sides_for(user)
+        assert past.high is not None
+        assert future.high is not None
+        evidence = LeakageCurves(
+            releases,
+            Run(upper, *map(tuple, (*past.high, *future.high))),
+            Run(lower, *map(tuple, (*past.low, *future.low))),
+            None if pure is None else {way: getattr(pure, way) for way in DIRECTIONS},
+        )
+        backward, forward, temporal = (evidence.epsilons(way) for way in DIRECTIONS)
+        return Leakage(backward, forward, temporal, evidence)
+
+    def series(self, users: Sequence[Adversary], releases: tuple[Release, ...]) -> list[Leakage]:
+        """User by user; the leakage without a delta of all of them at once."""
+        pure = _pure_epsilons(releases)
+        known = [None] * len(users) if pure is None else EXACT.series(users, pure)
+        found = []
+        for k, user in enumerate(users):
+            with part(k / len(users), (k + 1) / len(users), "leakage of every step"):
+                past, future = (self.arrivals(user, side, releases) for side in SIDES)
+                found.append(self._together(user, past, releases, future, known[k]))
+        return found
+
+    def upper_run(self, user: Adversary, releases: tuple[Release, ...]) -> Run:
+        """The curves from above alone, for planners: half the work."""
+        upper, _ = self._sides_for(user)
+        past, backward = walked(upper, user.backward, releases)
+        future, forward = walked(upper, reversed_correlation(user.forward), releases[::-1])
+        return Run(upper, tuple(past), tuple(backward), tuple(future[::-1]), tuple(forward[::-1]))
+
+    def lasting_arrivals(self, user: Adversary, side: Side, release: tuple[Release, ...]) -> CurveArrivals:
+        """A curve that no further step raises, and a lower bound of what some horizon reaches."""
+        matrix = constant_matrix(user, side)
+        require_values(release, None if user.states is None else len(user.states))
+        upper, lower = self._sides_for(user)
+        high, low = lasting_curves(upper, lower, matrix, release[0], self.beyond)
+        above = None if high is None else ([upper.through(matrix, high)], [high])
+        return CurveArrivals(above, ([lower.through(matrix, low)], [low]))
+
+    def together_for_ever(
+        self, user: Adversary, past: CurveArrivals, release: tuple[Release, ...], future: CurveArrivals
+    ) -> Limits:
+        """Composition; no more than the exact leakage without a delta, where there is one."""
+        upper, lower = self._sides_for(user)
+        highs = [None if one.high is None else one.high[1][0] for one in (past, future)]
+        lows = [one.low[1][0] for one in (past, future)]
+        both = None
+        if past.high is not None and future.high is not None:
+            both = upper.together(past.high[1][0], future.high[0][0])
+        beneath = lower.epsilon(lower.together(past.low[1][0], future.low[0][0]))
+        found = [math.inf if curve is None else upper.epsilon(curve) for curve in (*highs, both)]
+        gap = 0.0 if found[2] == beneath else max(found[2] - beneath, 0.0)
+        pure = _pure_epsilons(release)
+        if pure is not None and pure.width[0] > 0.0:
+            exact = EXACT.limits([user], pure)
+            found = [min(one, getattr(exact, way)) for one, way in zip(found, DIRECTIONS, strict=True)]
+        certificates = [
+            None if high is None else PrivacyCurve(self.discretization, high, low)
+            for high, low in zip(highs, lows, strict=True)
+        ]
+        return Limits(found[0], found[1], found[2], evidence=CurveLimits(gap, *certificates))
+
+
+def _pure_epsilons(releases: Sequence[Release]) -> Releases | None:
+    """What the releases promise without a delta; None where one promises nothing."""
+    pure = np.array([math.fsum(mechanism.pure_epsilon for mechanism in release) for release in releases])
+    return None if (pure > LARGEST).any() else Releases.of_epsilons(pure)

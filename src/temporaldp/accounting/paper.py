@@ -1,0 +1,65 @@
+"""The paper's way of accounting: one number is carried from step to step, an upper bound in microseconds.
+
+``BPL_t = L_B(BPL_{t-1}) + e_t``, ``FPL_t = L_F(FPL_{t+1}) + e_t``, ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10 of
+Cao, Yoshikawa, Xiao and Xiong, ICDE 2017); for ever, their Theorem 5 with `<` for its `<=`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.recursion import arrivals_of_users, reversed_correlation
+from temporaldp.correlation import Adversary
+
+FloatArray = NDArray[np.float64]
+
+
+class PaperAccounting(Accounting[FloatArray, FloatArray]):
+    """Releases are epsilons, shape (T,); what arrives at each step is one number, shape (T,)."""
+
+    name = "paper"
+
+    def promised(self, releases: FloatArray) -> FloatArray:
+        """The epsilons themselves."""
+        return releases
+
+    def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> FloatArray:
+        """Zero at the first step, then the loss of what was known one step before."""
+        (arrived,) = _arrivals([user], side, releases)
+        return np.asarray(arrived)
+
+    def together(self, user: Adversary, past: FloatArray, releases: FloatArray, future: FloatArray) -> Leakage:
+        """Sums."""
+        return Leakage(past + releases, future + releases, past + future + releases)
+
+    def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> FloatArray:
+        """The fixed point of the recursion, by a closed form over the profile; inf where there is none."""
+        matrix = constant_matrix(user, side)
+        if matrix is None:
+            return np.zeros(1)
+        return np.array([matrix.leakage_profile().supremum(epsilon=float(release[0]))]) - release
+
+    def together_for_ever(self, user: Adversary, past: FloatArray, release: FloatArray, future: FloatArray) -> Limits:
+        """Sums."""
+        before, own, after = (float(one[0]) for one in (past, release, future))
+        return Limits(before + own, after + own, before + own + after)
+
+    def series(self, users: Sequence[Adversary], releases: FloatArray) -> list[Leakage]:
+        """All users at once, in machine code where they are many."""
+        past, future = (_arrivals(users, side, releases) for side in ("backward", "forward"))
+        return [
+            self.together(user, before, releases, after)
+            for user, before, after in zip(users, past, future, strict=True)
+        ]
+
+
+def _arrivals(users: Sequence[Adversary], side: Side, releases: FloatArray) -> FloatArray:
+    """What arrives at every step of every user, shape (users, T)."""
+    if side == "backward":
+        return arrivals_of_users([user.backward for user in users], releases)
+    # Forward leakage runs from the last step to the first: the same recursion on everything reversed.
+    return arrivals_of_users([reversed_correlation(user.forward) for user in users], releases[::-1])[:, ::-1]

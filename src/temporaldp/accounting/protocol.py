@@ -1,0 +1,167 @@
+r"""What every way of accounting offers. Series, suprema, the accountant, plans, the ledger and the report are written over it.
+
+A way of accounting follows what is known about one person's value from step to step. The releases before a step tell the
+adversary something about the value there, which *arrives* through the backward correlation; those after it do so through the
+forward one. Given the value, past, present and future are independent, so that the three are put *together* at each step::
+
+    releases  ->  arrivals(backward)  \
+                  the step's own part  }->  together  ->  backward, forward and temporal privacy leakage
+    releases  ->  arrivals(forward)   /
+
+There are four ways. They differ in what they keep of a release (`R`) and of what arrives (`A`):
+
+==========  ===========================================  ========================================================
+way         of a release                                 of what arrives
+==========  ===========================================  ========================================================
+exact       what an output can say for each value        rollouts: which observation tells two values apart best
+paper       its epsilon                                  one number
+metric      its epsilon times distances of values        one number for each pair of values
+curve       its mechanisms                               a privacy curve, the delta of every epsilon
+==========  ===========================================  ========================================================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.adversary import Correlation
+from temporaldp.errors import InputError
+from temporaldp.progress import part
+
+FloatArray = NDArray[np.float64]
+R = TypeVar("R", bound=Sized)
+A = TypeVar("A")
+
+Side: TypeAlias = Literal["backward", "forward"]
+Direction: TypeAlias = Literal["backward", "forward", "temporal"]
+Bound: TypeAlias = Literal["exact", "paper"]
+AccountingName: TypeAlias = Literal["exact", "paper", "metric", "curve"]
+
+SIDES: tuple[Side, ...] = ("backward", "forward")
+DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
+ACCOUNTINGS: tuple[AccountingName, ...] = ("exact", "paper", "metric", "curve")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leakage:
+    """BPL, FPL and TPL about one user, arrays of shape (T,) in nats, and what else the way of accounting can tell of them."""
+
+    backward: FloatArray
+    forward: FloatArray
+    temporal: FloatArray
+    evidence: Any = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """Suprema over all horizons, in nats; ``inf`` where there is none.
+
+    Parameters
+    ----------
+    backward, forward, temporal : float
+    worst : int
+        Number of the user with the largest temporal one.
+    certified : bool
+        Whether some horizon comes as close to them as one likes; of upper bounds: whether they are proved.
+    evidence
+        What else the way of accounting can tell of them, for a single user.
+    """
+
+    backward: float
+    forward: float
+    temporal: float
+    worst: int = 0
+    certified: bool = True
+    evidence: Any = None
+
+
+class Accounting(ABC, Generic[R, A]):
+    """A way of accounting. Numbers are exact or upper bounds, never too low; more budget never lowers any of them."""
+
+    name: ClassVar[AccountingName]
+    delta: float = 0.0
+
+    @abstractmethod
+    def promised(self, releases: R) -> FloatArray:
+        """What each release leaks by itself, shape (T,), in nats."""
+
+    @abstractmethod
+    def arrivals(self, user: Adversary, side: Side, releases: R) -> A:
+        """What arrives at each of T steps from the releases before it ("backward") or after it ("forward")."""
+
+    @abstractmethod
+    def together(self, user: Adversary, past: A, releases: R, future: A) -> Leakage:
+        """What past, own release and future say at each step."""
+
+    @abstractmethod
+    def lasting_arrivals(self, user: Adversary, side: Side, release: R) -> A:
+        """What arrives if one release repeats for ever: no horizon's arrival exceeds it. `release` has one step."""
+
+    @abstractmethod
+    def together_for_ever(self, user: Adversary, past: A, release: R, future: A) -> Limits:
+        """What past, own release and future say if one release repeats for ever, in both directions of time."""
+
+    def series(self, users: Sequence[Adversary], releases: R) -> list[Leakage]:
+        """The leakage of every step, about each user."""
+        found = []
+        for k, user in enumerate(users):
+            with part(k / len(users), (k + 1) / len(users), "leakage of every step"):
+                past, future = (self.arrivals(user, side, releases) for side in SIDES)
+                found.append(self.together(user, past, releases, future))
+        return found
+
+    def limits(self, users: Sequence[Adversary], release: R) -> Limits:
+        """The suprema: each the largest over the users."""
+        found = []
+        for k, user in enumerate(users):
+            with part(k / len(users), (k + 1) / len(users), "leakage for ever"):
+                past, future = (self.lasting_arrivals(user, side, release) for side in SIDES)
+                found.append(self.together_for_ever(user, past, release, future))
+        return largest_limits(found)
+
+
+def largest_limits(found: Sequence[Limits]) -> Limits:
+    """The largest over users."""
+    if len(found) == 1:
+        return found[0]
+    worst = max(range(len(found)), key=lambda k: found[k].temporal)
+    return Limits(
+        max(limits.backward for limits in found),
+        max(limits.forward for limits in found),
+        found[worst].temporal,
+        worst,
+        all(limits.certified for limits in found),
+    )
+
+
+def checked_bound(bound: str) -> Bound:
+    """The name of a way of accounting that can be chosen where a release is given by its epsilon."""
+    if bound not in {"exact", "paper"}:
+        raise InputError(f"expected bound to be 'exact' or 'paper', got {bound!r}")
+    return "exact" if bound == "exact" else "paper"
+
+
+def checked_accounting(bound: str) -> AccountingName:
+    """The name of a way of accounting, as a file says it."""
+    for known in ACCOUNTINGS:
+        if bound == known:
+            return known
+    raise InputError(f"expected bound to be one of {', '.join(map(repr, ACCOUNTINGS))}, got {bound!r}")
+
+
+def constant_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:
+    """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
+    correlation: Correlation = getattr(user, side)
+    if isinstance(correlation, tuple):
+        raise InputError(
+            f"the supremum needs constant matrices, got a sequence of {len(correlation)}; nothing is known of later steps. "
+            "Use temporal_leakage for the steps that the sequence covers"
+        )
+    return correlation

@@ -1,0 +1,98 @@
+"""Everybody who is accounted for: one adversary or many, with names, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from temporaldp.correlation.adversary import Adversary
+from temporaldp.errors import BudgetError, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Adversaries, each about one user, with names: their own, their keys, or "user" and their position.
+
+    Parameters
+    ----------
+    users : tuple of Adversary
+    names : tuple of str
+        A single user may be nameless: None.
+    """
+
+    users: tuple[Adversary, ...]
+    names: tuple[str | None, ...]
+
+    @classmethod
+    def of(cls, adversaries: Adversaries) -> Population:
+        """The population of an adversary, of several, or itself.
+
+        Raises
+        ------
+        InputError
+            It is none, there is nobody, or two have one name.
+        """
+        if isinstance(adversaries, Population):
+            return adversaries
+        names, users = zip(*_named(adversaries), strict=True)
+        return cls(users, names)
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __iter__(self) -> Iterator[tuple[str | None, Adversary]]:
+        return zip(self.names, self.users, strict=True)
+
+    @property
+    def states(self) -> tuple[str, ...] | None:
+        """The states that the first user's matrices name."""
+        return self.users[0].states
+
+    @property
+    def n_steps(self) -> int | None:
+        """Number of steps that sequences of matrices serve; None if every matrix is constant."""
+        return next((user.n_steps for user in self.users if user.n_steps is not None), None)
+
+    def require_steps(self, n_steps: int) -> None:
+        """Refuse a number of steps that somebody's sequences of matrices do not serve: `BudgetError`."""
+        for name, user in self:
+            if user.n_steps not in {None, n_steps}:
+                who = "the adversary's" if name is None else f"{name!r}'s"
+                raise BudgetError(
+                    f"{who} matrices serve {user.n_steps} steps, but there are {n_steps} releases; give one matrix per "
+                    "transition (one fewer than steps) or a constant matrix"
+                )
+
+
+Adversaries: TypeAlias = Adversary | Iterable[Adversary] | Mapping[str, Adversary] | Population
+
+
+def _named(
+    adversaries: Adversary | Iterable[Adversary] | Mapping[str, Adversary],
+) -> Iterator[tuple[str | None, Adversary]]:
+    """Each adversary with its name."""
+    if isinstance(adversaries, Adversary):
+        yield adversaries.name, adversaries
+        return
+    if not isinstance(adversaries, Iterable):
+        raise InputError(
+            f"expected an Adversary or several of them, got {type(adversaries).__name__}; a TransitionMatrix m becomes one by "
+            "Adversary(backward=m) or Adversary(forward=m)"
+        )
+    pairs = adversaries.items() if isinstance(adversaries, Mapping) else ((None, item) for item in adversaries)
+    seen: set[str] = set()
+    count = 0
+    for key, adversary in pairs:
+        if not isinstance(adversary, Adversary):
+            raise InputError(
+                f"expected an Adversary or several of them, got {type(adversary).__name__} at position {count}"
+            )
+        name = key or adversary.name or f"user {count}"
+        if name in seen:
+            raise InputError(f"two adversaries are named {name!r}; give each its own name, so that none is left out")
+        seen.add(name)
+        yield name, adversary
+        count += 1
+    if count == 0:
+        raise InputError("expected at least one Adversary, got none")
