@@ -13,7 +13,6 @@ from temporaldp.accounting.mechanisms import (
     PrivacyGuarantee,
     RandomizedResponse,
 )
-from temporaldp.accounting.odometer import TemporalOdometer
 from temporaldp.accounting.pair_leakage import PairLink, PairwiseLeakage
 from temporaldp.accounting.profiles import leakage_profiles
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
@@ -38,7 +37,6 @@ __all__ = [
     "PrivacyGuarantee",
     "RandomizedResponse",
     "TemporalAccountant",
-    "TemporalOdometer",
     "leakage_profiles",
     "leakage_supremum",
     "temporal_leakage",

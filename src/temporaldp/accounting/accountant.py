@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from array import array
 from collections.abc import Sequence
 from copy import copy
 from types import TracebackType
@@ -15,17 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import charging
-from temporaldp.accounting.events import REPLACE_ONE, checked_relation, epsilon_of
-from temporaldp.accounting.filter import Filter
-from temporaldp.accounting.history import History
+from temporaldp.accounting.curves import checked_delta
+from temporaldp.accounting.events import REPLACE_ONE, checked_relation, epsilon_of, release_from, release_of
+from temporaldp.accounting.filter import Filters
+from temporaldp.accounting.protocol import Accounting, Bound, Filter, Odometer
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
-from temporaldp.accounting.standing import Reserve, Standing, UserLosses, asked_reserve, largest_reserve
-from temporaldp.accounting.ways import budgets
-from temporaldp.correlation import Adversaries, Population
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.accounting.ways import budgets, online_way
+from temporaldp.correlation import Adversaries, Adversary, Population
+from temporaldp.correlation.adversary import Correlation
+from temporaldp.errors import BudgetError, InputError, LeakageBudgetError
 from temporaldp.leakage.profile import LARGEST, positive
 
 FloatArray = NDArray[np.float64]
+
+RECENT, TO_COME = 256, 64
+"""Steps before and after a refused one, with the reserve, whose leakage tells why it was refused."""
 
 
 class TemporalAccountant:
@@ -33,7 +36,11 @@ class TemporalAccountant:
 
     Without alpha an odometer: it admits everything and says what has leaked. With alpha a filter: it admits a budget only if
     every step so far, this one and all later ones stay at or below alpha, whatever is chosen later and however long it goes on;
-    anything else is refused and changes nothing. Leakage is an upper bound (the paper's recursions, exact to rounding).
+    anything else is refused and changes nothing. Budgets may depend on what was published before: pure differential privacy
+    holds output by output (docs/theory.md).
+
+    With a delta it is an odometer of mechanisms, and its numbers are epsilons at that delta. Which mechanism comes next must
+    then not depend on what was published, so that there is no filter.
 
     Parameters
     ----------
@@ -44,23 +51,31 @@ class TemporalAccountant:
     horizon : int, optional
         Number of steps T, where it is known; implied by matrices that vary with time. The last step need not leave anything.
     reserve : float, >= 0, optional
-        Budget that stays admissible at every later step, in nats. Default: without a horizon the largest there is, by the
-        paper's Algorithm 2 (0 where no positive budget lasts); with one 0: follow a plan (`replan`), or early steps can use
-        up everything.
+        Budget that stays admissible at every later step, in nats. Default: without a horizon the largest there is (0 where no
+        positive budget lasts); with one 0: follow a plan (`replan`), or early steps can use up everything.
+    bound : {"exact", "paper"}
+        By which leakage: the exact one, or the paper's upper bound.
+    metric : array_like, shape (n, n), optional
+        As for `temporal_leakage`; leakage is then bounded pair by pair.
+    delta : float, optional
+        From 1e-60 to below 1: count any mechanisms, as (epsilon, delta).
+    discretization : float, optional
+        With a delta: distance of the grid of privacy losses, in nats. Default: as for `temporal_leakage` with the first
+        mechanism.
     neighboring_relation : {"replace_one"}
         Also dp-accounting's ``NeighboringRelation.REPLACE_ONE``.
 
     Raises
     ------
     BudgetError
-        alpha, horizon or reserve are not admissible.
+        alpha, horizon, reserve or delta are not admissible, or alpha is given with a delta.
     InputError
-        Another neighbouring relation.
+        Another neighbouring relation, or no such bound or metric.
 
     Notes
     -----
-    A filter's spend, check and remaining take the same time at every step: two numbers a user say all that matters about the
-    past (docs/theory.md, section 6). The odometer walks back only as far as leakage changes. Threads may share an accountant.
+    What a spend, a check or `remaining` takes does not grow with the number of steps: only as much of the past is looked at as
+    the correlation remembers. Threads may share an accountant.
 
     As a context manager, it is charged by every release made with this package inside the block, in the same thread or task
     (`release`, `release_histograms`, a `ContinualRelease`'s new steps, and a mechanism of the package that is called by itself:
@@ -82,6 +97,15 @@ class TemporalAccountant:
     temporaldp.errors.LeakageBudgetError: ...
     >>> len(accountant)
     3
+
+    >>> from temporaldp import GaussianNoise
+    >>> odometer = TemporalAccountant(Adversary(matrix, matrix), delta=1e-6)
+    >>> for _ in range(3):
+    ...     _ = odometer.spend(GaussianNoise(10.0, sensitivity=1.0))
+    ...     print(len(odometer), round(odometer.total(), 3))
+    1 0.397
+    2 0.467
+    3 0.53
     """
 
     def __init__(
@@ -91,31 +115,38 @@ class TemporalAccountant:
         alpha: float | None = None,
         horizon: int | None = None,
         reserve: float | None = None,
+        bound: Bound = "exact",
+        metric: ArrayLike | None = None,
+        delta: float | None = None,
+        discretization: float | None = None,
         neighboring_relation: Any = REPLACE_ONE,
     ) -> None:
         self._relation = checked_relation(neighboring_relation)
         self._alpha = None if alpha is None else positive(alpha, "alpha")
-        self._users = [UserLosses.of(name, one) for name, one in Population.of(adversary)]
-        self._horizon = _checked_horizon(self._users, horizon)
-        self._asked = None if reserve is None else float(reserve)
-        kept = self._kept(reserve)
-        self._filter = None if self._alpha is None else Filter.at_start(self._users, self._alpha, kept, self._horizon)
-        self._spent = array("d")
-        self._histories = [History(user.past, user.future, self._spent) for user in self._users]
+        self._delta = 0.0 if delta is None else checked_delta(delta)
+        self._population = Population.of(adversary)
+        self._horizon = _checked_horizon(self._population, horizon)
+        self._asked = _checked_reserve(reserve, self._alpha)
+        self._how: dict[str, Any] = {"bound": bound, "metric": metric, "delta": delta, "discretization": discretization}
+        self._way: Accounting[Any, Any] | None = None
+        self._filters = self._at_start() if self._alpha is not None else None
+        self._spent: list[Any] = []
+        self._counted: tuple[int, list[Odometer]] | None = None
         self._end: int | None = None
         self._lock = threading.RLock()
 
-    def _kept(self, reserve: float | None) -> Reserve:
-        nothing = Reserve(0.0, (0.0,) * len(self._users))
-        if reserve is not None and not 0.0 <= reserve <= LARGEST:
-            raise BudgetError(f"expected a reserve from 0 to {LARGEST:g} nats, got {reserve!r}")
-        if self._alpha is None:
-            if reserve:
-                raise BudgetError("a reserve is kept below a level: give alpha as well, or leave the reserve out")
-            return nothing
-        if reserve is not None:
-            return asked_reserve(self._users, self._alpha, float(reserve))
-        return nothing if self._horizon is not None else largest_reserve(self._users, self._alpha)
+    def _at_start(self) -> Filters:
+        """The filters of all users, before the first step."""
+        assert self._alpha is not None
+        found, kept = self._accounting.filters(self._population.users, self._alpha, self._asked, self._horizon)
+        return Filters(tuple(found), self._alpha, kept, self._horizon)
+
+    @property
+    def _accounting(self) -> Accounting[Any, Any]:
+        """The way of accounting; at a delta its grid depends on the first mechanism."""
+        if self._way is None:
+            self._way = online_way(self._population.states, self._spent[:1], **self._how)
+        return self._way
 
     @property
     def alpha(self) -> float | None:
@@ -130,7 +161,7 @@ class TemporalAccountant:
     @property
     def reserve(self) -> float:
         """The budget that every later step can still spend, for ever, in nats; 0 for an odometer and where nothing is kept."""
-        return 0.0 if self._allowed is None else self._allowed.reserve.epsilon
+        return 0.0 if self._filters is None else self._filters.reserve
 
     @property
     def asked_reserve(self) -> float | None:
@@ -144,21 +175,27 @@ class TemporalAccountant:
 
     @property
     def ledger(self) -> FloatArray:
-        """What each step spent, in nats: a read-only copy, shape (T,)."""
-        spent = np.array(self._spent, dtype=np.float64)
+        """What each step spent, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
+        spent = np.array(self._accounting.promised(tuple(self._spent)) if self._delta else self._spent, dtype=np.float64)
         spent.flags.writeable = False
         return spent
 
     @property
-    def adversaries(self) -> dict[str | None, Any]:
+    def adversaries(self) -> dict[str | None, Adversary]:
         """The adversaries by name; a single one may be nameless."""
-        return {user.name: user.adversary for user in self._users}
+        return dict(self._population)
+
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """What the level still allows each user; for planners. Empty for an odometer."""
+        return () if self._allowed is None else self._allowed.each
 
     def __len__(self) -> int:
         return len(self._spent)
 
     def __repr__(self) -> str:
         kind = "odometer" if self._alpha is None else f"alpha = {self._alpha:g}"
+        kind += f", delta = {self._delta:g}" if self._delta else ""
         steps = f"{len(self)} step{'' if len(self) == 1 else 's'}" + (f" of {self._horizon}" if self._horizon else "")
         total, time, user = self._worst()
         where = f", worst {total:.6g} nats at step {time}" + (f" for {user!r}" if user is not None else "")
@@ -168,17 +205,17 @@ class TemporalAccountant:
         """The largest temporal privacy leakage of any step so far, in nats; an upper bound. 0 before the first step."""
         return self._worst()[0]
 
-    def total_after(self, epsilon: float) -> float:
-        """The same if `epsilon` were spent next, in nats. Changes nothing.
+    def total_after(self, spent: Any) -> float:
+        """The same if `spent` came next, in nats; as for `spend`. Changes nothing.
 
         Raises
         ------
         BudgetError
-            epsilon is no number >= 0.
+            It is no number >= 0, or, at a delta, `InputError`: no mechanism.
         """
-        (budget,) = budgets([epsilon]).tolist()
+        budget = self._possible(spent, check_end=False)
         with self._lock:
-            return max(history.worst_with(budget, 0.0)[0] for history in self._histories)
+            return max(odometer.worst_with(budget)[0] for odometer in self._odometers(budget))
 
     @property
     def worst_time(self) -> int | None:
@@ -196,21 +233,32 @@ class TemporalAccountant:
         Raises
         ------
         BudgetError
-            Nothing was spent yet, or the matrices serve more steps than there were so far.
+            Nothing was spent yet.
         """
         if not len(self):
             raise BudgetError("nothing was spent yet, so there is no step to tell the leakage of")
-        everyone = self.adversaries
-        single = next(iter(everyone.values())) if len(everyone) == 1 else {str(k): v for k, v in everyone.items()}
-        return temporal_leakage(single, epsilons=self.ledger, bound="paper")
+        return temporal_leakage(self._until_now(), **self._as_releases(self._spent), **self._how)
 
-    def check(self, epsilon: float, *, last: bool = False) -> bool:
+    def _as_releases(self, spent: Sequence[Any]) -> dict[str, Any]:
+        return {"mechanisms": list(spent)} if self._delta else {"epsilons": spent}
+
+    def _until_now(self) -> Population:
+        """The adversaries with their matrices up to now."""
+
+        def known(correlation: Correlation) -> Correlation:
+            return correlation[: len(self) - 1] or None if isinstance(correlation, tuple) else correlation
+
+        users = (Adversary(known(one.backward), known(one.forward), name=one.name) for one in self._population.users)
+        return Population(tuple(users), self._population.names)
+
+    def check(self, epsilon: Any, *, last: bool = False) -> bool:
         """True if `epsilon` may be spent at the next step; otherwise the error that `spend` would raise. Changes nothing.
 
         Parameters
         ----------
         epsilon : float, >= 0
-            Privacy loss of the next release on its own (substitution of one value), in nats. 0: it is not published.
+            Privacy loss of the next release on its own (substitution of one value), in nats. 0: it is not published. At a delta
+            also a mechanism, an event, or several of them, as for `temporal_leakage`.
         last : bool
             No step follows: what is reserved for later ones may be used.
 
@@ -225,7 +273,7 @@ class TemporalAccountant:
             self._admitted(epsilon, last)
         return True
 
-    def spend(self, epsilon: float, *, last: bool = False) -> Self:
+    def spend(self, epsilon: Any, *, last: bool = False) -> Self:
         """Spend `epsilon` at the next step; parameters and errors as for `check`. Nothing changes if it is refused.
 
         Returns
@@ -237,7 +285,7 @@ class TemporalAccountant:
             self._note(self._admitted(epsilon, last), last)
         return self
 
-    def record(self, epsilon: float, *, last: bool = False) -> Self:
+    def record(self, epsilon: Any, *, last: bool = False) -> Self:
         """Take note of a budget that was spent already, whatever alpha says to it; parameters as for `spend`.
 
         For what a ledger or another program has: what was spent is spent. A filter then admits what still holds alpha, which
@@ -252,14 +300,14 @@ class TemporalAccountant:
             self._note(self._possible(epsilon), last)
         return self
 
-    def _note(self, budget: float, last: bool) -> None:
+    def _note(self, budget: Any, last: bool) -> None:
         if last:
             self._end = len(self._spent) + 1
-        self._spent.append(budget)  # one act, whatever interrupts it; the filter follows
+        self._spent.append(budget)  # one act, whatever interrupts it; filters and odometers follow
 
-    def check_all(self, epsilons: ArrayLike, *, last: bool = False) -> bool:
+    def check_all(self, epsilons: ArrayLike | Sequence[Any], *, last: bool = False) -> bool:
         """True if `spend_all` would spend these; otherwise the error that it would raise. Changes nothing."""
-        asked = budgets(epsilons).tolist()
+        asked = self._asked_for(epsilons)
         with self._lock:
             left = None if self._horizon is None else self._horizon - len(self)
             if left is not None and 0 < left < len(asked):
@@ -272,7 +320,7 @@ class TemporalAccountant:
                     trial.spend(epsilon, last=last and number == len(asked))  # one of them raises, and says why
         return True
 
-    def spend_all(self, epsilons: ArrayLike, *, last: bool = False) -> Self:
+    def spend_all(self, epsilons: ArrayLike | Sequence[Any], *, last: bool = False) -> Self:
         """Spend these budgets at the next steps, one each and in this order: all of them, or none.
 
         Parameters
@@ -287,7 +335,7 @@ class TemporalAccountant:
         LeakageBudgetError, BudgetError
             As for `spend`, of the first step that is refused. Nothing was spent.
         """
-        asked = budgets(epsilons).tolist()
+        asked = self._asked_for(epsilons)
         with self._lock:
             self.check_all(asked, last=last)
             for number, epsilon in enumerate(asked, start=1):
@@ -339,11 +387,6 @@ class TemporalAccountant:
         """
         return self._admits(budgets(epsilons).tolist(), last)
 
-    @property
-    def standings(self) -> tuple[Standing, ...]:
-        """Where each user stands; for planners."""
-        return () if self._allowed is None else self._allowed.standings
-
     def compose(self, event: Any, count: int = 1) -> Self:
         """Spend what an event of Google's dp-accounting says, once at each of `count` steps.
 
@@ -365,12 +408,13 @@ class TemporalAccountant:
         LeakageBudgetError
             The budgets are refused; then none of the steps is spent.
         """
-        return self.spend_all([epsilon_of(event)] * _whole(count, "count"))
+        spent = event if self._delta else epsilon_of(event)
+        return self.spend_all([spent] * _whole(count, "count"))
 
     def supports(self, event: Any) -> bool:
         """Whether `compose` knows what the event spends."""
         try:
-            epsilon_of(event)
+            release_of(event) if self._delta else epsilon_of(event)
         except InputError:
             return False
         return True
@@ -386,29 +430,48 @@ class TemporalAccountant:
         charging.end(self)
 
     def _worst(self) -> tuple[float, int, str | None]:
+        if not self._spent:
+            return 0.0, 0, None
         with self._lock:
-            worst = [(*history.worst(), user.name) for history, user in zip(self._histories, self._users, strict=True)]
-        return max(worst, key=operator.itemgetter(0))
+            worst = [odometer.worst() for odometer in self._odometers()]
+        found = [(*one, name) for one, name in zip(worst, self._population.names, strict=True)]
+        return max(found, key=operator.itemgetter(0))
+
+    def _odometers(self, following: Any = None) -> list[Odometer]:
+        """Everybody's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
+        # Taken out while they change: after an interrupt they are made anew.
+        known, self._counted = self._counted, None
+        if known is None:
+            way = self._way or online_way(self._population.states, [*self._spent[:1], following], **self._how)
+            known = 0, [way.odometer(user) for user in self._population.users]
+        counted, odometers = known
+        for release in self._spent[counted:]:
+            for odometer in odometers:
+                odometer.add(release)
+        if self._spent or not self._delta:
+            self._counted = len(self._spent), odometers
+        return odometers
 
     @property
     def _is_over(self) -> bool:
         return self._end is not None and len(self._spent) >= self._end
 
     @property
-    def _allowed(self) -> Filter | None:
-        """The filter, after all that was spent; None for an odometer."""
-        now = self._filter
+    def _allowed(self) -> Filters | None:
+        """What is allowed after all that was spent; None for an odometer."""
+        now = self._filters
         while now is not None and now.n_steps < len(self._spent):
             now = now.after(self._spent[now.n_steps])
-        self._filter = now
+        self._filters = now
         return now
 
     def __copy__(self) -> Self:
         """An accountant of its own, with the same past."""
         with self._lock:
             made = type(self).__new__(type(self))
-            made.__setstate__(self.__getstate__() | {"_spent": self._spent[:]})
-            made._histories = [History(user.past, user.future, made._spent) for user in made._users]
+            made.__setstate__(self.__getstate__() | {"_spent": list(self._spent)})
+            if self._counted is not None:
+                made._counted = self._counted[0], [copy(odometer) for odometer in self._counted[1]]
         return made
 
     def __getstate__(self) -> dict[str, Any]:
@@ -418,27 +481,59 @@ class TemporalAccountant:
         self.__dict__.update(state)
         self._lock = threading.RLock()
 
-    def _admitted(self, epsilon: float, last: bool) -> float:
-        """`epsilon` as a float, if it may be spent."""
+    def _admitted(self, epsilon: Any, last: bool) -> Any:
+        """What is to be spent, if it may be."""
         budget = self._possible(epsilon)
         allowed = self._allowed
-        if allowed is not None and budget > allowed.largest(last)[0]:
-            raise allowed.refusal(budget, last, self._histories)
+        if allowed is not None:
+            number = allowed.refusing(budget, last)
+            if number is not None:
+                raise self._refusal(allowed, number, budget, last)
         return budget
 
-    def _possible(self, epsilon: float) -> float:
-        """`epsilon` as a float, if it is a budget and a step is left."""
-        try:
-            budget = math.nan if isinstance(epsilon, str | bytes | bool) else float(epsilon)
-        except (TypeError, ValueError):
-            budget = math.nan
-        if not 0.0 <= budget <= LARGEST:
-            raise BudgetError(f"expected epsilon to be a number from 0 to {LARGEST:g} nats, got {epsilon!r}")
-        if self._is_over:
+    def _refusal(self, allowed: Filters, number: int, epsilon: float, last: bool) -> LeakageBudgetError:
+        """Why `epsilon` is refused at the next step: which step would leak how much, and what would be admitted."""
+        final, name, user = allowed.is_final(last), self._population.names[number], self._population.users[number]
+        largest = allowed.largest(last)
+        kept = 0.0 if final else allowed.reserve
+        first = max(0, len(self) - RECENT)
+        steps = [*self._spent[first:], epsilon]
+        if kept > 0.0:
+            rest = TO_COME if user.n_steps is None else user.n_steps - len(self) - 1
+            steps += [kept] * min(rest, TO_COME)
+        known = _between(user, first, len(steps))
+        (found,) = self._accounting.series([known], self._accounting.of_epsilons(np.array(steps)))
+        step = int(np.argmax(found.temporal))
+        leakage, time = float(found.temporal[step]), first + step
+        advice = f"the largest epsilon admitted at that step is {largest:.10g}"
+        if kept > 0.0:
+            advice += f" ({allowed.largest(last=True):.10g} with last=True, if no step follows)"
+        about = "" if name is None else f" about {name!r}"
+        later = f", with the {kept:.6g} a step kept for later" if kept > 0.0 else ""
+        return LeakageBudgetError(
+            f"epsilon = {epsilon:.10g} at step {len(self)} would leak {leakage:.10g} nats{about} at step {time}{later}, "
+            f"above alpha = {self._alpha:g}; {advice}. Nothing was spent",
+            requested=epsilon,
+            largest=largest,
+            worst_time=time,
+            leakage=leakage,
+            alpha=allowed.alpha,
+            user=name,
+        )
+
+    def _possible(self, epsilon: Any, *, check_end: bool = True) -> Any:
+        """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""
+        if check_end and self._is_over:
             raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
-        if self._horizon is not None and len(self) >= self._horizon:
+        budget = release_from(epsilon) if self._delta else _checked_budget(epsilon)
+        if check_end and self._horizon is not None and len(self) >= self._horizon:
             raise BudgetError(f"all {self._horizon} steps of the horizon are over; nothing may follow")
         return budget
+
+    def _asked_for(self, epsilons: ArrayLike | Sequence[Any]) -> list[Any]:
+        if not self._delta:
+            return list(budgets(epsilons).tolist())
+        return [release_from(one) for one in epsilons]  # type: ignore[union-attr]
 
     def _admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
         if self._is_over or (self._horizon is not None and len(self) + len(epsilons) > self._horizon):
@@ -456,12 +551,40 @@ def _whole(value: int, name: str) -> int:
     return number
 
 
-def _checked_horizon(users: list[UserLosses], horizon: int | None) -> int | None:
+def _checked_budget(epsilon: Any) -> float:
+    try:
+        budget = math.nan if isinstance(epsilon, str | bytes | bool) else float(epsilon)
+    except (TypeError, ValueError):
+        budget = math.nan
+    if not 0.0 <= budget <= LARGEST:
+        raise BudgetError(
+            f"expected epsilon to be a number from 0 to {LARGEST:g} nats, got {epsilon!r}; mechanisms are counted at a delta"
+        )
+    return budget
+
+
+def _checked_reserve(reserve: float | None, alpha: float | None) -> float | None:
+    if reserve is None:
+        return None
+    if not 0.0 <= reserve <= LARGEST:
+        raise BudgetError(f"expected a reserve from 0 to {LARGEST:g} nats, got {reserve!r}")
+    if alpha is None and reserve:
+        raise BudgetError("a reserve is kept below a level: give alpha as well, or leave the reserve out")
+    return float(reserve)
+
+
+def _between(user: Adversary, first: int, n_steps: int) -> Adversary:
+    """What the adversary knows of the transitions between some steps."""
+    known = (user.backward, user.forward)
+    return Adversary(*(one[first : first + n_steps - 1] or None if isinstance(one, tuple) else one for one in known))
+
+
+def _checked_horizon(population: Population, horizon: int | None) -> int | None:
     known = None if horizon is None else _whole(horizon, "horizon")
-    for user in users:
-        serves = user.adversary.n_steps
+    for name, user in population:
+        serves = user.n_steps
         if serves is not None and known is not None and serves != known:
-            who = "the adversary" if user.name is None else f"adversary {user.name!r}"
+            who = "the adversary" if name is None else f"adversary {name!r}"
             raise BudgetError(f"{who} has matrices for {serves} steps, but the horizon is {known}")
         known = known if serves is None else serves
     return known

@@ -13,16 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import curves
+from temporaldp.accounting import curves, grid
 from temporaldp.accounting.curves import PrivacyCurve, Release, walked
 from temporaldp.accounting.exact import Releases
 from temporaldp.accounting.exact_accounting import ExactAccounting
 from temporaldp.accounting.lasting_curves import lasting_curves
 from temporaldp.accounting.leakage_curves import LeakageCurves, Run, promised
-from temporaldp.accounting.mechanisms import require_values
-from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values
+from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Filter, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.recursion import reversed_correlation
+from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
+from temporaldp.errors import BudgetError
 from temporaldp.leakage.profile import LARGEST
 from temporaldp.progress import part
 
@@ -85,6 +87,10 @@ class CurveAccounting(Accounting[tuple[Release, ...], CurveArrivals]):
         if self._about is not user:
             self._about, self._sides = user, self._new_sides()
         return self._sides
+
+    def of_epsilons(self, epsilons: FloatArray) -> tuple[Release, ...]:
+        """Any mechanisms with these guarantees."""
+        return tuple(map(guarantee_of, epsilons.tolist()))
 
     def promised(self, releases: tuple[Release, ...]) -> FloatArray:
         """The epsilon of each release at the delta."""
@@ -175,6 +181,53 @@ class CurveAccounting(Accounting[tuple[Release, ...], CurveArrivals]):
             for high, low in zip(highs, lows, strict=True)
         ]
         return Limits(found[0], found[1], found[2], evidence=CurveLimits(gap, *certificates))
+
+    def odometer(self, user: Adversary) -> StepwiseOdometer[Release, FloatArray]:
+        """Curves from above, as far back as any of them changes."""
+        return StepwiseOdometer(CurveSteps(user, self.delta, self.discretization))
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[Sequence[Filter], float]:
+        """There is none."""
+        raise BudgetError(
+            "with a delta, what is spent cannot be chosen as one goes: hockey-stick divergences do not compose along paths on "
+            "which the noise depends on what came out before. Plan the noise beforehand (plan_noise) and release by the plan, or "
+            "leave alpha out and count what was published"
+        )
+
+
+class CurveSteps:
+    """One user's kernels, one transition at a time; a `temporaldp.accounting.stepwise.Steps` of curves from above."""
+
+    nothing = curves.NOTHING
+
+    def __init__(self, user: Adversary, delta: float, discretization: float) -> None:
+        self._user, self._curves = user, curves.Side(discretization, delta, up=True)
+
+    def arriving(self, side: Side, transition: int, release: Release, before: FloatArray) -> FloatArray:
+        """The kernel of what was known one step before."""
+        correlation = getattr(self._user, side)
+        matrix = correlation[transition] if isinstance(correlation, tuple) else correlation
+        return self._curves.through(matrix, self._curves.together(before, self._curves.own(release)))
+
+    def leakage(self, past: FloatArray, release: Release, future: FloatArray) -> float:
+        """The epsilon of the composition."""
+        own = self._curves.own(release)
+        return self._curves.epsilon(self._curves.together(self._curves.together(past, own), future))
+
+    def never_more(self, one: FloatArray, other: FloatArray) -> bool:
+        """Whether delta is no larger at any epsilon."""
+        return one is other or grid.raised_by(one, other) <= 0.0
+
+    def raised(self, arrived: FloatArray) -> FloatArray:
+        """By a share of delta that a step that has settled may still change."""
+        return arrived if arrived is curves.NOTHING else np.minimum(arrived + curves.SETTLED * self._curves.delta, 1.0)
+
+
+def guarantee_of(epsilon: float) -> Release:
+    """Any mechanism with this guarantee; nothing, if it promises to say nothing."""
+    return (PrivacyGuarantee(epsilon),) if epsilon else ()
 
 
 def _pure_epsilons(releases: Sequence[Release]) -> Releases | None:

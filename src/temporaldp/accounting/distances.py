@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.correlation.states import labels_of, positions
-from temporaldp.errors import BudgetError, InputError, StateError
+from temporaldp.errors import InputError, StateError
 from temporaldp.leakage.lifting import closed
 from temporaldp.leakage.profile import LARGEST
 
@@ -73,11 +73,3 @@ def checked_distances(metric: ArrayLike | Any | None, states: tuple[str, ...] | 
 def largest_distance(metric: FloatArray | None) -> float:
     """What epsilon is multiplied with for the pair furthest apart."""
     return 1.0 if metric is None else float(metric.max())
-
-
-def scaled(epsilons: FloatArray, metric: FloatArray | None) -> FloatArray:
-    """What each release promises for the pair furthest apart."""
-    products = epsilons * largest_distance(metric)
-    if not (products <= LARGEST).all():
-        raise BudgetError(f"expected epsilons times distances up to {LARGEST:g}, got {products.max():g}")
-    return products

@@ -70,7 +70,7 @@ def epsilon_of(event: Any) -> float:
         case _:
             raise InputError(
                 f"expected an event with pure differential privacy (Laplace, discrete Laplace, randomised response, none, or a "
-                f"composition of them), got {type(event).__name__}; a TemporalOdometer counts any mechanism at a delta"
+                f"composition of them), got {type(event).__name__}; with a delta an accountant counts any mechanism"
             )
     return float(epsilon) * ROUNDED_UP
 
@@ -84,6 +84,13 @@ def releases_of(mechanisms: Sequence[Any]) -> tuple[Release, ...]:
             "[mechanism] * T"
         )
     return tuple(release_of(mechanism) for mechanism in mechanisms)
+
+
+def release_from(given: Any) -> Release:
+    """What is published at one step at a delta: as for `release_of`, or any mechanism with a guarantee, by its epsilon."""
+    if isinstance(given, int | float | np.number) and not isinstance(given, bool):
+        return (PrivacyGuarantee(float(given)),) if given else ()
+    return release_of(given)
 
 
 def release_of(mechanism: Any) -> Release:

@@ -18,15 +18,21 @@ from numpy.typing import NDArray
 from temporaldp.accounting.exact import Releases, arrivals, both_ways
 from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, likely_pairs, ordered_matrices, rows_of
 from temporaldp.accounting.exact_population import MemberLeakage, exact_population, worth_the_kernel
-from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit, never_above
+from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit, leakage_if_held, never_above
+from temporaldp.accounting.likelihood_box import LikelihoodBox
+from temporaldp.accounting.metric import MetricAccounting
+from temporaldp.accounting.monotone_search import CLOSE as CLOSE_TO_LARGEST
+from temporaldp.accounting.monotone_search import largest_lasting
 from temporaldp.accounting.pair_search import RISE, Direction, Maxima
 from temporaldp.accounting.paper import PaperAccounting
 from temporaldp.accounting.protocol import (
     DIRECTIONS,
     SIDES,
     Accounting,
+    Filter,
     Leakage,
     Limits,
+    Odometer,
     Side,
     constant_matrix,
     largest_limits,
@@ -40,6 +46,9 @@ from temporaldp.leakage.rollouts import U
 from temporaldp.progress import part
 
 FloatArray = NDArray[np.float64]
+
+SPARED = 4e-12
+"""Share of alpha that is not spent for ever: the supremum and a long series are proved by rollouts of their own."""
 
 PAPER = PaperAccounting()
 """Its bound is never exceeded."""
@@ -84,6 +93,13 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
     """The leakage of the definitions; None arrives through a correlation that nobody knows."""
 
     name = "exact"
+
+    def __init__(self, unit: LikelihoodBox | None = None) -> None:
+        self._unit = Releases.of_epsilons(np.ones(1)) if unit is None else Releases(unit.high[None], unit.low[None])
+
+    def of_epsilons(self, epsilons: FloatArray) -> Releases:
+        """Plain differential privacy, or multiples of the box of a metric."""
+        return Releases(epsilons[:, None] * self._unit.lift, epsilons[:, None] * self._unit.drop)
 
     def promised(self, releases: Releases) -> FloatArray:
         """The largest log ratio of each box."""
@@ -235,6 +251,58 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         rise = RISE if len(found) < len(users) else 1.0
         past, future, both = (float(level) * rise for level in largest)
         return Limits(past, future, both, numbers[worst.worst], worst.certified)
+
+    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+        """Suppose that the level holds, and see whether rollouts that end within it prove it: one search is enough."""
+
+        def worst(epsilon: float) -> float:
+            release = self.of_epsilons(np.array([epsilon]))
+            return max(self._leakage_if_held(user, release, alpha) for user in users)
+
+        largest_distance = float(self._unit.width[0])
+        known = PaperAccounting(largest_distance).lasting_epsilon(users, alpha)
+        ceiling = alpha * (1.0 - SPARED)
+        found = largest_lasting(worst, alpha / largest_distance, ceiling, known=known)
+        # What counts is the public number, which may differ in its last digits.
+        while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:
+            found = max(known, found * (1.0 - CLOSE_TO_LARGEST))
+        return found
+
+    def _leakage_if_held(self, user: Adversary, release: Releases, alpha: float) -> float:
+        """TPL for ever, if it is at most alpha; otherwise more than alpha."""
+        matrices = [constant_matrix(user, side) for side in SIDES]
+        if release.is_plain and any(
+            matrix is not None and not has_supremum(matrix.probabilities, float(release.width[0]))
+            for matrix in matrices
+        ):
+            return math.inf
+        past, future = (_rows(matrix) for matrix in matrices)
+        return leakage_if_held(past, future, release, alpha)
+
+    @property
+    def _distances(self) -> FloatArray:
+        """What the box says about every pair of values, shape (n, n)."""
+        apart = self._unit.lift[0][:, None] - self._unit.drop[0][None, :]
+        np.fill_diagonal(apart, 0.0)
+        return apart
+
+    def odometer(self, user: Adversary) -> Odometer:
+        """By rollouts that are continued from step to step; pair by pair where values differ."""
+        if not self._unit.is_plain:
+            return MetricAccounting(self._distances).odometer(user)
+        return ExactOdometer.at_start(user)
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[Sequence[Filter], float]:
+        """By the signs of rollouts; pair by pair, an upper bound, where values differ."""
+        if not self._unit.is_plain:
+            return MetricAccounting(self._distances).filters(users, alpha, reserve, horizon)
+        kept = reserve
+        if kept is None:
+            kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
+        found = [ExactStanding.at_start(user, alpha=alpha, reserve=kept, horizon=horizon) for user in users]
+        return found, min(one.reserve for one in found)
 
 
 def _dominated(users: list[Adversary], release: Releases, largest: FloatArray) -> NDArray[np.bool_]:

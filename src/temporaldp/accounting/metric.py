@@ -9,17 +9,27 @@ b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.distances import scaled
 from temporaldp.accounting.lasting_metric import MetricSearch, lasting_metric
 from temporaldp.accounting.pair_leakage import PairwiseLeakage
 from temporaldp.accounting.paper import PaperAccounting
-from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.protocol import (
+    DIRECTIONS,
+    SIDES,
+    Accounting,
+    Leakage,
+    Limits,
+    Side,
+    constant_matrix,
+    refused_reserve,
+)
 from temporaldp.accounting.recursion import reversed_correlation
+from temporaldp.accounting.stepwise import LastingSteps, StepwiseFilter, StepwiseOdometer
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage.lifting import Trees, lifted, no_trees, off_diagonal
@@ -32,8 +42,6 @@ SETTLED, ROUNDINGS = 2e-14, 2.0**-52
 HEADROOM = 4.0
 """What is tried is the metric plus so many times that: enough where a step passes on less than three quarters."""
 
-PAPER = PaperAccounting()
-"""Its bound, for the two values furthest apart, is never exceeded."""
 
 
 class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
@@ -45,12 +53,16 @@ class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
     name = "metric"
 
     def __init__(self, distances: FloatArray) -> None:
-        self.distances = distances
+        self.distances, self._paper = distances, PaperAccounting(float(distances.max()))
         self._searches: dict[tuple[int, Side], MetricSearch] = {}
+
+    def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
+        """The epsilons themselves, which the distances multiply."""
+        return epsilons
 
     def promised(self, releases: FloatArray) -> FloatArray:
         """For the two values furthest apart."""
-        return scaled(releases, self.distances)
+        return self._paper.of_epsilons(releases)
 
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> tuple[FloatArray, ...]:
         """The liftings, one after the other, in the direction's order of steps."""
@@ -62,7 +74,7 @@ class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
         self, user: Adversary, past: tuple[FloatArray, ...], releases: FloatArray, future: tuple[FloatArray, ...]
     ) -> Leakage:
         """The largest entry of each sum; never above the paper's bound, by one ulp neither."""
-        (paper,) = PAPER.series([user], self.promised(releases))
+        (paper,) = self._paper.series([user], self.promised(releases))
         if user.states is None:  # nothing is known of how values follow one another: each release stands alone
             return paper
         pairs = PairwiseLeakage(user.states, releases, self.distances, past, future, user.backward, user.forward)
@@ -77,7 +89,7 @@ class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
         matrix = constant_matrix(user, side)
         if matrix is None:
             return (np.zeros_like(self.distances),)
-        ceiling = float((PAPER.lasting_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
+        ceiling = float((self._paper.lasting_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
         search = self._searches.setdefault((id(matrix), side), MetricSearch())
         found = lasting_metric(matrix, float(release[0]) * self.distances, ceiling=ceiling, search=search)
         return (np.full_like(self.distances, np.inf) if found is None else found.arrived,)
@@ -86,7 +98,7 @@ class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
         self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
     ) -> Limits:
         """The largest entry of each sum; never above the paper's bound."""
-        paper = PAPER.limits([user], self.promised(release))
+        paper = self._paper.limits([user], self.promised(release))
         if user.states is None:
             return paper
         own = float(release[0]) * self.distances
@@ -101,6 +113,60 @@ class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
             min(paper.temporal, float((past[0] + after).max())),
             evidence=MetricLimits(*certificates),
         )
+
+    def odometer(self, user: Adversary) -> StepwiseOdometer[float, FloatArray]:
+        """Pair by pair, as far back as anything changes."""
+        return StepwiseOdometer(MetricSteps(user, self.distances))
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[list[StepwiseFilter[FloatArray]], float]:
+        """By trying: what a budget and the reserve after it would leak."""
+        kept = reserve
+        if kept is None:
+            kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
+        found = []
+        for user in users:
+            lasting = None
+            if kept > 0.0:
+                release = np.array([kept])
+                (past,), (future,) = (self.lasting_arrivals(user, side, release) for side in SIDES)
+                lasting = LastingSteps(past, future)
+                if self.together_for_ever(user, (past,), release, (future,)).temporal > alpha:
+                    raise refused_reserve(alpha, kept)
+            steps = MetricSteps(user, self.distances)
+            found.append(StepwiseFilter(steps, StepwiseOdometer(steps), alpha, kept, lasting, horizon))
+        return found, kept
+
+
+class MetricSteps:
+    """One user's liftings, one transition at a time; a `temporaldp.accounting.stepwise.Steps` of metrics, shape (n, n)."""
+
+    def __init__(self, user: Adversary, distances: FloatArray) -> None:
+        self._user, self._distances = user, distances
+        self.nothing = np.zeros_like(distances)
+
+    def arriving(self, side: Side, transition: int, release: float, before: FloatArray) -> FloatArray:
+        """The lifting of what was known one step before."""
+        correlation = getattr(self._user, side)
+        matrix = correlation[transition] if isinstance(correlation, tuple) else correlation
+        if matrix is None:
+            return self.nothing
+        known = before + release * self._distances
+        return lifted(matrix.dense(), known, matrix.leakage_profile(), no_trees(len(known)))
+
+    def leakage(self, past: FloatArray, release: float, future: FloatArray) -> float:
+        """The largest entry of the sum."""
+        return float((past + release * self._distances + future).max())
+
+    def never_more(self, one: FloatArray, other: FloatArray) -> bool:
+        """Whether no entry is larger."""
+        return bool((one <= other).all())
+
+    def raised(self, arrived: FloatArray) -> FloatArray:
+        """By what a step that has settled may still change."""
+        apart = off_diagonal(len(arrived))
+        return arrived + (SETTLED * float(arrived.max()) + ROUNDINGS * (len(arrived) + 8)) * HEADROOM * apart
 
 
 @dataclass(frozen=True, slots=True, eq=False)

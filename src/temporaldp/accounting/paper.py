@@ -11,17 +11,27 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.paper_filter import PaperFilter, PaperSteps, Reserve, asked_reserve, largest_reserve
 from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.recursion import arrivals_of_users, reversed_correlation
+from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
 
 FloatArray = NDArray[np.float64]
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 class PaperAccounting(Accounting[FloatArray, FloatArray]):
     """Releases are epsilons, shape (T,); what arrives at each step is one number, shape (T,)."""
 
     name = "paper"
+
+    def __init__(self, largest_distance: float = 1.0) -> None:
+        self.largest_distance = largest_distance
+
+    def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
+        """What each promises for the two values furthest apart."""
+        return epsilons * self.largest_distance
 
     def promised(self, releases: FloatArray) -> FloatArray:
         """The epsilons themselves."""
@@ -47,6 +57,27 @@ class PaperAccounting(Accounting[FloatArray, FloatArray]):
         """Sums."""
         before, own, after = (float(one[0]) for one in (past, release, future))
         return Limits(before + own, after + own, before + own + after)
+
+    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+        """By the paper's Algorithm 2, without its loop; less what roundings at every step may take."""
+        largest = largest_reserve([PaperSteps(user) for user in users], alpha).epsilon
+        return largest / self.largest_distance * (1.0 - 4.0 * EPSILON)
+
+    def odometer(self, user: Adversary) -> StepwiseOdometer[float, float]:
+        """By the recursion, as far back as it changes."""
+        return StepwiseOdometer(PaperSteps(user))
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[list[PaperFilter], float]:
+        """In closed form."""
+        steps = [PaperSteps(user) for user in users]
+        if reserve is not None:
+            kept = asked_reserve(steps, alpha, reserve)
+        else:
+            kept = Reserve(0.0, (0.0,) * len(users)) if horizon is not None else largest_reserve(steps, alpha)
+        found = [PaperFilter.at_start(one, alpha, v, horizon) for one, v in zip(steps, kept.arriving, strict=True)]
+        return found, kept.epsilon
 
     def series(self, users: Sequence[Adversary], releases: FloatArray) -> list[Leakage]:
         """All users at once, in machine code where they are many."""

@@ -25,14 +25,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.monotone_search import largest_lasting
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
-from temporaldp.errors import InputError
+from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
 
 FloatArray = NDArray[np.float64]
@@ -82,11 +83,44 @@ class Limits:
     evidence: Any = None
 
 
+class Odometer(Protocol):
+    """What has leaked so far about one user, of releases that follow one another."""
+
+    def __copy__(self) -> Self:
+        """One of its own, with the same past."""
+
+    def add(self, release: Any) -> None:
+        """Take note of the next step's release."""
+
+    def worst(self) -> tuple[float, int]:
+        """The largest TPL of any step so far, in nats, and the first step (from 0) that has it; (0, 0) before the first."""
+
+    def worst_with(self, release: Any) -> tuple[float, int]:
+        """The same if `release` came next; changes nothing."""
+
+
+class Filter(Protocol):
+    """What a level still allows one user; a spend gives another one."""
+
+    def largest(self, last: bool = False) -> float:
+        """The largest epsilon that is admitted next, in nats: a lower bound. `last`: no step follows."""
+
+    def admits(self, epsilon: float, last: bool = False) -> bool:
+        """Whether an epsilon may be spent next."""
+
+    def after(self, epsilon: float) -> Self:
+        """After one more epsilon, whether it was admitted or not: what is spent is spent."""
+
+
 class Accounting(ABC, Generic[R, A]):
     """A way of accounting. Numbers are exact or upper bounds, never too low; more budget never lowers any of them."""
 
     name: ClassVar[AccountingName]
     delta: float = 0.0
+
+    @abstractmethod
+    def of_epsilons(self, epsilons: FloatArray) -> R:
+        """Releases that promise these epsilons, shape (T,), and nothing else is known of them."""
 
     @abstractmethod
     def promised(self, releases: R) -> FloatArray:
@@ -127,6 +161,34 @@ class Accounting(ABC, Generic[R, A]):
         return largest_limits(found)
 
 
+    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+        """The largest epsilon, to 1e-8, that every step can spend for ever below alpha; 0 if not even a billionth of alpha."""
+
+        def worst(epsilon: float) -> float:
+            return self.limits(users, self.of_epsilons(np.array([epsilon]))).temporal
+
+        most = alpha / float(self.promised(self.of_epsilons(np.ones(1)))[0])
+        return largest_lasting(worst, most, alpha)
+
+    @abstractmethod
+    def odometer(self, user: Adversary) -> Odometer:
+        """What has leaked about one user, before the first step."""
+
+    @abstractmethod
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[Sequence[Filter], float]:
+        """What a level allows each user, before the first step, and the reserve that is kept.
+
+        `reserve` is the epsilon that every later step can still spend, for ever; None: the largest there is, or 0 with a horizon.
+
+        Raises
+        ------
+        BudgetError
+            alpha does not allow that reserve, or epsilons at a delta cannot be chosen as one goes.
+        """
+
+
 def largest_limits(found: Sequence[Limits]) -> Limits:
     """The largest over users."""
     if len(found) == 1:
@@ -138,6 +200,14 @@ def largest_limits(found: Sequence[Limits]) -> Limits:
         found[worst].temporal,
         worst,
         all(limits.certified for limits in found),
+    )
+
+
+def refused_reserve(alpha: float, reserve: float) -> BudgetError:
+    """Why a reserve cannot be kept."""
+    return BudgetError(
+        f"expected a reserve that alpha = {alpha:g} allows at every step for ever, got {reserve!r}; ask `sustainable_budget` for "
+        "the largest, or leave it out"
     )
 
 

@@ -9,14 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.curve import CurveAccounting
-from temporaldp.accounting.curves import checked_delta, chosen_discretization
-from temporaldp.accounting.distances import box_of, checked_distances, scaled
+from temporaldp.accounting.curve import CurveAccounting, guarantee_of
+from temporaldp.accounting.curves import Release, checked_delta, chosen_discretization
+from temporaldp.accounting.distances import box_of, checked_distances, largest_distance
 from temporaldp.accounting.events import releases_of
 from temporaldp.accounting.exact import Releases
 from temporaldp.accounting.exact_accounting import ExactAccounting
 from temporaldp.accounting.likelihood_box import LikelihoodBox
-from temporaldp.accounting.mechanisms import PrivacyGuarantee
 from temporaldp.accounting.metric import MetricAccounting
 from temporaldp.accounting.paper import PaperAccounting
 from temporaldp.accounting.protocol import Accounting, Bound, checked_bound
@@ -47,10 +46,7 @@ def ways(
     chosen = checked_bound(bound)
     way_for: Callable[[States], Way]
     if delta is not None:
-        if chosen == "paper" or metric is not None:
-            raise InputError(
-                "with a delta there is one curve for all pairs of values: neither bound='paper' nor a metric applies"
-            )
+        _require_one_curve(chosen, metric)
         way = _curve(epsilons, mechanisms, delta, discretization)
         way_for = partial(_same, way)
     elif mechanisms is not None:
@@ -72,22 +68,42 @@ def ways(
         yield *way_for(states), numbers
 
 
+def _require_one_curve(bound: Bound, metric: ArrayLike | None) -> None:
+    if checked_bound(bound) == "paper" or metric is not None:
+        raise InputError(
+            "with a delta there is one curve for all pairs of values: neither bound='paper' nor a metric applies"
+        )
+
+
+def way_of_epsilons(bound: Bound, metric: ArrayLike | None, states: States) -> Accounting[Any, Any]:
+    """Exact where what a release can say is a box; else with one number for each pair of values, or one for all.
+
+    Raises
+    ------
+    InputError
+        No such bound, or the metric is none; `StateError` if it is for other states.
+    """
+    chosen = checked_bound(bound)
+    distances = checked_distances(metric, states)
+    if chosen == "paper":
+        return PaperAccounting(largest_distance(distances))
+    if distances is None:
+        return ExactAccounting()
+    box = box_of(distances)
+    return MetricAccounting(distances) if box is None else ExactAccounting(box)
+
+
 def _same(way: Way, _: States) -> Way:
     return way
 
 
 def _epsilons(spent: FloatArray, metric: ArrayLike | None, bound: Bound, states: States) -> Way:
-    """Exact where what a release can say is a box; else with one number for each pair of values, or one for all."""
-    distances = checked_distances(metric, states)
-    promised = scaled(spent, distances)
-    if bound == "paper":
-        return PaperAccounting(), promised
-    if distances is None:
-        return ExactAccounting(), Releases.of_epsilons(spent)
-    box = box_of(distances)
-    if box is None:
-        return MetricAccounting(distances), spent
-    return ExactAccounting(), Releases(spent[:, None] * box.high, spent[:, None] * box.low)
+    way = way_of_epsilons(bound, metric, states)
+    releases = way.of_epsilons(spent)
+    most = float(way.promised(releases).max())
+    if not most <= LARGEST:
+        raise BudgetError(f"expected epsilons times distances up to {LARGEST:g}, got {most:g}")
+    return way, releases
 
 
 def _checked_boxes(mechanisms: Sequence[Any]) -> list[LikelihoodBox | None]:
@@ -119,9 +135,10 @@ def _curve(
         raise BudgetError("expected either epsilons or mechanisms, one per step")
     level = checked_delta(delta)
     if epsilons is not None:
-        mechanisms = [PrivacyGuarantee(epsilon) if epsilon else None for epsilon in budgets(epsilons).tolist()]
-    assert mechanisms is not None
-    releases = releases_of(mechanisms)
+        releases = tuple(guarantee_of(epsilon) for epsilon in budgets(epsilons).tolist())
+    else:
+        assert mechanisms is not None
+        releases = releases_of(mechanisms)
     return CurveAccounting(level, chosen_discretization(releases, level, discretization)), releases
 
 
@@ -140,3 +157,21 @@ def budgets(epsilons: ArrayLike) -> FloatArray:
     if bad.size:
         raise BudgetError(f"expected epsilons from 0 to {LARGEST:g}, got {spent[bad[0]]} at step {bad[0]}")
     return spent
+
+
+def online_way(
+    states: States,
+    first: Sequence[Release | None],
+    *,
+    bound: Bound,
+    metric: ArrayLike | None,
+    delta: float | None,
+    discretization: float | None,
+) -> Accounting[Any, Any]:
+    """The way of accounting for releases that come one after the other; at a delta the `first` of them chooses the grid."""
+    if delta is None:
+        return way_of_epsilons(bound, metric, states)
+    _require_one_curve(bound, metric)
+    level = checked_delta(delta)
+    known = [release for release in first if release is not None]
+    return CurveAccounting(level, chosen_discretization(known, level, discretization))

@@ -1,4 +1,4 @@
-"""How much more can be spent: two numbers a user decide, however many steps there were.
+"""The filter by the paper's bound: two numbers a user decide how much more can be spent, however many steps there were.
 
 Notation
 --------
@@ -19,10 +19,11 @@ digit, and spare room grows as well where they do not. So planners keep `SPARE` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from temporaldp.accounting.balance import balance, merged_profile
-from temporaldp.accounting.history import Losses
+from temporaldp.accounting.protocol import Side
 from temporaldp.accounting.scalar import SUM_ROUNDING, ScalarLoss, U
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation
@@ -36,58 +37,95 @@ SPARE = 64.0 * U
 """Share of alpha by which more is kept, and less promised, for the same reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class UserLosses:
-    """One user's losses in both directions."""
+class PaperSteps:
+    """One user's losses, one transition at a time: a `temporaldp.accounting.stepwise.Steps` of numbers."""
 
-    name: str | None
-    adversary: Adversary
-    past: Losses
-    future: Losses
+    nothing = 0.0
 
-    @classmethod
-    def of(cls, name: str | None, adversary: Adversary) -> UserLosses:
-        """The losses of an adversary's correlations; computes the profiles."""
-        return cls(name, adversary, _losses(adversary.backward), _losses(adversary.forward))
+    def __init__(self, user: Adversary) -> None:
+        self.adversary = user
+        self._losses = {"backward": _losses(user.backward), "forward": _losses(user.forward)}
+
+    def loss(self, side: Side, transition: int) -> ScalarLoss:
+        """The loss of the transition between steps `transition` and `transition` + 1."""
+        each = self._losses[side]
+        return each[0] if len(each) == 1 else each[transition]
+
+    def arriving(self, side: Side, transition: int, release: float, before: float) -> float:
+        """The loss of their sum."""
+        return self.loss(side, transition)(before + release)
+
+    def leakage(self, past: float, release: float, future: float) -> float:
+        """The sum."""
+        return past + release + future
+
+    def never_more(self, one: float, other: float) -> bool:
+        """Numbers compare."""
+        return one <= other
+
+    def raised(self, arrived: float) -> float:
+        """Not at all: the recursion comes to rest to the last digit."""
+        return arrived
 
 
-def _losses(correlation: Correlation) -> Losses:
+def _losses(correlation: Correlation) -> list[ScalarLoss]:
     if correlation is None:
-        return Losses([ScalarLoss.of(None)])
+        return [ScalarLoss.of(None)]
     matrices = correlation if isinstance(correlation, tuple) else (correlation,)
-    return Losses([ScalarLoss.of(matrix.leakage_profile()) for matrix in matrices])
+    return [ScalarLoss.of(matrix.leakage_profile()) for matrix in matrices]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where one user's leakage stands after some steps: all that decides what can still be spent.
+class PaperFilter:
+    """What a level still allows one user by the paper's bound; a spend gives another one.
 
     Parameters
     ----------
+    steps : PaperSteps
+    alpha : float
+    kept : float
+        What later steps may make arrive at the next one.
+    horizon : int or None
     n_steps : int
+        Number of steps so far.
     arrived : float
         What arrives at the next step from the past, in nats.
     room : float
         What the next step's budget and all that arrives there from later ones may add up to; rounded down.
     """
 
+    steps: PaperSteps
+    alpha: float
+    kept: float
+    horizon: int | None
     n_steps: int
     arrived: float
     room: float
 
     @classmethod
-    def at_start(cls, alpha: float) -> Standing:
+    def at_start(cls, steps: PaperSteps, alpha: float, kept: float, horizon: int | None) -> Self:
         """Before the first step."""
-        return cls(0, 0.0, alpha * (1.0 - SUM_ROUNDING))
+        return cls(steps, alpha, kept, horizon, 0, 0.0, alpha * (1.0 - SUM_ROUNDING))
 
-    def after(self, user: UserLosses, alpha: float, epsilon: float) -> Standing:
-        """Where it stands after one more budget, of at most `room`."""
-        bpl, headroom = self.arrived + epsilon, (self.room - epsilon) * (1.0 - SUM_ROUNDING)
-        if user.adversary.n_steps == self.n_steps + 1:  # no transition leads on
-            return Standing(self.n_steps + 1, 0.0, 0.0)
-        arrived = user.past[self.n_steps](bpl)
-        ceiling = user.future[self.n_steps].inverse(headroom)
-        return Standing(self.n_steps + 1, arrived, min(alpha * (1.0 - SUM_ROUNDING) - arrived, ceiling))
+    def largest(self, last: bool = False) -> float:
+        """The largest budget that is admitted next."""
+        final = last or self.horizon == self.n_steps + 1
+        return max(self.room - (0.0 if final else self.kept), 0.0)
+
+    def admits(self, epsilon: float, last: bool = False) -> bool:
+        """Whether a budget may be spent next."""
+        return epsilon <= self.largest(last)
+
+    def after(self, epsilon: float) -> Self:
+        """After one more budget; one that was not admitted leaves nothing."""
+        transition, steps = self.n_steps, self.n_steps + 1
+        if steps in {self.horizon, self.steps.adversary.n_steps}:  # no transition leads on
+            return replace(self, n_steps=steps, arrived=0.0, room=0.0)
+        headroom = (self.room - epsilon) * (1.0 - SUM_ROUNDING)
+        arrived = self.steps.loss("backward", transition)(self.arrived + epsilon)
+        ceiling = self.steps.loss("forward", transition).inverse(headroom)
+        room = min(self.alpha * (1.0 - SUM_ROUNDING) - arrived, ceiling)
+        return replace(self, n_steps=steps, arrived=arrived, room=room)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +144,7 @@ class Reserve:
     arriving: tuple[float, ...]
 
 
-def largest_reserve(users: Sequence[UserLosses], alpha: float) -> Reserve:
+def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> Reserve:
     """As much as can be spent at every step, for ever (the paper's Algorithm 2); nothing where no budget lasts."""
     found = [balance(*_merged(user), alpha) for user in users]
     levels = [one.forward_level for one in found]
@@ -115,7 +153,7 @@ def largest_reserve(users: Sequence[UserLosses], alpha: float) -> Reserve:
     )
 
 
-def asked_reserve(users: Sequence[UserLosses], alpha: float, epsilon: float) -> Reserve:
+def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> Reserve:
     """Enough for `epsilon` at every step, for ever; `BudgetError` if alpha does not allow it."""
     if epsilon == 0.0:
         return Reserve(0.0, (0.0,) * len(users))
@@ -132,7 +170,7 @@ def asked_reserve(users: Sequence[UserLosses], alpha: float, epsilon: float) -> 
 
 
 def reserve_for(
-    users: Sequence[UserLosses], alpha: float, epsilon: float, enough: Sequence[float] | None = None
+    users: Sequence[PaperSteps], alpha: float, epsilon: float, enough: Sequence[float] | None = None
 ) -> Reserve:
     """What `epsilon` at every step, for ever, takes; its own `epsilon` is what that certainly allows, roundings included.
 
@@ -159,5 +197,5 @@ def reserve_for(
     return Reserve(min(lasting), tuple(arriving))
 
 
-def _merged(user: UserLosses) -> tuple[LeakageProfile | None, LeakageProfile | None]:
+def _merged(user: PaperSteps) -> tuple[LeakageProfile | None, LeakageProfile | None]:
     return merged_profile(user.adversary.backward), merged_profile(user.adversary.forward)

@@ -1,0 +1,63 @@
+"""The largest number that still holds a level, by evaluating what leaks and moving the number: always the side that holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from temporaldp.leakage.profile import SMALLEST
+from temporaldp.progress import progressed
+
+CLOSE = 1e-8
+"""Relative distance from the largest number at which a search ends."""
+
+LEAST_SHARE = 1e-9
+"""Of alpha: a smaller budget for ever is no plan."""
+
+
+def largest(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:
+    """The largest number up to `high` with ``worst <= ceiling``, to 1e-8; `low` has it, and worst increases.
+
+    Halving (by ratio) down to where worst is finite, then Brent's method; the best point that holds is returned.
+    """
+    from scipy.optimize import brentq
+
+    sure = low
+
+    def excess(point: float) -> float:
+        nonlocal sure
+        value = worst(point) - ceiling
+        if value <= 0.0:
+            sure = max(sure, point)
+        return value
+
+    at_high = excess(high)
+    while math.isinf(at_high) and high > sure * (1.0 + CLOSE):
+        middle = math.sqrt(sure * high)
+        value = excess(middle)
+        if value > 0.0:
+            high, at_high = middle, value
+    if at_high > 0.0 and high > sure * (1.0 + CLOSE) and excess(sure) < 0.0:
+        root = float(brentq(excess, sure, high, xtol=0.5 * CLOSE * max(sure, CLOSE * high), rtol=1e-12, maxiter=100))
+        if root > sure:  # Brent may end on the far side
+            excess(max(sure, root - CLOSE * sure))
+    return sure
+
+
+def largest_lasting(worst: Callable[[float], float], most: float, ceiling: float, *, known: float = 0.0) -> float:
+    """The largest budget up to `most`, to 1e-8, with ``worst <= ceiling`` for ever; 0 if there is none.
+
+    `known` is a budget that holds already, or 0. `worst` may say inf, or anything above the ceiling, where a budget does not hold.
+    """
+    least = max(LEAST_SHARE * most, SMALLEST)
+    tried = 0
+
+    def told(epsilon: float) -> float:
+        nonlocal tried
+        tried += 1
+        progressed("what lasts for ever", 1.0 - 1.0 / (1.0 + 0.2 * tried))
+        return worst(epsilon)
+
+    if known < least and told(least) > ceiling:
+        return known
+    return largest(told, max(known, least), most, ceiling)
