@@ -34,17 +34,21 @@ from temporaldp.accounting.exact_reserve import Tail, lasting_tail
 from temporaldp.accounting.exact_sides import Problem, Side, Way
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError
+from temporaldp.leakage.kernels import repeated
 from temporaldp.leakage.rollouts import U
 from temporaldp.leakage.signs import Coefficients, Path, proved_below, values
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-MOST_ROUNDS, SHRINK, LARGEST_SHRINK = 100, 1e-13, 1e-3
-"""Newton's steps to the largest budget; and the share of it that is given up first, and at most at once, where rounding
-leaves open whether it holds."""
+MOST_ROUNDS, CLOSE = 100, 4e-11
+"""Newton's steps to the largest budget, and the share of it that may be left."""
 
-FINE = 1e-13
+MOST_ANTICIPATED, BEYOND, LEAST_STEP = 0.9, 1.3, 1e-11
+"""The ratio of two steps that is believed at most, how much further than to the limit that it tells the next step goes, and the
+share of a budget that it goes further still."""
+
+FINE = 1e-12
 """Share of the budget to which Newton's steps are computed."""
 
 
@@ -135,7 +139,8 @@ class ExactStanding:
         """
         final = self.is_final(last)
         if final not in self._largest:
-            self._largest[final] = 0.0 if self.broken or self.is_over else self._found(final)
+            with repeated(self.n_steps):
+                self._largest[final] = 0.0 if self.broken or self.is_over else self._found(final)
         return self._largest[final]
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
@@ -157,8 +162,9 @@ class ExactStanding:
         now = replace(self, n_steps=t + 1, held=held, broken=broken, _largest={})
         if broken or now.is_over:
             return now
-        pairs, rollouts = self._still_open(epsilon)
-        return replace(now, past=self._past_after(epsilon), pairs=pairs, open=rollouts)
+        with repeated(self.n_steps):
+            pairs, rollouts = self._still_open(epsilon)
+            return replace(now, past=self._past_after(epsilon), pairs=pairs, open=rollouts)
 
     def admits_with_reserve(self, epsilon: float) -> bool:
         """Whether the budgets so far and this one, followed by the reserve at every later step, hold the level."""
@@ -182,7 +188,11 @@ class ExactStanding:
 
     def _past_after(self, epsilon: float) -> Side:
         way = self.problem.backward
-        return self.past if way is None else self.past.after(way, self.problem.values, self.n_steps, epsilon, self.n_steps + 1)
+        return (
+            self.past
+            if way is None
+            else self.past.after(way, self.problem.values, self.n_steps, epsilon, self.n_steps + 1)
+        )
 
     def _room(self, final: bool) -> float:
         """The largest budget for which the step itself, with what follows, stays within the level."""
@@ -210,10 +220,11 @@ class ExactStanding:
         """Whether the budgets so far and this one, and the reserve after it unless it is the last, are proved to hold the level."""
         if epsilon > self._room(final):
             return False
-        for items, behind in self._checks(final):
-            if not proved_below(items, behind.path(epsilon), self.problem.room).all():
-                return False
-        return True
+        with repeated(self.n_steps):
+            return all(
+                proved_below(items, behind.path(epsilon), self.problem.room).all()
+                for items, behind in self._checks(final)
+            )
 
     def _found(self, final: bool) -> float:
         """The largest budget: Newton's steps down from what the step itself allows, all signs proved there."""
@@ -259,21 +270,26 @@ class _Behind:
 def _lowered(items: Coefficients, behind: _Behind, epsilon: float, least: float, room: float) -> float:
     """The largest budget up to `epsilon` for which all items are proved to hold; `least` is known to hold.
 
-    F is convex and increases with the factor, so that Newton's steps come down to its root and never pass it.
+    F is convex and increases with the factor, so that Newton's steps come down to its root and never pass it. As ever more
+    steps count on the way, the steps shrink by a factor only; what they would still come to is anticipated, a little too far.
     """
-    left, shrink = items, SHRINK
+    low, high, left, last = least, epsilon, items, math.inf
     for _ in range(MOST_ROUNDS):
-        if epsilon <= least:
-            return least
-        left = left[~proved_below(left, behind.path(epsilon), room)]
-        if not len(left):
-            return epsilon
-        h = math.expm1(epsilon)
+        if high - low <= CLOSE * high:
+            return low
+        failing = left[~proved_below(left, behind.path(epsilon), room)]
+        if not len(failing):
+            if epsilon == high:
+                return epsilon
+            low = epsilon
+            epsilon = 0.5 * (low + high)
+            continue
+        left, h = failing, math.expm1(epsilon)
         value, slope = behind.values(left, h)
         with np.errstate(divide="ignore", invalid="ignore"):
             lower = math.log1p(max(float(np.nanmin(h - value / slope)), 0.0))
-        if lower < epsilon * (1.0 - shrink):
-            epsilon = lower
-        else:
-            epsilon, shrink = epsilon * (1.0 - shrink), min(8.0 * shrink, LARGEST_SHRINK)
-    return least
+        step = max(epsilon - lower, 0.0)
+        shrinking = min(step / last, MOST_ANTICIPATED)
+        high, last = min(lower, epsilon), step
+        epsilon = max(high - BEYOND * step * shrinking / (1.0 - shrinking) - LEAST_STEP * high, low)
+    return low

@@ -116,7 +116,11 @@ def lasting_tail(problem: Problem, reserve: float) -> Tail | None:
     """What a reserve leaks, or that of a slightly smaller one; None if the level does not allow it."""
     if reserve <= 0.0 or problem.n < 2:
         return NoTail(reserve if reserve <= problem.level else 0.0) if reserve <= problem.level else None
-    make = _finite if any(way is not None and way.which is not None for way in (problem.backward, problem.forward)) else _lasting
+    make = (
+        _finite
+        if any(way is not None and way.which is not None for way in (problem.backward, problem.forward))
+        else _lasting
+    )
     for share in GIVEN_UP:
         found = make(problem, reserve * (1.0 - share))
         if not isinstance(found, float):
@@ -135,7 +139,13 @@ def _lasting(problem: Problem, epsilon: float) -> Tail | float:
             paths.append(None)
             continue
         # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (docs/theory.md, Proposition 12).
-        path = Path(way.matrices, np.zeros(1, np.int64), np.array([math.expm1(epsilon)]), np.array([problem.alpha]), endless=True)
+        path = Path(
+            way.matrices,
+            np.zeros(1, np.int64),
+            np.array([math.expm1(epsilon)]),
+            np.array([problem.alpha]),
+            endless=True,
+        )
         proved = _for_ever(way, problem, path)
         sides.append(proved)
         spread = min((epsilon + float(proved.max())) * (1.0 + 4.0 * U), problem.alpha)
@@ -184,7 +194,11 @@ def _endless_rollouts(problem: Problem, way: Way, epsilon: float, level: FloatAr
         items = items.advanced(h, matrix)
     else:
         return None
-    return _tidied(problem, kept)[1] if kept else Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), level[:0])
+    return (
+        _tidied(problem, kept)[1]
+        if kept
+        else Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), level[:0])
+    )
 
 
 def _tidied(problem: Problem, parts: list[tuple[IntArray, Coefficients]]) -> tuple[IntArray, Coefficients]:

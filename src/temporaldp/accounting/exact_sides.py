@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting.exact_series import rows_of
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation
-from temporaldp.leakage.rollouts import CLOSE, Chain, Items, U, dense, solve
+from temporaldp.leakage.rollouts import Chain, Items, U, dense, solve
 from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients, Path, backward, proved_below, rounding, values
 
 FloatArray = NDArray[np.float64]
@@ -24,9 +24,12 @@ SLACK, LARGEST_SLACK = 1e-11, 1e-9
 """Share of alpha that is not admitted, so that a step on the level can be left behind one day; and where the correlation remembers
 for so long that rounding takes more."""
 
-USUAL_ROUNDS, RAISES = 12, (2e-13, 2e-12)
-"""Newton's steps from what arrived at the step before, two or three being usual; and shares of a root by which a proof is looked for
-above it."""
+USUAL_ROUNDS, CLOSE, MOST_ANTICIPATED = 40, 1e-11, 3.0
+"""Newton's steps from what arrived at the step before, some ten being usual; the relative step that is the last; and by how
+much a secant's step may differ from Newton's."""
+
+RAISES = (4e-12, 1e-10)
+"""Shares of a root by which a proof is looked for above it."""
 
 KEPT, LEAST_KEPT = 4, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more."""
@@ -204,9 +207,13 @@ class Side:
             path = self.path.after(h, spread, int(lead[0]))
         length = KEPT * self.depth + LEAST_KEPT
         if len(path.up) > length:
-            path = path._replace(leads=path.leads[:length], up=path.up[:length], spread=path.spread[:length], ends=False)
+            path = path._replace(
+                leads=path.leads[:length], up=path.up[:length], spread=path.spread[:length], ends=False
+            )
         matrix = way.matrices[way.leads_on(following)]
-        proved, rho, depth = arrivals(matrix[pair[0]], matrix[pair[1]], path, self.rho, self._solver(way, pair, path, following))
+        proved, rho, depth = arrivals(
+            matrix[pair[0]], matrix[pair[1]], path, self.rho, self._solver(way, pair, path, following)
+        )
         return replace(self, path=path, arriving=proved, rho=rho, depth=max(depth, self.depth))
 
     @staticmethod
@@ -253,6 +260,7 @@ def arrivals(
     if ceiling <= 0.0:
         return np.zeros(m), np.zeros(m), 0
     rho, going, depth = guess.copy(), np.arange(m), 0
+    before, step_before = np.full(m, np.nan), np.full(m, np.nan)
     for _ in range(USUAL_ROUNDS):
         here = rho[going]
         scale = 1.0 / (1.0 + here)
@@ -260,8 +268,15 @@ def arrivals(
         c = (q[going] - d[going]) * scale[:, None] + here[:, None] * z
         value, slope, deep = values(c, z, -here * scale, path, 2.0**-50 * here)
         depth = max(depth, int(deep.max()))
-        rho[going] = np.maximum(here - value / slope, 0.0)
-        going = going[np.abs(rho[going] - here) > CLOSE * rho[going]]
+        step = -value / slope
+        # Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of the last
+        # two of them, which is Newton's step times a little more or less than 1, leads further.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = (here - before[going]) / (step_before[going] - step)
+        factor = np.where((factor > 1.0 / MOST_ANTICIPATED) & (factor < MOST_ANTICIPATED), factor, 1.0)
+        before[going], step_before[going] = here, step
+        rho[going] = np.maximum(here + factor * step, 0.0)
+        going = going[np.abs(step) > CLOSE * here]
         if not going.size:
             break
     proved, left = np.full(m, ceiling), np.arange(m)
@@ -270,12 +285,17 @@ def arrivals(
     if going.size:
         proved[going], rho[going] = solver(going)
         left = np.setdiff1d(left, going)
-    # By sums just above the root; then as far above it as rounding can hide its sign.
-    for level, room in (*((root * (1.0 + share), 0.0) for share in RAISES), (root + blur, blur)):
-        items = Coefficients.start(q[left], d[left], np.expm1(level[left]))
-        sure = proved_below(items, path, room)
-        proved[left[sure]] = np.minimum(level[left[sure]] * (1.0 + 4.0 * U) + room, ceiling)
-        left = left[~sure]
+    # Just above the root by sums, where they have more digits; or as far above it as rounding can hide a ratio's sign.
+    small = blur > RAISES[0] * root
+    for level, room, of in (
+        *((root * (1.0 + share), 0.0, small) for share in RAISES),
+        (root + blur, blur, np.ones(m, bool)),
+    ):
+        here = left[of[left]]
+        items = Coefficients.start(q[here], d[here], np.expm1(level[here]))
+        sure = here[proved_below(items, path, room)]
+        proved[sure] = np.minimum(level[sure] * (1.0 + 4.0 * U) + room, ceiling)
+        left = np.setdiff1d(left, sure, assume_unique=True)
         if not left.size:
             return proved, rho, depth
     proved[left] = np.minimum(solver(left)[0], ceiling)

@@ -34,6 +34,9 @@ LARGEST_LEVEL = 300.0
 STEP_OVERHEAD = 1 << 12
 """Entries whose work a step of whole arrays takes at least, however few there are."""
 
+USUAL_STEPS, MOST_STEPS = 64, 2_000
+"""Steps of a usual rollout along a path without an end, and that are counted on at most along a long one."""
+
 WORTH_COMPILING = 256
 """By how much more work than other kernels this one is worth loading machine code for: whole arrays take little longer."""
 
@@ -184,7 +187,9 @@ def proved_below(items: Coefficients, path: Path, room: float) -> BoolArray:
     return found
 
 
-def _below(items: Coefficients, path: Path, growth: FloatArray, excess: FloatArray, room: float, found: BoolArray) -> None:
+def _below(
+    items: Coefficients, path: Path, growth: FloatArray, excess: FloatArray, room: float, found: BoolArray
+) -> None:
     n = items.c.shape[1]
     gamma, sums = rounding(n), (n + 4) * U
     c, total, error, drift, depth = items.arrays[:5]
@@ -199,8 +204,9 @@ def _below(items: Coefficients, path: Path, growth: FloatArray, excess: FloatArr
         below = total + e * p + bound <= 0.0
         below |= (g * p - w <= 0.0) & (backward(n, depth) <= room)
         found[at[below]] = True
-        # F does not fall with further steps: they may all say nothing.
-        going = ~below & ~(((1.0 + h) * p > w) & (total + h * p > 0.0))
+        # F does not fall with further steps, as they may all say nothing, and rounding only grows.
+        hopeless = ((1.0 + h) * p > w) | (backward(n, depth) > room)
+        going = ~below & ~(hopeless & (total + h * p + error > 0.0))
         if last or not going.any():
             return
         if not going.all():
@@ -279,5 +285,5 @@ def _compiled(n_items: int, path: Path) -> bool:
     n = path.matrices.shape[1]
     if n > 16:
         return False
-    steps = min(path.length, 2_000)
+    steps = USUAL_STEPS if path.endless else min(len(path.up), MOST_STEPS)
     return chosen_kernels(max(STEP_OVERHEAD, n_items * n * (n + 8)) * steps // WORTH_COMPILING) == "numba"

@@ -37,12 +37,11 @@ def below(  # noqa: PLR0912  one loop, whose many numbers would only be handed a
             else:
                 high, summed = growth[s] * p - w, total + excess[s] * p
                 bound += excess[s] * (drift + 2.0 * sums * p)
-            if summed + bound <= 0.0 or (
-                high <= 0.0 and 2.0 * (gamma * (depth + 1.0) + 2.0 * sums) <= room
-            ):
+            trusted = 2.0 * (gamma * (depth + 1.0) + 2.0 * sums) <= room
+            if summed + bound <= 0.0 or (high <= 0.0 and trusted):
                 found[item] = True
                 break
-            if last or ((1.0 + h) * p > w and total + h * p > 0.0):
+            if last or (((1.0 + h) * p > w or not trusted) and total + h * p + error > 0.0):
                 break
             error += UNIT * abs(total)
             drift = (1.0 + h) * drift + 2.0 * gamma * ((1.0 + h) * p + w)
