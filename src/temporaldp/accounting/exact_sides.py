@@ -1,0 +1,302 @@
+"""One direction of a correlation seen from the next step: the matrices, the steps so far, and what arrives from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.exact_series import rows_of
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Correlation
+from temporaldp.leakage.rollouts import Chain, Items, U, dense, solve
+from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients, Path, backward, proved_below, rounding, values
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+SLACK, LARGEST_SLACK = 1e-11, 1e-9
+"""Share of alpha that is not admitted, so that a step on the level can be left behind one day; and where the correlation remembers
+for so long that rounding takes more."""
+
+USUAL_ROUNDS, CLOSE, MOST_ANTICIPATED = 40, 1e-11, 3.0
+"""Newton's steps from what arrived at the step before, some ten being usual; the relative step that is the last; and by how
+much a secant's step may differ from Newton's."""
+
+RAISES = (4e-12, 1e-10)
+"""Shares of a root by which a proof is looked for above it."""
+
+KEPT, LEAST_KEPT = 4, 64
+"""Steps of the past that are kept: so many times the longest rollout, and so many more."""
+
+MANY = 256
+"""Rollouts from which on it is worth looking for those that others stand for."""
+
+LONGEST_MEMORY, DIGITS = 20_000, 30.0
+"""Steps that a correlation is expected to remember, at most; and the nats by which what it remembers must have shrunk."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """The matrices of one direction, dense.
+
+    Parameters
+    ----------
+    matrices : array, shape (k, n, n)
+        Row = a value at a step, column = the value one step further away.
+    which : int array, shape (T - 1,), or None
+        Number of the matrix of each transition, in order of time; None: one matrix, for ever.
+    backwards : bool
+        Whether it leads from a step to the one before.
+    """
+
+    matrices: FloatArray
+    which: IntArray | None
+    backwards: bool
+
+    @classmethod
+    def of(cls, correlation: Correlation, *, backwards: bool) -> Self | None:
+        """None for a correlation that nobody knows."""
+        if correlation is None:
+            return None
+        if not isinstance(correlation, tuple):
+            return cls(np.ascontiguousarray(dense(rows_of(correlation)))[None], None, backwards)
+        distinct = {id(matrix): matrix for matrix in correlation}
+        numbers = {key: k for k, key in enumerate(distinct)}
+        which = np.array([numbers[id(matrix)] for matrix in correlation], dtype=np.int64)
+        return cls(np.stack([dense(rows_of(matrix)) for matrix in distinct.values()]), which, backwards)
+
+    def leads_on(self, step: int) -> int:
+        """Number of the matrix that leads away from a step; 0 where none does."""
+        if self.which is None:
+            return 0
+        transition = step - 1 if self.backwards else step
+        return int(self.which[transition]) if 0 <= transition < len(self.which) else 0
+
+    @property
+    def memory(self) -> float:
+        """Steps after which differences have shrunk to their last digits, roughly."""
+        second = max(float(np.sort(np.abs(np.linalg.eigvals(one)))[-2]) for one in self.matrices)
+        return LONGEST_MEMORY if second >= 1.0 else min(LONGEST_MEMORY, 1.0 - DIGITS / math.log(max(second, 1e-10)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What stays the same at every spend of one user.
+
+    Parameters
+    ----------
+    backward, forward : Way or None
+    n : int
+        Number of values.
+    values : two int arrays, shape (n (n - 1),)
+        All ordered pairs of different values.
+    n_steps : int or None
+        The horizon.
+    alpha : float
+        The level that is held, in nats.
+    level : float
+        The level up to which budgets are admitted.
+    """
+
+    backward: Way | None
+    forward: Way | None
+    n: int
+    values: tuple[IntArray, IntArray]
+    n_steps: int | None
+    alpha: float
+    level: float
+
+    @classmethod
+    def of(cls, adversary: Adversary, alpha: float, n_steps: int | None) -> Self:
+        """One user's problem at a level."""
+        sides = Way.of(adversary.backward, backwards=True), Way.of(adversary.forward, backwards=False)
+        known = [way for way in sides if way is not None]
+        n = known[0].matrices.shape[1] if known else 0
+        i, j = np.nonzero(~np.eye(n, dtype=bool))
+        alpha = min(alpha, LARGEST_LEVEL)
+        steps = min(max((way.memory for way in known), default=0.0), LONGEST_MEMORY if n_steps is None else n_steps)
+        blur = 8.0 * float(backward(n, np.array(steps)))
+        slack = min(max(SLACK * alpha, blur), LARGEST_SLACK * alpha) if known else 0.0
+        return cls(*sides, n, (i, j), n_steps, alpha, alpha - slack)
+
+    @property
+    def slack(self) -> float:
+        """Nats between both levels, a little less."""
+        return (self.alpha - self.level) * (1.0 - 1e-3)
+
+    @property
+    def room(self) -> float:
+        """Nats of rounding with which a sign is believed."""
+        return 0.25 * self.slack
+
+    def undominated(self, pairs: IntArray, items: Coefficients) -> tuple[IntArray, Coefficients]:
+        """The items without those that the tightest one of their pair stands for.
+
+        Where ``c <= factor c'`` everywhere, with a factor > 0, no observation brings the first above 0 before the second. The
+        second then takes over the first one's rounding.
+        """
+        if len(items) <= max(MANY, 2 * len(self.values[0])):
+            return pairs, items
+        positive = np.maximum(items.c, 0.0).sum(axis=1)
+        negative = positive - items.c.sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tight = np.where(negative > 0.0, positive / negative, np.inf)
+        order = np.lexsort((tight, pairs))
+        last = np.flatnonzero(np.diff(pairs[order], append=-1))
+        best = np.zeros(len(self.values[0]), np.int64)
+        best[pairs[order[last]]] = order[last]
+        factor, under = _factor(items.c, items.c[best[pairs]])
+        under &= np.arange(len(items)) != best[pairs]
+        gone = np.flatnonzero(under)
+        arrays = [one.copy() for one in items.arrays]
+        onto = best[pairs[gone]]
+        for at, scale in ((2, 1.0 / factor[gone]), (3, 1.0 / factor[gone]), (4, 1.0), (5, factor[gone])):
+            np.maximum.at(arrays[at], onto, arrays[at][gone] * scale)
+        return pairs[~under], Coefficients(*arrays)[~under]
+
+
+def _factor(c: FloatArray, other: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """The smallest factor > 0 with ``c <= factor other``, row by row, and whether there is one."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = c / other
+    low = np.where(other > 0.0, ratio, 0.0).max(axis=1) * (1.0 + 4.0 * U)
+    high = np.where(other < 0.0, ratio, np.inf).min(axis=1) * (1.0 - 4.0 * U)
+    low = np.maximum(low, np.finfo(np.float64).tiny)
+    return low, (low <= high) & ~((other == 0.0) & (c > 0.0)).any(axis=1) & (low > 1e-100) & (low < 1e100)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """What arrives at the next step about each pair of values from the steps so far, in one direction.
+
+    Parameters
+    ----------
+    path : Path or None
+        The steps so far, the nearest first, as many as the correlation remembers; None before the first.
+    arriving : array, shape (pairs,)
+        In nats, from above.
+    rho : array, shape (pairs,)
+        The ratios less 1, roughly: where the next step's search begins.
+    depth : int
+        How far rollouts went at most.
+    """
+
+    path: Path | None
+    arriving: FloatArray
+    rho: FloatArray
+    depth: int
+
+    @classmethod
+    def at_start(cls, n: int) -> Self:
+        """Nothing arrives from no steps."""
+        return cls(None, np.zeros(n * (n - 1)), np.zeros(n * (n - 1)), 0)
+
+    def after(self, way: Way, pair: tuple[IntArray, IntArray], step: int, epsilon: float, following: int) -> Self:
+        """With a budget spent at one more step, what arrives at the step that follows in this direction."""
+        h, spread = math.expm1(epsilon), (epsilon + float(self.arriving.max())) * (1.0 + 4.0 * U)
+        lead = np.array([way.leads_on(step)])
+        if self.path is None:
+            path = Path(way.matrices, lead, np.array([h]), np.array([spread]), ends=True)
+        else:
+            path = self.path.after(h, spread, int(lead[0]))
+        length = KEPT * self.depth + LEAST_KEPT
+        if len(path.up) > length:
+            path = path._replace(
+                leads=path.leads[:length], up=path.up[:length], spread=path.spread[:length], ends=False
+            )
+        matrix = way.matrices[way.leads_on(following)]
+        proved, rho, depth = arrivals(
+            matrix[pair[0]], matrix[pair[1]], path, self.rho, self._solver(way, pair, path, following)
+        )
+        return replace(self, path=path, arriving=proved, rho=rho, depth=max(depth, self.depth))
+
+    @staticmethod
+    def _solver(
+        way: Way, pair: tuple[IntArray, IntArray], path: Path, following: int
+    ) -> Callable[[IntArray], tuple[FloatArray, FloatArray]]:
+        """The general method, for pairs that Newton's steps from the last roots do not settle: proved, and ratios less 1."""
+
+        def solved(which: IntArray) -> tuple[FloatArray, FloatArray]:
+            length = len(path.up)
+            chain, spread = chain_of(way, path, following)
+            items = Items(np.full(len(which), length), pair[0][which], pair[1][which])
+            found = solve(chain, items, spread)
+            return found.proved, found.rho
+
+        return solved
+
+
+def chain_of(way: Way, path: Path, following: int) -> tuple[Chain, FloatArray]:
+    """The path as `temporaldp.leakage.rollouts` takes it, furthest step first, and the step that follows; and the spreads.
+
+    What lies beyond a path without an end is one more release: its largest factor is the spread.
+    """
+    up, spread, leads = path.up[::-1], path.spread[::-1], path.leads[::-1]
+    if path.endless:
+        return Chain(tuple(way.matrices), np.zeros(1, np.int64), up[:, None], 0.0 * up[:, None], endless=True), spread
+    up, spread = np.concatenate((up, [0.0])), np.concatenate((spread, spread[-1:]))
+    into = np.concatenate((leads, [way.leads_on(following)]))
+    if not path.ends:
+        up[0] = math.expm1(spread[0])
+    return Chain(tuple(way.matrices), into, up[:, None], 0.0 * up[:, None]), spread
+
+
+def arrivals(
+    q: FloatArray,
+    d: FloatArray,
+    path: Path,
+    guess: FloatArray,
+    solver: Callable[[IntArray], tuple[FloatArray, FloatArray]],
+) -> tuple[FloatArray, FloatArray, int]:
+    """What arrives about each of m pairs, proved from above, the ratios less 1, and how deep rollouts went."""
+    m, n = q.shape
+    ceiling = float(path.spread[0]) * (1.0 + 4.0 * U)
+    if ceiling <= 0.0:
+        return np.zeros(m), np.zeros(m), 0
+    rho, going, depth = guess.copy(), np.arange(m), 0
+    before, step_before = np.full(m, np.nan), np.full(m, np.nan)
+    for _ in range(USUAL_ROUNDS):
+        here = rho[going]
+        scale = 1.0 / (1.0 + here)
+        z = -d[going] * scale[:, None]
+        c = (q[going] - d[going]) * scale[:, None] + here[:, None] * z
+        value, slope, deep = values(c, z, -here * scale, path, 2.0**-50 * here)
+        depth = max(depth, int(deep.max()))
+        step = -value / slope
+        # Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of the last
+        # two of them, which is Newton's step times a little more or less than 1, leads further.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = (here - before[going]) / (step_before[going] - step)
+        factor = np.where((factor > 1.0 / MOST_ANTICIPATED) & (factor < MOST_ANTICIPATED), factor, 1.0)
+        before[going], step_before[going] = here, step
+        rho[going] = np.maximum(here + factor * step, 0.0)
+        going = going[np.abs(step) > CLOSE * here]
+        if not going.size:
+            break
+    proved, left = np.full(m, ceiling), np.arange(m)
+    root = np.log1p(rho)
+    blur = 3.0 * backward(n, np.array(float(depth + 1)))
+    if going.size:
+        proved[going], rho[going] = solver(going)
+        left = np.setdiff1d(left, going)
+    # Just above the root by sums, where they have more digits; or as far above it as rounding can hide a ratio's sign.
+    small = blur > RAISES[0] * root
+    for level, room, of in (
+        *((root * (1.0 + share), 0.0, small) for share in RAISES),
+        (root + blur, blur, np.ones(m, bool)),
+    ):
+        here = left[of[left]]
+        items = Coefficients.start(q[here], d[here], np.expm1(level[here]))
+        sure = here[proved_below(items, path, room)]
+        proved[sure] = np.minimum(level[sure] * (1.0 + 4.0 * U) + room, ceiling)
+        left = np.setdiff1d(left, sure, assume_unique=True)
+        if not left.size:
+            return proved, rho, depth
+    proved[left] = np.minimum(solver(left)[0], ceiling)
+    return proved, rho, depth
