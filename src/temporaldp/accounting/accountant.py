@@ -27,8 +27,8 @@ from temporaldp.leakage.profile import LARGEST, positive
 
 FloatArray = NDArray[np.float64]
 
-RECENT, TO_COME = 256, 64
-"""Steps before and after a refused one, with the reserve, whose leakage tells why it was refused."""
+RECENT, TO_COME = 256, (0, 64, 512, 4096)
+"""Steps before and after a refused one, with the reserve, whose leakage tells why it was refused: as many as show it."""
 
 
 class TemporalAccountant:
@@ -129,8 +129,8 @@ class TemporalAccountant:
         self._asked = _checked_reserve(reserve, self._alpha)
         self._how: dict[str, Any] = {"bound": bound, "metric": metric, "delta": delta, "discretization": discretization}
         self._way: Accounting[Any, Any] | None = None
-        self._filters = self._at_start() if self._alpha is not None else None
         self._spent: list[Any] = []
+        self._filters = self._at_start() if self._alpha is not None else None
         self._counted: tuple[int, list[Odometer]] | None = None
         self._end: int | None = None
         self._lock = threading.RLock()
@@ -176,7 +176,9 @@ class TemporalAccountant:
     @property
     def ledger(self) -> FloatArray:
         """What each step spent, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
-        spent = np.array(self._accounting.promised(tuple(self._spent)) if self._delta else self._spent, dtype=np.float64)
+        spent = np.array(
+            self._accounting.promised(tuple(self._spent)) if self._delta else self._spent, dtype=np.float64
+        )
         spent.flags.writeable = False
         return spent
 
@@ -445,9 +447,8 @@ class TemporalAccountant:
             way = self._way or online_way(self._population.states, [*self._spent[:1], following], **self._how)
             known = 0, [way.odometer(user) for user in self._population.users]
         counted, odometers = known
-        for release in self._spent[counted:]:
-            for odometer in odometers:
-                odometer.add(release)
+        for odometer in odometers:
+            odometer.extend(self._spent[counted:])
         if self._spent or not self._delta:
             self._counted = len(self._spent), odometers
         return odometers
@@ -496,15 +497,7 @@ class TemporalAccountant:
         final, name, user = allowed.is_final(last), self._population.names[number], self._population.users[number]
         largest = allowed.largest(last)
         kept = 0.0 if final else allowed.reserve
-        first = max(0, len(self) - RECENT)
-        steps = [*self._spent[first:], epsilon]
-        if kept > 0.0:
-            rest = TO_COME if user.n_steps is None else user.n_steps - len(self) - 1
-            steps += [kept] * min(rest, TO_COME)
-        known = _between(user, first, len(steps))
-        (found,) = self._accounting.series([known], self._accounting.of_epsilons(np.array(steps)))
-        step = int(np.argmax(found.temporal))
-        leakage, time = float(found.temporal[step]), first + step
+        leakage, time = self._leakage_around(user, epsilon, kept)
         advice = f"the largest epsilon admitted at that step is {largest:.10g}"
         if kept > 0.0:
             advice += f" ({allowed.largest(last=True):.10g} with last=True, if no step follows)"
@@ -520,6 +513,22 @@ class TemporalAccountant:
             alpha=allowed.alpha,
             user=name,
         )
+
+    def _leakage_around(self, user: Adversary, epsilon: float, kept: float) -> tuple[float, int]:
+        """The largest leakage, and its step, if a refused epsilon and then the reserve were spent; as far as is of interest."""
+        first = max(0, len(self) - RECENT)
+        leakage, time = 0.0, 0
+        for following in TO_COME if kept > 0.0 else (0,):
+            steps = [*self._spent[first:], epsilon, *[kept] * following]
+            if user.n_steps is not None:
+                steps = steps[: user.n_steps - first]
+            known = _between(user, first, len(steps))
+            (found,) = self._accounting.series([known], self._accounting.of_epsilons(np.array(steps)))
+            step = int(np.argmax(found.temporal))
+            leakage, time = float(found.temporal[step]), first + step
+            if self._alpha is not None and leakage > self._alpha:
+                break
+        return max(leakage, self._alpha or 0.0), time  # what is refused does so in the end
 
     def _possible(self, epsilon: Any, *, check_end: bool = True) -> Any:
         """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""

@@ -192,8 +192,8 @@ class CurveAccounting(Accounting[tuple[Release, ...], CurveArrivals]):
         """There is none."""
         raise BudgetError(
             "with a delta, what is spent cannot be chosen as one goes: hockey-stick divergences do not compose along paths on "
-            "which the noise depends on what came out before. Plan the noise beforehand (plan_noise) and release by the plan, or "
-            "leave alpha out and count what was published"
+            "which the noise depends on what came out before. Plan the noise beforehand (plan_noise) and release by the plan, "
+            "or leave alpha out and count what was published"
         )
 
 

@@ -10,11 +10,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact_series import rows_of
+from temporaldp.accounting.exact_evidence import rows_of
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage.rollouts import Chain, Items, U, dense, solve
-from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients, Path, backward, proved_below, rounding, values
+from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients, Path, backward, proved_below, values
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

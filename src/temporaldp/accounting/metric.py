@@ -43,7 +43,6 @@ HEADROOM = 4.0
 """What is tried is the metric plus so many times that: enough where a step passes on less than three quarters."""
 
 
-
 class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
     """Releases are epsilons, shape (T,), that multiply `distances`; what arrives is a metric, shape (n, n), at each step.
 

@@ -47,7 +47,7 @@ def largest(worst: Callable[[float], float], low: float, high: float, ceiling: f
 def largest_lasting(worst: Callable[[float], float], most: float, ceiling: float, *, known: float = 0.0) -> float:
     """The largest budget up to `most`, to 1e-8, with ``worst <= ceiling`` for ever; 0 if there is none.
 
-    `known` is a budget that holds already, or 0. `worst` may say inf, or anything above the ceiling, where a budget does not hold.
+    `known` is a budget that holds already, or 0. Where a budget does not hold, `worst` may say anything above the ceiling.
     """
     least = max(LEAST_SHARE * most, SMALLEST)
     tried = 0

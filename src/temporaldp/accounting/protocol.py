@@ -89,8 +89,8 @@ class Odometer(Protocol):
     def __copy__(self) -> Self:
         """One of its own, with the same past."""
 
-    def add(self, release: Any) -> None:
-        """Take note of the next step's release."""
+    def extend(self, releases: Sequence[Any]) -> None:
+        """Take note of the releases of the next steps, one a step."""
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL of any step so far, in nats, and the first step (from 0) that has it; (0, 0) before the first."""
@@ -160,7 +160,6 @@ class Accounting(ABC, Generic[R, A]):
                 found.append(self.together_for_ever(user, past, release, future))
         return largest_limits(found)
 
-
     def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """The largest epsilon, to 1e-8, that every step can spend for ever below alpha; 0 if not even a billionth of alpha."""
 
@@ -180,7 +179,7 @@ class Accounting(ABC, Generic[R, A]):
     ) -> tuple[Sequence[Filter], float]:
         """What a level allows each user, before the first step, and the reserve that is kept.
 
-        `reserve` is the epsilon that every later step can still spend, for ever; None: the largest there is, or 0 with a horizon.
+        `reserve` is the epsilon that every later step can still spend. None: the largest there is, or 0 with a horizon.
 
         Raises
         ------
@@ -206,8 +205,8 @@ def largest_limits(found: Sequence[Limits]) -> Limits:
 def refused_reserve(alpha: float, reserve: float) -> BudgetError:
     """Why a reserve cannot be kept."""
     return BudgetError(
-        f"expected a reserve that alpha = {alpha:g} allows at every step for ever, got {reserve!r}; ask `sustainable_budget` for "
-        "the largest, or leave it out"
+        f"expected a reserve that alpha = {alpha:g} allows at every step for ever, got {reserve!r}; ask "
+        "`sustainable_budget` for the largest, or leave it out"
     )
 
 

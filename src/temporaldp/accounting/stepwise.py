@@ -7,23 +7,22 @@ Notation
 A, F     what arrives at each step from the past and from the future
 top      index of the largest TPL among the steps up to each one
 
-A new release changes every F in principle. In the order of time reversed, F is the same function of the F after it as before, so
-where one is no more than it was taken to be before, all earlier ones are: the walk back stops there. How far that is depends on
-the correlation, which forgets, not on how many steps there are. Each F is stored a little raised (`Steps.raised`), so that
+A new release changes every F in principle. In the order of time reversed, F is the same function of the F after it as before,
+so where one is no more than it was taken to be before, all earlier ones are: the walk back stops there. How far that is depends
+on the correlation, which forgets, not on how many steps there are. Each F is stored a little raised (`Steps.raised`), so that
 rounding does not keep the walk going; what is reported is above the truth by no more than that.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, Self, TypeVar
 
 from temporaldp.accounting.protocol import Side
 
-One = TypeVar("One", contravariant=True)
+One_contra = TypeVar("One_contra", contravariant=True)
+One = TypeVar("One")
 Arrived = TypeVar("Arrived")
 
 LONGEST_WALK = 10_000
@@ -33,17 +32,17 @@ BISECTIONS = 60
 """Halvings of the bracket for a budget: the last digits of a double."""
 
 
-class Steps(Protocol[One, Arrived]):
+class Steps(Protocol[One_contra, Arrived]):
     """What is carried through one user's correlation, a step at a time."""
 
     @property
     def nothing(self) -> Arrived:
         """What arrives where no release comes before."""
 
-    def arriving(self, side: Side, transition: int, release: One, before: Arrived) -> Arrived:
+    def arriving(self, side: Side, transition: int, release: One_contra, before: Arrived) -> Arrived:
         """What arrives at the other end of a transition from a release and what arrived with it."""
 
-    def leakage(self, past: Arrived, release: One, future: Arrived) -> float:
+    def leakage(self, past: Arrived, release: One_contra, future: Arrived) -> float:
         """What past, release and future say about the value at a step, in nats."""
 
     def never_more(self, one: Arrived, other: Arrived) -> bool:
@@ -73,23 +72,30 @@ class StepwiseOdometer(Generic[One, Arrived]):
             setattr(made, name, list(getattr(self, name)))
         return made
 
-    def add(self, release: One) -> None:
-        """Take note of the next step's release."""
-        now, steps = len(self), self._steps
-        arrived = self.next_arrival
-        future = [(now, steps.nothing), *self._changed(release, steps.nothing, raised=True)]
-        leaked = [(now, steps.leakage(arrived, release, steps.nothing))]
-        leaked += [(t, steps.leakage(self._arrived[t], self._releases[t], later)) for t, later in future[1:]]
-        self._releases.append(release)
-        self._arrived.append(arrived)
-        self._future.append(steps.nothing)
-        self._leaked.append(0.0)
-        self._top.append(now)
-        for (t, later), (_, value) in zip(future, leaked, strict=True):
-            self._future[t], self._leaked[t] = later, value
-        first = future[-1][0]
-        best = self._top[first - 1] if first else first
-        for t in range(first, now + 1):
+    def extend(self, releases: Sequence[One]) -> None:
+        """Take note of the releases of the next steps: one walk back, however many there are."""
+        settled, steps = len(self), self._steps
+        if not releases:
+            return
+        for release in releases:
+            self._arrived.append(self.next_arrival)
+            self._releases.append(release)
+        now = len(self)
+        self._future += [steps.nothing] * len(releases)
+        self._leaked += [0.0] * len(releases)
+        self._top += [now - 1] * len(releases)
+        later, first = steps.nothing, 0
+        for t in range(now - 1, -1, -1):
+            if t < now - 1:
+                later = steps.arriving("forward", t, self._releases[t + 1], later)
+                if t < settled and steps.never_more(later, self._future[t]):
+                    first = t + 1
+                    break
+                later = steps.raised(later)
+            self._future[t] = later
+            self._leaked[t] = steps.leakage(self._arrived[t], self._releases[t], later)
+        best = self._top[first - 1] if first else 0
+        for t in range(first, now):
             best = t if self._leaked[t] > self._leaked[best] else best
             self._top[t] = best
 
@@ -106,9 +112,12 @@ class StepwiseOdometer(Generic[One, Arrived]):
         later = steps.nothing if arriving is None else arriving
         found = [(steps.leakage(self.next_arrival, release, later), now)]
         first = now
-        for t, future in self._changed(release, later, raised=False):
-            found.append((steps.leakage(self._arrived[t], self._releases[t], future), t))
-            first = t
+        for t in range(now - 1, -1, -1):
+            later = steps.arriving("forward", t, release, later)
+            if t < now - 1 and steps.never_more(later, self._future[t]):
+                break
+            found.append((steps.leakage(self._arrived[t], self._releases[t], later), t))
+            first, release = t, self._releases[t]
         if first:
             top = self._top[first - 1]
             found.append((self._leaked[top], top))
@@ -121,18 +130,6 @@ class StepwiseOdometer(Generic[One, Arrived]):
         if not now:
             return self._steps.nothing
         return self._steps.arriving("backward", now - 1, self._releases[-1], self._arrived[-1])
-
-    def _changed(self, release: One, later: Arrived, *, raised: bool) -> list[tuple[int, Arrived]]:
-        """What arrives from the future at the steps for which the next release changes it, the last of them first."""
-        steps, found = self._steps, []
-        for t in range(len(self) - 1, -1, -1):
-            later = steps.arriving("forward", t, release, later)
-            if t < len(self) - 1 and steps.never_more(later, self._future[t]):
-                break
-            later = steps.raised(later) if raised else later
-            found.append((t, later))
-            release = self._releases[t]
-        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,9 +144,9 @@ class LastingSteps(Generic[Arrived]):
 class StepwiseFilter(Generic[Arrived]):
     """The largest budgets that hold a level for one user; a spend gives another filter.
 
-    A budget is admitted if the level is held by all steps so far, by itself, and by all later ones with the reserve. Later steps
-    are looked at until the past says no more than it would if the reserve had been spent for ever: from then on they never
-    leak more than the reserve for ever, which holds the level.
+    A budget is admitted if the level is held by all steps so far, by itself, and by all later ones with the reserve. Later
+    steps are looked at until the past says no more than it would if the reserve had been spent for ever: from then on they
+    never leak more than the reserve for ever, which holds the level.
 
     Parameters
     ----------
@@ -194,7 +191,7 @@ class StepwiseFilter(Generic[Arrived]):
         if lasting is None:
             return True
         trial = copy(self.odometer)
-        trial.add(epsilon)
+        trial.extend([epsilon])
         arrived = trial.next_arrival
         for step in range(now + 1, now + LONGEST_WALK):
             if steps.never_more(arrived, lasting.past) or step == self.horizon:
@@ -207,5 +204,5 @@ class StepwiseFilter(Generic[Arrived]):
     def after(self, epsilon: float) -> Self:
         """After one more budget, whether it was admitted or not: what is spent is spent."""
         odometer = copy(self.odometer)
-        odometer.add(epsilon)
+        odometer.extend([epsilon])
         return replace(self, odometer=odometer)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.balance import merged_profile
+from temporaldp.accounting.paper_filter import SPARE
 from temporaldp.accounting.protocol import AccountingName, Bound
-from temporaldp.accounting.standing import SPARE
 from temporaldp.correlation import Adversaries, Adversary
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import PlanError

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.standing import Standing
+from temporaldp.accounting.paper_filter import PaperFilter
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.barrier import Program, minimise
@@ -86,7 +86,7 @@ def optimise(
     by: Measure,
     starts: list[FloatArray],
     held: Callable[[FloatArray], FloatArray],
-    standings: list[Standing] | None = None,
+    standings: list[PaperFilter] | None = None,
 ) -> Optimum:
     """The best budgets found from the given plans, never worse than any of them, with a certified lower bound.
 
@@ -99,7 +99,7 @@ def optimise(
         Plans that hold alpha by our own accounting.
     held : callable
         Shrinks budgets by ulps until our own accounting says at most alpha.
-    standings : list of Standing, optional
+    standings : list of PaperFilter, optional
         Where earlier steps left each user. The bound is that of the level alone then: each step spends at most alpha.
     """
     horizon = len(by.weights)
@@ -134,7 +134,7 @@ def optimise(
     return Optimum(best, min(max([*believed, alpha**-power]), error))
 
 
-def _program(users: list[Adversary], alpha: float, by: Measure, standings: list[Standing] | None) -> Program:
+def _program(users: list[Adversary], alpha: float, by: Measure, standings: list[PaperFilter] | None) -> Program:
     """The problem, with what earlier steps sent on and the room that they left."""
     horizon = len(by.weights)
     worst_users = undominated(users)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.balance import Balance, balance, merged_profile
-from temporaldp.accounting.standing import UserLosses, largest_reserve
+from temporaldp.accounting.paper_filter import PaperSteps, largest_reserve
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError, PlanError
 from temporaldp.leakage.profile import SMALLEST
@@ -45,7 +45,7 @@ def _budgets(users: Users, alpha: float, horizon: int | None, method: Method) ->
         constant = min(_upper_bound(one, name, alpha) for name, one in users)
         if horizon is None:  # what an accountant keeps in reserve, so that it admits the plan for ever
             constant = min(
-                constant, largest_reserve([UserLosses.of(*user) for user in users], alpha).epsilon or constant
+                constant, largest_reserve([PaperSteps(user) for _, user in users], alpha).epsilon or constant
             )
         return np.full(horizon or 1, constant)
     assert horizon is not None

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant, temporal_leakage
+from temporaldp.accounting.monotone_search import largest
+from temporaldp.accounting.paper_filter import SPARE, PaperFilter
 from temporaldp.accounting.protocol import Bound, checked_bound
-from temporaldp.accounting.standing import SPARE
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.holding import together
 from temporaldp.planning.optimal import Measure, Objective, measure, optimise
 from temporaldp.planning.plan import BudgetPlan
-from temporaldp.planning.search import largest
 
 FloatArray = NDArray[np.float64]
 Whole: TypeAlias = Callable[[FloatArray], LeakageSeries]
@@ -154,7 +154,9 @@ def _by_paper(accountant: TemporalAccountant, alpha: float, rest: int, by: Measu
     tail = start
     if rest > 1:
         after = [_to_come(one, rest) for one in users.values()]
-        tail = optimise(after, alpha, by, [start], held, list(accountant.standings)).epsilons
+        tail = optimise(
+            after, alpha, by, [start], held, [one for one in accountant.filters if isinstance(one, PaperFilter)]
+        ).epsilons
     return tail
 
 
