@@ -18,7 +18,7 @@ from temporaldp.accounting.supremum import searched_supremum
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.leakage.profile import SMALLEST
 from temporaldp.leakage.recurrence import has_supremum
-from temporaldp.planning.holding import Users, together
+from temporaldp.planning.request import Request
 from temporaldp.planning.search import CLOSE, largest
 from temporaldp.progress import progressed
 
@@ -31,14 +31,13 @@ SPARED = 4e-12
 """Share of alpha that is not spent: the supremum and a long series are proved by rollouts of their own, 1e-12 apart."""
 
 
-def lasting_budget(users: Users, alpha: float, *, known: float, metric: FloatArray | None = None) -> float:
+def lasting_budget(request: Request, *, known: float, metric: FloatArray | None = None) -> float:
     """The largest constant budget, to 1e-8, whose supremum is at most alpha: exact, or under a metric that is no box.
 
     Parameters
     ----------
-    users : list of (name, Adversary)
-        With constant matrices.
-    alpha : float
+    request : Request
+        Of users with constant matrices.
     known : float
         A budget that holds alpha already (by the paper's bound), or 0.
     metric : array, shape (n, n), optional
@@ -48,6 +47,7 @@ def lasting_budget(users: Users, alpha: float, *, known: float, metric: FloatArr
     float
         At least `known`; 0 if not even a billionth of alpha lasts.
     """
+    alpha = request.alpha
     box = None if metric is None else box_of(metric)
     unit = Releases(np.ones((1, 1)), np.zeros((1, 1))) if box is None else Releases(box.high[None], box.low[None])
     exact = metric is None or box is not None
@@ -60,8 +60,8 @@ def lasting_budget(users: Users, alpha: float, *, known: float, metric: FloatArr
         progressed("what lasts for ever", 1.0 - 1.0 / (1.0 + 0.2 * tried))
         if exact:
             release = Releases(epsilon * unit.lift, epsilon * unit.drop)
-            return max(_exact(one.backward, one.forward, release, alpha) for _, one in users)
-        return searched_supremum(together(users), epsilon, "exact", metric, searches).temporal
+            return max(_exact(one.backward, one.forward, release, alpha) for one in request.adversaries)
+        return searched_supremum(request.everyone, epsilon, "exact", metric, searches).temporal
 
     most = alpha / largest_distance(metric)
     least = max(LEAST_SHARE * most, SMALLEST)
@@ -71,7 +71,7 @@ def lasting_budget(users: Users, alpha: float, *, known: float, metric: FloatArr
     found = largest(worst, max(known, least), most, ceiling)
     searches.clear()
     # What counts is the public number, which may differ in its last digits.
-    while found > known and leakage_supremum(together(users), epsilon=found, metric=metric).temporal > ceiling:
+    while found > known and leakage_supremum(request.everyone, epsilon=found, metric=metric).temporal > ceiling:
         found = max(known, found * (1.0 - CLOSE))
     return found
 

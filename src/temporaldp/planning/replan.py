@@ -14,9 +14,9 @@ from temporaldp.accounting.standing import SPARE
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.exact_program import least_noise
-from temporaldp.planning.holding import together
-from temporaldp.planning.optimal import Measure, Objective, measure, optimise
-from temporaldp.planning.plan import BudgetPlan
+from temporaldp.planning.optimal import Measure, measure, optimise
+from temporaldp.planning.plan import BudgetPlan, Objective, Optimality
+from temporaldp.planning.request import Request
 from temporaldp.planning.search import largest
 
 FloatArray = NDArray[np.float64]
@@ -50,7 +50,7 @@ def replan(
     Returns
     -------
     BudgetPlan
-        Its `error` is that of the steps to come; it has no `error_bound`. A lower bound on what could be spent.
+        Its `optimality` is about the steps to come, without an `error_bound`. A lower bound on what could be spent.
 
     Raises
     ------
@@ -81,34 +81,26 @@ def replan(
     alpha, rest = _checked(accountant)
     by = measure(objective, weights, rest)
     spent = accountant.ledger
-    users = accountant.adversaries
+    request = Request(tuple(accountant.adversaries.items()), alpha, accountant.horizon)
     chosen = checked_bound(bound)
 
     def whole(epsilons: FloatArray) -> LeakageSeries:
         budgets = np.concatenate((spent, epsilons))
-        return temporal_leakage(together(list(users.items())), epsilons=budgets, bound=chosen)
+        return temporal_leakage(request.everyone, epsilons=budgets, bound=chosen)
 
-    tail = (
-        _by_paper(accountant, alpha, rest, by, whole) if chosen == "paper" else _exactly(users, alpha, spent, by, whole)
-    )
+    tail = _by_paper(accountant, alpha, rest, by, whole) if chosen == "paper" else _exactly(request, spent, by, whole)
     return BudgetPlan(
-        np.concatenate((spent, tail)),
-        alpha,
-        len(spent) + rest,
-        "optimal",
-        whole(tail),
-        next(iter(users.values())).states,
-        objective=by.objective,
-        error=by.error(tail),
-        bound=chosen,
+        leakage=whole(tail),
+        alpha=alpha,
+        source=request.source,
+        method="optimal",
+        optimality=Optimality(by.objective, by.error(tail)),
     )
 
 
-def _exactly(
-    users: dict[str | None, Adversary], alpha: float, spent: FloatArray, by: Measure, whole: Whole
-) -> FloatArray:
+def _exactly(request: Request, spent: FloatArray, by: Measure, whole: Whole) -> FloatArray:
     """The steps to come, as large as the exact leakage of all steps allows."""
-    rest = len(by.weights)
+    alpha, rest = request.alpha, len(by.weights)
     published = by.weights > 0.0
 
     def constant(level: float) -> FloatArray:
@@ -122,7 +114,7 @@ def _exactly(
     n_spent = len(spent)
     weights = np.concatenate((np.zeros(n_spent), by.weights))
     found = least_noise(
-        list(users.values()),
+        request.adversaries,
         alpha,
         Measure(by.objective, weights),
         np.concatenate((spent, constant(start))),
