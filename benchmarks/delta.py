@@ -10,6 +10,8 @@ import platform
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -22,7 +24,6 @@ from measure import in_a_child, short, table
 
 import temporaldp as tdp
 from temporaldp.accounting.curves import Side
-from temporaldp.release.histogram import planned_noise
 
 DELTA = 1e-6
 DATA_SETS = 7
@@ -112,9 +113,15 @@ def gains() -> str:
 def noise_row(name: str, adversary: tdp.Adversary) -> list[str]:
     """Mean absolute noise of a count that holds alpha = 1 for ever."""
     cells, started = [], time.perf_counter()
-    for arguments in ({"bound": "paper"}, {}, {"delta": DELTA, "mechanism": "laplace"}, {"delta": DELTA}):
+    plans: list[Callable[..., tdp.BudgetPlan | tdp.NoisePlan]] = [
+        partial(tdp.plan_budget, bound="paper"),
+        tdp.plan_budget,
+        partial(tdp.plan_noise, delta=DELTA, noise="laplace"),
+        partial(tdp.plan_noise, delta=DELTA),
+    ]
+    for plan in plans:
         try:
-            cells.append(planned_noise(tdp.plan_budget(adversary, alpha=1.0, **arguments)))
+            cells.append(plan(adversary, alpha=1.0).mean_absolute_noise)
         except tdp.PlanError:
             cells.append(np.inf)
     row = [name, *map(number, cells), short(time.perf_counter() - started)]

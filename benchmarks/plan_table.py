@@ -57,9 +57,12 @@ def exact_row(name: str, adversary: tdp.Adversary, horizon: int, alpha: float) -
     seconds = time.perf_counter() - started
     paper = tdp.plan_budget(adversary, alpha=alpha, horizon=horizon, bound="paper")
     for_ever = [tdp.sustainable_budget(adversary, alpha=alpha, bound=bound) for bound in ("exact", "paper")]
-    assert exact.error is not None
-    assert paper.error is not None
-    cells = [f"{exact.error:.5g}", f"{paper.error:.5g}", f"{paper.error / exact.error:.3f}", f"{seconds:.1f}"]
+    cells = [
+        f"{exact.optimality.error:.5g}",
+        f"{paper.optimality.error:.5g}",
+        f"{paper.optimality.error / exact.optimality.error:.3f}",
+        f"{seconds:.1f}",
+    ]
     gain = f"{for_ever[0] / for_ever[1]:.3f}" if for_ever[1] else "from none"
     return " | ".join([f"| {name}", str(horizon), f"{alpha:g}", *cells, f"{gain} |"])
 
@@ -68,13 +71,12 @@ def row(name: str, adversary: tdp.Adversary, horizon: int, alpha: float) -> str:
     started = time.perf_counter()
     best = tdp.plan_budget(adversary, alpha=alpha, horizon=horizon, bound="paper")
     seconds = time.perf_counter() - started
-    plans = tdp.compare_plans(adversary, alpha=alpha, horizon=horizon, bound="paper")
+    plans = tdp.compare_plans(adversary, alpha=alpha, horizon=horizon, bound="paper").plans
     noise = {method: float(np.mean(1.0 / plan.epsilons)) for method, plan in plans.items()}
     cells = [f"{noise[method]:.5g}" for method in METHODS]
     gain = min(noise[method] for method in METHODS[1:]) / noise["optimal"]
-    assert best.error is not None
-    assert best.error_bound is not None
-    gap = 100.0 * (1.0 - best.error_bound / best.error)
+    assert best.optimality.error_bound is not None
+    gap = 100.0 * (1.0 - best.optimality.error_bound / best.optimality.error)
     return " | ".join(
         [f"| {name}", str(horizon), f"{alpha:g}", *cells, f"{gain:.3f}", f"{gap:.2g} %", f"{seconds:.2f} |"]
     )

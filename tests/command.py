@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
 
 SAMPLE = str(files("temporaldp.sample") / "sleep_5min.csv")
+
+KEYWORD = re.compile(r"\b(epsilon|bound|horizon|delta|alpha|mechanism|method|reserve)=")
+"""How Python's callers give an argument; people at a shell give options."""
 
 
 def temporaldp(*arguments, cwd=None, columns="200"):
@@ -27,5 +31,6 @@ def refused(*arguments, cwd=None, code=2):
     assert result.returncode == code, result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
+    assert not KEYWORD.search(result.stderr), "the message speaks of Python's keywords, not of options"
     assert before is None or sorted(Path(cwd).iterdir()) == before, "something was written"
     return result.stderr

@@ -1,7 +1,7 @@
 """Processes that release and are killed, or race; run as a script, so that forks start from a small clean process.
 
-python workers.py kills LEDGER FOLDER N_KILLS SEED      prints a JSON report
-python workers.py race LEDGER FOLDER N_STEPS
+python workers.py kills LEDGER FOLDER N_KILLS SEED [NOISE]      prints a JSON report; NOISE 1: under a noise plan
+python workers.py race LEDGER FOLDER N_STEPS [NOISE]
 python workers.py forks LEDGER FOLDER
 python workers.py beside LEDGER FOLDER DROP_LOCKS
 """
@@ -15,14 +15,20 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from temporaldp import (
     Adversary,
     ContinualRelease,
     DiscreteLaplaceHistogram,
+    LeakageSeries,
     Ledger,
     LedgerError,
+    NoisePlan,
+    NoisyHistogram,
     TemporalAccountant,
     TransitionMatrix,
 )
@@ -34,6 +40,10 @@ WHILE_RELEASING = 0.8
 """Share of the processes that live until they have opened the ledger; the others may be killed while they do."""
 
 ALPHA = 1.0
+DELTA = 1e-6
+STEPS_PLANNED = 4_000
+"""More than any number of kills leaves time for."""
+
 N_STATES = 3
 ADVERSARY = Adversary(
     TransitionMatrix([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]]),
@@ -41,25 +51,50 @@ ADVERSARY = Adversary(
 )
 
 
-class NotedHistogram:
-    """The mechanism, noting every draw in a file before it hands it out."""
+class Noted:
+    """A mechanism that notes every draw in a file before it hands it out, and what it was called with."""
 
-    def __init__(self, drawn: Path) -> None:
-        self._inner = DiscreteLaplaceHistogram(n_states=N_STATES)
-        self._drawn = drawn
+    def __init__(self, inner, drawn: Path) -> None:
+        self._inner, self._drawn = inner, drawn
 
-    def __call__(self, snapshot, epsilon):
-        output = self._inner(snapshot, epsilon)
-        _note(self._drawn, {"draw": output.tolist()})
+    def __call__(self, snapshot, parameter):
+        output = self._inner(snapshot, parameter)
+        _note(self._drawn, {"draw": output.tolist(), "parameter": parameter})
         return output
+
+
+class NotedHistogram(Noted):
+    """A histogram under budgets."""
 
     def epsilon_spent(self, epsilon):
         return self._inner.epsilon_spent(epsilon)
 
 
-def opened(ledger, drawn):
+class NotedNoise(Noted):
+    """A histogram with noise of a scale."""
+
+    @property
+    def noise(self):
+        return self._inner.noise
+
+
+@cache
+def noise_plan():
+    """Another scale at every step, so that a step with another one's noise is noticed; the leakage is only carried along."""
+    leaked = [np.full(STEPS_PLANNED, value) for value in (0.3, 0.5, 0.5, 0.7)]
+    scales = np.linspace(20.0, 40.0, STEPS_PLANNED)
+    return NoisePlan(
+        leakage=LeakageSeries(*leaked, bound="curve", delta=DELTA), alpha=1.0, noise="gaussian", scales=scales
+    )
+
+
+def opened(ledger, drawn, noise=0):
+    if noise:
+        mechanism = NotedNoise(NoisyHistogram(N_STATES, "gaussian"), drawn)
+        return ContinualRelease(mechanism, ledger=ledger, plan=noise_plan(), description="noted noise")
     accountant = TemporalAccountant(ADVERSARY, alpha=ALPHA)
-    return ContinualRelease(NotedHistogram(drawn), ledger=ledger, accountant=accountant, description="noted histogram")
+    mechanism = NotedHistogram(DiscreteLaplaceHistogram(n_states=N_STATES), drawn)
+    return ContinualRelease(mechanism, ledger=ledger, accountant=accountant, description="noted histogram")
 
 
 def _note(path, document):
@@ -69,8 +104,8 @@ def _note(path, document):
     os.close(handle)
 
 
-def _release_for_ever(ledger, folder, ready):
-    with opened(ledger, folder / "drawn") as stream:
+def _release_for_ever(ledger, folder, ready, noise):
+    with opened(ledger, folder / "drawn", noise) as stream:
         os.write(ready, b"!")
         step = len(stream)
         while True:
@@ -81,18 +116,19 @@ def _release_for_ever(ledger, folder, ready):
             step += 1
 
 
-def kills(ledger, folder, n_kills, seed):
+def kills(ledger, folder, n_kills, seed, noise=0):
     """Fork a process that releases, kill it at a random moment, look at what it left; again and again."""
     rng = random.Random(seed)
     DiscreteLaplaceHistogram(n_states=1)([0], 1.0)  # loads OpenDP, so that the forks need not
-    opened(ledger, folder / "drawn").close()
+    NoisyHistogram(1, "gaussian")([0], 1.0)
+    opened(ledger, folder / "drawn", noise).close()
     lengths = [0]
     for _ in range(n_kills):
         waiting, ready = os.pipe()
         child = os.fork()
         if child == 0:
             try:
-                _release_for_ever(ledger, folder, ready)
+                _release_for_ever(ledger, folder, ready, noise)
             finally:
                 os._exit(1)
         os.close(ready)
@@ -108,16 +144,16 @@ def kills(ledger, folder, n_kills, seed):
     return {"lengths": lengths}
 
 
-def race(ledger, folder, n_steps):
+def race(ledger, folder, n_steps, noise=0):
     """Two processes release the same steps at the same time."""
-    opened(ledger, folder / "drawn").close()
+    opened(ledger, folder / "drawn", noise).close()
     children = []
     for number in range(2):
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                with opened(ledger, folder / "drawn") as stream:
+                with opened(ledger, folder / "drawn", noise) as stream:
                     for step in range(n_steps):
                         output = stream.release([50, 30, 20], time=step)
                         _note(folder / f"published{number}", {"step": step, "output": output.tolist()})

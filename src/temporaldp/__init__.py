@@ -51,7 +51,18 @@ from temporaldp.errors import (
 )
 from temporaldp.files import load_matrix, load_plan, load_sample, read_traces, save_matrix, save_plan
 from temporaldp.leakage import LeakageProfile, LeakageProfiles, Witness, loss
-from temporaldp.planning import BudgetPlan, compare_plans, plan_budget, replan, sustainable_budget
+from temporaldp.planning import (
+    BudgetPlan,
+    NoisePlan,
+    Optimality,
+    PlanComparison,
+    Source,
+    compare_plans,
+    plan_budget,
+    plan_noise,
+    replan,
+    sustainable_budget,
+)
 from temporaldp.release import (
     HISTOGRAM_SENSITIVITY,
     ContinualRelease,
@@ -97,18 +108,22 @@ __all__ = [
     "LikelihoodBox",
     "MatrixError",
     "MissingFileError",
+    "NoisePlan",
     "NoisyHistogram",
     "Observation",
+    "Optimality",
     "OutputError",
     "OutputTable",
     "PairLink",
     "PairwiseLeakage",
+    "PlanComparison",
     "PlanError",
     "PrivacyCurve",
     "PrivacyGuarantee",
     "RandomizedResponse",
     "Release",
     "ReleasedHistograms",
+    "Source",
     "StateError",
     "TemporalAccountant",
     "TemporaldpError",
@@ -128,6 +143,7 @@ __all__ = [
     "load_sample",
     "loss",
     "plan_budget",
+    "plan_noise",
     "random_correlation",
     "read_traces",
     "release",

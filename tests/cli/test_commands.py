@@ -121,7 +121,7 @@ def test_plan_release_and_report_of_the_sample(tmp_path):
     plan = load_plan(tmp_path / "plan.json")
     assert plan.horizon == 47
     assert plan.leakage.worst <= 1.0
-    assert "protected traces themselves" in plan.provenance
+    assert "protected traces themselves" in plan.source.provenance
     released = load_released(tmp_path / "released.parquet")
     assert released.counts.sum(axis=1).tolist() == [151] * 47
     assert (released.epsilons <= plan.epsilons).all()
@@ -137,7 +137,7 @@ def test_plan_json_is_the_plan_file(tmp_path):
     result = temporaldp("plan", SAMPLE, "--alpha", "1", "--json", "-o", tmp_path / "plan.json")
     printed, kept = json.loads(result.stdout), json.loads((tmp_path / "plan.json").read_text())
     assert {key: value for key, value in printed.items() if key != "mean_absolute_noise"} == kept
-    assert "learnt from the very traces" in kept["warning"]
+    assert "learnt from the very traces" in kept["source"]["warning"]
     assert kept["horizon"] is None
     assert kept["method"] == "upper_bound"
     assert kept["neighboring_relation"] == "replace_one"
@@ -163,8 +163,22 @@ def test_plans_side_by_side(tmp_path):
     assert all(rows["optimal"]["mean_absolute_noise"] <= row["mean_absolute_noise"] for row in rows.values())
     assert all(row["worst_leakage"] <= 1.0 for row in rows.values())
     squared = json.loads(temporaldp(*arguments[:6], "--objective", "mean_squared_error", "--json").stdout)
-    assert squared["objective"] == "mean_squared_error"
-    assert squared["error_bound"] is None or squared["error_bound"] <= squared["error"]
+    assert squared["kind"] == "budgets"
+    assert squared["optimality"]["objective"] == "mean_squared_error"
+    assert squared["optimality"]["error_bound"] is None
+
+
+def test_a_method_without_a_plan_is_told_with_its_reason(tmp_path):
+    save_matrix(TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], ["home", "work"]), tmp_path / "m.csv")
+    arguments = ("plan", "--backward", tmp_path / "m.csv", "--alpha", "1", "--horizon", "5", "--compare")
+    shown = temporaldp(*arguments)
+    words = " ".join(shown.stdout.split())
+    assert shown.returncode == 0 and "uniform" in words
+    assert "There is no plan by upper_bound: no positive budget holds alpha = 1 for ever" in words
+    found = json.loads(temporaldp(*arguments, "--bound", "paper", "--json").stdout)
+    assert {row["method"] for row in found["comparison"]} == {"optimal", "uniform"}
+    assert set(found["without_plan"]) == {"upper_bound", "quantified"}
+    assert all("'home' and 'work' apart with certainty" in why for why in found["without_plan"].values())
 
 
 def test_release_refuses_to_spend_twice(tmp_path, plan_file):

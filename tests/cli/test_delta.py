@@ -45,17 +45,17 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     words = said(temporaldp("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--horizon", "47", "-o", plan))
     scales = span(load_plan(plan).scales)
-    assert "Noise plan for alpha = 1, delta = 1e-06" in words and f"discrete Gaussian, scale {scales} counts" in words
+    assert "Plan for alpha = 1, delta = 1e-06" in words and f"discrete Gaussian noise of scale {scales} counts" in words
     words = said(temporaldp("release", SAMPLE, "--plan", plan, "-o", counts))
     assert (
         "at most 1 nats at delta 1e-06" in words and f"exact discrete Gaussian (OpenDP), scale {scales} counts" in words
     )
-    assert load_released(counts).mechanism == "gaussian"
+    assert load_released(counts).noise == "gaussian"
     said(temporaldp("report", SAMPLE, "--plan", plan, "--released", counts, "-o", page))
     text = " ".join(page.read_text().split())
     assert "The plan holds its level" in text
     assert "The release is (1, 1e-06)-DP_T" in text and "times as likely as under the other, plus 1e-06" in text
-    assert f"calibrated: discrete Gaussian noise of scale {scales} counts" in text
+    assert f"discrete Gaussian noise of scale {scales} counts" in text
     assert "exact discrete Gaussian noise from OpenDP" in text and "How much noise each has was decided before" in text
     other = tmp_path / "pure.parquet"
     said(temporaldp("plan", SAMPLE, "--alpha", "1", "-o", tmp_path / "pure.json"))
@@ -79,6 +79,11 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
         (("plan", SAMPLE, "--alpha", "1", "--mechanism", "gaussian"), "--delta D"),
         (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--horizon", "5", "--compare"), "leave out --delta"),
         (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--bound", "paper"), "one way to account"),
+        (
+            ("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--method", "uniform", "--horizon", "3"),
+            "leave out --delta",
+        ),
+        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--objective", "mean_squared_error"), "leave out --delta"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command import SAMPLE, refused, temporaldp
-from temporaldp import Ledger, load_released, temporal_leakage
+from temporaldp import Ledger, load_plan, load_released, temporal_leakage
 
 
 @pytest.fixture
@@ -242,3 +242,33 @@ def test_the_leakage_that_the_ledger_tells_is_the_accountings(days):
         for steps in (1, 7, 25):
             expected = temporal_leakage(adversary, epsilons=ledger.epsilons[:steps], bound="paper").worst
             assert ledger[steps - 1].leakage == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_noise_plan_goes_on_in_a_ledger_and_is_shown(days):
+    known = ("--history", "past.csv", "--prior", "0.1")
+    run(days, "plan", *known, "--alpha", "1", "--delta", "1e-6", "--horizon", "25", "-o", "noise.json")
+    plan, ledger = load_plan(days / "noise.json"), ("--plan", "noise.json", "--ledger", "release.db")
+    run(days, "release", "morning.csv", *ledger, "-o", "morning.parquet")
+    last = json.loads(run(days, "release", "evening.csv", *ledger, "-o", "all.parquet", "--json").stdout)
+    assert (last["ledger_steps"], last["new_steps"], last["noise"], last["delta"]) == (25, 15, "gaussian", 1e-6)
+    everything, first = load_released(days / "all.parquet"), load_released(days / "morning.parquet")
+    assert everything.counts[:10].tolist() == first.counts.tolist()
+    assert everything.scales.tolist() == plan.scales.tolist()
+    shown = " ".join(run(days, "ledger", "show", "release.db").stdout.split())
+    assert "at most 1 nats at delta 1e-06 about any step ((alpha, delta)-DP_T)" in shown
+    assert "discrete Gaussian, fixed beforehand, scale" in shown and "step time scale epsilon" in shown
+    document = json.loads(run(days, "ledger", "show", "release.db", "--json").stdout)
+    assert [step["parameter"] for step in document["steps"]] == plan.scales.tolist()
+    checked = run(days, "ledger", "verify", "release.db", "--head", last["head"]).stdout
+    assert "intact: 25 steps" in checked and "at delta 1e-06" in checked and "Gaussian" in checked
+    told = json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)
+    assert (told["delta"], told["noise"], told["intact"]) == (1e-6, "gaussian", True)
+    both = refused("release", "one.csv", *ledger, *known, "-o", "x.csv", cwd=days)
+    assert "do not compose along adaptive paths" in " ".join(both.split())
+    run(days, "plan", *known, "--alpha", "1", "--delta", "1e-5", "--horizon", "25", "-o", "other.json")
+    message = refused("release", "one.csv", "--plan", "other.json", *ledger[2:], "-o", "x.csv", cwd=days, code=4)
+    assert "delta: the ledger has 1e-06, this release 1e-05" in " ".join(message.split())
+    assert "has room for 0 more" in refused("release", "one.csv", *ledger, "-o", "x.csv", cwd=days)
+    report = ("report", "evening.csv", *known, "--plan", "noise.json", "--released", "all.parquet", "-o", "page.html")
+    run(days, *report)
+    assert "The plan holds its level" in " ".join((days / "page.html").read_text().split())

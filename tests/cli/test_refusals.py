@@ -104,7 +104,7 @@ def test_states_that_differ_between_matrix_plan_and_data(tmp_path, plan_file):
 def test_a_plan_shorter_than_the_data(tmp_path):
     save_plan(plan_budget(Adversary(), alpha=1.0, horizon=3), tmp_path / "p.json")
     message = refused("release", SAMPLE, "--plan", "p.json", "-o", "r.parquet", cwd=tmp_path)
-    assert "budgets for 3 steps, the data have 47" in message
+    assert "it is for 3 steps, the data have 47" in message
 
 
 def test_a_level_that_cannot_be_held_has_its_own_code(tmp_path):

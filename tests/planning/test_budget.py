@@ -77,7 +77,7 @@ def test_no_plan_leaks_more_than_its_alpha(one, two, alpha, horizon, method, kno
     assert (plan.epsilons > 0).all()
     assert plan.leakage.worst <= alpha
     for steps in (1, 2, 5, 400) if horizon is None else {1, max(1, horizon // 2), horizon}:
-        assert paper_leakage(adversary, epsilons=plan.budgets(steps)).worst <= alpha
+        assert paper_leakage(adversary, epsilons=plan.epsilons_for(steps)).worst <= alpha
 
 
 @pytest.mark.parametrize("s", [0.1, 0.001])
@@ -86,7 +86,7 @@ def test_a_plan_for_ever_holds_for_a_very_long_time(s, alpha):
     matrix = smoothed_correlation(strongest_correlation(4), s=s)
     adversary = Adversary(matrix, matrix)
     plan = plan_by_paper(adversary, alpha=alpha)
-    series = paper_leakage(adversary, epsilons=plan.budgets(100_000))
+    series = paper_leakage(adversary, epsilons=plan.epsilons_for(100_000))
     assert series.worst <= alpha
     assert paper_supremum(adversary, epsilon=float(plan.epsilons[0])).temporal == pytest.approx(alpha, rel=1e-9)
 
@@ -164,12 +164,12 @@ def test_one_step_spends_everything():
 
 def test_a_plan_hands_out_budgets_step_by_step():
     plan = plan_by_paper(Adversary(BACKWARD, FORWARD), alpha=1.0, horizon=4)
-    assert plan.budgets(2).tolist() == plan.epsilons[:2].tolist()
-    with pytest.raises(BudgetError, match="shorter than the data: it has budgets for 4 steps, the data have 5"):
-        plan.budgets(5)
+    assert plan.epsilons_for(2).tolist() == plan.epsilons[:2].tolist()
+    with pytest.raises(BudgetError, match="shorter than the data: it is for 4 steps, the data have 5"):
+        plan.epsilons_for(5)
     with pytest.raises(BudgetError, match="at least 1 step"):
-        plan.budgets(0)
-    assert len(plan_by_paper(Adversary(), alpha=1.0).budgets(1000)) == 1000
+        plan.epsilons_for(0)
+    assert len(plan_by_paper(Adversary(), alpha=1.0).epsilons_for(1000)) == 1000
     with pytest.raises(ValueError, match="read-only"):
         plan.epsilons[0] = 5.0
 

@@ -8,23 +8,24 @@ import pytest
 from temporaldp import (
     Adversary,
     BudgetError,
-    BudgetPlan,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     InputError,
+    NoisePlan,
     PlanError,
     TransitionMatrix,
     leakage_supremum,
     load_plan,
     load_sample,
     plan_budget,
+    plan_noise,
     release_histograms,
     save_plan,
     strongest_correlation,
     temporal_leakage,
 )
-from temporaldp.planning.noise import planned_discretization
-from temporaldp.release.histogram import mean_absolute_noise, planned_noise
+from temporaldp.planning.histogram_noise import mean_absolute_noise
+from temporaldp.planning.plan import planned_discretization
 
 WALK = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
 KINDS = {"gaussian": DiscreteGaussianNoise, "laplace": DiscreteLaplaceNoise}
@@ -32,7 +33,7 @@ KINDS = {"gaussian": DiscreteGaussianNoise, "laplace": DiscreteLaplaceNoise}
 
 def leaks(plan, adversary, factor=1.0):
     """The worst leakage of the plan's noise times a factor, on the plan's grid."""
-    noise = [KINDS[plan.mechanism](factor * scale) for scale in plan.scales]
+    noise = [KINDS[plan.noise](factor * scale) for scale in plan.scales]
     at = {"delta": plan.delta, "discretization": planned_discretization(plan.alpha)}
     if plan.horizon is None:
         return leakage_supremum(adversary, mechanism=noise[0], **at).temporal
@@ -44,7 +45,7 @@ def leaks(plan, adversary, factor=1.0):
 @pytest.mark.parametrize(("alpha", "delta"), [(1.0, 1e-6), (0.3, 1e-3)])
 def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kind):
     adversary = Adversary(WALK, WALK)
-    plan = plan_budget(adversary, alpha=alpha, delta=delta, horizon=horizon, mechanism=kind)
+    plan = plan_noise(adversary, alpha=alpha, delta=delta, horizon=horizon, noise=kind)
     assert plan.leakage.worst <= alpha and plan.leakage.delta == delta
     assert leaks(plan, adversary) <= alpha < leaks(plan, adversary, 0.999)
     assert plan.scales.shape == plan.epsilons.shape == (horizon or 1,)
@@ -53,31 +54,31 @@ def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kin
 
 def test_no_worse_than_a_constant_and_half_the_noise_of_pure_privacy_in_the_long_run():
     adversary = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK)
-    plan = plan_budget(adversary, alpha=1.0, delta=1e-6, horizon=12)
+    plan = plan_noise(adversary, alpha=1.0, delta=1e-6, horizon=12)
     flat = np.full(12, plan.scales.mean())
     noise = [DiscreteGaussianNoise(scale) for scale in flat]
     at = {"delta": 1e-6, "discretization": planned_discretization(1.0)}
     assert np.ptp(plan.scales) == 0.0 or temporal_leakage(adversary, mechanisms=noise, **at).worst > 1.0
-    gaussian, pure = plan_budget(adversary, alpha=1.0, delta=1e-6), plan_budget(adversary, alpha=1.0)
-    assert planned_noise(gaussian) < 0.6 * planned_noise(pure)
+    gaussian, pure = plan_noise(adversary, alpha=1.0, delta=1e-6), plan_budget(adversary, alpha=1.0)
+    assert gaussian.mean_absolute_noise < 0.6 * pure.mean_absolute_noise
 
 
 def test_several_users_and_a_correlation_that_forgets_nothing():
     users = {"a": Adversary(WALK), "b": Adversary(TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]), WALK)}
-    plan = plan_budget(users, alpha=1.0, delta=1e-6)
-    alone = [plan_budget(one, alpha=1.0, delta=1e-6).scales[0] for one in users.values()]
+    plan = plan_noise(users, alpha=1.0, delta=1e-6)
+    alone = [plan_noise(one, alpha=1.0, delta=1e-6).scales[0] for one in users.values()]
     assert plan.scales[0] == pytest.approx(max(alone), rel=1e-4)
     with pytest.raises(PlanError, match="horizon"):
-        plan_budget(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-6)
-    assert plan_budget(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-6, horizon=4).leakage.worst <= 1.0
+        plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-6)
+    assert plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-6, horizon=4).leakage.worst <= 1.0
 
 
 def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
     people = load_sample()
-    plan = plan_budget(Adversary(), alpha=1.0, delta=1e-6, horizon=people.n_times)
+    plan = plan_noise(Adversary(), alpha=1.0, delta=1e-6, horizon=people.n_times)
     save_plan(plan, tmp_path / "plan.json")
     again = load_plan(tmp_path / "plan.json")
-    assert (again.delta, again.mechanism, again.method) == (1e-6, "gaussian", "calibrated")
+    assert (type(again), again.delta, again.noise) == (NoisePlan, 1e-6, "gaussian")
     np.testing.assert_array_equal(again.scales, plan.scales)
     assert again.leakage.delta == 1e-6 and again.leakage.worst == plan.leakage.worst
     with pytest.raises(InputError, match="whole curves"):
@@ -86,36 +87,51 @@ def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
         _ = again.leakage.user_level
     assert plan.leakage.window(0, 3) <= plan.leakage.user_level
     released = release_histograms(people, again)
-    assert (released.delta, released.mechanism) == (1e-6, "gaussian")
-    np.testing.assert_array_equal(released.noise_scales, plan.scales)
+    assert (released.delta, released.noise) == (1e-6, "gaussian")
+    np.testing.assert_array_equal(released.scales, plan.scales)
     with pytest.raises(BudgetError, match="shorter"):
-        plan.noise_scales(people.n_times + 1)
+        plan.scales_for(people.n_times + 1)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"mechanism": "gaussian"}, "delta=1e-6"),
         ({"delta": 0.0}, "delta from"),
-        ({"delta": 1e-6, "mechanism": "cauchy"}, "'gaussian' or 'laplace'"),
-        ({"delta": 1e-6, "method": "uniform", "horizon": 3}, "neither a method"),
-        ({"delta": 1e-6, "bound": "paper"}, "neither a method"),
-        ({"delta": 1e-6, "weights": [1, 2], "horizon": 2}, "neither a method"),
+        ({"noise": "cauchy"}, "'gaussian' or 'laplace'"),
+        ({"horizon": 0}, "at least 1 step"),
+        ({"alpha": -1.0}, "alpha"),
     ],
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(InputError, match=message):
-        plan_budget(Adversary(WALK), alpha=1.0, **arguments)
+        plan_noise(Adversary(WALK), **({"alpha": 1.0, "delta": 1e-6} | arguments))
 
 
-def test_a_plan_has_a_delta_and_scales_or_neither():
-    series = plan_budget(Adversary(), alpha=1.0, horizon=2).leakage
-    with pytest.raises(InputError, match="delta"):
-        BudgetPlan(np.ones(2), 1.0, 2, "calibrated", series, delta=1e-6)
-    with pytest.raises(InputError, match="scales"):
-        BudgetPlan(np.ones(2), 1.0, 2, "calibrated", series, delta=1e-6, mechanism="gaussian", scales=np.ones(3))
-    with pytest.raises(BudgetError, match="scales of noise"):
-        plan_budget(Adversary(), alpha=1.0).noise_scales(1)
+def test_a_noise_plan_has_a_delta_and_a_scale_for_every_epsilon():
+    noise = plan_noise(Adversary(), alpha=1.0, delta=1e-6, horizon=2)
+    pure = plan_budget(Adversary(), alpha=1.0, horizon=2)
+    with pytest.raises(InputError, match="delta > 0"):
+        NoisePlan(leakage=pure.leakage, alpha=1.0, noise="gaussian", scales=np.ones(2))
+    for scales in (np.ones(3), np.array([1.0, 0.0]), np.array([1.0, np.inf])):
+        with pytest.raises(InputError, match="scales > 0"):
+            NoisePlan(leakage=noise.leakage, alpha=1.0, noise="gaussian", scales=scales)
+    with pytest.raises(ValueError, match="read-only"):
+        noise.scales[0] = 1.0
+
+
+def test_both_kinds_of_plan_tell_the_noise_of_a_histogram_and_what_they_leak_to_somebody_else():
+    adversary, other = Adversary(WALK, WALK), Adversary(TransitionMatrix([[0.99, 0.01], [0.01, 0.99]]))
+    noise = plan_noise(adversary, alpha=1.0, delta=1e-6, noise="laplace", horizon=6)
+    pure = plan_budget(adversary, alpha=1.0, horizon=6)
+    assert (noise.noise, pure.noise, pure.delta, noise.delta) == ("laplace", "laplace", 0.0, 1e-6)
+    np.testing.assert_allclose(pure.scales, 2.0 / pure.epsilons, rtol=1e-15)
+    assert noise.leakage_to(adversary, 6).worst == noise.leakage.worst and noise.supremum_to(adversary) is None
+    at = {"delta": 1e-6, "discretization": planned_discretization(1.0)}
+    mechanisms = [DiscreteLaplaceNoise(scale) for scale in noise.scales[:4]]
+    assert noise.leakage_to(other, 4).worst == temporal_leakage(other, mechanisms=mechanisms, **at).worst
+    assert pure.leakage_to(other, 4).worst == temporal_leakage(other, epsilons=pure.epsilons[:4]).worst
+    lasting = plan_budget(adversary, alpha=1.0)
+    assert lasting.supremum_to(adversary).worst == lasting.leakage.worst
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 11.0])

@@ -71,8 +71,8 @@ def test_reference_optima(reference):
         )
         assert plan.method == "optimal"
         assert error(plan.epsilons) == pytest.approx(row["optimal"], rel=1e-6)
-        assert plan.error == pytest.approx(error(plan.epsilons), rel=1e-12)
-        assert row["optimal"] * (1 + 1e-8) >= plan.error_bound >= row["optimal"] * (1 - 1e-4)
+        assert plan.optimality.error == pytest.approx(error(plan.epsilons), rel=1e-12)
+        assert row["optimal"] * (1 + 1e-8) >= plan.optimality.error_bound >= row["optimal"] * (1 - 1e-4)
 
 
 @settings(max_examples=25)
@@ -94,8 +94,8 @@ def test_another_family_of_solvers_finds_nothing_better(seed, n, horizon, alpha,
     for start in (np.full(horizon, alpha / horizon), plan.epsilons * rng.uniform(0.6, 0.95, horizon)):
         other = sequential_quadratic(users, alpha, horizon, objective, start)
         assert max(paper_leakage(user, epsilons=other).worst for user in users) <= alpha * (1 + 1e-12)
-        assert error(other, objective) >= plan.error * (1 - 1e-6)
-        assert error(other, objective) >= plan.error_bound
+        assert error(other, objective) >= plan.optimality.error * (1 - 1e-6)
+        assert error(other, objective) >= plan.optimality.error_bound
 
 
 @settings(max_examples=60)
@@ -110,14 +110,14 @@ def test_never_above_alpha_and_never_worse_than_the_other_methods(matrix, alpha,
     adversary = Adversary(
         matrix if known in ("both", "backward") else None, matrix if known in ("both", "forward") else None
     )
-    plans = paper_plans(adversary, alpha=alpha, horizon=horizon, objective=objective)
+    plans = paper_plans(adversary, alpha=alpha, horizon=horizon, objective=objective).plans
     best = plans["optimal"]
     assert paper_leakage(adversary, epsilons=best.epsilons).worst <= alpha
     for plan in plans.values():
         assert plan.leakage.worst <= alpha
-        assert best.error <= error(plan.epsilons, objective) * (1 + 1e-12)
-        assert error(plan.epsilons, objective) >= best.error_bound * (1 - 1e-12)
-    assert 0 <= best.error_bound <= best.error
+        assert best.optimality.error <= error(plan.epsilons, objective) * (1 + 1e-12)
+        assert error(plan.epsilons, objective) >= best.optimality.error_bound * (1 - 1e-12)
+    assert 0 <= best.optimality.error_bound <= best.optimality.error
 
 
 def test_no_plan_on_a_fine_grid_is_better_or_below_the_bound():
@@ -130,22 +130,24 @@ def test_no_plan_on_a_fine_grid_is_better_or_below_the_bound():
         if budgets.max() < 0.95 and budgets.sum() > 1.0 and paper_leakage(adversary, epsilons=budgets).worst <= 1.0
     ]
     assert len(feasible) > 50
-    assert min(feasible) >= plan.error * (1 - 1e-9)
-    assert min(feasible) == pytest.approx(plan.error, rel=0.1)  # and the grid comes close, so that the test can fail
+    assert min(feasible) >= plan.optimality.error * (1 - 1e-9)
+    assert min(feasible) == pytest.approx(
+        plan.optimality.error, rel=0.1
+    )  # and the grid comes close, so that the test can fail
 
 
 def test_the_certificate_is_tight_where_the_problem_is_convex():
     # One vertex with d = 0: L is convex, and the problem then has no duality gap.
     matrix = TransitionMatrix([[0.9, 0.1], [0.0, 1.0]])
     plan = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=30)
-    assert plan.error_bound == pytest.approx(plan.error, rel=1e-4)
+    assert plan.optimality.error_bound == pytest.approx(plan.optimality.error, rel=1e-4)
 
 
 def test_several_users_jointly_are_at_least_as_good_as_the_minimum_over_users():
     users = [Adversary(random_correlation(6, rng=k), random_correlation(6, rng=50 + k)) for k in range(5)]
     plan = plan_by_paper(users, alpha=2.0, horizon=100)
     alone = np.min([plan_by_paper(user, alpha=2.0, horizon=100).epsilons for user in users], axis=0)
-    assert plan.error <= error(alone) * (1 + 1e-9)
+    assert plan.optimality.error <= error(alone) * (1 + 1e-9)
     for user in users:
         assert paper_leakage(user, epsilons=plan.epsilons).worst <= 2.0
 
@@ -155,8 +157,8 @@ def test_dominated_users_change_nothing():
     strong = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
     alone = plan_by_paper(strong, alpha=1.0, horizon=12)
     both = plan_by_paper([weak, strong, Adversary()], alpha=1.0, horizon=12)
-    assert both.error == pytest.approx(alone.error, rel=1e-9)
-    assert both.error_bound == pytest.approx(alone.error_bound, rel=1e-6)
+    assert both.optimality.error == pytest.approx(alone.optimality.error, rel=1e-9)
+    assert both.optimality.error_bound == pytest.approx(alone.optimality.error_bound, rel=1e-6)
 
 
 def test_matrices_that_vary_with_time_and_one_that_repeats():
@@ -165,7 +167,7 @@ def test_matrices_that_vary_with_time_and_one_that_repeats():
     repeated = plan_by_paper(Adversary([matrix] * 14, [matrix] * 14), alpha=1.0, horizon=15)
     assert repeated.error == pytest.approx(constant.error, rel=1e-8)
     varying = Adversary.from_forward(matrix, initial=[0.7, 0.1, 0.1, 0.1], horizon=15)
-    plans = paper_plans(varying, alpha=1.0, horizon=15)
+    plans = paper_plans(varying, alpha=1.0, horizon=15).plans
     assert plans["optimal"].leakage.worst <= 1.0
     assert plans["optimal"].error < error(plans["quantified"].epsilons)
 
@@ -178,9 +180,9 @@ def test_weights_move_budgets_and_a_step_without_weight_gets_none():
     even = plan_by_paper(adversary, alpha=1.0, horizon=6)
     assert plan.epsilons[3] == 0.0
     assert plan.epsilons[2] > 1.2 * even.epsilons[2]
-    assert plan.error == pytest.approx(error(plan.epsilons, weights=weights), rel=1e-12)
+    assert plan.optimality.error == pytest.approx(error(plan.epsilons, weights=weights), rel=1e-12)
     other = sequential_quadratic([adversary], 1.0, 6, "mean_absolute_error", np.full(6, 1 / 6), weights)
-    assert error(other, weights=weights) >= plan.error * (1 - 1e-6)
+    assert error(other, weights=weights) >= plan.optimality.error * (1 - 1e-6)
     assert plan.leakage.worst <= 1.0
     assert plan_by_paper(adversary, alpha=1.0, horizon=6, objective=weights).epsilons.tolist() == plan.epsilons.tolist()
     with pytest.raises(InputError, match="given twice"):
@@ -206,14 +208,14 @@ def test_long_horizons_are_flat_in_the_middle_at_the_level_for_ever(horizon):
     assert plan.leakage.worst <= 1.0
     assert plan.epsilons[horizon // 4 : -horizon // 4] == pytest.approx(for_ever, rel=2e-3)
     assert plan.epsilons[0] > 1.5 * for_ever
-    assert 0.9 * plan.error < plan.error_bound <= plan.error
+    assert 0.9 * plan.optimality.error < plan.optimality.error_bound <= plan.optimality.error
 
 
 def test_identity_leaves_nothing_better_than_the_naive_plan():
     matrix = strongest_correlation(3)
     plan = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=20)
     assert plan.epsilons == pytest.approx([0.05] * 20, rel=1e-6)
-    assert plan.error_bound == pytest.approx(20.0, rel=1e-4)
+    assert plan.optimality.error_bound == pytest.approx(20.0, rel=1e-4)
 
 
 def stochastic(rows):
@@ -231,8 +233,10 @@ def test_uneven_weights_at_large_alpha_have_local_optima_that_are_not_fallen_for
     shape = np.sqrt(weights)
     factor = brentq(lambda f: paper_leakage(adversary, epsilons=f * shape).worst - 50, 1e-3, 1e3, xtol=1e-12)
     plan = plan_by_paper(adversary, alpha=50, horizon=4, objective=weights)
-    assert plan.error <= error(factor * shape, weights=weights)
-    assert plan.error == pytest.approx(0.0446011, rel=1e-5)  # the best of 25 starts and of differential evolution
+    assert plan.optimality.error <= error(factor * shape, weights=weights)
+    assert plan.optimality.error == pytest.approx(
+        0.0446011, rel=1e-5
+    )  # the best of 25 starts and of differential evolution
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 1e-12, 1e-20, 1e-60])
@@ -240,8 +244,8 @@ def test_at_small_alpha_the_problem_has_no_scale(alpha):
     adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
     reference, plan = (plan_by_paper(adversary, alpha=level, horizon=10) for level in (1e-6, alpha))
     assert plan.epsilons / alpha == pytest.approx(reference.epsilons / 1e-6, rel=1e-3)
-    assert plan.error * alpha == pytest.approx(reference.error * 1e-6, rel=1e-4)
-    assert plan.error_bound == pytest.approx(plan.error, rel=1e-5)
+    assert plan.optimality.error * alpha == pytest.approx(reference.optimality.error * 1e-6, rel=1e-4)
+    assert plan.optimality.error_bound == pytest.approx(plan.optimality.error, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -258,8 +262,8 @@ def test_extreme_weights(weights, best):
     # Values that never change: e_t sum to alpha = 1, and the optimum is (sum of sqrt(w))^2 / sum of w.
     matrix = strongest_correlation(2)
     plan = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=4, weights=weights)
-    assert plan.error == pytest.approx(best, rel=1e-8)
-    assert plan.error_bound == pytest.approx(best, rel=1e-4)
+    assert plan.optimality.error == pytest.approx(best, rel=1e-8)
+    assert plan.optimality.error_bound == pytest.approx(best, rel=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [500.0, 745.0, 3000.0])
@@ -267,4 +271,4 @@ def test_enormous_alpha_is_planned_without_a_murmur(alpha):
     for matrix in (strongest_correlation(2), TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])):
         plan = plan_by_paper(Adversary(matrix, matrix), alpha=alpha, horizon=20)
         assert plan.leakage.worst <= alpha
-        assert plan.error_bound <= plan.error <= 20 / alpha * (1 + 1e-12)
+        assert plan.optimality.error_bound <= plan.optimality.error <= 20 / alpha * (1 + 1e-12)

@@ -161,7 +161,9 @@ def test_an_exact_rest_holds_exactly_and_has_less_noise():
     assert temporal_leakage(adversary, epsilons=exact.epsilons).worst <= 1.0
     assert error(exact.epsilons[3:]) < 0.9 * error(paper.epsilons[3:])
     rest = replan(TemporalAccountant(adversary, alpha=1.0, horizon=12), bound="exact")
-    assert rest.error == pytest.approx(plan_budget(adversary, alpha=1.0, horizon=12).error, rel=1e-5)
+    assert rest.optimality.error == pytest.approx(
+        plan_budget(adversary, alpha=1.0, horizon=12).optimality.error, rel=1e-5
+    )
     weighted = replan(accountant, bound="exact", weights=[1, 0, 1, 0, 1, 0, 1, 0, 1])
     assert (weighted.epsilons[4::2] == 0.0).all()
     assert weighted.leakage.worst <= 1.0

@@ -18,13 +18,18 @@ from temporaldp import (
 from temporaldp.accounting import charging
 
 
+def database(store, name, tmp_path, request):
+    """A place for a ledger, in a store."""
+    if store == "sqlite":
+        return tmp_path / "release.db"
+    import postgres
+
+    return postgres.create_database(request.getfixturevalue("postgres_server"), name)
+
+
 @pytest.mark.parametrize(("store", "n_kills"), [("sqlite", 500), ("postgresql", 100)])
 def test_killed_at_random_moments_nothing_is_drawn_or_spent_twice(store, n_kills, tmp_path, request):
-    place = tmp_path / "release.db"
-    if store == "postgresql":
-        import postgres
-
-        place = postgres.create_database(request.getfixturevalue("postgres_server"), "kills")
+    place = database(store, "kills", tmp_path, request)
     lengths = worker("kills", place, tmp_path, n_kills, 7)["lengths"]
     assert lengths == sorted(lengths), "a step was lost"
     assert len(set(lengths)) > n_kills // 10, "most processes did nothing: the test shows little"
@@ -43,13 +48,60 @@ def test_killed_at_random_moments_nothing_is_drawn_or_spent_twice(store, n_kills
     assert all(output in drawn for output in stored)
 
 
+QUICK, LONG = 30, 500
+
+
+@pytest.mark.parametrize(
+    ("store", "n_kills"),
+    [
+        ("sqlite", QUICK),
+        ("postgresql", QUICK),
+        pytest.param("sqlite", LONG, marks=pytest.mark.slow),
+        pytest.param("postgresql", LONG, marks=pytest.mark.slow),
+    ],
+)
+def test_killed_under_a_noise_plan_every_step_has_the_noise_that_was_planned_once(store, n_kills, tmp_path, request):
+    place = database(store, f"noise_kills_{n_kills}", tmp_path, request)
+    lengths = worker("kills", place, tmp_path, n_kills, 11, 1)["lengths"]
+    assert lengths == sorted(lengths), "a step was lost"
+    many = n_kills == LONG  # few kills on a busy machine may meet no process between its draw and its commit
+    assert len(set(lengths)) > (n_kills // 10 if many else 1), "most processes did nothing: the test shows little"
+    published, drawn = noted(tmp_path / "published"), noted(tmp_path / "drawn")
+    scales = np.linspace(20.0, 40.0, workers.STEPS_PLANNED).tolist()  # the plan's, by its definition
+    with Ledger(place) as ledger:
+        ledger.verify()
+        stored = [output.tolist() for output in ledger.outputs]
+        assert [row.parameter for row in ledger[:]] == scales[: len(ledger)]
+        assert (ledger.configuration["noise"], ledger.configuration["delta"]) == ("gaussian", workers.DELTA)
+    assert published and all(one["output"] == stored[one["step"]] for one in published), "two outputs for one step"
+    assert not many or len(drawn) > len(stored), "no process was killed between its draw and its commit"
+    called = {tuple(one["draw"]): one["parameter"] for one in drawn}
+    assert [called[tuple(output)] for output in stored] == scales[: len(stored)], "a step has another one's noise"
+
+
+@pytest.mark.parametrize(
+    ("store", "n_steps"),
+    [
+        ("sqlite", 60),
+        ("postgresql", 60),
+        pytest.param("sqlite", 1000, marks=pytest.mark.slow),
+        pytest.param("postgresql", 1000, marks=pytest.mark.slow),
+    ],
+)
+def test_two_writers_racing_under_a_noise_plan_draw_each_step_once(store, n_steps, tmp_path, request):
+    place = database(store, f"noise_race_{n_steps}", tmp_path, request)
+    assert worker("race", place, tmp_path, n_steps, 1)["codes"] == [0, 0]
+    one, two = (noted(tmp_path / f"published{number}") for number in range(2))
+    assert one == two
+    scales = np.linspace(20.0, 40.0, workers.STEPS_PLANNED)[:n_steps].tolist()
+    assert [draw["parameter"] for draw in noted(tmp_path / "drawn")] == scales
+    with Ledger(place) as ledger:
+        assert [output.tolist() for output in ledger.outputs] == [step["output"] for step in one]
+
+
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 def test_two_writers_racing_over_a_thousand_steps_draw_each_once(store, tmp_path, request):
-    place = tmp_path / "release.db"
-    if store == "postgresql":
-        import postgres
-
-        place = postgres.create_database(request.getfixturevalue("postgres_server"), "race")
+    place = database(store, "race", tmp_path, request)
     assert worker("race", place, tmp_path, 1000)["codes"] == [0, 0]
     one, two = (noted(tmp_path / f"published{number}") for number in range(2))
     assert one == two
@@ -61,7 +113,7 @@ def test_two_writers_racing_over_a_thousand_steps_draw_each_once(store, tmp_path
 
 def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(tmp_path):
     """A KeyboardInterrupt raised at each line of our own code in turn, while a step is released."""
-    files = {"stream.py", "ledger.py", "file_store.py", "calendar.py", "accountant.py", "charging.py"}
+    files = {"stream.py", "ledger.py", "file_store.py", "calendar.py", "accountant.py", "charging.py", "guards.py"}
     place, outer = tmp_path / "release.db", TemporalAccountant(ADVERSARY)
     state = {"left": -1}
 

@@ -9,18 +9,19 @@ from scipy import stats
 from temporaldp import (
     Adversary,
     BudgetError,
-    ContinualRelease,
+    DiscreteLaplaceHistogram,
     InputError,
     NoisyHistogram,
     TemporalAccountant,
     load_released,
     load_sample,
     plan_budget,
+    plan_noise,
     release,
     release_histograms,
     save_released,
 )
-from temporaldp.release.histogram import noise_quantile
+from temporaldp.planning.histogram_noise import noise_quantile
 
 DRAWS = 4000
 """Of one count; the sampler takes no seed, so the test's own false alarm is one in a million."""
@@ -52,14 +53,14 @@ def test_the_noise_has_the_scale_and_a_wrong_one_is_noticed(kind):
 
 def test_released_counts_keep_their_guarantee_in_the_file(tmp_path):
     people = load_sample()
-    plan = plan_budget(Adversary(), alpha=0.5, delta=1e-5)
+    plan = plan_noise(Adversary(), alpha=0.5, delta=1e-5)
     released = release_histograms(people, plan, consistent=True)
     assert (released.counts.sum(axis=1) == people.histogram().sum(axis=1)).all()
     for name in ("r.parquet", "r.csv"):
         save_released(released, tmp_path / name)
         again = load_released(tmp_path / name)
-        assert (again.delta, again.mechanism) == (1e-5, "gaussian")
-        np.testing.assert_array_equal(again.noise_scales, np.full(people.n_times, plan.scales[0]))
+        assert (again.delta, again.noise) == (1e-5, "gaussian")
+        np.testing.assert_array_equal(again.scales, np.full(people.n_times, plan.scales[0]))
         np.testing.assert_array_equal(again.counts, released.counts)
     assert load_released(tmp_path / "r.parquet").alpha == 0.5
     text = (tmp_path / "r.csv").read_text()
@@ -69,15 +70,32 @@ def test_released_counts_keep_their_guarantee_in_the_file(tmp_path):
 
 
 def test_what_counts_pure_epsilons_refuses_such_noise(tmp_path):
-    plan = plan_budget(Adversary(), alpha=1.0, delta=1e-6)
+    plan = plan_noise(Adversary(), alpha=1.0, delta=1e-6)
     with TemporalAccountant(Adversary(), alpha=1.0) as accountant, pytest.raises(BudgetError, match="delta = 0"):
         release_histograms(load_sample(), plan)
     assert len(accountant) == 0
-    with pytest.raises(BudgetError, match="release_histograms"):
+    with pytest.raises(InputError, match="gives scales, not budgets"):
         release(lambda one, epsilon: one, [1], plan)
-    with pytest.raises(InputError, match="delta = 0"):
-        ContinualRelease(NoisyHistogram(5, "gaussian"), ledger=tmp_path / "l.db", plan=plan)
-    assert not (tmp_path / "l.db").exists()
+    for kind in (NoisyHistogram(5, "laplace"), DiscreteLaplaceHistogram(5)):
+        with pytest.raises(InputError, match="gaussian"):
+            release(kind, [[1, 2, 3, 4, 5]], plan)
+    with pytest.raises(InputError, match="with the scale of its noise"):
+        release(NoisyHistogram(5, "laplace"), [[1, 2, 3, 4, 5]], plan_budget(Adversary(), alpha=1.0))
+
+
+def test_a_mechanism_with_noise_is_called_with_the_planned_scales():
+    plan, called = plan_noise(Adversary(), alpha=1.0, delta=1e-6, horizon=3), []
+
+    class Noted:
+        noise = "gaussian"
+
+        def __call__(self, snapshot, scale):
+            called.append(scale)
+            return snapshot
+
+    result = release(Noted(), ["a", "b"], plan, start=1)
+    assert called == plan.scales[1:].tolist()
+    assert result.outputs == ("a", "b") and result.epsilons.tolist() == plan.epsilons[1:].tolist()
 
 
 def test_bad_snapshots_and_scales_are_refused():

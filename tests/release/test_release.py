@@ -29,7 +29,7 @@ from temporaldp import (
     release_histograms,
     save_released,
 )
-from temporaldp.release.histogram import mean_absolute_noise, noise_quantile
+from temporaldp.planning.histogram_noise import mean_absolute_noise, noise_quantile
 
 DRAWS = 40_000
 

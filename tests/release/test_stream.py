@@ -286,9 +286,9 @@ def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
         (
             TemporalAccountant(ADVERSARY, alpha=1.0),
             plan_budget(ADVERSARY, alpha=1.0, horizon=3, bound="paper"),
-            "horizon=3",
+            "a horizon of 3",
         ),
-        (TemporalAccountant(ADVERSARY, alpha=1.0), plan_budget(ADVERSARY, alpha=1.0), "or plan with bound='paper'"),
+        (TemporalAccountant(ADVERSARY, alpha=1.0), plan_budget(ADVERSARY, alpha=1.0), "or plan by the paper's bound"),
     ],
 )
 def test_what_does_not_hold_the_level_is_refused(accountant, plan, message, tmp_path):
@@ -300,7 +300,7 @@ def test_what_does_not_hold_the_level_is_refused(accountant, plan, message, tmp_
 def test_without_a_lasting_budget_there_is_no_default(place):
     certain = TransitionMatrix([[1.0, 0.0], [0.0, 1.0]])
     with opened(place, adversary=Adversary(certain, certain)) as stream:
-        with pytest.raises(BudgetError, match="give epsilon="):
+        with pytest.raises(BudgetError, match="give an epsilon for each step"):
             stream.release([70, 30], time=0)
         stream.release([70, 30], time=0, epsilon=0.4)
         stream.release([70, 30], time=1, epsilon=0.6 * (1 - 1e-9))

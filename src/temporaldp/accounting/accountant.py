@@ -17,7 +17,7 @@ from temporaldp.accounting import charging
 from temporaldp.accounting.curves import checked_delta
 from temporaldp.accounting.events import REPLACE_ONE, checked_relation, epsilon_of, release_from, release_of
 from temporaldp.accounting.filter import Filters
-from temporaldp.accounting.protocol import Accounting, Bound, Filter, Odometer
+from temporaldp.accounting.protocol import Accounting, AccountingName, Bound, Filter, Odometer
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.ways import budgets, online_way
 from temporaldp.correlation import Adversaries, Adversary, Population
@@ -154,6 +154,11 @@ class TemporalAccountant:
         return self._alpha
 
     @property
+    def bound(self) -> AccountingName:
+        """The way of accounting: "exact", "paper", "metric", or at a delta "curve"."""
+        return self._accounting.name
+
+    @property
     def horizon(self) -> int | None:
         """Number of steps T; None if it is not known."""
         return self._horizon
@@ -183,9 +188,9 @@ class TemporalAccountant:
         return spent
 
     @property
-    def adversaries(self) -> dict[str | None, Adversary]:
-        """The adversaries by name; a single one may be nameless."""
-        return dict(self._population)
+    def population(self) -> Population:
+        """The adversaries, with names; a single one may be nameless."""
+        return self._population
 
     @property
     def filters(self) -> tuple[Filter, ...]:
@@ -239,16 +244,19 @@ class TemporalAccountant:
         """
         if not len(self):
             raise BudgetError("nothing was spent yet, so there is no step to tell the leakage of")
-        return temporal_leakage(self._until_now(), **self._as_releases(self._spent), **self._how)
+        return self.leakage_of(self._spent)
 
-    def _as_releases(self, spent: Sequence[Any]) -> dict[str, Any]:
-        return {"mechanisms": list(spent)} if self._delta else {"epsilons": spent}
+    def leakage_of(self, spent: ArrayLike | Sequence[Any]) -> LeakageSeries:
+        """What these budgets would leak, one a step from the first on, counted as this accountant counts; nothing is spent."""
+        asked = self._asked_for(spent)
+        releases: dict[str, Any] = {"mechanisms": asked} if self._delta else {"epsilons": asked}
+        return temporal_leakage(self._until(len(asked)), **releases, **self._how)
 
-    def _until_now(self) -> Population:
-        """The adversaries with their matrices up to now."""
+    def _until(self, n_steps: int) -> Population:
+        """The adversaries with their matrices of so many steps."""
 
         def known(correlation: Correlation) -> Correlation:
-            return correlation[: len(self) - 1] or None if isinstance(correlation, tuple) else correlation
+            return correlation[: n_steps - 1] or None if isinstance(correlation, tuple) else correlation
 
         users = (Adversary(known(one.backward), known(one.forward), name=one.name) for one in self._population.users)
         return Population(tuple(users), self._population.names)

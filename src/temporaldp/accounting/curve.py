@@ -20,6 +20,7 @@ from temporaldp.accounting.exact_accounting import ExactAccounting
 from temporaldp.accounting.lasting_curves import lasting_curves
 from temporaldp.accounting.leakage_curves import LeakageCurves, Run, promised
 from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values
+from temporaldp.accounting.paper import PaperAccounting
 from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Filter, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.recursion import reversed_correlation
 from temporaldp.accounting.stepwise import StepwiseOdometer
@@ -143,8 +144,15 @@ class CurveAccounting(Accounting[tuple[Release, ...], CurveArrivals]):
                 found.append(self._together(user, past, releases, future, known[k]))
         return found
 
-    def upper_run(self, user: Adversary, releases: tuple[Release, ...]) -> Run:
-        """The curves from above alone, for planners: half the work."""
+    def worst(self, users: Sequence[Adversary], releases: tuple[Release, ...]) -> float:
+        """The largest TPL, from curves from above alone: for planners, half the work."""
+        curves = max(float(self._upper_run(user, releases).epsilons("temporal").max()) for user in users)
+        pure = _pure_epsilons(releases)
+        if pure is None:
+            return curves
+        return min(curves, max(float(one.temporal.max()) for one in PaperAccounting().series(users, pure.width)))
+
+    def _upper_run(self, user: Adversary, releases: tuple[Release, ...]) -> Run:
         upper, _ = self._sides_for(user)
         past, backward = walked(upper, user.backward, releases)
         future, forward = walked(upper, reversed_correlation(user.forward), releases[::-1])

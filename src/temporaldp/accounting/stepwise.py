@@ -15,6 +15,7 @@ rounding does not keep the walk going; what is reported is above the truth by no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, Self, TypeVar

@@ -30,7 +30,7 @@ from temporaldp.cli.render import console, facts, say_json, steps_table, warn, w
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
 from temporaldp.leakage.profile import positive
-from temporaldp.planning.noise import histogram_noise
+from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.report import Evidence
 from temporaldp.report.figures import audit_figure, leakage_figure
 from temporaldp.report.style import figure_suffix, save_figure
@@ -129,7 +129,8 @@ def _promise(
         return positive(epsilon, "--epsilon")
     if delta is None:
         raise InputError("--mechanism is audited at a delta: give --delta D, such as 1e-6")
-    return histogram_noise("gaussian" if mechanism is o.Noises.GAUSSIAN else "laplace", positive(scale, "--scale"))
+    assert mechanism is not None
+    return histogram_profile(mechanism.value, positive(scale, "--scale"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,16 +63,16 @@ def demo(
 
     console.rule("2. plan", align="left")
     plan = plan_budget(adversary, alpha=ALPHA, horizon=data.n_times)
-    plan = dataclasses.replace(plan, provenance=provenance.sentence, warning=provenance.warning)
+    plan = dataclasses.replace(plan, source=inputs.source)
     save_plan(plan, output / "plan.json")
     show_plan(inputs, plan)
-    plans = compare_plans(adversary, alpha=ALPHA, horizon=data.n_times)
-    show_comparison(plans)
+    compared = compare_plans(adversary, alpha=ALPHA, horizon=data.n_times)
+    show_comparison(compared)
 
     console.rule("3. release", align="left")
     released = release_histograms(data, plan, consistent=True)
     save_released(released, output / "released.parquet")
-    show_release(released, plan.alpha, output / "released.parquet")
+    show_release(released, output / "released.parquet")
 
     console.rule("4. report", align="left")
     planned = temporal_leakage(adversary, epsilons=plan.epsilons)
@@ -98,7 +98,7 @@ def demo(
             ("witness.png", witness_figure(found.series.witness(audited.explained_step), data.times)),
             ("plan.png", leakage_figure(planned, data.times, alpha=ALPHA)),
             ("budgets.png", budget_figure(planned, data.times)),
-            ("comparison.png", comparison_figure(plans, data.times)),
+            ("comparison.png", comparison_figure(compared.plans, data.times)),
             ("matrix.png", matrix_figure(adversary.backward, backward=True)),
             ("released.png", release_figure(released, truth)),
         ):

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from temporaldp import Adversary, InputError, StateError, Trajectories, estimate_adversaries, load_matrix, read_traces
+from temporaldp import (
+    Adversary,
+    InputError,
+    Source,
+    StateError,
+    Trajectories,
+    estimate_adversaries,
+    load_matrix,
+    read_traces,
+)
 from temporaldp.cli.options import CorrelationOptions, Known, TraceOptions
 from temporaldp.cli.render import working
 from temporaldp.correlation.estimation import Direction
@@ -34,6 +43,11 @@ class Inputs:
         """The states of the correlation, or else of the data."""
         known = self.adversaries[0].states
         return known if known is not None or self.trajectories is None else self.trajectories.states
+
+    @property
+    def source(self) -> Source:
+        """What a plan says of the correlation."""
+        return Source(self.states, self.step, self.provenance.sentence, self.provenance.warning)
 
     def n_steps(self, horizon: int | None) -> int:
         """The horizon if it is given, else the number of steps in the data."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
+import numpy as np
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from temporaldp import Ledger
 from temporaldp.cli import options as o
+from temporaldp.cli.release import promised
 from temporaldp.cli.render import console, facts, say_json
 from temporaldp.release.chain import LedgerRow
 from temporaldp.report.words import number, span, steps
@@ -17,6 +19,9 @@ from temporaldp.report.words import number, span, steps
 app = typer.Typer(help="Look at the ledger of a release, and check it.", no_args_is_help=True)
 
 LAST_ROWS = 10
+
+TERMS = ("alpha", "delta", "noise", "plan")
+"""What `verify` repeats of what the ledger is for: the head vouches for it."""
 
 Place: TypeAlias = Annotated[
     str, typer.Argument(metavar="LEDGER", help="SQLite file or postgresql:// URL.", show_default=False)
@@ -36,7 +41,8 @@ def show(
             return
         facts("Ledger", _facts(ledger))
         if len(ledger):
-            console.print(_table(ledger[:] if every_row else ledger[-LAST_ROWS:]))
+            called = "scale" if "noise" in ledger.configuration else "budget"
+            console.print(_table(ledger[:] if every_row else ledger[-LAST_ROWS:], called))
             if ledger.configuration["correlations"] is None:
                 console.print(
                     "A plan alone holds the level: no accountant notes how much leaked at each step.",
@@ -61,10 +67,13 @@ def verify(
     with Ledger(place) as ledger:
         ledger.verify(head=head)
         if as_json:
-            say_json({"ledger": ledger.place, "steps": len(ledger), "head": ledger.head, "intact": True})
+            terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
+            say_json({"ledger": ledger.place, "steps": len(ledger), "head": ledger.head, "intact": True, **terms})
             return
         found = "" if head is None else f", and contains {head}"
         console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
+        for name, value in _terms(ledger):
+            console.print(f"{name}: {value}")
 
 
 def _document(ledger: Ledger) -> dict[str, Any]:
@@ -74,7 +83,14 @@ def _document(ledger: Ledger) -> dict[str, Any]:
         "unit": "nats",
         "head": ledger.head,
         "steps": [
-            {"step": r.step, "time": r.time, "epsilon": r.epsilon, "worst_leakage": r.leakage} for r in ledger[:]
+            {
+                "step": r.step,
+                "time": r.time,
+                "parameter": r.parameter,
+                "epsilon": r.epsilon,
+                "worst_leakage": r.leakage,
+            }
+            for r in ledger[:]
         ],
     }
 
@@ -82,9 +98,7 @@ def _document(ledger: Ledger) -> dict[str, Any]:
 def _facts(ledger: Ledger) -> list[tuple[str, str]]:
     known = ledger.configuration
     rows = [("place", ledger.place), ("steps", _span(ledger))]
-    rows.append(
-        ("guarantee", f"at most {known['alpha']:g} nats about any step (alpha-DP_T), replace one person's value")
-    )
+    rows += _terms(ledger)
     rows.append(("held by", _held_by(known)))
     rows.append(("mechanism", str(known["mechanism"])))
     if known["states"] is not None:
@@ -97,6 +111,17 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
     if len(ledger) and ledger[-1].leakage is not None:
         rows.append(("worst leakage so far", f"{number(ledger[-1].leakage, up=True)} nats"))
     return [*rows, ("head", ledger.head)]
+
+
+def _terms(ledger: Ledger) -> list[tuple[str, str]]:
+    """What the release promises and, if that is at a delta, the noise that it had so far."""
+    known = ledger.configuration
+    promise = ("guarantee", promised(known["alpha"], known.get("delta", 0.0)))
+    if "noise" not in known:
+        return [promise]
+    scales = np.array([row.parameter for row in ledger[:] if row.output is not None])
+    drawn = "" if not scales.size else f", scale {span(scales)} counts so far"
+    return [promise, ("noise", f"discrete {known['noise'].capitalize()}, fixed beforehand{drawn}")]
 
 
 def _span(ledger: Ledger) -> str:
@@ -126,12 +151,14 @@ def _held_by(known: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _table(rows: list[LedgerRow]) -> Table:
+def _table(rows: list[LedgerRow], called: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, side in (("step", "right"), ("time", "left"), ("epsilon", "right"), ("worst leakage", "right")):
-        table.add_column(name, justify="right" if side == "right" else "left")
+    columns = ("step", "time", called, "epsilon", "worst leakage")
+    for name in columns:
+        table.add_column(name, justify="left" if name == "time" else "right")
     for row in rows:
         leakage = "" if row.leakage is None else number(row.leakage, up=True)
         spent = number(row.epsilon, up=True) if row.output is not None else "not published"
-        table.add_row(str(row.step), escape(row.time), spent, leakage)
+        called_with = number(row.parameter) if row.output is not None else ""
+        table.add_row(str(row.step), escape(row.time), called_with, spent, leakage)
     return table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from enum import StrEnum
+from functools import singledispatch
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,18 +13,34 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from temporaldp import BudgetError, BudgetPlan, InputError, LeakageSeries, compare_plans, plan_budget, save_plan
+from temporaldp import (
+    BudgetError,
+    BudgetPlan,
+    InputError,
+    LeakageSeries,
+    NoisePlan,
+    Optimality,
+    PlanComparison,
+    compare_plans,
+    plan_budget,
+    plan_noise,
+    save_plan,
+)
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
 from temporaldp.leakage.profile import positive
+from temporaldp.planning import Plan
+from temporaldp.planning.histogram_noise import Noise, laplace_scales, mean_absolute_noise
 from temporaldp.planning.plan import Method
-from temporaldp.release.histogram import laplace_scales, mean_absolute_noise, planned_noise
 from temporaldp.report.figures import comparison_figure
 from temporaldp.report.style import figure_suffix, save_figure
-from temporaldp.report.words import number, span, steps
+from temporaldp.report.words import number, steps
+
+SAME = 1e-9
+"""Relative difference of noise below which two plans have as much."""
 
 
 class ObjectiveOption(StrEnum):
@@ -83,70 +99,84 @@ def plan(
 ) -> None:
     """Choose budgets so that no step leaks more than alpha, whatever is released before and after it."""
     level = positive(alpha, "--alpha")
-    _require_comparable(compare or figure is not None, horizon, delta)
-    if delta is None and mechanism is not None:
-        raise BudgetError("--mechanism is planned for a delta: give --delta D, such as 1e-6")
-    if delta is not None and bound is o.Bounds.PAPER:
-        raise InputError("--bound paper is about delta = 0: with --delta there is one way to account")
+    compared = compare or figure is not None
+    _require_together(compared, horizon, delta, mechanism)
+    if delta is not None:
+        _require_noise_alone(compared, method, objective, bound)
     for place in (output, figure):
         if place is not None:
             require_writable(place, reads=(traces, *known.files))
     if figure is not None:
         figure_suffix(figure)
     inputs = gather(traces, reading, known)
+    everyone, comparison = inputs.everyone, PlanComparison({}, {})
     chosen: Method | None = None if method is None else method.value
-    plans: dict[Method, BudgetPlan] = {}
     with working("planning"):
-        if horizon is not None and (compare or figure is not None):
-            plans = compare_plans(
-                inputs.everyone, alpha=level, horizon=horizon, objective=objective.value, bound=bound.value
-            )
-        wanted: Method = chosen or "optimal"
-        made = (
-            plans[wanted]
-            if wanted in plans
-            else plan_budget(
-                inputs.everyone,
-                alpha=level,
-                horizon=horizon,
-                method=chosen,
-                objective=objective.value,
-                bound=bound.value,
-                delta=delta,
-                mechanism=None if mechanism is None else mechanism.value,
-            )
-        )
-    made = dataclasses.replace(
-        made,
-        provenance=inputs.provenance.sentence,
-        warning=inputs.provenance.warning,
-        states=inputs.states,
-        step=inputs.step,
-    )
-    warn(inputs.provenance.warning)
+        if delta is not None:
+            made: Plan = plan_noise(everyone, alpha=level, delta=delta, noise=_noise(mechanism), horizon=horizon)
+        else:
+            how: dict[str, Any] = {
+                "alpha": level,
+                "horizon": horizon,
+                "objective": objective.value,
+                "bound": bound.value,
+            }
+            comparison = compare_plans(everyone, **how) if compared else comparison
+            made = comparison.plans.get(chosen or "optimal") or plan_budget(everyone, method=chosen, **how)
+    made = dataclasses.replace(made, source=inputs.source)
+    warn(made.source.warning)
     warn(absences(inputs.trajectories))
     if output is not None:
         save_plan(made, output)
     if figure is not None and horizon is not None:
-        save_figure(comparison_figure(plans, inputs.times(horizon)), figure)
+        save_figure(comparison_figure(comparison.plans, inputs.times(horizon)), figure)
     if as_json:
-        noise = planned_noise(made)
-        compared = {"comparison": [_row(plan) for plan in plans.values()]} if plans else {}
-        say_json(plan_document(made) | {"mean_absolute_noise": noise} | compared)
+        say_json(plan_document(made) | {"mean_absolute_noise": made.mean_absolute_noise} | _comparison(comparison))
         return
     show_plan(inputs, made, all_steps=all_steps)
     if compare:
-        show_comparison(plans)
-    for what, place in (("plan", output), ("figure", figure)):
+        show_comparison(comparison)
+    _say_written(plan=output, figure=figure)
+
+
+def _say_written(**places: Path | None) -> None:
+    for what, place in places.items():
         if place is not None:
             console.print(f"{what} written to {place}", soft_wrap=True, markup=False)
 
 
-def _require_comparable(compared: bool, horizon: int | None, delta: float | None) -> None:
+def _noise(mechanism: o.Noises | None) -> Noise:
+    return "laplace" if mechanism is o.Noises.LAPLACE else "gaussian"
+
+
+def _require_together(compared: bool, horizon: int | None, delta: float | None, mechanism: o.Noises | None) -> None:
+    """Options that say nothing without another one are refused."""
     if compared and horizon is None:
         raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
-    if compared and delta is not None:
+    if delta is None and mechanism is not None:
+        raise BudgetError("--mechanism is planned for a delta: give --delta D, such as 1e-6")
+
+
+def _require_noise_alone(
+    compared: bool, method: MethodOption | None, objective: ObjectiveOption, bound: o.Bounds
+) -> None:
+    """With --delta, options that choose budgets are refused."""
+    if compared:
         raise BudgetError("--compare and --figure are about budgets with delta = 0: leave out --delta, or them")
+    if method is not None or objective is not ObjectiveOption.MEAN_ABSOLUTE_ERROR:
+        raise BudgetError(
+            "--method and --objective are about budgets with delta = 0: with --delta the least noise is planned; leave out "
+            "--delta, or them"
+        )
+    if bound is o.Bounds.PAPER:
+        raise InputError("--bound paper is about delta = 0: with --delta there is one way to account")
+
+
+def _comparison(found: PlanComparison) -> dict[str, Any]:
+    if not found.plans:
+        return {}
+    refusals = {method: str(error) for method, error in found.refusals.items()}
+    return {"comparison": [_row(plan) for plan in found.plans.values()], "without_plan": refusals}
 
 
 def _row(plan: BudgetPlan) -> dict[str, Any]:
@@ -154,7 +184,7 @@ def _row(plan: BudgetPlan) -> dict[str, Any]:
     return {
         "method": plan.method,
         "bound": plan.bound,
-        "mean_absolute_noise": planned_noise(plan),
+        "mean_absolute_noise": plan.mean_absolute_noise,
         "mean_inverse_epsilon": float(np.mean(1.0 / plan.epsilons)),
         "smallest_epsilon": float(plan.epsilons.min()),
         "largest_epsilon": float(plan.epsilons.max()),
@@ -162,67 +192,74 @@ def _row(plan: BudgetPlan) -> dict[str, Any]:
     }
 
 
-def show_comparison(plans: Mapping[Method, BudgetPlan]) -> None:
-    """Every method side by side, for people."""
+def show_comparison(found: PlanComparison) -> None:
+    """Every method side by side, for people, and why a method has no plan."""
     table = Table(title="All methods side by side", title_justify="left", title_style="bold")
     table.add_column("method")
     for name in ("noise per count", "least budget", "largest", "worst leakage"):
         table.add_column(name, justify="right")
-    for plan in plans.values():
+    for plan in found.plans.values():
         row = _row(plan)
         budgets = [number(row[name], down=True) for name in ("smallest_epsilon", "largest_epsilon")]
         noise = number(row["mean_absolute_noise"])
         table.add_row(plan.method, noise, *budgets, number(row["worst_leakage"], up=True))
     console.print(table)
-    if lacking := [method for method in ("upper_bound", "quantified") if method not in plans]:
-        console.print(
-            f"No positive budget holds alpha for ever, so there is no plan by {' or '.join(lacking)}.", style="dim"
-        )
+    for why in dict.fromkeys(map(str, found.refusals.values())):
+        names = " or ".join(method for method, error in found.refusals.items() if str(error) == why)
+        console.print(f"There is no plan by {names}: {why}.", style="dim", markup=False)
 
 
-def show_plan(inputs: Inputs, made: BudgetPlan, *, all_steps: bool = False) -> None:
+@singledispatch
+def _particulars(plan: Plan) -> list[tuple[str, str]]:
+    """What there is to say of one kind of plan, beside what there is to say of all."""
+    raise NotImplementedError(type(plan).__name__)
+
+
+@_particulars.register
+def _(plan: BudgetPlan) -> list[tuple[str, str]]:
+    certificate = [] if plan.optimality is None else [("certificate", _certificate(plan.optimality))]
+    return [("method", plan.description), *certificate]
+
+
+@_particulars.register
+def _(plan: NoisePlan) -> list[tuple[str, str]]:
+    at = f"{plan.delta:g}: budgets and leakage are the epsilon at this delta"
+    return [("noise", f"{plan.description}, fixed beforehand"), ("delta", at)]
+
+
+def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False) -> None:
     """The plan for people."""
     first, middle, last = (number(float(made.epsilons[k]), down=True) for k in (0, len(made.epsilons) // 2, -1))
     spent = f"{first} at every step"
     if not (made.epsilons == made.epsilons[0]).all():
         between = "" if len(made.epsilons) < 3 else f"{middle} in the middle, "
         spent = f"{first} first, {between}{last} last"
-    how = [("method", made.method + (", by the paper's upper bound" if made.bound == "paper" else ""))]
-    if made.scales is not None:
-        how = [
-            ("noise", f"discrete {str(made.mechanism).capitalize()}, scale {span(made.scales)} counts"),
-            ("delta", f"{made.delta:g}: budgets and leakage are the epsilon at this delta"),
-        ]
     rows = [
         ("correlation", inputs.provenance.sentence),
-        *how,
+        *_particulars(made),
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
         (
             f"leakage, at worst ({'exact' if made.bound == 'exact' else 'upper bound'})",
             f"{number(made.leakage.worst, up=True)} of {made.alpha:g}",
         ),
-        ("mean absolute noise per count", f"{planned_noise(made):.4g}"),
+        ("mean absolute noise per count", f"{made.mean_absolute_noise:.4g}"),
     ]
-    if made.error is not None:
-        rows.insert(3, ("certificate", _certificate(made.error, made.error_bound, made.objective)))
-    level = f"alpha = {made.alpha:g}" + (f", delta = {made.delta:g}" if made.delta else "")
-    facts(f"{'Noise' if made.delta else 'Budget'} plan for {level} (nats, replace one person's value)", rows)
-    if made.horizon is None:
-        return
+    facts(f"Plan for {made.level} (nats, replace one person's value)", rows)
     if isinstance(made.leakage, LeakageSeries):
-        steps_table(made.leakage, inputs.times(made.horizon), every_row=all_steps, granted=True)
-    naive = mean_absolute_noise(laplace_scales([made.alpha / made.horizon]))
-    if made.method not in {"uniform", "optimal", "calibrated"} and naive < planned_noise(made):
-        warn(
-            f"alpha / T at every step has less noise here ({naive:.4g} per count on average) and holds the same level: "
-            "try --method optimal, which is never worse than either"
-        )
+        steps_table(made.leakage, inputs.times(len(made.leakage)), every_row=all_steps, granted=True)
+        naive = mean_absolute_noise(laplace_scales([made.alpha / len(made.leakage)]))
+        if naive < made.mean_absolute_noise * (1.0 - SAME):
+            warn(
+                f"alpha / T at every step has less noise here ({naive:.4g} per count on average) and holds the same level: try "
+                "--method optimal without --delta, which is never worse"
+            )
 
 
-def _certificate(error: float, error_bound: float | None, objective: str | None) -> str:
+def _certificate(found: Optimality) -> str:
     """How much less noise another plan can have at most; a share above 100 % would say nothing."""
-    short = math.inf if error_bound is None or error_bound <= 0.0 else error / error_bound - 1.0
+    least = found.error_bound
+    short = math.inf if least is None or least <= 0.0 else found.error / least - 1.0
     if short > 1.0:
         return "not certified: the least noise that was found, not proven least"
-    return f"no plan has less noise by more than {number(100.0 * max(short, 0.0), up=True)} % ({objective})"
+    return f"no plan has less noise by more than {number(100.0 * max(short, 0.0), up=True)} % ({found.objective})"

@@ -14,6 +14,7 @@ from temporaldp import (
     ContinualRelease,
     DiscreteLaplaceHistogram,
     InputError,
+    NoisyHistogram,
     ReleasedHistograms,
     TemporalAccountant,
     Trajectories,
@@ -24,11 +25,12 @@ from temporaldp import (
     save_released,
 )
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import Inputs, absences, gather, read
+from temporaldp.cli.inputs import absences, gather, read
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
-from temporaldp.planning import BudgetPlan
+from temporaldp.planning import NoisePlan, Plan
+from temporaldp.release.histogram import histogram_mechanism
 from temporaldp.release.histograms import gap_before
 from temporaldp.release.outputs import from_text
 from temporaldp.release.released import release_suffix
@@ -39,24 +41,20 @@ LEDGER = "Ledger: steps released once, whatever happens"
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
-    """What holds the level: a plan, an accountant, or both."""
+class Setup:
+    """What a release is made of: what holds the level (a plan, an accountant, or both), and the data."""
 
-    plan: BudgetPlan | None
+    plan: Plan | None
     accountant: TemporalAccountant | None
     data: Trajectories
     step: str | None
     warning: str | None
 
     @property
-    def alpha(self) -> float:
-        """The level, in nats."""
-        level = self.plan.alpha if self.accountant is None and self.plan is not None else None
-        if level is None:
-            assert self.accountant is not None
-            assert self.accountant.alpha is not None
-            level = self.accountant.alpha
-        return level
+    def mechanism(self) -> DiscreteLaplaceHistogram | NoisyHistogram:
+        """What publishes a histogram."""
+        n_states = self.data.n_states
+        return DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states)
 
 
 @o.grouped
@@ -68,7 +66,7 @@ def release(
         Path, typer.Option("--output", "-o", help="Where to write the counts (.parquet or .csv).", show_default=False)
     ],
     plan: Annotated[
-        Path | None, typer.Option("--plan", help="Budget plan from `temporaldp plan`.", show_default=False)
+        Path | None, typer.Option("--plan", help="Plan from `temporaldp plan`.", show_default=False)
     ] = None,
     ledger: Annotated[
         str | None,
@@ -115,33 +113,33 @@ def release(
         _require_plan_only(plan, alpha, horizon, known)
         assert plan is not None
         _refuse_existing(output, overwrite)
-        budget = load_plan(plan)
-        guard = Guard(budget, None, read(traces, reading, budget.states), budget.step, budget.warning)
+        setup = _plan_alone(load_plan(plan), traces, reading)
+        assert setup.plan is not None
         with working("drawing noise"):
-            released = release_histograms(guard.data, budget, consistent=consistent)
+            released = release_histograms(setup.data, setup.plan, consistent=consistent)
         save_released(released, output)
-        _say(released, guard, output, None, as_json)
+        _say(released, setup, output, None, as_json)
         return
     file = file_of(ledger)
     if file is not None and os.path.realpath(file) == os.path.realpath(output):
         raise OutputError(f"--ledger and --output are both {output}; the counts would take the ledger's place")
-    guard = _guard(traces, reading, known, plan, alpha, horizon)
+    setup = _setup(traces, reading, known, plan, alpha, horizon)
     with ContinualRelease(
-        DiscreteLaplaceHistogram(n_states=guard.data.n_states),
+        setup.mechanism,
         ledger=ledger,
-        accountant=guard.accountant,
-        plan=guard.plan,
-        states=guard.data.states,
-        step=guard.step,
+        accountant=setup.accountant,
+        plan=setup.plan,
+        states=setup.data.states,
+        step=setup.step,
     ) as stream:
-        if not overwrite and not _is_earlier(output, stream, guard.data):
+        if not overwrite and not _is_earlier(output, stream, setup.data):
             _refuse_existing(output, overwrite)
-        before, gap = len(stream), gap_before(guard.data, stream)
+        before, gap = len(stream), gap_before(setup.data, stream)
         with working("drawing noise"):
-            released = release_histograms(guard.data, stream, consistent=consistent)
+            released = release_histograms(setup.data, stream, consistent=consistent)
         save_released(released, output)
         warn(gap)
-        _say(released, guard, output, (stream, before), as_json)
+        _say(released, setup, output, (stream, before), as_json)
 
 
 def _require_plan_only(
@@ -185,14 +183,14 @@ def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Trajecto
     return True
 
 
-def _guard(
+def _setup(
     traces: Path,
     reading: o.TraceOptions,
     known: o.CorrelationOptions,
     plan: Path | None,
     alpha: float | None,
     horizon: int | None,
-) -> Guard:
+) -> Setup:
     """What holds the level of a release with a ledger."""
     if plan is None and alpha is None:
         raise InputError("--ledger needs something that holds a level: --plan PLAN, or --alpha A with a correlation")
@@ -200,50 +198,52 @@ def _guard(
         raise InputError("--plan has a level of its own: leave out --alpha, or the plan")
     if plan is not None and horizon is not None:
         raise InputError("--horizon goes with --alpha: a plan has its own")
-    budget = None if plan is None else load_plan(plan)
+    planned = None if plan is None else load_plan(plan)
     if known == o.CorrelationOptions():
-        if budget is None:
+        if planned is None:
             raise InputError(
                 "--alpha needs what the adversary knows: --history, or --backward and --forward. It is not learnt from TRACES: "
                 "they grow from run to run, and are what is to be protected"
             )
-        return Guard(budget, None, read(traces, reading, budget.states), budget.step, budget.warning)
+        return _plan_alone(planned, traces, reading)
     if known.history is None and known.backward is None and known.forward is None:
         raise InputError("with --ledger, a correlation is learnt from --history only: TRACES grow from run to run")
-    if budget is not None and budget.bound != "paper":
+    if isinstance(planned, NoisePlan):
+        raise InputError(
+            "the plan's noise is fixed beforehand and holds the level by itself: leave out --history, --backward and "
+            "--forward. They are for an accountant, which lets budgets be chosen as one goes; at a delta that may not be, "
+            "because hockey-stick divergences do not compose along adaptive paths"
+        )
+    if planned is not None and planned.bound != "paper":
         raise InputError(
             "the plan does not hold alpha by the paper's bound, and an accountant counts by that: leave out what the adversary "
             "knows, as the plan alone holds the level, or plan with --bound paper"
         )
-    found = gather(traces, reading, known, None if budget is None else budget.states)
-    level = alpha if budget is None else budget.alpha
-    ends = horizon if budget is None else budget.horizon
-    accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends)
-    return Guard(budget, accountant, _data(found), found.step, _warning(found, budget))
-
-
-def _data(found: Inputs) -> Trajectories:
+    found = gather(traces, reading, known, None if planned is None else planned.source.states)
     assert found.trajectories is not None
-    return found.trajectories
+    level, ends = (alpha, horizon) if planned is None else (planned.alpha, planned.horizon)
+    accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends)
+    warning = (None if planned is None else planned.source.warning) or found.provenance.warning
+    return Setup(planned, accountant, found.trajectories, found.step, warning)
 
 
-def _warning(found: Inputs, plan: BudgetPlan | None) -> str | None:
-    return plan.warning if plan is not None and plan.warning is not None else found.provenance.warning
+def _plan_alone(plan: Plan, traces: Path, reading: o.TraceOptions) -> Setup:
+    return Setup(plan, None, read(traces, reading, plan.source.states), plan.source.step, plan.source.warning)
 
 
 def _say(
     released: ReleasedHistograms,
-    guard: Guard,
+    setup: Setup,
     output: Path,
     ledger: tuple[ContinualRelease[Any, Any], int] | None,
     as_json: bool,
 ) -> None:
-    warn(guard.warning)
-    warn(absences(guard.data))
+    warn(setup.warning)
+    warn(absences(setup.data))
     if as_json:
-        say_json(_document(released, guard.alpha, output) | ({} if ledger is None else _ledger_document(*ledger)))
+        say_json(_document(released, output) | ({} if ledger is None else _ledger_document(*ledger)))
         return
-    show_release(released, guard.alpha, output, () if ledger is None else _ledger_facts(*ledger))
+    show_release(released, output, () if ledger is None else _ledger_facts(*ledger))
     if ledger is None:
         console.print(
             "Keep this file: a second release of the same data spends the budgets a second time.", style="dim"
@@ -268,14 +268,14 @@ def _ledger_facts(stream: ContinualRelease[Any, Any], before: int) -> tuple[tupl
     return (*rows, ("head", f"{stream.ledger.head[:16]} (note it: `temporaldp ledger verify --head` looks for it)"))
 
 
-def _document(released: ReleasedHistograms, alpha: float, output: Path) -> dict[str, object]:
+def _document(released: ReleasedHistograms, output: Path) -> dict[str, object]:
     return {
         "output": str(output),
-        "alpha": alpha,
+        "alpha": released.alpha,
         "bound": released.bound,
         "delta": released.delta,
-        "mechanism": released.mechanism,
-        "scales": released.noise_scales.tolist(),
+        "noise": released.noise,
+        "scales": released.scales.tolist(),
         "steps": len(released.times),
         "states": released.states,
         "epsilons": released.epsilons.tolist(),
@@ -293,27 +293,19 @@ def promised(alpha: float, delta: float) -> str:
     return f"at most {alpha:g} nats about any step (alpha-DP_T), replace one person's value"
 
 
-def noise_of(released: ReleasedHistograms) -> str:
-    """What was drawn."""
-    if released.mechanism == "laplace" and released.scales is None:
-        return "exact discrete Laplace (OpenDP), L1 sensitivity 2"
-    return f"exact discrete {released.mechanism.capitalize()} (OpenDP), scale {span(released.noise_scales)} counts"
-
-
-def show_release(
-    released: ReleasedHistograms, alpha: float, output: Path, more: tuple[tuple[str, str], ...] = ()
-) -> None:
-    """What was released, for people."""
+def show_release(released: ReleasedHistograms, output: Path, more: tuple[tuple[str, str], ...] = ()) -> None:
+    """What was released just now, for people."""
+    assert released.alpha is not None
     rows = [
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
-        ("guarantee", promised(alpha, released.delta)),
+        ("guarantee", promised(released.alpha, released.delta)),
         *([("by", "the paper's upper bound of the leakage")] if released.bound == "paper" else []),
         (
             "spent per step",
             span(released.epsilons, up=True) + (f" at delta {released.delta:g}" if released.delta else ""),
         ),
-        ("noise", noise_of(released)),
+        ("noise", f"exact discrete {released.noise.capitalize()} (OpenDP), scale {span(released.scales)} counts"),
         (
             "post-processing",
             "non-negative, public total kept" if released.consistent else "none: counts may be negative",

@@ -1,28 +1,32 @@
-"""Budget plans on disk: JSON that a person can read and a program can trust."""
+"""Plans on disk: JSON that a person can read and a program can trust."""
 
 import hashlib
 import json
 import math
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, checked_accounting
+from temporaldp.accounting.events import REPLACE_ONE
+from temporaldp.accounting.protocol import DIRECTIONS, checked_accounting
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
-from temporaldp.planning import BudgetPlan
+from temporaldp.planning import BudgetPlan, NoisePlan, Optimality, Plan, Source
+from temporaldp.planning.histogram_noise import checked_noise
 
-FORMAT = "temporaldp.plan/2"
+FORMAT = "temporaldp.plan/3"
 
 
-def save_plan(plan: BudgetPlan, path: str | Path) -> None:
+def save_plan(plan: Plan, path: str | Path) -> None:
     """Write a plan as JSON so that `load_plan` gives it back.
 
     Parameters
     ----------
-    plan : BudgetPlan
+    plan : BudgetPlan or NoisePlan
     path : path
 
     Raises
@@ -34,33 +38,48 @@ def save_plan(plan: BudgetPlan, path: str | Path) -> None:
         temporary.write_text(json.dumps(plan_document(plan), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def plan_document(plan: BudgetPlan) -> dict[str, Any]:
+def plan_document(plan: Plan) -> dict[str, Any]:
     """A plan as JSON values, with a digest that shows whether any of them was changed."""
+    kind = next(kind for kind, (type_, *_) in KINDS.items() if isinstance(plan, type_))
     document = {
         "format": FORMAT,
+        "kind": kind,
         "alpha": plan.alpha,
         "horizon": plan.horizon,
-        "method": plan.method,
-        "unit": "nats",
-        "neighboring_relation": plan.neighboring_relation,
-        "states": plan.states,
-        "step": plan.step,
-        "provenance": plan.provenance,
-        "warning": plan.warning,
-        "objective": plan.objective,
-        "error": plan.error,
-        "error_bound": plan.error_bound,
         "bound": plan.bound,
-        **({} if plan.scales is None else _noise_document(plan)),
+        "delta": plan.delta,
+        "unit": "nats",
+        "neighboring_relation": REPLACE_ONE,
+        "source": asdict(plan.source),
+        **KINDS[kind][1](plan),
         "epsilons": plan.epsilons.tolist(),
         "leakage": leakage_document(plan.leakage),
     }
     return document | {"digest": _digest(document)}
 
 
-def _noise_document(plan: BudgetPlan) -> dict[str, Any]:
-    assert plan.scales is not None
-    return {"delta": plan.delta, "mechanism": plan.mechanism, "scales": plan.scales.tolist()}
+def _budgets(plan: BudgetPlan) -> dict[str, Any]:
+    return {"method": plan.method, "optimality": None if plan.optimality is None else asdict(plan.optimality)}
+
+
+def _noise(plan: NoisePlan) -> dict[str, Any]:
+    return {"noise": plan.noise, "scales": plan.scales.tolist()}
+
+
+def _read_budgets(document: dict[str, Any]) -> dict[str, Any]:
+    known = document["optimality"]
+    return {"method": document["method"], "optimality": None if known is None else Optimality(**known)}
+
+
+def _read_noise(document: dict[str, Any]) -> dict[str, Any]:
+    return {"noise": checked_noise(document["noise"]), "scales": document["scales"]}
+
+
+KINDS: dict[str, tuple[type[Any], Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "budgets": (BudgetPlan, _budgets, _read_budgets),
+    "noise": (NoisePlan, _noise, _read_noise),
+}
+"""By the word in the file: the type, and how its own fields are written and read."""
 
 
 def _digest(document: dict[str, Any]) -> str:
@@ -70,7 +89,7 @@ def _digest(document: dict[str, Any]) -> str:
     return hashlib.sha256(spelled.encode("utf-8")).hexdigest()
 
 
-def load_plan(path: str | Path) -> BudgetPlan:
+def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
     """Read a plan that `save_plan` wrote.
 
     Raises
@@ -80,36 +99,25 @@ def load_plan(path: str | Path) -> BudgetPlan:
     InputError
         It is not a plan, or was changed so that its parts contradict one another.
     """
-    source = require_file(path, "a budget plan (from `temporaldp plan`)")
+    source = require_file(path, "a plan (from `temporaldp plan`)")
     try:
         document = json.loads(source.read_text(encoding="utf-8"))
         _refuse_changed(document)
-        bound = checked_accounting(document["bound"])
-        return BudgetPlan(
-            np.array(document["epsilons"], dtype=np.float64),
-            float(document["alpha"]),
-            document["horizon"],
-            document["method"],
-            _leakage(document["leakage"], document["epsilons"], bound, float(document.get("delta", 0.0))),
-            None if document["states"] is None else tuple(document["states"]),
-            document["neighboring_relation"],
-            document["step"],
-            document["provenance"],
-            document["warning"],
-            document["objective"],
-            document["error"],
-            document["error_bound"],
-            bound,
-            float(document.get("delta", 0.0)),
-            document.get("mechanism"),
-            document.get("scales"),
+        kind, _, own = KINDS[document["kind"]]
+        states = document["source"].pop("states")
+        plan: BudgetPlan | NoisePlan = kind(
+            leakage=_leakage(document),
+            alpha=float(document["alpha"]),
+            source=Source(None if states is None else tuple(states), **document["source"]),
+            **own(document),
         )
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
-    except (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError, AttributeError) as error:
         raise InputError(
             f"{source}: expected a plan as `temporaldp plan` writes it, but its content does not fit: {brief(error)}"
         ) from None
+    return plan
 
 
 def _refuse_changed(document: dict[str, Any]) -> None:
@@ -122,7 +130,7 @@ def _refuse_changed(document: dict[str, Any]) -> None:
 def leakage_document(leakage: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
     """A series or supremum as JSON values; infinity as the string "inf", which JSON has no number for."""
     if isinstance(leakage, LeakageSupremum):
-        return {field: json_number(getattr(leakage, field)) for field in ("epsilon", *DIRECTIONS)}
+        return {field: json_number(getattr(leakage, field)) for field in DIRECTIONS}
     return {field: getattr(leakage, field).tolist() for field in DIRECTIONS}
 
 
@@ -131,11 +139,11 @@ def json_number(value: float) -> float | str:
     return value if math.isfinite(value) else "inf"
 
 
-def _leakage(
-    document: dict[str, Any], epsilons: list[float], bound: AccountingName, delta: float
-) -> LeakageSeries | LeakageSupremum:
-    if "epsilon" in document:
-        limits = [float(document[field]) for field in ("epsilon", *DIRECTIONS)]
-        return LeakageSupremum(limits[0], limits[1], limits[2], limits[3], bound=bound, delta=delta)
-    past, future, both = (np.array(document[field], dtype=np.float64) for field in DIRECTIONS)
-    return LeakageSeries(np.array(epsilons, dtype=np.float64), past, future, both, bound=bound, delta=delta)
+def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:
+    bound, delta = checked_accounting(document["bound"]), float(document["delta"])
+    epsilons, leakage = np.array(document["epsilons"], dtype=np.float64), document["leakage"]
+    if document["horizon"] is None:
+        past, future, both = (float(leakage[field]) for field in DIRECTIONS)
+        return LeakageSupremum(float(epsilons[0]), past, future, both, bound=bound, delta=delta)
+    series = [np.array(leakage[field], dtype=np.float64) for field in DIRECTIONS]
+    return LeakageSeries(epsilons, series[0], series[1], series[2], bound=bound, delta=delta)

@@ -29,7 +29,7 @@ PANELS = (
 
 def compute(horizon: int = HORIZON) -> Exhibit:
     """Budgets and TPL in nats at each step, alpha = 1: Section VI-C."""
-    plans = compare_plans(ALLOCATED, alpha=ALPHA, horizon=horizon, bound="paper")
+    plans = compare_plans(ALLOCATED, alpha=ALPHA, horizon=horizon, bound="paper").plans
     exact_plan = plan_budget(ALLOCATED, alpha=ALPHA, horizon=horizon)
     steps = np.arange(1.0, horizon + 1)
     curves = []

@@ -57,7 +57,7 @@ def compute(horizons: tuple[int, ...] = HORIZONS, degrees: tuple[float, ...] = D
     exact: dict[tuple[str, str], list[tuple[float, float]]] = {}
     drawn: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for panel, x, s, horizon in places:
-        plans = compare_plans(in_both(smoothed(N_STATES, s)), alpha=ALPHA, horizon=horizon, bound="paper")
+        plans = compare_plans(in_both(smoothed(N_STATES, s)), alpha=ALPHA, horizon=horizon, bound="paper").plans
         for method, plan in plans.items():
             key = panel, NAMES[method]
             exact.setdefault(key, []).append((x, float(np.mean(1.0 / plan.epsilons))))

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import operator
-from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from temporaldp.accounting.curves import checked_delta
-from temporaldp.accounting.distances import checked_distances, largest_distance
 from temporaldp.accounting.protocol import Bound, checked_bound
-from temporaldp.correlation import Adversaries, Adversary, Population
+from temporaldp.accounting.ways import way_of_epsilons
+from temporaldp.correlation import Adversaries
 from temporaldp.errors import BudgetError, InputError, PlanError
-from temporaldp.leakage.profile import positive
 from temporaldp.planning.exact_plan import exact_plan
-from temporaldp.planning.holding import together
-from temporaldp.planning.lasting import lasting_budget
-from temporaldp.planning.noise import checked_noise, noise_plan
-from temporaldp.planning.optimal import Objective, measure
-from temporaldp.planning.paper_plan import lasting_by_paper, paper_plan
-from temporaldp.planning.plan import BudgetPlan, Method
-
-FloatArray = NDArray[np.float64]
+from temporaldp.planning.optimal import measure
+from temporaldp.planning.paper_plan import paper_plan
+from temporaldp.planning.plan import METHODS, BudgetPlan, Method, Objective
+from temporaldp.planning.request import Request
 
 ULP = float(np.finfo(np.float64).eps)
-
-METHODS: tuple[Method, ...] = ("optimal", "upper_bound", "quantified", "uniform")
 
 
 def plan_budget(
@@ -39,8 +30,6 @@ def plan_budget(
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
     bound: Bound = "exact",
-    delta: float | None = None,
-    mechanism: str | None = None,
 ) -> BudgetPlan:
     """Choose budgets so that temporal privacy leakage stays at or below alpha at every step.
 
@@ -69,17 +58,12 @@ def plan_budget(
         alpha, found with exact derivatives, and not certified (`error_bound` is None); "upper_bound" is what lasts for ever;
         "quantified" is the paper's plan, enlarged as far as holds; "uniform" stays alpha / T. "paper": the paper's
         recursion, by which an accountant counts; "optimal" then comes with a certificate.
-    delta : float, optional
-        Plan noise for (alpha, delta)-DP_T instead: the least scale of noise on a histogram, constant or, with a horizon, less
-        at the ends, whose leakage at this delta is at most alpha at every step. Method, objective and weights do not apply.
-    mechanism : {"gaussian", "laplace"}, optional
-        With `delta`: discrete Gaussian noise (the default) or discrete Laplace noise.
 
     Returns
     -------
     BudgetPlan
         A lower bound on what could be spent, by rounding and by method; its leakage never exceeds alpha. An optimal plan says
-        how far from optimal it can be (`error`, `error_bound`).
+        how far from optimal it can be (`optimality`).
 
     Raises
     ------
@@ -98,55 +82,29 @@ def plan_budget(
     >>> from temporaldp import Adversary, TransitionMatrix
     >>> adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
     >>> plan = plan_budget(adversary, alpha=1.0, horizon=5)
-    >>> plan.epsilons.round(4), round(plan.error, 4)
+    >>> plan.epsilons.round(4), round(plan.optimality.error, 4)
     (array([0.367 , 0.2812, 0.2761, 0.3274, 0.3874]), 3.1078)
     >>> paper = plan_budget(adversary, alpha=1.0, horizon=5, bound="paper")
-    >>> paper.epsilons.round(4), paper.error_bound <= paper.error
+    >>> paper.epsilons.round(4), paper.optimality.error_bound <= paper.optimality.error
     (array([0.367 , 0.2812, 0.2761, 0.3274, 0.3874]), True)
     >>> plan_budget(adversary, alpha=1.0, horizon=5, method="quantified", bound="paper").epsilons.round(4)
     array([0.4998, 0.2039, 0.2039, 0.2039, 0.7041])
-    >>> plan_budget(adversary, alpha=1.0, delta=1e-6).scales.round(2)         # Gaussian noise that holds for ever
-    array([9.55])
     """
     if not isinstance(objective, str):
         if weights is not None:
             raise InputError("weights are given twice: as the objective, and as weights")
         objective, weights = "mean_absolute_error", objective
-    level = positive(alpha, "alpha")
-    n_steps = _checked_horizon(horizon)
-    if delta is not None or mechanism is not None:
-        if method is not None or weights is not None or checked_bound(bound) == "paper":
-            raise BudgetError("with a delta there is neither a method, nor weights, nor bound='paper' to choose")
-        return _noise(adversary, level, n_steps, delta, mechanism)
-    chosen = method or ("upper_bound" if n_steps is None else "optimal")
+    request = Request.checked(adversary, alpha, horizon)
+    chosen = method or ("upper_bound" if request.horizon is None else "optimal")
     if chosen not in METHODS:
         raise InputError(f"expected method to be one of {', '.join(METHODS)}, got {method!r}")
-    if n_steps is None and chosen != "upper_bound":
+    if request.horizon is None and chosen != "upper_bound":
         raise BudgetError(f"method {chosen!r} needs the horizon (number of steps); without one use 'upper_bound'")
     if weights is not None and chosen != "optimal":
         raise BudgetError(f"weights are for the method 'optimal'; {chosen!r} treats all steps alike")
-    users = list(Population.of(adversary))
-    for name, one in users:
-        _check_steps(one, name, n_steps)
-    by = None if chosen != "optimal" or n_steps is None else measure(objective, weights, n_steps)
+    by = measure(objective, weights, request.horizon) if chosen == "optimal" and request.horizon is not None else None
     make = paper_plan if checked_bound(bound) == "paper" else exact_plan
-    return make(users, level, n_steps, chosen, by)
-
-
-def _noise(
-    adversary: Adversaries, alpha: float, horizon: int | None, delta: float | None, mechanism: str | None
-) -> BudgetPlan:
-    if delta is None:
-        raise BudgetError("a mechanism is planned for a delta, as in delta=1e-6; without one, plan budgets")
-    level, kind = checked_delta(delta), checked_noise(mechanism or "gaussian")
-    users = list(Population.of(adversary))
-    for name, one in users:
-        _check_steps(one, name, horizon)
-    shape = None
-    if horizon is not None and horizon > 1:
-        with suppress(PlanError):
-            shape = paper_plan(users, alpha, horizon, "optimal", measure("mean_absolute_error", None, horizon)).epsilons
-    return noise_plan(users, alpha, level, horizon, kind, shape)
+    return make(request, chosen, by)
 
 
 def sustainable_budget(
@@ -181,19 +139,25 @@ def sustainable_budget(
     >>> [round(sustainable_budget(Adversary(ring, ring), alpha=1.0, bound=bound), 4) for bound in ("paper", "exact")]
     [0.0, 0.0885]
     """
-    level = positive(alpha, "alpha")
-    users = list(Population.of(adversary))
-    if any(one.n_steps is not None for _, one in users):
-        raise InputError(
-            "what lasts for ever needs constant matrices; for those that vary, plan_budget takes a horizon"
-        )
-    distances = None
-    for _, one in users:
-        distances = checked_distances(metric, one.states)
-    known = lasting_by_paper(users, level) / largest_distance(distances) * (1.0 - 4.0 * ULP)
-    if checked_bound(bound) == "paper":
-        return known
-    return lasting_budget(users, level, known=known, metric=distances)
+    request = Request.checked(adversary, alpha, None)
+    ways = {user.states: way_of_epsilons(bound, metric, user.states) for user in request.users}
+    return min(way.lasting_epsilon(request.users, request.alpha) for way in ways.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanComparison:
+    """The plans of all methods for one level and horizon; from `compare_plans`.
+
+    Parameters
+    ----------
+    plans : dict of str to BudgetPlan
+        By method, those that there are.
+    refusals : dict of str to PlanError
+        Why the other methods have none.
+    """
+
+    plans: dict[Method, BudgetPlan]
+    refusals: dict[Method, PlanError]
 
 
 def compare_plans(
@@ -204,43 +168,23 @@ def compare_plans(
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
     bound: Bound = "exact",
-) -> dict[Method, BudgetPlan]:
-    """The plan of every method that has one, side by side; arguments and errors as for `plan_budget`.
+) -> PlanComparison:
+    """The plan of every method that has one, and why the others have none; arguments and errors as for `plan_budget`.
 
     Examples
     --------
     >>> from temporaldp import Adversary, TransitionMatrix
     >>> matrix = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
-    >>> plans = compare_plans(Adversary(matrix, matrix), alpha=1.0, horizon=8)
-    >>> {method: round(float((1 / plan.epsilons).mean()), 2) for method, plan in plans.items()}
+    >>> found = compare_plans(Adversary(matrix, matrix), alpha=1.0, horizon=8)
+    >>> {method: round(float((1 / plan.epsilons).mean()), 2) for method, plan in found.plans.items()}
     {'optimal': 4.25, 'upper_bound': 5.91, 'quantified': 4.86, 'uniform': 8.0}
     """
-    single = together(list(Population.of(adversary)))
-    found: dict[Method, BudgetPlan] = {}
+    everyone = Request.checked(adversary, alpha, horizon).population
+    made = PlanComparison({}, {})
     for method in METHODS:
         own: dict[str, Any] = {"objective": objective, "weights": weights} if method == "optimal" else {}
-        with suppress(PlanError):
-            found[method] = plan_budget(single, alpha=alpha, horizon=horizon, method=method, bound=bound, **own)
-    return found
-
-
-def _checked_horizon(horizon: int | None) -> int | None:
-    if horizon is None:
-        return None
-    try:
-        n_steps = operator.index(horizon)
-    except TypeError:
-        raise BudgetError(f"expected the horizon to be a whole number of steps, got {horizon!r}") from None
-    if n_steps < 1:
-        raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
-    return n_steps
-
-
-def _check_steps(adversary: Adversary, name: str | None, n_steps: int | None) -> None:
-    if adversary.n_steps in {None, n_steps}:
-        return
-    who = "the adversary" if name is None else f"adversary {name!r}"
-    raise BudgetError(
-        f"{who} has matrices for {adversary.n_steps} steps, but the horizon is {n_steps or 'unknown'}; "
-        f"plan with horizon={adversary.n_steps}, or give constant matrices"
-    )
+        try:
+            made.plans[method] = plan_budget(everyone, alpha=alpha, horizon=horizon, method=method, bound=bound, **own)
+        except PlanError as error:
+            made.refusals[method] = error
+    return made

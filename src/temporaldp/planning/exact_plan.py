@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, temporal_leakage
+from temporaldp.accounting.exact_accounting import ExactAccounting
+from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.errors import PlanError
 from temporaldp.planning.exact_program import least_noise
-from temporaldp.planning.holding import Users, held, nothing_lasts, together
-from temporaldp.planning.lasting import lasting_budget
 from temporaldp.planning.optimal import Measure
-from temporaldp.planning.paper_plan import lasting_by_paper, paper_plan
-from temporaldp.planning.plan import BudgetPlan, Method
+from temporaldp.planning.paper_plan import paper_plan
+from temporaldp.planning.plan import BudgetPlan, Method, Optimality
+from temporaldp.planning.request import Request
 from temporaldp.planning.search import levelled, stretched
+from temporaldp.planning.within_level import plan_within_level
 
 FloatArray = NDArray[np.float64]
 
@@ -29,12 +31,13 @@ UNUSED = 1e-5
 """Share of alpha that a plan may leave unused without another look."""
 
 
-def exact_plan(users: Users, alpha: float, horizon: int | None, method: Method, by: Measure | None) -> BudgetPlan:
+def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method; with a measure, the one of least noise.
 
     A plan that holds by the paper's bound holds exactly: the search starts there, and never ends with more noise.
     """
-    everyone = together(users)
+    # An accountant admits a little less than the level, so that it need not look back at a step for ever.
+    alpha, everyone = request.alpha * (1.0 - 4.0 * SLACK), request.population
 
     @lru_cache(maxsize=1)
     def series_of(epsilons: bytes) -> LeakageSeries:
@@ -47,37 +50,37 @@ def exact_plan(users: Users, alpha: float, horizon: int | None, method: Method, 
     def worst(epsilons: FloatArray) -> float:
         return accounted(epsilons).worst
 
-    if horizon is None or (method == "upper_bound" and all(one.n_steps is None for _, one in users)):
-        budget = lasting_budget(users, alpha, known=lasting_by_paper(users, alpha))
+    if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
+        budget = ExactAccounting().lasting_epsilon(request.users, request.alpha)
         if budget <= 0.0:
-            raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, "exact"))
-        return held(users, np.full(horizon or 1, budget), alpha, horizon, method, "exact")
-    known = _by_paper(users, alpha, horizon, method, by)
+            raise request.nothing_lasts("exact")
+        return plan_within_level(request, np.full(request.n_shares, budget), method, "exact")
+    known = _by_paper(request, method, by)
     if method == "uniform":
-        return held(users, known, alpha, horizon, method, "exact")
+        return plan_within_level(request, known, method, "exact")
     if by is None:
         more = [widen(known, worst, alpha) for widen in (stretched, levelled)]
         best = min(more, key=lambda epsilons: float(np.mean(1.0 / epsilons)))
-        return held(users, best, alpha, horizon, method, "exact")
+        return plan_within_level(request, best, method, "exact")
     start = _enlarged(known, accounted, alpha)
-    found = least_noise([one for _, one in users], alpha, by, start, accounted)
+    found = least_noise(list(request.users), alpha, by, start, accounted)
     if accounted(found).worst < alpha * (
         1.0 - UNUSED
     ):  # where leakage has kinks, the method may stop short of the level
         found = min(stretched(found, worst, alpha), levelled(found, worst, alpha), key=by.error)
-    plan = held(users, found, alpha, horizon, method, "exact", leakage=accounted(found))
-    return replace(plan, objective=by.objective, error=by.error(plan.epsilons))
+    plan = plan_within_level(request, found, method, "exact", leakage=accounted(found))
+    return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons)))
 
 
-def _by_paper(users: Users, alpha: float, horizon: int, method: Method, by: Measure | None) -> FloatArray:
+def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArray:
     """Budgets that hold by the paper's bound: of the same method, or, where it has none, a constant one."""
     with suppress(PlanError):
-        return paper_plan(users, alpha, horizon, method, by).epsilons
-    if all(one.n_steps is None for _, one in users):
-        budget = lasting_budget(users, alpha, known=0.0)
+        return paper_plan(request, method, by).epsilons
+    if request.has_constant_matrices:
+        budget = ExactAccounting().lasting_epsilon(request.users, request.alpha)
         if budget > 0.0:
-            return np.full(horizon, budget)
-    raise PlanError(nothing_lasts(users[0][1], users[0][0], alpha, "exact"))
+            return np.full(request.n_shares, budget)
+    raise request.nothing_lasts("exact")
 
 
 def _enlarged(epsilons: FloatArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float) -> FloatArray:

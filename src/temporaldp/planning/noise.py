@@ -9,17 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import DiscreteGaussianNoise, DiscreteLaplaceNoise, leakage_supremum, temporal_leakage
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.curve import CurveAccounting
+from temporaldp.accounting.curves import checked_delta
 from temporaldp.accounting.mechanisms import epsilon_of_one
-from temporaldp.errors import InputError, PlanError
-from temporaldp.planning.holding import Users, nothing_lasts, together
-from temporaldp.planning.plan import BudgetPlan, Noise
+from temporaldp.correlation import Adversaries
+from temporaldp.errors import PlanError
+from temporaldp.planning.histogram_noise import Noise, checked_noise, histogram_profile
+from temporaldp.planning.optimal import measure
+from temporaldp.planning.paper_plan import paper_plan
+from temporaldp.planning.plan import NoisePlan, planned_discretization
+from temporaldp.planning.request import Request
 
 FloatArray = NDArray[np.float64]
 Worst: TypeAlias = Callable[[FloatArray], float]
@@ -31,7 +37,7 @@ LARGEST_SCALE = 50_000.0
 """Counts. If so much noise does not hold the level, none is planned."""
 
 ROUGH = 3e-3
-"""The same while shapes are compared."""
+"""Relative distance at which a search ends while shapes are compared."""
 
 POWERS = (0.1, 0.5, 1.0)
 """Of the shape of pure budgets: what is learnt at a delta adds up more slowly, so that less is to be gained at the ends."""
@@ -39,117 +45,130 @@ POWERS = (0.1, 0.5, 1.0)
 SMALLEST_SCALE = 0.05
 """Counts. Less noise than this is none: a count is right with all but a probability of e^-20."""
 
-GRID = 2048.0
-"""Points of the grid of privacy losses up to alpha: the same for every scale, so that leakage falls as noise grows."""
 
+def plan_noise(
+    adversary: Adversaries, *, alpha: float, delta: float, noise: Noise = "gaussian", horizon: int | None = None
+) -> NoisePlan:
+    """Choose the least noise on a histogram whose temporal leakage at a delta stays at or below alpha at every step.
 
-def histogram_noise(kind: Noise, scale: float) -> DiscreteGaussianNoise | DiscreteLaplaceNoise:
-    """The noise of a histogram under replacement: one count falls by 1, another rises by 1."""
-    return DiscreteGaussianNoise(scale) if kind == "gaussian" else DiscreteLaplaceNoise(scale)
-
-
-def checked_noise(kind: str | None) -> Noise:
-    """The name of a kind of noise."""
-    if kind not in get_args(Noise):
-        raise InputError(f"expected mechanism to be 'gaussian' or 'laplace', got {kind!r}")
-    return "gaussian" if kind == "gaussian" else "laplace"
-
-
-def planned_discretization(alpha: float) -> float:
-    """The grid on which a plan for alpha is held, in nats: who checks the plan on another may find a little more."""
-    return min(alpha / GRID, 0.01)
-
-
-def noise_plan(
-    users: Users, alpha: float, delta: float, horizon: int | None, kind: Noise, shape: FloatArray | None
-) -> BudgetPlan:
-    """The plan with the least mean scale that was found.
+    The scale is constant or, with a horizon, less at the ends. It is an upper bound of the least one, by rounding and by the
+    accounting (docs/theory.md, section 9): the release is (alpha, delta)-DP_T.
 
     Parameters
     ----------
-    users : list of (name, Adversary)
-    alpha, delta : float
-    horizon : int or None
-    kind : {"gaussian", "laplace"}
-    shape : array, shape (T,), or None
-        Budgets to whose inverses scales may be proportional.
+    adversary : Adversary, or an iterable or mapping of them
+        Several: noise that holds for each of them.
+    alpha : float, > 0
+        Level to hold, in nats, under substitution of one person's value.
+    delta : float, between 0 and 1
+        At which leakage is counted.
+    noise : {"gaussian", "laplace"}
+        Discrete Gaussian or discrete Laplace noise on every count.
+    horizon : int, optional
+        Number of steps T. Without it, the plan holds for ever.
+
+    Raises
+    ------
+    BudgetError
+        alpha, delta or the horizon is not admissible, or contradicts the adversary's matrices.
+    InputError
+        There is no such noise.
+    PlanError
+        No noise holds alpha.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, TransitionMatrix
+    >>> adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
+    >>> plan_noise(adversary, alpha=1.0, delta=1e-6).scales.round(2)
+    array([9.55])
     """
-    everyone = together(users)
-    fine = planned_discretization(alpha)
-
-    def leakage(scales: FloatArray) -> Any:
-        made = [histogram_noise(kind, float(scale)) for scale in scales]
-        if horizon is None:
-            return leakage_supremum(everyone, mechanism=made[0], delta=delta, discretization=fine)
-        return temporal_leakage(everyone, mechanisms=made, delta=delta, discretization=fine)
-
-    def worst(scales: FloatArray) -> float:
-        if horizon is not None:
-            return _worst_of(users, [histogram_noise(kind, float(scale)) for scale in scales], delta, fine)
-        release = (histogram_noise(kind, float(scales[0])),)
-        way = CurveAccounting(delta, fine, beyond=alpha)
-        return way.limits([one for _, one in users], (release,)).temporal
-
+    request = Request.checked(adversary, alpha, horizon)
+    sought = _Calibration(request, checked_delta(delta), checked_noise(noise))
     if horizon is None:
-        _require_forgetting(users, alpha)
-    scales = np.ones(horizon or 1) * _least(np.ones(horizon or 1), worst, alpha, _alone(kind, alpha, delta), CLOSE)
-    if shape is not None and np.ptp(shape) > 0.0:
-        bent = {power: (shape.max() / shape) ** power for power in POWERS}
-        roughly = {}
-        for power, each in bent.items():
-            with suppress(PlanError):
-                roughly[power] = _least(each, worst, alpha, float(scales[0] / each.mean()), ROUGH)
-        best = min(roughly, key=lambda power: roughly[power] * float(bent[power].mean()), default=None)
-        if best is not None and roughly[best] * float(bent[best].mean()) < float(scales[0]):
-            scales = bent[best] * _least(
-                bent[best], worst, alpha, roughly[best], CLOSE, low=roughly[best] * (1.0 - ROUGH)
-            )
-    found = leakage(scales)
-    while found.worst > alpha:  # the same sums in the same order, so it should not happen
+        _require_forgetting(request)
+    scales = _least_scales(sought)
+    leakage = sought.leakage(scales)
+    while leakage.worst > request.alpha:  # the same sums in the same order, so it should not happen
         scales = scales * (1.0 + CLOSE)
-        found = leakage(scales)
-    epsilons = np.array([found.epsilon]) if horizon is None else found.epsilons
-    return BudgetPlan(
-        epsilons,
-        alpha,
-        horizon,
-        "calibrated",
-        found,
-        users[0][1].states,
-        bound="curve",
-        delta=delta,
-        mechanism=kind,
-        scales=scales,
-    )
+        leakage = sought.leakage(scales)
+    return NoisePlan(leakage=leakage, alpha=request.alpha, source=request.source, noise=sought.noise, scales=scales)
 
 
-def _worst_of(
-    users: Users, noise: list[DiscreteGaussianNoise | DiscreteLaplaceNoise], delta: float, discretization: float
-) -> float:
-    """What `temporal_leakage` says of the worst step, without the lower run that tells how much of it is discretisation."""
-    releases = tuple((one,) for one in noise)
-    way = CurveAccounting(delta, discretization)
-    found = max(float(way.upper_run(one, releases).epsilons("temporal").max()) for _, one in users)
-    if any(math.isinf(one.pure_epsilon) for one in noise):
-        return found
-    pure = temporal_leakage(together(users), epsilons=[one.pure_epsilon for one in noise], bound="paper")
-    return min(found, pure.worst)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Calibration:
+    """What is looked for: one kind of noise, as little of it as holds a level at a delta."""
+
+    request: Request
+    delta: float
+    noise: Noise
+
+    @property
+    def discretization(self) -> float:
+        """The grid of privacy losses."""
+        return planned_discretization(self.request.alpha)
+
+    def leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
+        """By the public accounting."""
+        made = self._profiles(scales)
+        everyone, delta, h = self.request.population, self.delta, self.discretization
+        if self.request.horizon is None:
+            return leakage_supremum(everyone, mechanism=made[0], delta=delta, discretization=h)
+        return temporal_leakage(everyone, mechanisms=made, delta=delta, discretization=h)
+
+    def worst(self, scales: FloatArray) -> float:
+        """The worst leakage that `leakage` tells, without the lower run that tells how much of it is discretisation."""
+        made = tuple((one,) for one in self._profiles(scales))
+        way = CurveAccounting(self.delta, self.discretization, beyond=self.request.alpha)
+        if self.request.horizon is None:
+            return way.limits(self.request.users, made).temporal
+        return way.worst(self.request.users, made)
+
+    def alone(self) -> float:
+        """A scale, up to twice too large, at which a single release leaks at most alpha: where a search begins."""
+        scale = SMALLEST_SCALE
+        while (
+            epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta) > self.request.alpha
+            and scale < LARGEST_SCALE
+        ):
+            scale *= 2.0
+        return scale
+
+    def _profiles(self, scales: FloatArray) -> list[Any]:
+        return [histogram_profile(self.noise, scale) for scale in scales.tolist()]
 
 
-def _require_forgetting(users: Users, alpha: float) -> None:
+def _least_scales(sought: _Calibration) -> FloatArray:
+    """The scales with the least mean that were found: constant, or bent like the optimal budgets."""
+    request = sought.request
+    flat = np.ones(request.n_shares)
+    scales = flat * _least(flat, sought.worst, request.alpha, sought.alone(), CLOSE)
+    roughly: list[tuple[float, FloatArray]] = []
+    for shape in _shapes(request):
+        with suppress(PlanError):
+            roughly.append((_least(shape, sought.worst, request.alpha, float(scales[0] / shape.mean()), ROUGH), shape))
+    factor, shape = min(roughly, key=lambda found: found[0] * float(found[1].mean()), default=(math.inf, flat))
+    if factor * float(shape.mean()) >= float(scales[0]):
+        return scales
+    return shape * _least(shape, sought.worst, request.alpha, factor, CLOSE, low=factor * (1.0 - ROUGH))
+
+
+def _shapes(request: Request) -> list[FloatArray]:
+    """Scales relative to the least, bent by powers of the optimal budgets; none where these are the same at every step."""
+    if request.n_shares == 1:
+        return []
+    with suppress(PlanError):
+        budgets = paper_plan(request, "optimal", measure("mean_absolute_error", None, request.n_shares)).epsilons
+        if np.ptp(budgets) > 0.0:
+            return [(budgets.max() / budgets) ** power for power in POWERS]
+    return []
+
+
+def _require_forgetting(request: Request) -> None:
     """Constant matrices, none of which tells two values apart for certain: else nothing lasts, however much noise there is."""
-    for name, one in users:
-        leakage_supremum(one, epsilon=alpha, bound="paper")  # refuses matrices that vary
+    for user, one in enumerate(request.users):
         if any(matrix.leakage_profile().contraction(1.0) >= 1.0 for matrix in one.matrices):
-            raise PlanError(nothing_lasts(one, name, alpha, "curve"))
-
-
-def _alone(kind: Noise, alpha: float, delta: float) -> float:
-    """A scale, up to twice too large, at which a single release leaks at most alpha: where the search begins."""
-    scale = SMALLEST_SCALE
-    while epsilon_of_one(histogram_noise(kind, scale), delta=delta) > alpha and scale < LARGEST_SCALE:
-        scale *= 2.0
-    return scale
+            raise request.nothing_lasts("curve", user)
 
 
 def _least(

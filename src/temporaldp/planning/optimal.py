@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +14,9 @@ from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.barrier import Program, minimise
 from temporaldp.planning.bound import lower_bound
 from temporaldp.planning.carriers import carriers, undominated
+from temporaldp.planning.plan import Objective
 
 FloatArray = NDArray[np.float64]
-Objective: TypeAlias = Literal["mean_absolute_error", "mean_squared_error"]
 
 POWERS: dict[str, int] = {"mean_absolute_error": 1, "mean_squared_error": 2}
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.balance import Balance, balance, merged_profile
 from temporaldp.accounting.paper_filter import PaperSteps, largest_reserve
-from temporaldp.correlation import Adversary
-from temporaldp.errors import InputError, PlanError
+from temporaldp.errors import PlanError
 from temporaldp.leakage.profile import SMALLEST
-from temporaldp.planning.holding import Users, held, nothing_lasts
 from temporaldp.planning.optimal import Measure, optimise
-from temporaldp.planning.plan import BudgetPlan, Method
+from temporaldp.planning.plan import BudgetPlan, Method, Optimality
+from temporaldp.planning.request import Request
+from temporaldp.planning.within_level import plan_within_level
 
 FloatArray = NDArray[np.float64]
 
@@ -25,70 +25,64 @@ SMALLEST_SHARE = 64.0 * ULP
 """A budget below this share of alpha is lost in the rounding of a step, and no plan for ever is made of it."""
 
 
-def lasting_by_paper(users: Users, alpha: float) -> float:
-    """What lasts for ever by the paper's bound; 0 if nothing does, or if nothing is known of later matrices."""
-    with suppress(PlanError, InputError):
-        return float(paper_plan(users, alpha, None, "upper_bound", None).epsilons[0])
-    return 0.0
-
-
-def paper_plan(users: Users, alpha: float, horizon: int | None, method: Method, by: Measure | None) -> BudgetPlan:
+def paper_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method; with a measure, the optimal one."""
-    if by is not None and horizon is not None:
-        return _optimal(users, alpha, horizon, by)
-    return held(users, _budgets(users, alpha, horizon, method), alpha, horizon, method, "paper")
+    if by is not None:
+        return _optimal(request, by)
+    return plan_within_level(request, _budgets(request, method), method, "paper")
 
 
-def _budgets(users: Users, alpha: float, horizon: int | None, method: Method) -> FloatArray:
+def _budgets(request: Request, method: Method) -> FloatArray:
     """Budgets by the paper's algorithms, or alpha / T; before they are held to alpha by our own accounting."""
+    alpha, horizon, users = request.alpha, request.horizon, range(len(request.users))
     if method == "upper_bound":
-        constant = min(_upper_bound(one, name, alpha) for name, one in users)
+        constant = min(_upper_bound(request, user) for user in users)
         if horizon is None:  # what an accountant keeps in reserve, so that it admits the plan for ever
-            constant = min(
-                constant, largest_reserve([PaperSteps(user) for _, user in users], alpha).epsilon or constant
-            )
-        return np.full(horizon or 1, constant)
+            reserve = largest_reserve([PaperSteps(user) for user in request.users], alpha)
+            constant = min(constant, reserve.epsilon or constant)
+        return np.full(request.n_shares, constant)
     assert horizon is not None
     if method == "quantified":
-        return np.asarray(np.min([_quantified(one, name, alpha, horizon) for name, one in users], axis=0))
+        return np.asarray(np.min([_quantified(request, user, horizon) for user in users], axis=0))
     share = alpha / horizon
     return np.full(horizon, share if fsum([share] * horizon) <= alpha else nextafter(share, 0.0))
 
 
-def _optimal(users: Users, alpha: float, horizon: int, by: Measure) -> BudgetPlan:
+def _optimal(request: Request, by: Measure) -> BudgetPlan:
     starts = []
-    for method in ("uniform", "quantified", "upper_bound"):
+    methods: tuple[Method, ...] = ("uniform", "quantified", "upper_bound")
+    for method in methods:
         with suppress(PlanError):
-            starts.append(
-                held(users, _budgets(users, alpha, horizon, method), alpha, horizon, method, "paper").epsilons
-            )
+            starts.append(paper_plan(request, method, None).epsilons)
 
-    def kept(epsilons: FloatArray) -> FloatArray:
-        return held(users, epsilons, alpha, horizon, "optimal", "paper").epsilons
+    def within_level(epsilons: FloatArray) -> FloatArray:
+        return plan_within_level(request, epsilons, "optimal", "paper").epsilons
 
-    found = optimise([one for _, one in users], alpha, by, starts, kept)
-    plan = held(users, found.epsilons, alpha, horizon, "optimal", "paper")
-    return replace(plan, objective=by.objective, error=by.error(plan.epsilons), error_bound=found.bound)
+    found = optimise(list(request.users), request.alpha, by, starts, within_level)
+    plan = plan_within_level(request, found.epsilons, "optimal", "paper")
+    return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons), found.bound))
 
 
-def _upper_bound(adversary: Adversary, name: str | None, alpha: float) -> float:
+def _upper_bound(request: Request, user: int) -> float:
     """Algorithm 2. Budget e with ``L(a) + e <= a`` in both directions, so that no step of any horizon exceeds alpha."""
-    found = _balance(adversary, alpha)
+    alpha = request.alpha
+    found = _balance(request, user)
     if found.budget < max(SMALLEST_SHARE * alpha, SMALLEST):
-        raise PlanError(nothing_lasts(adversary, name, alpha, "paper"))
+        raise request.nothing_lasts("paper", user)
     # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
     return found.budget - 4.0 * ULP * alpha
 
 
-def _quantified(adversary: Adversary, name: str | None, alpha: float, n_steps: int) -> FloatArray:
+def _quantified(request: Request, user: int, n_steps: int) -> FloatArray:
     """Algorithm 3: ends at the levels themselves, the middle at the sustainable budget."""
     if n_steps == 1:
-        return np.array([alpha])
-    found = _balance(adversary, alpha)
+        return np.array([request.alpha])
+    found = _balance(request, user)
     if found.budget <= 0.0:
-        raise PlanError(nothing_lasts(adversary, name, alpha, "paper"))
+        raise request.nothing_lasts("paper", user)
     return np.array([found.backward_level, *[found.budget] * (n_steps - 2), found.forward_level])
 
 
-def _balance(adversary: Adversary, alpha: float) -> Balance:
-    return balance(merged_profile(adversary.backward), merged_profile(adversary.forward), alpha)
+def _balance(request: Request, user: int) -> Balance:
+    adversary = request.users[user]
+    return balance(merged_profile(adversary.backward), merged_profile(adversary.forward), request.alpha)

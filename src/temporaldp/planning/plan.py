@@ -1,129 +1,243 @@
-"""A budget plan: how much each step may spend, and what it leaks then."""
+"""Plans that hold a level at every step: of budgets, or of noise at a delta."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.events import REPLACE_ONE
-from temporaldp.accounting.protocol import AccountingName
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, charging, leakage_supremum, temporal_leakage
+from temporaldp.accounting.protocol import AccountingName, Bound
+from temporaldp.correlation import Adversaries
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.planning.histogram_noise import Noise, histogram_profile, laplace_scales, mean_absolute_noise
+from temporaldp.planning.measurement import (
+    Measurement,
+    budget_measurement,
+    require_budget_mechanism,
+    require_noise_mechanism,
+)
 
 FloatArray = NDArray[np.float64]
-Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform", "calibrated"]
-Noise: TypeAlias = Literal["gaussian", "laplace"]
+Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
+Objective: TypeAlias = Literal["mean_absolute_error", "mean_squared_error"]
+
+GRID = 2048.0
+"""Points of the grid of privacy losses up to alpha: the same for every scale, so that leakage falls as noise grows."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BudgetPlan:
-    """Budgets that hold temporal privacy leakage at or below alpha at every step; from `plan_budget`.
+def planned_discretization(alpha: float) -> float:
+    """The grid on which a noise plan for alpha is held, in nats: who checks it on another may find a little more."""
+    return min(alpha / GRID, 0.01)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the correlation that a plan was made for comes from.
 
     Parameters
     ----------
-    epsilons : array, shape (T,), or (1,) where the horizon is unknown
-        Budget of each step, in nats. With an unknown horizon, the one budget of every step; see `budgets`.
-    alpha : float
-        The level that is held, in nats.
-    horizon : int or None
-        T; None if the plan holds for ever.
-    method : str
-        How it was made.
-    leakage : LeakageSeries, or LeakageSupremum where the horizon is unknown
-        By this package's own accounting; its ``worst`` never exceeds alpha, not by one ulp.
     states : tuple of str or None
-        The states that the correlations name.
-    neighboring_relation : str
-        What the budgets refer to.
+        The states that the correlation names.
     step : str or None
         How long one step is, where the traces that the correlation comes from say so.
     provenance : str or None
-        Where the correlation comes from, in words. A plan made from the very data that it protects depends on them.
+        Where it comes from, in words. A plan made from the very data that it protects depends on them.
     warning : str or None
         What a reader must know before publishing anything made with the plan; None if nothing.
-    objective : str or None
-        What an optimal plan was made for: "mean_absolute_error" (mean of 1 / epsilon) or "mean_squared_error" (mean of
-        1 / epsilon^2), weighted if weights were given.
-    error : float or None
-        The objective's value for an optimal plan.
-    error_bound : float or None
-        A certified lower bound: no budgets that hold alpha by the paper's bound have a smaller error, so ``error / error_bound
-        - 1`` is the most that an optimal plan can be short of optimal. None by the exact leakage: the plan is a local optimum
-        (no small change of its budgets has less noise and holds alpha), and nothing is certified about plans far from it.
-    bound : {"exact", "paper", "curve"}
-        By which leakage alpha is held: the exact one, the paper's upper bound, or, with a delta, one privacy curve a step.
-    delta : float
-        0 for pure differential privacy. Otherwise the plan holds (alpha, delta)-DP_T, and budgets and leakage are the epsilon
-        at this delta.
-    mechanism : {"gaussian", "laplace"} or None
-        With a delta: the noise that is planned, discrete Gaussian or discrete Laplace noise on every count of a histogram.
-    scales : array, of the shape of `epsilons`, or None
-        With a delta: the scale of the noise of each step, in counts.
     """
 
-    epsilons: FloatArray
-    alpha: float
-    horizon: int | None
-    method: Method
-    leakage: LeakageSeries | LeakageSupremum
     states: tuple[str, ...] | None = None
-    neighboring_relation: str = REPLACE_ONE
     step: str | None = None
     provenance: str | None = None
     warning: str | None = None
-    objective: str | None = None
-    error: float | None = None
-    error_bound: float | None = None
-    bound: AccountingName = "exact"
-    delta: float = 0.0
-    mechanism: Noise | None = None
-    scales: FloatArray | None = None
 
-    def __post_init__(self) -> None:
-        if (self.delta > 0.0) != (self.scales is not None) or (self.scales is None) != (self.mechanism is None):
-            raise InputError("a plan with a delta has a mechanism and its scales, and one without has neither")
-        for field in ("epsilons", "scales"):
-            if getattr(self, field) is not None:
-                array = np.array(getattr(self, field), dtype=np.float64)
-                array.flags.writeable = False
-                object.__setattr__(self, field, array)
-        if self.scales is not None and self.scales.shape != self.epsilons.shape:
-            raise InputError(f"expected {self.epsilons.shape} scales like epsilons, got {self.scales.shape}")
+
+@dataclass(frozen=True, slots=True)
+class Optimality:
+    """How good an optimal plan is.
+
+    Parameters
+    ----------
+    objective : {"mean_absolute_error", "mean_squared_error"}
+        What the plan minimises: the mean of 1 / epsilon, or of 1 / epsilon^2, weighted if weights were given.
+    error : float
+        The objective's value.
+    error_bound : float or None
+        A certified lower bound: no budgets that hold alpha by the paper's bound have a smaller error, so ``error / error_bound
+        - 1`` is the most that the plan can be short of optimal. None by the exact leakage: the plan is a local optimum (no
+        small change of its budgets has less noise and holds alpha), and nothing is certified about plans far from it.
+    """
+
+    objective: Objective
+    error: float
+    error_bound: float | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Plan(ABC):
+    """What budget plans and noise plans have in common.
+
+    Parameters
+    ----------
+    leakage : LeakageSeries, or LeakageSupremum where the horizon is unknown
+        By this package's own accounting; its ``worst`` never exceeds alpha, not by one ulp.
+    alpha : float
+        The level that is held, in nats.
+    source : Source
+        Where the correlation comes from.
+    """
+
+    leakage: LeakageSeries | LeakageSupremum
+    alpha: float
+    source: Source = Source()
 
     def __repr__(self) -> str:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
-        how = self.mechanism or (f"{self.method}, by the paper's bound" if self.bound == "paper" else self.method)
-        level = f"alpha = {self.alpha:g}" + (f", delta = {self.delta:g}" if self.delta else "")
-        return f"BudgetPlan({how}, {level} for {steps}, worst leakage {self.leakage.worst:.6g})"
+        return (
+            f"{type(self).__name__}({self.description}, {self.level}, {steps}, worst leakage {self.leakage.worst:.6g})"
+        )
 
-    def budgets(self, n_steps: int, *, start: int = 0) -> FloatArray:
-        """Budgets of `n_steps` steps from step `start` on, shape (n_steps,). Stopping early leaks less, never more.
+    @property
+    def horizon(self) -> int | None:
+        """Number of steps T; None if the plan holds for ever."""
+        return len(self.leakage) if isinstance(self.leakage, LeakageSeries) else None
 
-        With a delta, the epsilon of each release by itself at that delta; what is drawn are the `noise_scales`.
+    @property
+    def epsilons(self) -> FloatArray:
+        """What each step leaks by itself, in nats, shape (T,); with an unknown horizon the one number of every step, (1,)."""
+        if isinstance(self.leakage, LeakageSeries):
+            return self.leakage.epsilons
+        return _frozen([self.leakage.epsilon])
+
+    @property
+    def bound(self) -> AccountingName:
+        """By which leakage alpha is held: "exact", "paper" or, at a delta, "curve" (one privacy curve a step)."""
+        return self.leakage.bound
+
+    @property
+    def delta(self) -> float:
+        """The delta at which epsilons and leakage are; 0 for a plan of budgets."""
+        return self.leakage.delta
+
+    @property
+    def level(self) -> str:
+        """What is held, in words."""
+        return f"alpha = {self.alpha:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+
+    @property
+    def mean_absolute_noise(self) -> float:
+        """Expected absolute noise of one count of a histogram under the plan, averaged over the steps."""
+        return mean_absolute_noise(self.scales, self.noise)
+
+    @property
+    @abstractmethod
+    def noise(self) -> Noise:
+        """The noise of a histogram that is released under the plan."""
+
+    @property
+    @abstractmethod
+    def scales(self) -> FloatArray:
+        """Its scale at each step, in counts, of the shape of `epsilons`; inf for a step that is not published."""
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """How the plan was made, in words."""
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What a ledger says of the plan beside its level, as JSON values."""
+        return {}
+
+    @property
+    def identity(self) -> list[Any]:
+        """What makes it another plan than others with the same level, as JSON values."""
+        return [self.horizon, self.epsilons.tolist(), self.terms]
+
+    @abstractmethod
+    def measurement(
+        self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
+    ) -> Measurement:
+        """What a mechanism draws at a step (from 0), and what that spends; `epsilon` asks for another budget than the plan's.
+
+        Raises
+        ------
+        BudgetError
+            The plan has no such step, does not grant that budget, or grants less than the mechanism spends.
+        """
+
+    @abstractmethod
+    def require_mechanism(self, mechanism: Any) -> None:
+        """Refuse a mechanism that does not go with this kind of plan, by InputError."""
+
+    @abstractmethod
+    def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
+        """Charge the accountants of the blocks around the caller with steps of the plan.
+
+        Raises
+        ------
+        LeakageBudgetError
+            One of them refuses; then nobody is charged.
+        BudgetError
+            They cannot count such steps.
+        """
+
+    @abstractmethod
+    def _releases(self, n_steps: int) -> dict[str, Any]:
+        """The first steps as arguments of `temporal_leakage`."""
+
+    @abstractmethod
+    def _lasting_release(self) -> dict[str, Any]:
+        """Every step of a plan for ever as arguments of `leakage_supremum`."""
+
+    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
+        """What the plan's first steps leak to somebody, who need not be the one that it was made for."""
+        return temporal_leakage(adversary, bound=bound, **self._releases(n_steps))
+
+    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
+        """What the plan leaks to somebody if it goes on for ever; None for a plan with a horizon."""
+        if self.horizon is not None:
+            return None
+        return leakage_supremum(adversary, bound=bound, **self._lasting_release())
+
+    def measurements(
+        self, mechanism: Callable[[Any, float], Any], n_steps: int, *, start: int = 0
+    ) -> list[Measurement]:
+        """The measurements of `n_steps` steps from step `start` on. Errors as for `require_mechanism` and `measurement`."""
+        self.require_mechanism(mechanism)
+        self.epsilons_for(n_steps, start=start)  # refuses what the plan is too short for
+        return [self.measurement(mechanism, step) for step in range(start, start + n_steps)]
+
+    def epsilons_for(self, n_steps: int, *, start: int = 0) -> FloatArray:
+        """The epsilons of `n_steps` steps from step `start` on, shape (n_steps,). Stopping early leaks less, never more.
 
         Raises
         ------
         BudgetError
             The plan has fewer steps.
         """
-        return self._steps(self.epsilons, n_steps, start)
+        return self._for_steps(self.epsilons, n_steps, start)
 
-    def noise_scales(self, n_steps: int, *, start: int = 0) -> FloatArray:
-        """Scales of the noise of `n_steps` steps from step `start` on, shape (n_steps,), in counts.
+    def scales_for(self, n_steps: int, *, start: int = 0) -> FloatArray:
+        """The scales of a histogram's noise at `n_steps` steps from step `start` on, shape (n_steps,), in counts.
 
         Raises
         ------
         BudgetError
-            The plan has fewer steps, or budgets only.
+            The plan has fewer steps.
         """
-        if self.scales is None:
-            raise BudgetError("the plan has budgets, not scales of noise; plan with a delta for those")
-        return self._steps(self.scales, n_steps, start)
+        return self._for_steps(self.scales, n_steps, start)
 
-    def _steps(self, each: FloatArray, n_steps: int, start: int) -> FloatArray:
+    @abstractmethod
+    def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
+        """The scales of a histogram's noise, in counts, at steps (from 0) that spent these epsilons."""
+
+    def _for_steps(self, each: FloatArray, n_steps: int, start: int) -> FloatArray:
         if n_steps < 1 or start < 0:
             raise BudgetError(f"expected at least 1 step from step 0 or later, got {n_steps} from step {start}")
         if self.horizon is None:
@@ -132,7 +246,175 @@ class BudgetPlan:
         if end > self.horizon:
             needed = f"{n_steps}" if not start else f"{n_steps} after {start}"
             raise BudgetError(
-                f"the plan is shorter than the data: it has budgets for {self.horizon} steps, the data have {needed}; "
-                f"plan again with horizon={end}, or without a horizon"
+                f"the plan is shorter than the data: it is for {self.horizon} steps, the data have {needed}; plan again for "
+                f"{end} steps, or without a horizon"
             )
         return np.array(each[start:end])
+
+
+METHODS: dict[Method, str] = {
+    "optimal": "the least noise that was found for this horizon",
+    "upper_bound": "one budget that holds for ever",
+    "quantified": "larger budgets at both ends",
+    "uniform": "alpha divided by the number of steps",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class BudgetPlan(Plan):
+    """Budgets that hold temporal privacy leakage at or below alpha at every step; from `plan_budget`.
+
+    `epsilons` are the budgets. Any mechanism can be called with them; a histogram then has discrete Laplace noise of `scales`.
+
+    Parameters
+    ----------
+    leakage, alpha, source
+        As for every plan: the leakage of these budgets, the level, and where the correlation comes from.
+    method : {"optimal", "upper_bound", "quantified", "uniform"}
+        How it was made.
+    optimality : Optimality or None
+        Of an optimal plan, what it minimises and how far from least that can be.
+    """
+
+    method: Method
+    optimality: Optimality | None = None
+
+    @property
+    def noise(self) -> Noise:
+        """Discrete Laplace noise is what a histogram has under a budget."""
+        return "laplace"
+
+    @property
+    def scales(self) -> FloatArray:
+        """The scale of that noise at each step, in counts."""
+        return laplace_scales(self.epsilons)
+
+    @property
+    def description(self) -> str:
+        """The method, and the bound if it is the paper's."""
+        made = f"{self.method.replace('_', ' ')}: {METHODS[self.method]}"
+        return f"{made}, held by the paper's upper bound" if self.bound == "paper" else made
+
+    def measurement(
+        self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
+    ) -> Measurement:
+        """What a mechanism draws with the step's budget, or with a smaller one: spending less leaks less."""
+        granted = float(self.epsilons_for(1, start=step)[0])
+        found = budget_measurement(mechanism, granted if epsilon is None else epsilon, step)
+        if found.epsilon > granted:
+            raise BudgetError(
+                f"epsilon = {found.epsilon:.10g} at step {step} is more than the plan grants, {granted:.10g}"
+            )
+        return found
+
+    def require_mechanism(self, mechanism: Any) -> None:
+        """One that is called with a budget."""
+        require_budget_mechanism(mechanism)
+
+    def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
+        """All accountants around with all of them, or nobody with anything."""
+        charging.charge(epsilons, last=last)
+
+    def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
+        """By what was spent, which may be less than the plan grants."""
+        return laplace_scales(epsilons)
+
+    def _releases(self, n_steps: int) -> dict[str, Any]:
+        return {"epsilons": self.epsilons_for(n_steps)}
+
+    def _lasting_release(self) -> dict[str, Any]:
+        return {"epsilon": float(self.epsilons[0])}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class NoisePlan(Plan):
+    """Noise on the counts of a histogram that holds (alpha, delta)-DP_T at every step; from `plan_noise`.
+
+    `epsilons` and the leakage are upper bounds at this delta. The noise is fixed before the first step: hockey-stick
+    divergences do not compose along paths on which it is chosen by what came out before.
+
+    Parameters
+    ----------
+    leakage, alpha, source
+        As for every plan: the leakage of this noise, at a delta > 0; the level; and where the correlation comes from.
+    noise : {"gaussian", "laplace"}
+        Discrete Gaussian or discrete Laplace noise, on every count by itself.
+    scales : array, of the shape of `epsilons`
+        Its scale at each step, in counts.
+    """
+
+    noise: Noise = field()  # `field()`, or the base's property would be taken for a default
+    scales: FloatArray = field()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scales", _frozen(self.scales))
+        if not self.delta > 0.0:
+            raise InputError("expected the leakage of a noise plan to be at a delta > 0, got one with delta = 0")
+        if self.scales.shape != self.epsilons.shape or not (np.isfinite(self.scales) & (self.scales > 0.0)).all():
+            raise InputError(
+                f"expected finite scales > 0, one for each of {len(self.epsilons)} epsilons, got {self.scales}"
+            )
+
+    @property
+    def description(self) -> str:
+        """The noise, and how much of it."""
+        low, high = (f"{scale:.4g}" for scale in (self.scales.min(), self.scales.max()))
+        return f"discrete {self.noise.capitalize()} noise of scale {low if low == high else f'{low} to {high}'} counts"
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """Delta, kind of noise, and number of steps."""
+        return {"delta": self.delta, "noise": self.noise, "horizon": self.horizon}
+
+    @property
+    def identity(self) -> list[Any]:
+        """With every scale."""
+        return [self.terms, self.epsilons.tolist(), self.scales.tolist()]
+
+    def measurement(
+        self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
+    ) -> Measurement:
+        """The step's noise, which nothing that was seen may change."""
+        if epsilon is not None:
+            raise BudgetError(
+                f"expected no epsilon for a step of a noise plan, got {epsilon!r}: at a delta the noise is fixed before the "
+                "first step, because hockey-stick divergences do not compose along adaptive paths. Leave the epsilon out, "
+                "pass over the step, or plan budgets with delta = 0, which may be chosen as one goes"
+            )
+        scale, spent = (float(each[0]) for each in (self.scales_for(1, start=step), self.epsilons_for(1, start=step)))
+        return Measurement(mechanism, scale, spent)
+
+    def require_mechanism(self, mechanism: Any) -> None:
+        """One that is called with the scale of this kind of noise."""
+        require_noise_mechanism(mechanism, self.noise)
+
+    def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
+        """Nobody may be around: an accountant counts budgets with delta = 0."""
+        if charging.charged():
+            raise BudgetError(
+                "a TemporalAccountant counts epsilons with delta = 0, and this noise is planned for a delta: release outside "
+                "its block, under the plan"
+            )
+
+    def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
+        """The plan's, whatever the epsilons are."""
+        return np.array([self.scales_for(1, start=step)[0] for step in steps])
+
+    def _profiles(self, n_steps: int) -> list[Any]:
+        return [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
+
+    def _releases(self, n_steps: int) -> dict[str, Any]:
+        return {"mechanisms": self._profiles(n_steps), **self._at}
+
+    def _lasting_release(self) -> dict[str, Any]:
+        return {"mechanism": self._profiles(1)[0], **self._at}
+
+    @property
+    def _at(self) -> dict[str, Any]:
+        return {"delta": self.delta, "discretization": planned_discretization(self.alpha)}
+
+
+def _frozen(values: Any) -> FloatArray:
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False
+    return array

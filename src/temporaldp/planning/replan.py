@@ -8,19 +8,23 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting import LeakageSeries, TemporalAccountant, temporal_leakage
-from temporaldp.accounting.monotone_search import largest
+from temporaldp.accounting import LeakageSeries, TemporalAccountant
+from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.accounting.paper_filter import SPARE, PaperFilter
-from temporaldp.accounting.protocol import Bound, checked_bound
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.exact_program import least_noise
-from temporaldp.planning.holding import together
-from temporaldp.planning.optimal import Measure, Objective, measure, optimise
-from temporaldp.planning.plan import BudgetPlan
+from temporaldp.planning.optimal import Measure, measure, optimise
+from temporaldp.planning.plan import BudgetPlan, Objective, Optimality
+from temporaldp.planning.request import Request
 
 FloatArray = NDArray[np.float64]
 Whole: TypeAlias = Callable[[FloatArray], LeakageSeries]
+Admitted: TypeAlias = Callable[[FloatArray], FloatArray]
+
+
+HALVINGS = 30
+"""Of the bracket for a constant start, which need not be exact."""
 
 
 def replan(
@@ -28,12 +32,11 @@ def replan(
     *,
     objective: Objective = "mean_absolute_error",
     weights: ArrayLike | None = None,
-    bound: Bound = "paper",
 ) -> BudgetPlan:
     """Plan the steps that are left, optimally, after what an accountant has seen spent.
 
     Where less was spent than planned, the rest gets more. The plan covers the whole horizon: what was spent, then the budgets
-    of the steps to come. By the paper's bound, the accountant admits them one after the other, each as it stands in the plan.
+    of the steps to come, by the leakage that the accountant counts by. It admits them one after the other, as they stand.
 
     Parameters
     ----------
@@ -43,14 +46,11 @@ def replan(
         What is minimised over the steps to come: the mean of 1 / epsilon, or of 1 / epsilon^2.
     weights : array_like, shape (T - number of steps spent,), optional
         How much each step to come matters. A step of weight 0 gets budget 0.
-    bound : {"paper", "exact"}
-        By which leakage alpha is held. Accountants count by the paper's bound and refuse what only the exact leakage allows: a
-        plan by "exact" is released by itself.
 
     Returns
     -------
     BudgetPlan
-        Its `error` is that of the steps to come; it has no `error_bound`. A lower bound on what could be spent.
+        Its `optimality` is about the steps to come, without an `error_bound`. A lower bound on what could be spent.
 
     Raises
     ------
@@ -81,83 +81,83 @@ def replan(
     alpha, rest = _checked(accountant)
     by = measure(objective, weights, rest)
     spent = accountant.ledger
-    users = accountant.adversaries
-    chosen = checked_bound(bound)
+    request = Request(accountant.population, alpha, accountant.horizon)
 
     def whole(epsilons: FloatArray) -> LeakageSeries:
         budgets = np.concatenate((spent, epsilons))
-        return temporal_leakage(together(list(users.items())), epsilons=budgets, bound=chosen)
+        return accountant.leakage_of(budgets)
 
-    tail = (
-        _by_paper(accountant, alpha, rest, by, whole) if chosen == "paper" else _exactly(users, alpha, spent, by, whole)
-    )
-    return BudgetPlan(
-        np.concatenate((spent, tail)),
-        alpha,
-        len(spent) + rest,
-        "optimal",
-        whole(tail),
-        next(iter(users.values())).states,
-        objective=by.objective,
-        error=by.error(tail),
-        bound=chosen,
-    )
-
-
-def _exactly(
-    users: dict[str | None, Adversary], alpha: float, spent: FloatArray, by: Measure, whole: Whole
-) -> FloatArray:
-    """The steps to come, as large as the exact leakage of all steps allows."""
-    rest = len(by.weights)
-    published = by.weights > 0.0
-
-    def constant(level: float) -> FloatArray:
-        return np.where(published, level, 0.0)
-
-    if whole(np.zeros(rest)).worst > alpha:
-        raise _nothing_left(alpha, rest)
-    start = largest(lambda level: whole(constant(level)).worst, 0.0, alpha, alpha)
-    if start <= 0.0:
-        raise _nothing_left(alpha, rest)
-    n_spent = len(spent)
-    weights = np.concatenate((np.zeros(n_spent), by.weights))
-    found = least_noise(
-        list(users.values()),
-        alpha,
-        Measure(by.objective, weights),
-        np.concatenate((spent, constant(start))),
-        lambda epsilons: whole(epsilons[n_spent:]),
-        n_spent,
-    )
-    return found[n_spent:]
-
-
-def _nothing_left(alpha: float, rest: int) -> PlanError:
-    return PlanError(f"what was spent leaves nothing below alpha = {alpha:g} for the {rest} steps to come")
-
-
-def _by_paper(accountant: TemporalAccountant, alpha: float, rest: int, by: Measure, whole: Whole) -> FloatArray:
-    """The steps to come, as the accountant admits them."""
-    users = accountant.adversaries
-
-    def held(epsilons: FloatArray) -> FloatArray:
+    def admitted(epsilons: FloatArray) -> FloatArray:
         for halving in range(53):
             tail = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
             if accountant.admits(tail, last=True) and whole(tail).worst <= alpha * (1.0 - rest * SPARE):
                 return tail
         raise _nothing_left(alpha, rest)
 
-    constant = accountant.remaining(rest, last=True)
-    if constant <= 0.0:
-        raise _nothing_left(alpha, rest)
-    start = held(np.full(rest, constant))
-    tail = start
-    if rest > 1:
-        after = [_to_come(one, rest) for one in users.values()]
-        tail = optimise(
-            after, alpha, by, [start], held, [one for one in accountant.filters if isinstance(one, PaperFilter)]
-        ).epsilons
-    return tail
+    make = _exactly if accountant.bound == "exact" else _by_paper
+    tail = make(accountant, request, by, admitted, whole)
+    return BudgetPlan(
+        leakage=whole(tail),
+        alpha=alpha,
+        source=request.source,
+        method="optimal",
+        optimality=Optimality(by.objective, by.error(tail)),
+    )
+
+
+def _exactly(
+    accountant: TemporalAccountant, request: Request, by: Measure, admitted: Admitted, whole: Whole
+) -> FloatArray:
+    """The steps to come, as large as the exact leakage of all steps allows."""
+    start = _constant(accountant, by, admitted)
+    spent = accountant.ledger
+    n_spent = len(spent)
+    if len(by.weights) == 1:
+        return start
+    found = least_noise(
+        list(request.users),
+        request.alpha * (1.0 - 4.0 * SLACK),
+        Measure(by.objective, np.concatenate((np.zeros(n_spent), by.weights))),
+        np.concatenate((spent, (1.0 - 4.0 * SLACK) * start)),
+        lambda epsilons: whole(epsilons[n_spent:]),
+        n_spent,
+    )
+    return min(start, admitted(found[n_spent:]), key=by.error)
+
+
+def _constant(accountant: TemporalAccountant, by: Measure, admitted: Admitted) -> FloatArray:
+    """The largest budget that all published steps to come can have."""
+    published = by.weights > 0.0
+
+    level = accountant.remaining(len(published), last=True) if published.all() else 0.0
+    if level <= 0.0:
+        high = accountant.alpha or 0.0
+        for _ in range(HALVINGS):
+            middle = 0.5 * (level + high)
+            if accountant.admits(np.where(published, middle, 0.0), last=True):
+                level = middle
+            else:
+                high = middle
+    if level <= 0.0:
+        raise _nothing_left(accountant.alpha or 0.0, len(published))
+    return admitted(np.where(published, level, 0.0))
+
+
+def _nothing_left(alpha: float, rest: int) -> PlanError:
+    return PlanError(f"what was spent leaves nothing below alpha = {alpha:g} for the {rest} steps to come")
+
+
+def _by_paper(
+    accountant: TemporalAccountant, request: Request, by: Measure, admitted: Admitted, whole: Whole
+) -> FloatArray:
+    """The steps to come, as the accountant admits them."""
+    rest = len(by.weights)
+    start = _constant(accountant, by, admitted)
+    standings = [one for one in accountant.filters if isinstance(one, PaperFilter)]
+    if rest == 1 or not standings:
+        return start
+    after = [_to_come(user, rest) for user in request.users]
+    return optimise(after, request.alpha, by, [start], admitted, standings).epsilons
 
 
 def _to_come(adversary: Adversary, rest: int) -> Adversary:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-FORMAT = "temporaldp ledger 1"
+FORMAT = "temporaldp ledger 2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,11 @@ class LedgerRow:
         From 0.
     time : str
         The step's label.
+    parameter : float
+        What the mechanism was called with: a budget in nats, or under a noise plan the scale of the noise; 0 for a step that
+        was not published.
     epsilon : float
-        What was spent, in nats; 0 for a step that was not published.
+        What was spent, in nats (under a noise plan at its delta); 0 for a step that was not published.
     leakage : float or None
         The largest temporal privacy leakage of any step once this one was spent, in nats; None without an accountant.
     last : bool
@@ -35,6 +38,7 @@ class LedgerRow:
 
     step: int
     time: str
+    parameter: float
     epsilon: float
     leakage: float | None
     last: bool
@@ -44,7 +48,7 @@ class LedgerRow:
     @property
     def content(self) -> list[Any]:
         """Everything but the hash."""
-        return [self.step, self.time, self.epsilon, self.leakage, self.last, self.output]
+        return [self.step, self.time, self.parameter, self.epsilon, self.leakage, self.last, self.output]
 
 
 def canonical(document: Any) -> str:

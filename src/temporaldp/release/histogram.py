@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting import charging
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.profile import positive
-from temporaldp.planning.plan import BudgetPlan, Noise
+from temporaldp.planning import BudgetPlan, NoisePlan, Plan
+from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-
-HISTOGRAM_SENSITIVITY = 2
-"""L1 sensitivity of a histogram when one person's value is replaced: one count falls by 1, another rises by 1."""
 
 LARGEST_SCALE = 2.0**53
 """Noise of a larger scale is refused: OpenDP would cut it off at the ends of 64-bit integers."""
@@ -127,6 +124,22 @@ class NoisyHistogram:
         return np.array(measurement(counts.tolist()), dtype=np.int64)
 
 
+@singledispatch
+def histogram_mechanism(plan: Plan, n_states: int) -> DiscreteLaplaceHistogram | NoisyHistogram:
+    """The mechanism that publishes a histogram under a plan."""
+    raise InputError(f"expected a plan of plan_budget or plan_noise, got {type(plan).__name__}")
+
+
+@histogram_mechanism.register
+def _(plan: BudgetPlan, n_states: int) -> DiscreteLaplaceHistogram:
+    return DiscreteLaplaceHistogram(n_states)
+
+
+@histogram_mechanism.register
+def _(plan: NoisePlan, n_states: int) -> NoisyHistogram:
+    return NoisyHistogram(n_states, plan.noise)
+
+
 def checked_counts(snapshot: ArrayLike, n_states: int) -> IntArray:
     """A histogram as integers.
 
@@ -158,51 +171,3 @@ def _measurement(scale: float, noise: Noise = "laplace") -> Any:
     if noise == "gaussian":
         return dp.m.make_gaussian(vector, dp.l2_distance(T="f64"), scale=scale)
     return dp.m.make_laplace(vector, dp.l1_distance(T="i64"), scale=scale)
-
-
-def laplace_scales(epsilons: Sequence[float] | FloatArray) -> FloatArray:
-    """The scale of a histogram's discrete Laplace noise for each budget."""
-    return HISTOGRAM_SENSITIVITY / np.asarray(epsilons, dtype=np.float64)
-
-
-def noise_quantile(scale: float, probability: float, noise: Noise = "laplace") -> float:
-    """Half-width w with ``Pr(|noise| <= w) >= probability`` for one count; for error bars."""
-    if noise == "gaussian":
-        within = np.cumsum(_gaussian(scale) * np.where(np.arange(_reach(scale)) == 0, 1.0, 2.0))
-        return float(np.searchsorted(within, probability * within[-1]))
-    # Pr(|Z| > k) = 2 r^(k + 1) / (1 + r) with r = exp(-1 / scale).
-    ratio = math.exp(-1.0 / scale)
-    return max(0.0, math.ceil(math.log((1.0 - probability) * (1.0 + ratio) / 2.0) / math.log(ratio) - 1.0))
-
-
-def mean_absolute_noise(scales: Sequence[float] | FloatArray, noise: Noise = "laplace") -> float:
-    """Expected absolute noise of one count, averaged over the steps.
-
-    Discrete Laplace: ``2 r / (1 - r^2)``, ``r = exp(-1 / scale)``. Discrete Gaussian: by its probabilities.
-    """
-    each = np.asarray(scales, dtype=np.float64)
-    if noise == "laplace":
-        return float(np.mean(1.0 / np.sinh(1.0 / each)))
-    found, times = np.unique(each, return_counts=True)
-    means = [2.0 * float(_gaussian(scale) @ np.arange(_reach(scale))) / _total(scale) for scale in found.tolist()]
-    return float(np.average(means, weights=times))
-
-
-def _reach(scale: float) -> int:
-    return math.ceil(12.0 * scale) + 2
-
-
-def _gaussian(scale: float) -> FloatArray:
-    """Discrete Gaussian weights of 0, 1, 2, ... up to 12 scales."""
-    return np.asarray(np.exp(-0.5 * np.square(np.arange(_reach(scale)) / scale)))
-
-
-def _total(scale: float) -> float:
-    return 2.0 * float(_gaussian(scale).sum()) - 1.0
-
-
-def planned_noise(plan: BudgetPlan) -> float:
-    """Expected absolute noise of one count of a histogram under a plan, averaged over its steps."""
-    if plan.scales is None or plan.mechanism is None:
-        return mean_absolute_noise(laplace_scales(plan.epsilons[plan.epsilons > 0.0]))
-    return mean_absolute_noise(plan.scales, plan.mechanism)

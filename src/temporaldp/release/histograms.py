@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.protocol import AccountingName
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.files.moments import steps_between
-from temporaldp.planning import BudgetPlan
-from temporaldp.planning.plan import Noise
+from temporaldp.planning import Plan
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.continual import release
-from temporaldp.release.histogram import DiscreteLaplaceHistogram, NoisyHistogram
+from temporaldp.release.guards import Guard
+from temporaldp.release.histogram import histogram_mechanism
 from temporaldp.release.released import ReleasedHistograms
 from temporaldp.release.stream import ContinualRelease
 
@@ -30,22 +30,22 @@ GAP = 1.5
 
 def release_histograms(
     trajectories: Trajectories,
-    plan: BudgetPlan | ContinualRelease[Any, Any],
+    plan: Plan | ContinualRelease[Any, Any],
     *,
     consistent: bool = False,
     start: int = 0,
 ) -> ReleasedHistograms:
     """Publish how many people are in each state at each step that has a budget, under a plan or by a continual release.
 
-    Exact discrete Laplace noise from OpenDP; neighbouring databases differ in one person's value at a step, so the L1
-    sensitivity of a histogram is 2. With a plan, calling it again draws and spends again. A continual release gives the same
-    counts again for every step that its ledger has, and goes on with those that follow.
+    Exact discrete Laplace noise from OpenDP, or that of a noise plan; neighbouring databases differ in one person's value at a
+    step, so the L1 sensitivity of a histogram is 2. With a plan, calling it again draws and spends again. A continual release
+    gives the same counts again for every step that its ledger has, and goes on with those that follow.
 
     Parameters
     ----------
     trajectories : Trajectories
         T steps. Its states are the public domain; the number of people at each step is public.
-    plan : BudgetPlan, or ContinualRelease of a DiscreteLaplaceHistogram
+    plan : BudgetPlan or NoisePlan, or ContinualRelease of a histogram
         With at least T steps, and for the same states.
     consistent : bool
         Post-process to non-negative integers that keep the public total of each step.
@@ -65,44 +65,45 @@ def release_histograms(
     """
     if isinstance(plan, ContinualRelease):
         return _continued(trajectories, plan, consistent)
-    if plan.states is not None:
-        require_same_states(plan.states, trajectories.states, what="the data")
-    _require_same_step(plan.step, trajectories.step, what="plan")
-    truth = trajectories.histogram()
-    if plan.mechanism is not None:
-        return _with_scales(trajectories, truth, plan, plan.mechanism, consistent, start)
-    result = release(DiscreteLaplaceHistogram(n_states=trajectories.n_states), truth, plan, start=start)
-    published = [t for t, output in enumerate(result.outputs) if output is not None]
-    counts = np.stack([output for output in result.outputs if output is not None])
-    return _assemble(trajectories, published, counts, result.epsilons[published], plan.alpha, consistent, plan.bound)
-
-
-def _with_scales(
-    trajectories: Trajectories, truth: IntArray, plan: BudgetPlan, noise: Noise, consistent: bool, start: int
-) -> ReleasedHistograms:
-    """The steps under a plan of noise scales."""
-    scales, epsilons = plan.noise_scales(len(truth), start=start), plan.budgets(len(truth), start=start)
-    mechanism = NoisyHistogram(n_states=trajectories.n_states, noise=noise)
-    counts = np.stack([mechanism(row, scale) for row, scale in zip(truth, scales.tolist(), strict=True)])
-    made = _assemble(trajectories, list(range(len(truth))), counts, epsilons, plan.alpha, consistent, plan.bound)
-    return replace(made, delta=plan.delta, mechanism=noise, scales=scales)
+    states, step = plan.source.states, plan.source.step
+    if states is not None:
+        require_same_states(states, trajectories.states, what="the data")
+    _require_same_step(step, trajectories.step, what="plan")
+    mechanism = histogram_mechanism(plan, trajectories.n_states)
+    result = release(mechanism, trajectories.histogram(), plan, start=start)
+    return _assemble(
+        trajectories, result.outputs, range(start, start + len(result.outputs)), result.epsilons, plan, consistent
+    )
 
 
 def _assemble(
     trajectories: Trajectories,
-    published: list[int],
-    counts: IntArray,
+    outputs: Sequence[IntArray | None],
+    steps: Sequence[int],
     spent: FloatArray,
-    alpha: float,
+    held: Plan | Guard,
     consistent: bool,
-    bound: AccountingName,
 ) -> ReleasedHistograms:
     """The published steps' counts, post-processed if asked."""
+    published = [t for t, output in enumerate(outputs) if output is not None]
+    if not published:
+        raise BudgetError("none of these steps was published, or has a budget to be")
+    counts = np.stack([output for output in outputs if output is not None])
     if consistent:  # the number of people is public, and taken from the data at hand
         totals = trajectories.histogram().sum(axis=1).tolist()
         counts = np.stack([consistent_counts(row, total=totals[t]) for row, t in zip(counts, published, strict=True)])
-    times = tuple(trajectories.times[t] for t in published)
-    return ReleasedHistograms(counts, spent, trajectories.states, times, alpha, consistent, bound=bound)
+    return ReleasedHistograms(
+        counts,
+        spent[published],
+        held.drawn_scales([steps[t] for t in published], spent[published]),
+        trajectories.states,
+        tuple(trajectories.times[t] for t in published),
+        held.alpha,
+        consistent,
+        bound=held.bound,
+        delta=held.delta,
+        noise=held.noise,
+    )
 
 
 def _continued(trajectories: Trajectories, stream: ContinualRelease[Any, Any], consistent: bool) -> ReleasedHistograms:
@@ -115,12 +116,9 @@ def _continued(trajectories: Trajectories, stream: ContinualRelease[Any, Any], c
     _require_continuation(trajectories, stream, new)
     truth = trajectories.histogram()
     outputs = [stream.release(row, time=time) for row, time in zip(truth, trajectories.times, strict=True)]
-    published = [t for t, output in enumerate(outputs) if output is not None]
-    if not published:
-        raise BudgetError("none of these steps was published, or has a budget to be")
-    counts = np.stack([output for output in outputs if output is not None])
-    epsilons = np.array([stream.row(trajectories.times[t]).epsilon for t in published])
-    released = _assemble(trajectories, published, counts, epsilons, stream.alpha, consistent, stream.bound)
+    rows = [stream.row(time) for time in trajectories.times]
+    spent = np.array([row.epsilon for row in rows])
+    released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard, consistent)
     # A time is published under the label that it had first, in whatever spelling it comes again.
     return replace(released, times=tuple(stream.row(time).time for time in released.times))
 

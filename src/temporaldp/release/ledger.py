@@ -278,10 +278,13 @@ class LedgerWriter:
         self._ledger, self._transaction = ledger, transaction
         self.added: LedgerRow | None = None
 
-    def append(self, *, time: str, epsilon: float, leakage: float | None, last: bool, output: str | None) -> None:
+    def append(
+        self, *, time: str, parameter: float, epsilon: float, leakage: float | None, last: bool, output: str | None
+    ) -> None:
         """Add the next step."""
         told = None if leakage is None else leakage + 0.0
-        unsealed = LedgerRow(len(self._ledger), time, epsilon + 0.0, told, bool(last), output, "")  # 0.0 and not -0.0
+        called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
+        unsealed = LedgerRow(len(self._ledger), time, called, spent, told, bool(last), output, "")
         row = replace(unsealed, hash=chained(self._ledger.head, unsealed.content))
         self._transaction.append(row)
         self.added = row

@@ -16,8 +16,7 @@ from temporaldp.accounting.protocol import AccountingName, checked_accounting
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
-from temporaldp.planning.plan import Noise
-from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, laplace_scales
+from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +36,9 @@ class ReleasedHistograms:
     ----------
     counts : int array, shape (T, n)
     epsilons : array, shape (T,)
-        Spent at each step in nats, by OpenDP's privacy map.
+        Spent at each step in nats, by OpenDP's privacy map; with a delta, the epsilon of the step by itself at it.
+    scales : array, shape (T,)
+        Scale of the noise of each step, in counts.
     states : tuple of n names
     times : tuple of T labels
     alpha : float or None
@@ -51,14 +52,13 @@ class ReleasedHistograms:
         step; None where a file does not say.
     delta : float
         0 for pure differential privacy; otherwise epsilons are at this delta.
-    mechanism : {"laplace", "gaussian"}
+    noise : {"laplace", "gaussian"}
         Discrete Laplace or discrete Gaussian noise.
-    scales : array, shape (T,), or None
-        Scale of the noise of each step, in counts; None where it follows from epsilon.
     """
 
     counts: IntArray
     epsilons: FloatArray
+    scales: FloatArray
     states: tuple[str, ...]
     times: tuple[str, ...]
     alpha: float | None = None
@@ -66,13 +66,10 @@ class ReleasedHistograms:
     neighboring_relation: str = REPLACE_ONE
     bound: AccountingName | None = None
     delta: float = 0.0
-    mechanism: Noise = "laplace"
-    scales: FloatArray | None = None
+    noise: Noise = "laplace"
 
     def __post_init__(self) -> None:
         for field, kind in (("counts", np.int64), ("epsilons", np.float64), ("scales", np.float64)):
-            if getattr(self, field) is None:
-                continue
             array = np.array(getattr(self, field), dtype=kind)
             array.flags.writeable = False
             object.__setattr__(self, field, array)
@@ -81,10 +78,15 @@ class ReleasedHistograms:
                 f"expected counts ({len(self.times)}, {len(self.states)}) and {len(self.times)} epsilons, "
                 f"got {self.counts.shape} and {self.epsilons.shape}"
             )
-        if self.scales is not None and self.scales.shape != self.epsilons.shape:
+        if self.scales.shape != self.epsilons.shape:
             raise InputError(f"expected {len(self.times)} scales, one per step, got {self.scales.shape}")
-        if not (np.isfinite(self.epsilons) & (self.epsilons > 0.0)).all():
-            raise InputError(f"expected finite epsilons > 0, got {self.epsilons.min()} to {self.epsilons.max()}")
+        # At a delta, a release with enough noise has an epsilon of 0; with a budget of 0 there is no finite scale.
+        sound = np.isfinite(self.epsilons) & (self.epsilons >= 0.0) & np.isfinite(self.scales) & (self.scales > 0.0)
+        if not sound.all():
+            raise InputError(
+                f"expected finite epsilons > 0 and scales > 0, got {self.epsilons.min()} to {self.epsilons.max()} and "
+                f"{self.scales.min()} to {self.scales.max()}"
+            )
 
     def __repr__(self) -> str:
         return f"ReleasedHistograms({len(self.times)} steps, {len(self.states)} states, {self.neighboring_relation})"
@@ -98,10 +100,10 @@ class ReleasedHistograms:
             "count": self.counts.ravel().tolist(),
             "epsilon": np.repeat(self.epsilons, n).tolist(),
         }
-        if self.scales is None:
+        if self.delta == 0.0:
             return long
         rows = len(long["time"])
-        long |= {"delta": [self.delta] * rows, "noise": [self.mechanism] * rows}
+        long |= {"delta": [self.delta] * rows, "noise": [self.noise] * rows}
         long["scale"] = np.repeat(self.scales, n).tolist()
         return long
 
@@ -111,11 +113,6 @@ class ReleasedHistograms:
             require_same_states(states, self.states, what="the released histograms")
         order = [self.states.index(state) for state in states]
         return replace(self, counts=self.counts[:, order], states=states)
-
-    @property
-    def noise_scales(self) -> FloatArray:
-        """Scale of the noise of each step, in counts."""
-        return laplace_scales(self.epsilons) if self.scales is None else self.scales
 
     def to_frame(self) -> pd.DataFrame:
         """The columns time, state, count, epsilon as a pandas DataFrame (needs pandas)."""
@@ -169,12 +166,13 @@ def release_suffix(path: str | Path) -> str:
 
 def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
     return {
-        "mechanism": f"discrete {released.mechanism.capitalize()} (OpenDP)",
+        "mechanism": f"discrete {released.noise.capitalize()} (OpenDP)",
+        "noise": released.noise,
         "neighboring_relation": released.neighboring_relation,
         "l1_sensitivity": HISTOGRAM_SENSITIVITY,
         "alpha": released.alpha,
         "delta": released.delta,
-        "scales": None if released.scales is None else released.scales.tolist(),
+        "scales": released.scales.tolist(),
         "bound": released.bound,
         "consistent": released.consistent,
         "unit": "nats",
@@ -224,7 +222,7 @@ def _noise_said(rows: list[dict[str, str]]) -> dict[str, Any]:
     ):
         raise InputError("expected one delta, one kind of noise, and one scale a time")
     ((delta, noise),) = kinds
-    return {"delta": delta, "mechanism": noise.capitalize(), "scales": list(scales.values())}
+    return {"delta": delta, "noise": noise, "scales": list(scales.values())}
 
 
 def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedHistograms:
@@ -242,9 +240,11 @@ def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedH
         counts[time, state] = int(count)
     if len(counts) != len(times) * len(states) or not counts:
         raise InputError(f"{len(counts)} rows do not make {len(times)} times of {len(states)} states")
+    epsilons = np.array([spent[time] for time in times])
     return ReleasedHistograms(
         np.array([[counts[time, state] for state in states] for time in times], dtype=np.int64),
-        np.array([spent[time] for time in times]),
+        epsilons,
+        said["scales"] if "scales" in said else laplace_scales(epsilons),
         states,
         times,
         said.get("alpha"),
@@ -252,6 +252,5 @@ def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedH
         said.get("neighboring_relation", REPLACE_ONE),
         None if said.get("bound") is None else checked_accounting(said["bound"]),
         float(said.get("delta", 0.0)),
-        "gaussian" if "Gaussian" in said.get("mechanism", "") else "laplace",
-        None if said.get("scales") is None else np.array(said["scales"], dtype=np.float64),
+        checked_noise(said.get("noise", "laplace")),
     )

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from copy import copy
 from typing import Any, Generic, Self
 
 from temporaldp.accounting import TemporalAccountant, charging
-from temporaldp.accounting.protocol import AccountingName
+from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.accounting.ways import budgets
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.files.moments import label_of
-from temporaldp.planning import BudgetPlan, replan
+from temporaldp.planning import Plan
+from temporaldp.planning.measurement import Measurement
 from temporaldp.release.calendar import Calendar
-from temporaldp.release.chain import LedgerRow, canonical
-from temporaldp.release.continual import Output, Snapshot, spent_by
-from temporaldp.release.identity import correlations_of
+from temporaldp.release.chain import LedgerRow
+from temporaldp.release.continual import Output, Snapshot
+from temporaldp.release.guards import Guard, guard_of
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
-
-LESS_THAN_PLANNED = 1e-6
-"""Relative shortfall of what was spent from what was planned, from which on the rest is planned anew."""
 
 
 class ContinualRelease(Generic[Snapshot, Output]):
@@ -37,16 +33,19 @@ class ContinualRelease(Generic[Snapshot, Output]):
 
     Parameters
     ----------
-    mechanism : callable (snapshot, epsilon) -> output
+    mechanism : callable (snapshot, epsilon) -> output, or under a noise plan (snapshot, scale) -> output
         epsilon-DP under replacement of one person's value. If it has a method ``epsilon_spent(epsilon)``, that is what counts
-        as spent. Its output must be something JSON can keep, or a NumPy array.
+        as spent. Under a noise plan, a histogram with noise of that scale, such as a `NoisyHistogram`. Its output must be
+        something JSON can keep, or a NumPy array.
     ledger : path or str
         An SQLite file, made if it does not exist, or a URL of a PostgreSQL database.
     accountant : TemporalAccountant, optional
         With alpha, and nothing spent yet: the ledger says what was. The release works with a copy (`accountant`).
-    plan : BudgetPlan, optional
-        What each step may spend. Without an accountant the plan alone holds the level (spending less leaks less). With one, the
-        rest is planned anew when less was spent than planned. One of the two must be given.
+    plan : BudgetPlan or NoisePlan, optional
+        What each step may spend, or which noise it has. Without an accountant the plan alone holds the level (spending less
+        leaks less). With one, which takes budgets only, the rest is planned anew when less was spent than planned. One of the
+        two must be given. Under a noise plan nobody chooses anything as the release goes on: a delta does not cover
+        noise that depends on what came out before.
     states : sequence of str, optional
         The data's schema: a ledger for other states is refused. Default: the plan's or the adversary's.
     step : str, optional
@@ -87,27 +86,25 @@ class ContinualRelease(Generic[Snapshot, Output]):
         *,
         ledger: str | os.PathLike[str],
         accountant: TemporalAccountant | None = None,
-        plan: BudgetPlan | None = None,
+        plan: Plan | None = None,
         states: tuple[str, ...] | None = None,
         step: str | None = None,
         description: str | None = None,
     ) -> None:
-        _require_guard(accountant, plan)
-        if not callable(mechanism):
-            raise InputError(f"expected a mechanism that can be called with (snapshot, epsilon), got {mechanism!r}")
-        self._mechanism, self._accountant, self._plan = mechanism, copy(accountant), plan
-        known = [one.states for one in accountant.adversaries.values()] if accountant is not None else []
-        schema = states or (plan.states if plan is not None else None) or next(iter(known), None)
+        self._guard = guard_of(accountant, plan)
+        self._guard.require_mechanism(mechanism)
+        self._mechanism = mechanism
+        known = [one.states for one in accountant.population.users] if accountant is not None else []
+        schema = states or (plan.source.states if plan is not None else None) or next(iter(known), None)
         _require_schema(mechanism, schema)
         self._configured: dict[str, Any] = {
-            "alpha": accountant.alpha if accountant is not None else plan.alpha if plan is not None else None,
-            "horizon": accountant.horizon if accountant is not None else None,
-            "reserve": accountant.asked_reserve if accountant is not None else None,
-            "neighboring_relation": "replace_one",
-            "plan": None if plan is None else _plan_digest(plan),
+            "horizon": None,
+            "reserve": None,
+            "correlations": None,
+            "neighboring_relation": REPLACE_ONE,
             "mechanism": description or _described(mechanism),
             "states": None if schema is None else list(schema),
-            "step": step or (None if plan is None else plan.step),
+            "step": step or (None if plan is None else plan.source.step),
         }
         self._ledger = Ledger.open(ledger, self._configuration)
         self._calendar = Calendar(self.step)
@@ -118,7 +115,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
     @property
     def accountant(self) -> TemporalAccountant | None:
         """The release's own copy of the accountant, as of the last step. Only the release may spend with it."""
-        return self._accountant
+        return self._guard.accountant
 
     @property
     def ledger(self) -> Ledger:
@@ -126,14 +123,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
         return self._ledger
 
     @property
-    def alpha(self) -> float:
-        """The level that is held, in nats."""
-        return float(self._configured["alpha"])
-
-    @property
-    def bound(self) -> AccountingName:
-        """The accounting of the leakage by which it is held: the plan's, if there is one, else the accountant's."""
-        return "paper" if self._plan is None else self._plan.bound
+    def guard(self) -> Guard:
+        """What holds the level."""
+        return self._guard
 
     @property
     def states(self) -> tuple[str, ...] | None:
@@ -150,10 +142,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
     @property
     def steps_left(self) -> int | None:
         """How many steps the plan or the horizon has left; None if there is no end."""
-        ends = [self._accountant.horizon if self._accountant is not None else None]
-        ends += [self._plan.horizon if self._plan is not None else None]
-        known = [end for end in ends if end is not None]
-        return min(known) - len(self) if known else None
+        return None if self._guard.horizon is None else self._guard.horizon - len(self)
 
     def has(self, time: object) -> bool:
         """Whether the ledger has this time, as of the last reading or writing; in whatever spelling of dates and numbers."""
@@ -231,7 +220,12 @@ class ContinualRelease(Generic[Snapshot, Output]):
         LedgerError
             The ledger could not be read or written. Nothing was published.
         """
-        return self._publish(label_of(time), lambda budget: self._mechanism(snapshot, budget), epsilon, bool(last))
+        asked = None if epsilon is None else float(budgets([epsilon])[0])
+
+        def measurement(step: int) -> Measurement:
+            return self._guard.measurement(self._mechanism, step, asked, last=bool(last))
+
+        return self._publish(label_of(time), measurement, snapshot, bool(last))
 
     def skip(self, *, time: object) -> None:
         """Pass over a step: nothing is published or spent, but time goes on. Errors as for `release`.
@@ -241,7 +235,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         InputError
             The step was published already.
         """
-        if self._publish(label_of(time), None, 0.0, last=False) is not None:
+        if self._publish(label_of(time), self._guard.pass_over, None, last=False) is not None:
             raise InputError(f"time {str(time)!r} was published already, and cannot be passed over any more")
 
     def next_budget(self, *, last: bool = False) -> float:
@@ -252,33 +246,18 @@ class ContinualRelease(Generic[Snapshot, Output]):
         BudgetError
             The plan or the horizon is over, or nothing can be spent for ever and there is neither plan nor horizon.
         """
-        steps = len(self._ledger)
         self._require_more()
-        plan = self._current_plan()
-        if plan is not None:
-            planned = float(plan.budgets(1, start=steps)[0])
-            # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding.
-            return planned if self._accountant is None else min(planned, self._accountant.remaining(last=last))
-        assert self._accountant is not None
-        left = self._accountant.remaining(last=last)
-        if last:
-            return left
-        if self._accountant.reserve == 0.0:
-            raise BudgetError(
-                "no positive budget can be spent at every step for ever, so there is no default: give epsilon=, a plan, or an "
-                "accountant with a horizon"
-            )
-        return min(left, self._accountant.reserve)
+        return self._guard.next_epsilon(len(self._ledger), last=last)
 
     def _publish(
-        self, time: str, draw: Callable[[float], Output] | None, epsilon: float | None, last: bool
+        self, time: str, measurement: Callable[[int], Measurement], snapshot: Snapshot | None, last: bool
     ) -> Output | None:
         with self._lock:
             if self._draws:
                 raise InputError("a mechanism must not release a step while it draws one")
             self._ledger.require_open()
             if self._calendar.position(time) is None:
-                self._store(time, draw, epsilon, last)
+                self._store(time, measurement, snapshot, last)
                 self._replay()
             text = self.row(time).output
             if text is None:
@@ -286,7 +265,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
             output: Output = from_text(text)
             return output
 
-    def _store(self, time: str, draw: Callable[[float], Output] | None, epsilon: float | None, last: bool) -> None:
+    def _store(
+        self, time: str, measurement: Callable[[int], Measurement], snapshot: Snapshot | None, last: bool
+    ) -> None:
         """Check, draw and store in one transaction; nothing if another process was faster."""
         with self._ledger.writing() as writer:
             self._replay()
@@ -294,19 +275,26 @@ class ContinualRelease(Generic[Snapshot, Output]):
                 return
             self._calendar.require_next(time)
             self._require_more()
-            budget = self.next_budget(last=last) if epsilon is None else float(budgets([epsilon])[0])
-            spent = 0.0 if draw is None else spent_by(self._mechanism, budget, len(self._ledger))
-            self._admit(spent, last)
-            charging.charge([spent], last=last)  # first: whatever happens then, nobody around has counted too little
+            made = measurement(len(self._ledger))
+            self._guard.charge(
+                made.epsilon, last=last
+            )  # first: whatever happens then, nobody around has counted too little
             output = None
-            if draw is not None and budget > 0.0:
+            if made.is_published:
                 going_on = _Draw()
                 self._draws.add(going_on)
                 with charging.settled():
-                    output = draw(budget)
+                    output = made.draw(snapshot)
             stored = None if output is None else as_text(output)
-            leakage = None if self._accountant is None else self._accountant.total_after(spent)
-            writer.append(time=time, epsilon=spent, leakage=leakage, last=last, output=stored)
+            leakage = self._guard.leakage_after(made.epsilon)
+            writer.append(
+                time=time,
+                parameter=made.parameter,
+                epsilon=made.epsilon,
+                leakage=leakage,
+                last=last,
+                output=stored,
+            )
 
     def _require_more(self) -> None:
         if len(self._ledger) and self._ledger[-1].last:
@@ -314,50 +302,14 @@ class ContinualRelease(Generic[Snapshot, Output]):
                 f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it"
             )
 
-    def _admit(self, spent: float, last: bool) -> None:
-        """Refuse what the accountant or, without one, the plan does not allow."""
-        step = len(self._ledger)
-        if self._accountant is not None:
-            self._accountant.check(spent, last=last)
-            return
-        assert self._plan is not None
-        granted = float(self._plan.budgets(1, start=step)[0])
-        if spent > granted:
-            raise BudgetError(f"epsilon = {spent:.10g} at step {step} is more than the plan grants, {granted:.10g}")
-
     def _replay(self) -> None:
-        """Tell the accountant and the calendar what the ledger has."""
-        steps = len(self._ledger)
-        if self._accountant is not None:
-            if len(self._accountant) > steps:
-                raise InputError(
-                    f"the accountant has {len(self._accountant)} steps and the ledger {steps}: something else was charged to "
-                    "the release's own accountant; open the release again"
-                )
-            for row in self._ledger[len(self._accountant) :]:
-                self._accountant.record(row.epsilon, last=row.last)  # another machine's rounding must not refuse a fact
+        """Tell the guard and the calendar what the ledger has."""
+        self._guard.replay(self._ledger)
         for row in self._ledger[len(self._calendar) :]:
             self._calendar.add(row.time)
 
-    def _current_plan(self) -> BudgetPlan | None:
-        """The plan, made anew where less was spent than planned."""
-        accountant = self._accountant
-        if accountant is None or accountant.horizon is None or accountant.reserve > 0.0:
-            return self._plan
-        if len(accountant) >= accountant.horizon:
-            return self._plan
-        spent = accountant.ledger.sum()
-        planned = 0.0 if self._plan is None else self._plan.epsilons[: len(accountant)].sum()
-        if self._plan is None or spent < planned * (1.0 - LESS_THAN_PLANNED):
-            self._plan = replan(accountant)
-        return self._plan
-
     def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
-        if self._accountant is None:
-            return {**self._configured, "correlations": None}
-        old = (kept or {}).get("correlations")
-        salt = None if old is None else old["salt"]
-        return {**self._configured, "correlations": correlations_of(self._accountant.adversaries.values(), salt=salt)}
+        return {**self._configured, **self._guard.identity(kept or {})}
 
 
 class _Draw:
@@ -370,46 +322,8 @@ def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:
         raise InputError(f"the mechanism counts {n_states} states, but the release has {len(states)}")
 
 
-def _require_guard(accountant: TemporalAccountant | None, plan: BudgetPlan | None) -> None:
-    """Something must hold the level, and both must hold the same."""
-    for given, kind in ((accountant, TemporalAccountant), (plan, BudgetPlan)):
-        if given is not None and not isinstance(given, kind):
-            raise InputError(f"expected a {kind.__name__}, got {type(given).__name__}")
-    if plan is not None and plan.delta:
-        raise InputError(
-            "the plan is for a delta, and a continual release spends epsilons with delta = 0: release_histograms publishes "
-            "under such a plan"
-        )
-    if accountant is None:
-        if plan is None:
-            raise InputError("expected an accountant or a plan (or both): something must hold the level")
-        return
-    if accountant.alpha is None:
-        raise InputError("expected an accountant with alpha: an odometer refuses nothing")
-    if len(accountant):
-        raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(accountant)} steps")
-    if plan is None:
-        return
-    if plan.bound != "paper":
-        raise InputError(
-            f"the plan holds alpha by bound={plan.bound!r}, and an accountant counts by the paper's: give the plan alone, "
-            "which holds the level, or plan with bound='paper'"
-        )
-    if plan.alpha > accountant.alpha:
-        raise InputError(f"the plan holds alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")
-    if plan.horizon is not None and accountant.horizon != plan.horizon:
-        raise InputError(
-            f"the plan has {plan.horizon} steps, so the accountant needs horizon={plan.horizon}, got {accountant.horizon}"
-        )
-
-
 def _described(mechanism: Any) -> str:
     if dataclasses.is_dataclass(mechanism):
         return repr(mechanism)
     name = getattr(mechanism, "__qualname__", None) or type(mechanism).__qualname__
     return f"{getattr(mechanism, '__module__', '')}.{name}"
-
-
-def _plan_digest(plan: BudgetPlan) -> str:
-    content = canonical([plan.alpha, plan.horizon, plan.method, plan.epsilons.tolist()])
-    return hashlib.sha256(content.encode("ascii")).hexdigest()

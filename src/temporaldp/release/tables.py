@@ -31,6 +31,7 @@ def tables() -> tuple[sa.Table, sa.Table]:
         metadata,
         sa.Column("step", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("time", sa.Text, nullable=False, unique=True),
+        sa.Column("parameter", sa.Double, nullable=False),
         sa.Column("epsilon", sa.Double, nullable=False),
         sa.Column("leakage", sa.Double),
         sa.Column("last", sa.Boolean, nullable=False),
@@ -68,7 +69,7 @@ class Transaction:
         _, steps = tables()
         chosen = steps.select().where(steps.c.step >= start).order_by(steps.c.step)
         return [
-            LedgerRow(r.step, r.time, r.epsilon, r.leakage, bool(r.last), r.output, r.hash)
+            LedgerRow(r.step, r.time, r.parameter, r.epsilon, r.leakage, bool(r.last), r.output, r.hash)
             for r in self._connection.execute(chosen)
         ]
 

@@ -12,7 +12,8 @@ from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.exact_evidence import ExactLeakage, Observation
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
-from temporaldp.planning import BudgetPlan
+from temporaldp.planning import Plan
+from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release import ReleasedHistograms
 
 
@@ -91,8 +92,8 @@ class Evidence:
         One label per step.
     supremum : LeakageSupremum, optional
         Where every step spends the same.
-    plan : BudgetPlan, optional
-        If the budgets come from one.
+    plan : BudgetPlan or NoisePlan, optional
+        If one was followed.
     released : ReleasedHistograms, optional
     true_counts : int array, shape (T, n), optional
         The true histogram. Private: with it, the report must not leave the house.
@@ -111,7 +112,7 @@ class Evidence:
     provenance: Provenance
     times: tuple[str, ...]
     supremum: LeakageSupremum | None = None
-    plan: BudgetPlan | None = None
+    plan: Plan | None = None
     released: ReleasedHistograms | None = None
     true_counts: NDArray[np.int64] | None = None
     n_users: int | None = None
@@ -132,28 +133,24 @@ class Evidence:
             )
         if self.plan is not None and self.plan.delta != self.leakage.delta:
             raise InputError(f"the leakage is at delta {self.leakage.delta:g}, the plan is for {self.plan.delta:g}")
-        if self.released is not None and self.plan is not None and self.leakage.delta:
-            self._require_planned_noise(self.released)
-        spent = None if self.released is None or self.leakage.delta else self.released.epsilons
-        if spent is not None and (spent > self.leakage.epsilons).any():
-            step = int(np.argmax(spent > self.leakage.epsilons))
-            raise InputError(
-                f"the released histograms spent {spent[step]:g} at step {step + 1}, but only "
-                f"{self.leakage.epsilons[step]:g} is accounted for: they were not released under this plan or promise"
-            )
+        if self.released is not None:
+            self._require_accounted(self.released)
         shapes = [
             counts.shape for counts in (self.true_counts, getattr(self.released, "counts", None)) if counts is not None
         ]
         if len(set(shapes)) > 1:
             raise InputError(f"expected true counts of shape {shapes[1]} like the released ones, got {shapes[0]}")
 
-    def _require_planned_noise(self, released: ReleasedHistograms) -> None:
-        assert self.plan is not None
-        planned = self.plan.noise_scales(len(self.leakage))
-        if released.mechanism != self.plan.mechanism or (released.noise_scales < planned).any():
+    def _require_accounted(self, released: ReleasedHistograms) -> None:
+        """What was released has the noise of the plan, or more; without a plan, it spent what is accounted for, or less."""
+        noise = "laplace" if self.plan is None else self.plan.noise
+        n_steps = len(self.leakage)
+        least = laplace_scales(self.leakage.epsilons) if self.plan is None else self.plan.scales_for(n_steps)
+        if released.noise != noise or (released.scales < least).any():
+            step = int(np.argmin(released.scales / least))
             raise InputError(
-                f"the released histograms have {released.mechanism} noise of scale {released.noise_scales.min():g} or more, "
-                f"the plan {self.plan.mechanism} noise of {planned.max():g} or less: they were not released under this plan"
+                f"the released histograms have {released.noise} noise of scale {released.scales[step]:g} at step {step + 1}, "
+                f"where {noise} noise of {least[step]:g} is accounted for: they were not released under this plan or promise"
             )
 
     @property
@@ -188,8 +185,9 @@ class Evidence:
         """What a reader must know before publishing anything that the report is about."""
         if self.plan is None:
             return [self.provenance.warning] if self.provenance.warning else []
-        found = [f"The plan: {self.plan.warning}"] if self.plan.warning else []
-        if self.provenance.depends_on_protected_data and not self.plan.warning:
+        warning = self.plan.source.warning
+        found = [f"The plan: {warning}"] if warning else []
+        if self.provenance.depends_on_protected_data and not warning:
             found.append("The adversary of this report, though not the plan, was learnt from the protected traces.")
         return found
 

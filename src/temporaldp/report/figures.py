@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from temporaldp.accounting import LeakageSeries, Observation
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.planning import BudgetPlan
+from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.planning.plan import Method
 from temporaldp.release import ReleasedHistograms
-from temporaldp.release.histogram import noise_quantile
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
     rows = -(-len(chosen) // columns)
     figure, grid = new_figure(0.6 + 1.75 * rows, subplots=(rows, columns))
     steps = np.arange(len(released.times))
-    reach = np.array([noise_quantile(scale, 0.95, released.mechanism) for scale in released.noise_scales.tolist()])
+    reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in released.scales.tolist()])
     noise = "95 % of the noise" + (", before post-processing" if released.consistent else "")
     panels = np.atleast_1d(np.asarray(grid, dtype=object)).ravel()
     for panel in panels[len(chosen) :]:

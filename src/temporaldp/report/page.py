@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.files.atomic import replacing
-from temporaldp.planning import BudgetPlan
-from temporaldp.release.histogram import laplace_scales, mean_absolute_noise, planned_noise
+from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.report import words
 from temporaldp.report.content import Evidence
 from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure, witness_figure
@@ -23,14 +22,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 400
 """Steps in the table at the end; beyond, the page says where the rest is."""
-
-
-METHODS = {
-    "optimal": "optimal: the least noise that was found for this horizon",
-    "upper_bound": "upper bound: one budget that holds for ever",
-    "quantified": "quantified: larger budgets at both ends",
-    "uniform": "uniform: alpha divided by the number of steps",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +64,6 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         kind="exact" if series.bound == "exact" else "upper bound",
         paper=words.paper(evidence),
         supremum=words.supremum,
-        method=_method(evidence.plan),
         noise=_noise(evidence),
         guarantee=words.guarantee(evidence),
         assumptions=words.assumptions(evidence),
@@ -94,21 +84,10 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
 
 
 def _noise(evidence: Evidence) -> float | None:
-    if evidence.leakage.delta:
-        return None if evidence.plan is None else planned_noise(evidence.plan)
-    spent = evidence.leakage.epsilons
-    return mean_absolute_noise(laplace_scales(spent[spent > 0.0]))
-
-
-def _method(plan: BudgetPlan | None) -> str | None:
-    if plan is None:
-        return None
-    if plan.scales is not None:
-        return (
-            f"calibrated: discrete {str(plan.mechanism).capitalize()} noise of scale {words.span(plan.scales)} counts"
-        )
-    how = METHODS.get(plan.method, plan.method)
-    return f"{how}, held by the paper's upper bound" if plan.bound == "paper" else how
+    """Mean absolute noise of a count; None at a delta without a plan, where nothing says which noise there is."""
+    if evidence.plan is not None:
+        return mean_absolute_noise(evidence.plan.scales_for(len(evidence.leakage)), evidence.plan.noise)
+    return None if evidence.leakage.delta else mean_absolute_noise(laplace_scales(evidence.leakage.epsilons))
 
 
 def write_report(evidence: Evidence, path: str | Path, *, title: str = "Temporal privacy leakage report") -> None:

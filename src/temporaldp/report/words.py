@@ -12,7 +12,7 @@ from temporaldp.accounting import ExactLeakage, LeakageSeries, LeakageSupremum, 
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage import Witness
-from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY
+from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.report.content import Evidence
 
 SAME = 1e-9
@@ -48,7 +48,7 @@ def guarantee(evidence: Evidence) -> list[str]:
     ]
     if evidence.released is not None:
         told.append(
-            f"The noise is exact discrete {evidence.released.mechanism.capitalize()} noise from OpenDP. One changed value "
+            f"The noise is exact discrete {evidence.released.noise.capitalize()} noise from OpenDP. One changed value "
             f"lowers one count by 1 and raises another by 1: an L1 sensitivity of {HISTOGRAM_SENSITIVITY}, an L2 sensitivity "
             "of sqrt(2)."
         )

@@ -138,8 +138,8 @@ def equal_budgets() -> Finding:
 def algorithm_2() -> Finding:
     """Ten thousand steps, and the supremum."""
     plan = plan_budget(ALLOCATED, alpha=1.0, method="upper_bound", bound="paper")
-    series = temporal_leakage(ALLOCATED, epsilons=plan.budgets(10_000), bound="paper")
-    short = temporal_leakage(ALLOCATED, epsilons=plan.budgets(3), bound="paper")
+    series = temporal_leakage(ALLOCATED, epsilons=plan.epsilons_for(10_000), bound="paper")
+    short = temporal_leakage(ALLOCATED, epsilons=plan.epsilons_for(3), bound="paper")
     return Finding(
         f"The matrices of Figure 7, alpha = 1: epsilon = {plan.epsilons[0]:.6g}; TPL at most {series.worst:.6g} in "
         f"10,000 steps, {short.worst:.4g} in three.",

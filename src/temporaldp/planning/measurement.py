@@ -1,0 +1,114 @@
+"""What is published at one step of a plan: a mechanism, the number that it is called with, and what that spends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.planning.histogram_noise import Noise
+
+
+@runtime_checkable
+class AccountedMechanism(Protocol):
+    """A mechanism that knows what it spends when it is asked for a budget."""
+
+    def epsilon_spent(self, epsilon: float) -> float:
+        """Privacy loss of one call with that budget, in nats."""
+        ...
+
+
+@runtime_checkable
+class NoiseMechanism(Protocol):
+    """A mechanism that is called with the scale of its noise, such as `NoisyHistogram`."""
+
+    @property
+    def noise(self) -> Noise:
+        """The kind of its noise."""
+        ...
+
+    def __call__(self, snapshot: Any, scale: float) -> Any:
+        """The snapshot with noise of that scale."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One step's draw, before it is made.
+
+    Parameters
+    ----------
+    mechanism : callable (snapshot, parameter) -> output
+    parameter : float
+        What it is called with: a budget, or a scale of noise. 0 for a step that is not published.
+    epsilon : float
+        What the draw spends by itself, in nats: under a noise plan, the epsilon at the plan's delta.
+    """
+
+    mechanism: Callable[[Any, float], Any]
+    parameter: float
+    epsilon: float
+
+    @property
+    def is_published(self) -> bool:
+        """Whether there is anything to draw."""
+        return self.parameter > 0.0
+
+    def draw(self, snapshot: Any) -> Any:
+        """The step's output; None where nothing is published."""
+        return self.mechanism(snapshot, self.parameter) if self.is_published else None
+
+
+NOTHING = Measurement(lambda _, __: None, 0.0, 0.0)
+"""A step at which nothing is published."""
+
+
+def budget_measurement(mechanism: Callable[[Any, float], Any], budget: float, step: int) -> Measurement:
+    """The measurement of a step that may spend a budget; it spends what the mechanism says, or else the budget.
+
+    Raises
+    ------
+    BudgetError
+        The mechanism says that it spends more than the budget.
+    """
+    spent = budget
+    if budget > 0.0 and isinstance(mechanism, AccountedMechanism):
+        spent = float(mechanism.epsilon_spent(budget))
+    if not 0.0 <= spent <= budget:
+        raise BudgetError(f"the mechanism says it spends {spent!r} at step {step}, but the plan grants {budget!r}")
+    return Measurement(mechanism, budget, spent)
+
+
+def require_budget_mechanism(mechanism: Any) -> None:
+    """Refuse what cannot be called with a budget, or would take it for something else.
+
+    Raises
+    ------
+    InputError
+        It is nothing that can be called, or says that it is called with the scale of its noise.
+    """
+    if not callable(mechanism):
+        raise InputError(f"expected a mechanism that can be called with (snapshot, epsilon), got {mechanism!r}")
+    if isinstance(mechanism, NoiseMechanism):
+        raise InputError(
+            f"expected a mechanism that can be called with (snapshot, epsilon), got {mechanism!r}, which is called with the "
+            "scale of its noise: it goes with a plan of plan_noise"
+        )
+
+
+def require_noise_mechanism(mechanism: Any, noise: Noise) -> None:
+    """Refuse what does not say that it is called with the scale of this noise: a scale is no budget.
+
+    Raises
+    ------
+    InputError
+        It says nothing of the kind, or has noise of another kind.
+    """
+    if not isinstance(mechanism, NoiseMechanism):
+        raise InputError(
+            f"expected a mechanism that can be called with (snapshot, scale) and says which noise it has, such as "
+            f"NoisyHistogram(n_states, {noise!r}), got {mechanism!r}: a plan of plan_noise gives scales, not budgets"
+        )
+    if mechanism.noise != noise:
+        raise InputError(f"expected a mechanism with {noise} noise, which the plan is for, got {mechanism!r}")

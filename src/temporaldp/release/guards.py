@@ -1,0 +1,244 @@
+"""What holds the level of a continual release: a plan, or an accountant with or without a plan of budgets."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+from temporaldp.accounting import TemporalAccountant, charging
+from temporaldp.accounting.protocol import AccountingName
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.planning import BudgetPlan, Plan, replan
+from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
+from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
+from temporaldp.release.chain import canonical
+from temporaldp.release.identity import correlations_of
+from temporaldp.release.ledger import Ledger
+
+Mechanism = Callable[[Any, float], Any]
+
+LESS_THAN_PLANNED = 1e-6
+"""Relative shortfall of what was spent from what was planned, from which on the rest is planned anew."""
+
+
+class Guard(ABC):
+    """What holds the level of a release; by default, of one that spends budgets."""
+
+    alpha: float
+    bound: AccountingName
+    delta: float = 0.0
+    noise: Noise = "laplace"
+    horizon: int | None
+    accountant: TemporalAccountant | None = None
+
+    @abstractmethod
+    def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
+        """What a ledger is for, as JSON values; `kept` is what a ledger says already, or nothing."""
+
+    @abstractmethod
+    def next_epsilon(self, step: int, *, last: bool) -> float:
+        """What the next step, at this position, spends if nobody asks for something else, in nats."""
+
+    @abstractmethod
+    def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
+        """What is drawn at the next step; refuses what the level does not allow."""
+
+    @abstractmethod
+    def pass_over(self, step: int) -> Measurement:
+        """The next step if nothing is published at it; refused if there are no more steps."""
+
+    def require_mechanism(self, mechanism: Mechanism) -> None:
+        """Refuse a mechanism that cannot be called with what the steps have: budgets, or scales of noise."""
+        require_budget_mechanism(mechanism)
+
+    def charge(self, epsilon: float, *, last: bool) -> None:
+        """Charge the accountants of the blocks around the caller."""
+        charging.charge([epsilon], last=last)
+
+    def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
+        """The scales of a histogram's noise, in counts, at steps that spent these epsilons."""
+        return laplace_scales(epsilons)
+
+    @abstractmethod
+    def replay(self, ledger: Ledger) -> None:
+        """Take in the steps that the ledger has."""
+
+    @abstractmethod
+    def leakage_after(self, epsilon: float) -> float | None:
+        """The largest leakage of any step once the next one has spent epsilon; None if nobody counts it."""
+
+
+class PlanGuard(Guard):
+    """A plan that holds the level by itself: spending less than it grants leaks less, and its noise is fixed."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.alpha, self.bound, self.delta = plan.alpha, plan.bound, plan.delta
+        self.noise, self.horizon = plan.noise, plan.horizon
+
+    def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
+        """The level, the plan, and what it says of itself."""
+        return {"alpha": self.alpha, "plan": plan_digest(self._plan), **self._plan.terms}
+
+    def next_epsilon(self, step: int, *, last: bool) -> float:
+        """The plan's."""
+        return float(self._plan.epsilons_for(1, start=step)[0])
+
+    def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
+        """The plan's."""
+        return self._plan.measurement(mechanism, step, epsilon)
+
+    def pass_over(self, step: int) -> Measurement:
+        """Who leaves a step out hides a part of what the plan would have published, which leaks no more."""
+        self._plan.epsilons_for(1, start=step)
+        return NOTHING
+
+    def replay(self, ledger: Ledger) -> None:
+        """A step of a plan does not depend on what those before it spent."""
+
+    def leakage_after(self, epsilon: float) -> None:
+        """Nobody counts it."""
+
+    def require_mechanism(self, mechanism: Mechanism) -> None:
+        """One that goes with the plan."""
+        self._plan.require_mechanism(mechanism)
+
+    def charge(self, epsilon: float, *, last: bool) -> None:
+        """As the plan's steps are charged."""
+        self._plan.charge([epsilon], last=last)
+
+    def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
+        """The plan's."""
+        return self._plan.drawn_scales(steps, epsilons)
+
+
+class AccountantGuard(Guard):
+    """An accountant of its own, and a plan of budgets that is made anew where less was spent than planned."""
+
+    accountant: TemporalAccountant
+
+    def __init__(self, accountant: TemporalAccountant, plan: BudgetPlan | None) -> None:
+        self.alpha = _checked_alpha(accountant, plan)
+        self.accountant, self.horizon, self._given, self._plan = copy(accountant), accountant.horizon, plan, plan
+        self.bound = accountant.bound
+
+    def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
+        """The level, the plan that was given, and the correlations by salted digests."""
+        salt = (kept.get("correlations") or {}).get("salt")
+        return {
+            "alpha": self.alpha,
+            "horizon": self.horizon,
+            "reserve": self.accountant.asked_reserve,
+            "bound": self.bound,
+            "plan": None if self._given is None else plan_digest(self._given),
+            "correlations": correlations_of(self.accountant.population.users, salt=salt),
+        }
+
+    def next_epsilon(self, step: int, *, last: bool) -> float:
+        """The plan's; else what can be spent for ever, and the rest at the last step."""
+        plan = self._current_plan()
+        planned = None if plan is None else float(plan.epsilons_for(1, start=step)[0])
+        left = self.accountant.remaining(last=last)
+        if planned is not None:
+            # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding.
+            return min(planned, left)
+        if last:
+            return left
+        if self.accountant.reserve == 0.0:
+            raise BudgetError(
+                "no positive budget can be spent at every step for ever, so there is no default: give an epsilon for each "
+                "step, a plan, or a horizon"
+            )
+        return min(left, self.accountant.reserve)
+
+    def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
+        """As much as is asked for, if the accountant admits it."""
+        budget = self.next_epsilon(step, last=last) if epsilon is None else epsilon
+        made = budget_measurement(mechanism, budget, step)
+        self.accountant.check(made.epsilon, last=last)
+        return made
+
+    def pass_over(self, step: int) -> Measurement:
+        """A step that spends nothing."""
+        self.accountant.check(0.0)
+        return NOTHING
+
+    def replay(self, ledger: Ledger) -> None:
+        """Tell the accountant what it does not know."""
+        known = len(self.accountant)
+        if known > len(ledger):
+            raise InputError(
+                f"the accountant has {known} steps and the ledger {len(ledger)}: something else was charged to the release's "
+                "own accountant; open the release again"
+            )
+        for row in ledger[known:]:
+            self.accountant.record(row.epsilon, last=row.last)  # another machine's rounding must not refuse a fact
+
+    def leakage_after(self, epsilon: float) -> float:
+        """By the accountant."""
+        return self.accountant.total_after(epsilon)
+
+    def _current_plan(self) -> BudgetPlan | None:
+        """The plan, made anew where less was spent than planned."""
+        accountant = self.accountant
+        if accountant.horizon is None or accountant.reserve > 0.0 or len(accountant) >= accountant.horizon:
+            return self._plan
+        planned = 0.0 if self._plan is None else self._plan.epsilons[: len(accountant)].sum()
+        if self._plan is None or accountant.ledger.sum() < planned * (1.0 - LESS_THAN_PLANNED):
+            self._plan = replan(accountant)
+        return self._plan
+
+
+def guard_of(accountant: TemporalAccountant | None, plan: Plan | None) -> Guard:
+    """What holds the level, of the two that a user may give.
+
+    Raises
+    ------
+    InputError
+        Neither is given, or they do not fit one another.
+    """
+    for given, kind in ((accountant, TemporalAccountant), (plan, Plan)):
+        if given is not None and not isinstance(given, kind):
+            raise InputError(f"expected a {kind.__name__}, got {type(given).__name__}")
+    if accountant is None:
+        if plan is None:
+            raise InputError("expected an accountant or a plan (or both): something must hold the level")
+        return PlanGuard(plan)
+    if plan is not None and not isinstance(plan, BudgetPlan):
+        raise InputError(
+            "expected a noise plan without an accountant: an accountant lets budgets be chosen as one goes, and at a delta "
+            "they may not be, because hockey-stick divergences do not compose along adaptive paths. The noise is fixed "
+            "beforehand, and the plan alone holds the level"
+        )
+    return AccountantGuard(accountant, plan)
+
+
+def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> float:
+    """The level of an accountant that has just begun, and that the plan fits."""
+    if accountant.alpha is None:
+        raise InputError("expected an accountant with alpha: an odometer refuses nothing")
+    if len(accountant):
+        raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(accountant)} steps")
+    if plan is None:
+        return accountant.alpha
+    if plan.bound == "exact" and accountant.bound != "exact":
+        raise InputError(
+            "the plan holds alpha by the exact leakage, and this accountant counts by an upper bound of it, which the plan "
+            "would exceed: make the accountant with bound='exact', give the plan alone, which holds the level, or plan by the bound"
+        )
+    if plan.alpha > accountant.alpha:
+        raise InputError(f"the plan holds alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")
+    if plan.horizon is not None and accountant.horizon != plan.horizon:
+        raise InputError(
+            f"the plan has {plan.horizon} steps, so the accountant needs a horizon of {plan.horizon}, got {accountant.horizon}"
+        )
+    return accountant.alpha
+
+
+def plan_digest(plan: Plan) -> str:
+    """A hash of what the plan is, so that another one is told apart."""
+    content = canonical([plan.alpha, plan.identity])
+    return hashlib.sha256(content.encode("ascii")).hexdigest()
