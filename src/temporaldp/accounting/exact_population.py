@@ -30,6 +30,10 @@ one user other ways take less than a second below the second number."""
 LONGEST_ALONE = 200
 """Steps of one user that the kernel solves faster than others: where leakage takes longer to settle, each step of many."""
 
+WORTH_SETTLING, LONGEST_WORK = 64, 1_000
+"""Steps with equal budgets from which on leakage may settle, so that few are solved; and steps that count as work, since no
+way solves more of them then."""
+
 LARGEST_SUM = 300.0
 """Nats that all steps that are solved may spend together: ratios and coefficients then stay within the range of doubles."""
 
@@ -120,10 +124,11 @@ def worth_the_kernel(users: Sequence[Adversary], epsilons: FloatArray) -> bool:
     if len(sizes) != 1:
         return False
     n, n_steps = sizes.pop(), len(epsilons)
-    work = len(users) * n_steps * n**3
+    work = len(users) * min(n_steps, LONGEST_WORK) * n**3
     if n > BATCHED or work < (WORTH_COMPILING_ALONE if len(users) == 1 else WORTH_COMPILING):
         return False
-    if _most_rows(len(users), n, epsilons) < (2 if (epsilons == epsilons[0]).all() else n_steps):
+    settles = n_steps >= WORTH_SETTLING and bool((epsilons == epsilons[0]).all())
+    if not settles and _most_rows(len(users), n, epsilons) < n_steps:
         return False
     if chosen_kernels(work) != "numba":
         return False

@@ -44,8 +44,9 @@ FloatArray = NDArray[np.float64]
 
 LEAKAGE = "leakage of every step"
 
-GIVEN_UP = 1e-9
-"""Distance of both sides, as a share of a user's largest leakage, from which on the kernel of populations gave a pair up."""
+GIVEN_UP, NOT_CLOSE = 1e-9, 1e-12
+"""Distance of both sides, as a share of a user's largest leakage, from which on the kernel of populations gave a pair up;
+and for a user alone, whom it costs little to ask about again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -380,12 +381,13 @@ def _exact_members(users: list[tuple[str | None, Adversary]], spent: FloatArray)
         return _each_by_pairs(users, _members(users, spent), spent, [None] * len(users))
     found = exact_population([one for _, one in users], spent)
     members = []
+    too_far = GIVEN_UP if len(users) > 1 else NOT_CLOSE
     for (name, one), row in zip(users, found.which.tolist(), strict=True):
         if one.states is None:
             members.append(LeakageSeries(spent, spent, spent, spent, name))
         else:
             low, high = found.attained[row], found.proved[row]
-            if (high - low).max() > GIVEN_UP * high.max():
+            if (high - low).max() > too_far * high.max():
                 members.append(_by_pairs(one, _members([(name, one)], spent)[0], spent, None))
                 continue
             past, future, both = high

@@ -11,7 +11,14 @@ import numpy as np
 from temporaldp.leakage.compiled.options import kernel
 from temporaldp.leakage.compiled.pair_knowledge import ATTAINED, DONE, LOW, PROVED, forget, upper
 from temporaldp.leakage.compiled.pair_rollouts import (
-    SETTLED, VARIED, bound_at_all_steps, improve, set_spread, solve, solve_after, stays_below,
+    SETTLED,
+    VARIED,
+    bound_at_all_steps,
+    improve,
+    set_spread,
+    solve,
+    solve_after,
+    stays_below,
 )  # fmt: skip
 
 UNIT = 2.0**-53

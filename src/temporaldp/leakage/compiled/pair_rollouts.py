@@ -1,7 +1,6 @@
-"""Rollouts of one pair of values from one step, in machine code; notation as in `temporaldp.leakage.rollouts` and
-`temporaldp.leakage.compiled.pair_knowledge`.
+"""Rollouts of one pair of values from one step, in machine code.
 
-Plain differential privacy: at step s every value's factor is anything from 1 to 1 + h_s, whoever the user is. More notation:
+Notation as in `temporaldp.leakage.rollouts` and `temporaldp.leakage.compiled.pair_knowledge`. Plain differential privacy: at step s every value's factor is anything from 1 to 1 + h_s, whoever the user is. More notation:
 
 pair      i n + j
 constant  whether a direction's budgets are VARIED, CONSTANT, or SETTLED
@@ -21,7 +20,20 @@ import numpy as np
 
 from temporaldp.leakage.compiled.options import kernel
 from temporaldp.leakage.compiled.pair_knowledge import (
-    ATTAINED, ATTEMPTS, DONE, LOW, NEAREST, NEWTON, NOISE, PROVED, ROOM, ROUNDS, backward_error, chord, note, upper,
+    ATTAINED,
+    ATTEMPTS,
+    DONE,
+    LOW,
+    NEAREST,
+    NEWTON,
+    NOISE,
+    PROVED,
+    ROOM,
+    ROUNDS,
+    backward_error,
+    chord,
+    note,
+    upper,
 )  # fmt: skip
 from temporaldp.leakage.compiled.rollouts import through
 
@@ -266,19 +278,16 @@ def stays_below(P, way, constant, steps, t, pair, level, gamma, scratch):
         eta = backward_error(n, gamma, depth + 1)
         trusted = eta <= SHARE * level
         # What lies before: where budgets are constant, likelihoods of any number of steps.
-        before = s
-        if same:
-            before = end if constant == SETTLED else end - 1
+        before = (end if constant == SETTLED else end - 1) if same else s
         if total + excess[way, before] * p + bound + excess[way, before] * drift <= 0.0:
             return exact, end if same else -1
         if growth[way, before] * p - w <= 0.0 and trusted:
             return exact + eta, end if same else -1
-        if constant == SETTLED and depth == end - 1:  # no proof for any number of steps: the last row needs one
-            return more, until
         if depth >= t - 1:
-            if total + add + bound <= 0.0:
+            ends = constant != SETTLED or depth < end - 1  # the last row stands for any number of steps
+            if ends and total + add + bound <= 0.0:
                 more, until = exact, depth + 1 if same else -1
-            elif p + add - w <= 0.0 and trusted:
+            elif ends and p + add - w <= 0.0 and trusted:
                 more, until = exact + eta, depth + 1 if same else -1
             else:
                 return more, until

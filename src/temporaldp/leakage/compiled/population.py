@@ -19,7 +19,7 @@ from temporaldp.leakage.compiled.pair_rollouts import ABOVE_SPREAD, CONSTANT, SE
 UNIT = 2.0**-53
 
 WORTH_SETTLING = 64
-"""Steps from which on fewer rows than steps are looked for."""
+"""Steps from which on fewer rows than steps are looked for; as in `temporaldp.accounting.exact_population`."""
 
 LARGEST_SPREAD = 300.0
 """Nats of the paper's bound up to which they are."""
