@@ -1,6 +1,7 @@
 """Rollouts of one pair of values from one step, in machine code.
 
-Notation as in `temporaldp.leakage.rollouts` and `temporaldp.leakage.compiled.pair_knowledge`. Plain differential privacy: at step s every value's factor is anything from 1 to 1 + h_s, whoever the user is. More notation:
+Notation as in `temporaldp.leakage.rollouts` and `temporaldp.leakage.compiled.pair_knowledge`. Plain differential privacy: at
+step s every value's factor is anything from 1 to 1 + h_s, whoever the user is. More notation:
 
 pair      i n + j
 constant  whether a direction's budgets are VARIED, CONSTANT, or SETTLED

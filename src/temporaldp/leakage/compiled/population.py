@@ -25,8 +25,8 @@ LARGEST_SPREAD = 300.0
 """Nats of the paper's bound up to which they are."""
 
 CLOSE_SIDES, AS_BLURRED = 2.0**-40, 4.0
-"""The last row has settled where its two sides are within this share of what arrives, or so many times as far apart as those
-of the row before, which ends where its rollouts do."""
+"""The last row has settled where its two sides are within this share of the leakage, or so many times as far apart as those of
+the row before, which ends where its rollouts do."""
 
 
 @kernel
@@ -60,15 +60,20 @@ def rows_to_settle(P, h, spread, most, scratch):
 
 
 @kernel
-def has_settled(arrived, together):
-    """Whether both sides are close in the last row of either direction, and of both."""
+def is_close(last, before, own):
+    """Whether both sides of a row are close, given those of the row before; each has what arrives at least and at most."""
+    return last[1] - last[0] <= max(CLOSE_SIDES * (own + last[1]), AS_BLURRED * (before[1] - before[0]))
+
+
+@kernel
+def has_settled(arrived, together, own):
+    """Whether both sides are close in the last row of either direction, and of both, where each step's own part is `own`."""
     rows = arrived.shape[2]
-    for side in range(2):
-        last, before = arrived[:, side, rows - 1], arrived[:, side, rows - 2]
-        if last[1] - last[0] > max(CLOSE_SIDES * last[1], AS_BLURRED * (before[1] - before[0])):
-            return False
-    last, before = together[:, rows - 1], together[:, rows - 2]
-    return last[1] - last[0] <= max(CLOSE_SIDES * last[1], AS_BLURRED * (before[1] - before[0]))
+    return (
+        is_close(arrived[:, 0, rows - 1], arrived[:, 0, rows - 2], own)
+        and is_close(arrived[:, 1, rows - 1], arrived[:, 1, rows - 2], own)
+        and is_close(together[:, rows - 1], together[:, rows - 2], own)
+    )
 
 
 @kernel
@@ -209,7 +214,7 @@ def population(matrices, d, x, starts, past, future, epsilons, gamma, most, firs
             known[:, rows - 1] = ceiling[:, n_steps - 1]  # of the last row's steps the last has the largest
             kinds = constant if rows == n_steps else settled
             one_user(matrices, own, same, kinds, own_part, h, known, kept, arrived, together, found, gamma, scratch)
-            if rows == n_steps or has_settled(arrived, together):
+            if rows == n_steps or has_settled(arrived, together, epsilons[0]):
                 write_down(epsilons, arrived, together, found, ceiling, proved[user], attained[user], pairs[user])
                 break
             rows = 2 * rows - 1
