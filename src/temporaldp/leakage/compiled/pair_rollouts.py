@@ -154,17 +154,22 @@ def roll(P, way, constant, steps, t, i, j, rho, S, gamma, scratch):
         v[k] = d * scale
         apart += abs(q - d)
     total, drift, error = -rho * scale, 4.0 * gamma * (apart + rho) * scale, UNIT * rho * scale
+    all_raised = False
+    p = w = slope = add = 0.0
     for depth in range(t):
         s = t - 1 - depth
         a = h[way, s]
-        p = w = slope = 0.0
-        for k in range(n):
-            positive = max(c[k], 0.0)
-            p += positive
-            w += positive - c[k]
-            g[k] = c[k] + a * positive
-            v[k] *= 1.0 + (a if c[k] > 0.0 else 0.0)
-            slope += v[k]
+        if all_raised:  # whatever is positive everywhere stays so: its sum is all that changes
+            p, slope = p + add, slope * (1.0 + a)
+        else:
+            p = w = slope = 0.0
+            for k in range(n):
+                positive = max(c[k], 0.0)
+                p += positive
+                w += positive - c[k]
+                g[k] = c[k] + a * positive
+                v[k] *= 1.0 + (a if c[k] > 0.0 else 0.0)
+                slope += v[k]
         add = a * p
         low = p + add - w
         error += a * (drift + 2.0 * sums * (p + w))
@@ -184,8 +189,10 @@ def roll(P, way, constant, steps, t, i, j, rho, S, gamma, scratch):
             for other in range(depth + 2 if constant > VARIED and s > 0 else t, t + 1):
                 note(S[other], rho, low, high, slope, total + add, summed_high, bound, eta)
             return
-        both_through(g, v, P, c, spare)
-        v, spare = spare, v
+        all_raised = w == 0.0
+        if not all_raised:
+            both_through(g, v, P, c, spare)
+            v, spare = spare, v
         drift = (1.0 + a) * drift + 2.0 * gamma * (p + add + w)
         error += UNIT * abs(total)
         total += add
