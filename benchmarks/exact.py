@@ -278,7 +278,7 @@ def metric_privacy(walk: tdp.Adversary, distances: np.ndarray) -> str:
 def main() -> None:
     started = time.perf_counter()
     measured("kernels", drawn(5, 1.0, 1))  # so that all kernels are compiled and loaded
-    for n, steps in ((20, 70), (50, 10), (150, 3)):
+    for n, steps in ((20, 1_000), (50, 10), (150, 3)):
         tdp.temporal_leakage(drawn(n, 1.0, 1), epsilons=np.full(steps, EPSILON))
         if n <= PAIR_BY_PAIR_UP_TO:
             series_by_pairs(drawn(n, 1.0, 1), np.full(steps, EPSILON))

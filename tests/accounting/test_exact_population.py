@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import oracles
+from exact_oracles import boxes_of, defined_by_sign_rule
 from temporaldp import Adversary, TransitionMatrix, temporal_leakage
 from temporaldp.accounting import exact_population as module
 from temporaldp.accounting.exact_evidence import ExactLeakage
@@ -90,6 +91,51 @@ def test_with_more_pairs_than_are_all_solved(rng, n, n_steps, kind):
     assert_same(people(rng, n, ["dirichlet", "sparse", "stays"])[:5], budgets(rng, n_steps, kind))
 
 
+@pytest.mark.parametrize(("n", "n_steps", "epsilon"), [(3, 200, 0.1), (4, 200, 1e-4), (9, 150, 0.1), (10, 250, 0.1)])
+def test_steps_that_share_an_answer_leak_what_each_leaks_alone(rng, n, n_steps, epsilon):
+    users = people(rng, n, ["dirichlet", "even"])
+    assert_same(users, np.full(n_steps, epsilon))
+    found = exact_population(users[:1], np.full(n_steps, epsilon))
+    # Far from both ends a step's answer is that of any other: to the last bit, as it is one.
+    middle = slice(n_steps // 2 - 2, n_steps // 2 + 2)
+    for one in (found.proved, found.attained, found.pairs):
+        assert (one[0, 0, middle] == one[0, 0, -1]).all()
+        assert (one[0, 1, middle] == one[0, 1, 0]).all()
+        assert (one[0, 2, middle] == one[0, 2, middle][0]).all()
+
+
+def test_fewer_rows_change_no_number(rng):
+    """The last row of few stands for any number of steps: what is proved there holds of long series, what is attained too."""
+    users = people(rng, 10, ["dirichlet"] * 2)[:3]
+    for n_steps in (70, 100, 200):
+        few = exact_population(users, np.full(n_steps, 0.2))
+        nearly = np.full(n_steps, 0.2)
+        nearly[::2] = np.nextafter(0.2, 1.0)  # no two windows alike: every step is solved
+        every = exact_population(users, nearly)
+        assert (few.attained <= every.proved * (1.0 + 1e-15)).all()
+        assert (every.attained <= few.proved * (1.0 + 1e-14)).all()
+        np.testing.assert_allclose(few.proved, every.proved, rtol=2e-12)  # proofs of varied budgets are less close
+
+
+@pytest.mark.parametrize("kind", ["dirichlet", "sparse"])
+def test_a_settled_series_against_sixty_digits(rng, kind):
+    n, n_steps, epsilon = 3, 100, 0.3
+    past, future = (rows(rng, n, kind) for _ in range(2))
+    found = exact_population([Adversary(TransitionMatrix(past), TransitionMatrix(future))], np.full(n_steps, epsilon))
+    low, high = boxes_of(np.full(n_steps - 1, epsilon), n)
+    last = np.max(defined_by_sign_rule([past] * (n_steps - 1), low, high)) + epsilon
+    first = np.max(defined_by_sign_rule([future] * (n_steps - 1), low, high)) + epsilon
+    for (k, step), expected in {(0, -1): last, (1, 0): first}.items():
+        assert found.attained[0, k, step] <= expected + 1e-14 <= found.proved[0, k, step] + 2e-14
+        assert found.proved[0, k, step] == pytest.approx(expected, rel=1e-12)
+    before, after = (
+        defined_by_sign_rule([one] * m, *boxes_of(np.full(m, epsilon), n)) for one, m in ((past, 50), (future, 49))
+    )
+    both = np.max((before + after)[~np.eye(n, dtype=bool)]) + epsilon
+    assert found.attained[0, 2, 50] <= both + 1e-14 <= found.proved[0, 2, 50] + 2e-14
+    assert found.proved[0, 2, 50] == pytest.approx(both, rel=1e-12)
+
+
 @pytest.mark.parametrize("n_steps", [1, 2])
 def test_hardly_any_steps(rng, n_steps):
     assert_same(people(rng, 3, ["dirichlet", "identity"]), np.full(n_steps, 0.2))
@@ -148,8 +194,25 @@ def test_each_member_can_tell_more(rng, monkeypatch):
             assert (here.high == there.high).all()
 
 
+def test_when_leakage_does_not_settle_the_kernel_gives_up_and_says_what_is_known(rng, monkeypatch):
+    monkeypatch.setattr(module, "LONGEST_ALONE", 20)
+    user, spent = people(rng, 4, ["stays"])[0], np.full(100, 0.1)
+    found, paper = exact_population([user], spent), temporal_leakage(user, epsilons=spent, bound="paper")
+    for k, direction in enumerate(DIRECTIONS):
+        np.testing.assert_allclose(found.proved[0, k], getattr(paper, direction), rtol=1e-12)
+    assert (found.attained == spent).all()
+    expected = temporal_leakage(user, epsilons=spent)
+    monkeypatch.setattr(module, "WORTH_COMPILING_ALONE", 1)
+    monkeypatch.setenv("TEMPORALDP_KERNELS", "numba")
+    assert worth_the_kernel([user], spent)
+    np.testing.assert_allclose(temporal_leakage(user, epsilons=spent).temporal, expected.temporal, rtol=1e-12)
+
+
 def test_when_it_applies(rng, monkeypatch):
     monkeypatch.setenv("TEMPORALDP_KERNELS", "numba")
+    one = people(rng, 20, ["dirichlet"])[:1]
+    assert worth_the_kernel(one, np.full(1_000, 0.1))
+    assert not worth_the_kernel(one, rng.uniform(0.1, 0.2, 1_000))  # settles nowhere
     many = people(rng, 5, ["dirichlet"]) * 30
     spent = np.full(47, 0.1)
     assert worth_the_kernel(many, spent)

@@ -57,8 +57,9 @@ PAPER = PaperAccounting()
 CLOSE = 1e-9
 """Relative distance from what some horizon attains up to which an exact supremum counts as certified."""
 
-GIVEN_UP = 1e-9
-"""Distance of both sides, as a share of a user's largest leakage, from which on the kernel of populations gave a pair up."""
+GIVEN_UP, NOT_CLOSE = 1e-9, 1e-12
+"""Distance of both sides, as a share of a user's largest leakage, from which on the kernel of populations gave a pair up;
+and for a user alone, whom it costs little to ask about again."""
 
 FIRST_USERS, PAIRS_AT_ONCE = 4, 1 << 19
 """Users whose suprema are computed before others are compared with them; and pairs of all users that are compared at once."""
@@ -165,10 +166,11 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         if not (releases.is_plain and worth_the_kernel(users, epsilons)):
             return super().series(users, releases)
         found = exact_population(users, epsilons)
+        too_far = GIVEN_UP if len(users) > 1 else NOT_CLOSE
         members = []
         for user, row in zip(users, found.which.tolist(), strict=True):
             low, high = found.attained[row], found.proved[row]
-            if user.states is None or (high - low).max() > GIVEN_UP * high.max():
+            if user.states is None or (high - low).max() > too_far * high.max():
                 members += super().series([user], releases)
             else:
                 past, future, both = high

@@ -28,10 +28,14 @@ WORTH_COMPILING, WORTH_COMPILING_ALONE = 1 << 19, 1 << 22
 one user other ways take less than a second below the second number."""
 
 LONGEST_ALONE = 200
-"""Steps of one user up to which the kernel is faster: it solves every step, though leakage may long have settled."""
+"""Steps of one user that the kernel solves faster than others: where leakage takes longer to settle, each step of many."""
+
+WORTH_SETTLING, LONGEST_WORK = 64, 1_000
+"""Steps with equal budgets from which on leakage may settle, so that few are solved; and steps that count as work, since no
+way solves more of them then."""
 
 LARGEST_SUM = 300.0
-"""Nats that all steps may spend together: ratios and coefficients then stay within the range of doubles."""
+"""Nats that all steps that are solved may spend together: ratios and coefficients then stay within the range of doubles."""
 
 MOST_KEPT = 1 << 19
 """Pairs at steps of one user, ``n^2 T``, about which the kernel has room to remember what it found: 160 bytes each."""
@@ -114,15 +118,17 @@ class MemberLeakage(ExactLeakage):
 
 def worth_the_kernel(users: Sequence[Adversary], epsilons: FloatArray) -> bool:
     """Whether the kernel applies and is worth loading; by the problem alone, so that numbers never depend on luck."""
-    alone = len(users) == 1
-    if (alone and len(epsilons) > LONGEST_ALONE) or not 0.0 < float(epsilons.sum()) <= LARGEST_SUM:
+    if not len(epsilons) or not 0.0 < float(epsilons.max()) <= LARGEST_SUM:
         return False
     sizes = {len(one.states) for one in users if one.states is not None}
     if len(sizes) != 1:
         return False
     n, n_steps = sizes.pop(), len(epsilons)
-    work = len(users) * n_steps * n**3
-    if n > BATCHED or n * n * n_steps > MOST_KEPT or work < (WORTH_COMPILING_ALONE if alone else WORTH_COMPILING):
+    work = len(users) * min(n_steps, LONGEST_WORK) * n**3
+    if n > BATCHED or work < (WORTH_COMPILING_ALONE if len(users) == 1 else WORTH_COMPILING):
+        return False
+    settles = n_steps >= WORTH_SETTLING and bool((epsilons == epsilons[0]).all())
+    if not settles and _most_rows(len(users), n, epsilons) < n_steps:
         return False
     if chosen_kernels(work) != "numba":
         return False
@@ -131,6 +137,12 @@ def worth_the_kernel(users: Sequence[Adversary], epsilons: FloatArray) -> bool:
         for one in users
         for matrix in (one.backward, one.forward)
     )
+
+
+def _most_rows(n_users: int, n: int, epsilons: FloatArray) -> int:
+    """Steps of one user that the kernel can, and should, solve; with equal budgets leakage may settle within them."""
+    by_leakage = int(LARGEST_SUM / float(epsilons.mean()))
+    return min(by_leakage, MOST_KEPT // (n * n), LONGEST_ALONE if n_users == 1 else len(epsilons))
 
 
 def exact_population(users: Sequence[Adversary], epsilons: FloatArray) -> Population:
@@ -149,10 +161,13 @@ def exact_population(users: Sequence[Adversary], epsilons: FloatArray) -> Popula
     # Roundings of a sum of products, by eights and then by fours; of two factors; of the rows' own last digits.
     gamma = (n // 8 + n % 8 // 4 + n % 4 + 8) * U
 
+    most = _most_rows(len(users), n, epsilons)
+
     def work_on(first: int, last: int) -> None:
         """Some users of the block that begins at `start`."""
         population(
-            matrices, d, x, profiles.starts, past, future, epsilons, gamma, start + first, start + last, proved, attained, pairs
+            matrices, d, x, profiles.starts, past, future, epsilons, gamma, most, start + first, start + last, proved,
+            attained, pairs,
         )  # fmt: skip
 
     for start in range(0, len(keys), BLOCK):

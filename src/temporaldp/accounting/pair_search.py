@@ -24,6 +24,7 @@ from temporaldp.leakage.rollouts import (
     evaluate,
     solve,
 )
+from temporaldp.leakage.two_steps import applies, stay_below
 from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
@@ -44,6 +45,9 @@ SHALLOW, DEEPENING = (1, 2, 4), (1, 2, 4, 8)
 
 CANDIDATES, PROMISING_DEPTH = 5, 3
 """Pairs that are solved first: those with the largest bounds from so many steps back."""
+
+MANY_VALUES = 64
+"""Values from which on most pairs are ruled out without a product for each of them."""
 
 MOST_BOUNDED, MOST_DEEPLY_BOUNDED = 50_000, 1_000
 """Pairs among which candidates are looked for like that, evenly spread where there are more; and how many get past a bound from
@@ -391,6 +395,8 @@ def ruled(directions: Sequence[Direction], items: Items, room: FloatArray, depth
 
     One direction needs no bounds, only signs: the first step, which takes no product, and then all others in one rollout.
     """
+    above = _above_two_steps(directions, items, room)
+    items, room = items[above], room[above]
     if len(directions) == 1:
         depth = 0
         for most in (1, depths[-1]):
@@ -420,6 +426,28 @@ def ruled(directions: Sequence[Direction], items: Items, room: FloatArray, depth
             np.minimum(old, one.bound(items, depth, at)) for one, old, at in zip(directions, known, starts, strict=True)
         ]
     return items[~(sum(known) <= room)], depths[-1]
+
+
+def _above_two_steps(directions: Sequence[Direction], items: Items, room: FloatArray) -> NDArray[np.bool_]:
+    """Which items the two nearest steps do not prove to stay below their share of the room, where that costs little.
+
+    It does for plain releases that repeat for ever, if most pairs of many values are asked about and have the same room.
+    """
+    above = np.zeros(len(items), bool)
+    chains = [one.chain for one in directions]
+    n = chains[0].n
+    most = n >= MANY_VALUES and 2 * len(items) > n * (n - 1) and float(room.min()) == float(room.max())
+    if not most or not all(
+        one.endless and one.plain and len(one.matrices) == 1 and applies(one.matrices[0], len(items)) for one in chains
+    ):
+        return ~above
+    steps, spreads = [float(one.up[0, 0]) for one in chains], [float(one.spread[0]) for one in directions]
+    arriving = [max(a - math.log1p(h), 0.0) for a, h in zip(spreads, steps, strict=True)]
+    left = float(room[0])
+    for chain, h, a, part in zip(chains, steps, spreads, arriving, strict=True):
+        share = part / max(sum(arriving), np.finfo(np.float64).tiny) * (1.0 - 4.0 * U)
+        above |= ~stay_below(chain.matrices[0], h, a, share * left)[items.i, items.j]
+    return above
 
 
 def _above(
