@@ -12,8 +12,8 @@ e is admitted if and only if with the budgets so far, e, and rho at every later 
 
 - *The step itself:* ``K_B + e + K_F <= A`` for all pairs, K_F that of rho for ever: a closed form.
 - *Each earlier step and pair:* K_B is known, so that ``K_F <= A - e_s - K_B`` is the sign of one rollout into the future. Its
-  coefficients are kept, and take one more step at each spend. Once it is proved that nothing within alpha can raise the sum above
-  alpha any more, whatever follows, the pair is never looked at again.
+  coefficients are kept, and take one more step at each spend. Once it is proved that nothing within alpha can raise the sum
+  above alpha any more, whatever follows, the pair is never looked at again.
 - *Each later step and pair:* K_F is known, so that ``K_B <= A - rho - K_F`` is the sign of a rollout into the past. Its first
   steps, all with rho, are the same at every spend, and are taken beforehand.
 
@@ -112,8 +112,8 @@ class ExactStanding:
         tail = lasting_tail(problem, reserve)
         if tail is None:
             raise BudgetError(
-                f"expected a reserve that alpha = {alpha:g} allows at every step, got {reserve!r}; ask `sustainable_budget` for "
-                "the largest, or leave it at 0"
+                f"expected a reserve that alpha = {alpha:g} allows at every step, got {reserve!r}; ask "
+                "`sustainable_budget` for the largest, or leave it at 0"
             )
         nothing = Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), np.zeros(0))
         return cls(problem, tail, 0, Side.at_start(problem.n), np.zeros(0, np.int64), nothing)
@@ -155,7 +155,7 @@ class ExactStanding:
 
     def after(self, epsilon: float) -> Self:
         """After one more budget, whether it was admitted or not: what is spent is spent."""
-        problem, t = self.problem, self.n_steps
+        t = self.n_steps
         held = (self.held and epsilon <= self.tail.epsilon) or self.admits_with_reserve(epsilon)
         # A budget that leaves no room for the reserve may still hold the level.
         broken = self.broken or not (held or epsilon == 0.0 or self._fits(epsilon, True))
@@ -170,7 +170,8 @@ class ExactStanding:
         """Whether the budgets so far and this one, followed by the reserve at every later step, hold the level."""
         if self.broken or self.is_over:
             return False
-        return epsilon <= self._largest.get(False, -1.0) or self._fits(epsilon, self.is_final())
+        known = 0.0 < epsilon <= self._largest.get(self.is_final(), 0.0)
+        return known or self._fits(epsilon, self.is_final())
 
     def _still_open(self, epsilon: float) -> tuple[IntArray, Coefficients]:
         """Earlier pairs, and those of this step, that may still exceed the level, one step further."""
@@ -208,16 +209,17 @@ class ExactStanding:
         """Rollouts that have come to the next step, and what lies behind it."""
         problem, t = self.problem, self.n_steps
         checks = []
-        if len(self.open):
+        if problem.forward is not None and len(self.open):
             beyond = (None, 0.0) if final else self.tail.beyond(t)
             checks.append((self.open, _Behind(problem.forward, t, *beyond)))
         later = None if final else self.tail.later(t)
-        if later is not None and len(later):
-            checks.append((later, _Behind(problem.backward, t, self.past.path, float(self.past.arriving.max()))))
+        if problem.backward is not None and later is not None and len(later):
+            arriving = float(self.past.arriving.max())
+            checks.append((later, _Behind(problem.backward, t, self.past.path, arriving)))
         return checks
 
     def _fits(self, epsilon: float, final: bool) -> bool:
-        """Whether the budgets so far and this one, and the reserve after it unless it is the last, are proved to hold the level."""
+        """Whether the budgets so far and this one, and the reserve unless it is the last, are proved to hold."""
         if epsilon > self._room(final):
             return False
         with repeated(self.n_steps):
@@ -289,7 +291,7 @@ def _lowered(items: Coefficients, behind: _Behind, epsilon: float, least: float,
         with np.errstate(divide="ignore", invalid="ignore"):
             lower = math.log1p(max(float(np.nanmin(h - value / slope)), 0.0))
         step = max(epsilon - lower, 0.0)
-        shrinking = min(step / last, MOST_ANTICIPATED)
+        shrinking = min(step / last, MOST_ANTICIPATED) if last > 0.0 else MOST_ANTICIPATED
         high, last = min(lower, epsilon), step
         epsilon = max(high - BEYOND * step * shrinking / (1.0 - shrinking) - LEAST_STEP * high, low)
     return low

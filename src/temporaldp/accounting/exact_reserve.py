@@ -115,12 +115,9 @@ class FiniteTail:
 def lasting_tail(problem: Problem, reserve: float) -> Tail | None:
     """What a reserve leaks, or that of a slightly smaller one; None if the level does not allow it."""
     if reserve <= 0.0 or problem.n < 2:
-        return NoTail(reserve if reserve <= problem.level else 0.0) if reserve <= problem.level else None
-    make = (
-        _finite
-        if any(way is not None and way.which is not None for way in (problem.backward, problem.forward))
-        else _lasting
-    )
+        return NoTail(max(reserve, 0.0)) if reserve <= problem.level else None
+    known = [way for way in (problem.backward, problem.forward) if way is not None]
+    make = _lasting if all(way.which is None for way in known) else _finite
     for share in GIVEN_UP:
         found = make(problem, reserve * (1.0 - share))
         if not isinstance(found, float):
@@ -132,20 +129,16 @@ def lasting_tail(problem: Problem, reserve: float) -> Tail | None:
 
 def _lasting(problem: Problem, epsilon: float) -> Tail | float:
     """The reserve for ever; or what it leaks, if that is too much."""
-    sides, paths = [], []
+    sides: list[FloatArray] = []
+    paths: list[Path | None] = []
     for way in (problem.backward, problem.forward):
         if way is None:
             sides.append(np.zeros(len(problem.values[0])))
             paths.append(None)
             continue
         # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (docs/theory.md, Proposition 12).
-        path = Path(
-            way.matrices,
-            np.zeros(1, np.int64),
-            np.array([math.expm1(epsilon)]),
-            np.array([problem.alpha]),
-            endless=True,
-        )
+        first, budget = np.zeros(1, np.int64), np.array([math.expm1(epsilon)])
+        path = Path(way.matrices, first, budget, np.array([problem.alpha]), endless=True)
         proved = _for_ever(way, problem, path)
         sides.append(proved)
         spread = min((epsilon + float(proved.max())) * (1.0 + 4.0 * U), problem.alpha)
@@ -194,11 +187,7 @@ def _endless_rollouts(problem: Problem, way: Way, epsilon: float, level: FloatAr
         items = items.advanced(h, matrix)
     else:
         return None
-    return (
-        _tidied(problem, kept)[1]
-        if kept
-        else Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), level[:0])
-    )
+    return _tidied(problem, kept)[1] if kept else items
 
 
 def _tidied(problem: Problem, parts: list[tuple[IntArray, Coefficients]]) -> tuple[IntArray, Coefficients]:

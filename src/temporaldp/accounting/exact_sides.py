@@ -14,15 +14,15 @@ from temporaldp.accounting.exact_series import rows_of
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage.rollouts import Chain, Items, U, dense, solve
-from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients, Path, backward, proved_below, rounding, values
+from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients, Path, backward, proved_below, values
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 SLACK, LARGEST_SLACK = 1e-11, 1e-9
-"""Share of alpha that is not admitted, so that a step on the level can be left behind one day; and where the correlation remembers
-for so long that rounding takes more."""
+"""Share of alpha that is not admitted, so that a step on the level can be left behind one day; and the most of it, where the
+correlation remembers for so long that rounding takes more."""
 
 USUAL_ROUNDS, CLOSE, MOST_ANTICIPATED = 40, 1e-11, 3.0
 """Newton's steps from what arrived at the step before, some ten being usual; the relative step that is the last; and by how
@@ -281,19 +281,18 @@ def arrivals(
             break
     proved, left = np.full(m, ceiling), np.arange(m)
     root = np.log1p(rho)
-    blur = 3.0 * backward(n, np.array(float(depth + 1)))
+    blur = 3.0 * float(backward(n, np.array(depth + 1.0)))
     if going.size:
         proved[going], rho[going] = solver(going)
         left = np.setdiff1d(left, going)
     # Just above the root by sums, where they have more digits; or as far above it as rounding can hide a ratio's sign.
     small = blur > RAISES[0] * root
-    for level, room, of in (
-        *((root * (1.0 + share), 0.0, small) for share in RAISES),
-        (root + blur, blur, np.ones(m, bool)),
-    ):
-        here = left[of[left]]
-        items = Coefficients.start(q[here], d[here], np.expm1(level[here]))
-        sure = here[proved_below(items, path, room)]
+    tries = [(root * (1.0 + share), 0.0, small) for share in RAISES]
+    tries.append((root + blur, blur, np.ones(m, bool)))
+    for level, room, of in tries:
+        some = left[of[left]]
+        items = Coefficients.start(q[some], d[some], np.expm1(level[some]))
+        sure = some[proved_below(items, path, room)]
         proved[sure] = np.minimum(level[sure] * (1.0 + 4.0 * U) + room, ceiling)
         left = np.setdiff1d(left, sure, assume_unique=True)
         if not left.size:

@@ -9,9 +9,7 @@ UNIT = 2.0**-53
 
 
 @kernel
-def below(  # noqa: PLR0912  one loop, whose many numbers would only be handed around
-    coefficients, totals, errors, drifts, depths, matrices, leads, up, growth, excess, ends, length, room, found
-):
+def below(coefficients, totals, errors, drifts, depths, matrices, leads, up, growth, excess, ends, length, room, found):
     """Fills `found` with whether F <= 0 is proved of each item."""
     m, n = coefficients.shape
     gamma, sums = (n + 5) * UNIT, (n + 4) * UNIT
