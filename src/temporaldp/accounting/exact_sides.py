@@ -31,7 +31,7 @@ much a secant's step may differ from Newton's."""
 RAISES = (4e-12, 1e-10)
 """Shares of a root by which a proof is looked for above it."""
 
-KEPT, LEAST_KEPT = 4, 64
+KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more."""
 
 MANY = 256
@@ -156,8 +156,12 @@ class Problem:
         gone = np.flatnonzero(under)
         arrays = [one.copy() for one in items.arrays]
         onto = best[pairs[gone]]
-        for at, scale in ((2, 1.0 / factor[gone]), (3, 1.0 / factor[gone]), (4, 1.0), (5, factor[gone])):
-            np.maximum.at(arrays[at], onto, arrays[at][gone] * scale)
+        # The first one's c is known to its drift, and at most `factor` times the second's; of that, the sum is kept by itself.
+        apart = np.abs(positive - negative - items.total) + 2.0 * (self.n + 4) * U * (positive + negative)
+        drift = items.drift[gone] / factor[gone]
+        taken_over = (drift + apart[onto], drift, items.depth[gone], items.weight[gone] * factor[gone])
+        for at, found in enumerate(taken_over, start=2):
+            np.maximum.at(arrays[at], onto, found)
         return pairs[~under], Coefficients(*arrays)[~under]
 
 
@@ -238,8 +242,6 @@ def chain_of(way: Way, path: Path, following: int) -> tuple[Chain, FloatArray]:
     What lies beyond a path without an end is one more release: its largest factor is the spread.
     """
     up, spread, leads = path.up[::-1], path.spread[::-1], path.leads[::-1]
-    if path.endless:
-        return Chain(tuple(way.matrices), np.zeros(1, np.int64), up[:, None], 0.0 * up[:, None], endless=True), spread
     up, spread = np.concatenate((up, [0.0])), np.concatenate((spread, spread[-1:]))
     into = np.concatenate((leads, [way.leads_on(following)]))
     if not path.ends:
