@@ -48,6 +48,9 @@ MOST_ANTICIPATED, BEYOND, LEAST_STEP = 0.9, 1.3, 1e-11
 """The ratio of two steps that is believed at most, how much further than to the limit that it tells the next step goes, and the
 share of a budget that it goes further still."""
 
+MOST_AT_ONCE = 64
+"""Pairs that are computed to rounding at once, those first that most arrives about."""
+
 FINE = 1e-12
 """Share of the budget to which Newton's steps are computed."""
 
@@ -179,21 +182,37 @@ class ExactStanding:
         if way is None:
             return self.pairs, self.open
         matrix = way.matrices[way.leads_on(self.n_steps)]
-        level = np.maximum(problem.level - epsilon - self.past.arriving, 0.0)
-        new = Coefficients.start(matrix[problem.values[0]], matrix[problem.values[1]], np.expm1(level))
         moved = self.open.advanced(math.expm1(epsilon), matrix)
+        new = self._asked(epsilon, self.past, matrix)
+        loose = np.flatnonzero(~(new.excess(problem.alpha) <= problem.slack) & ~self.past.close)
+        if loose.size and problem.backward is not None:
+            past = self.past.closer(problem.backward, problem.values, self.n_steps, loose)
+            new = self._asked(epsilon, past, matrix)
         pairs = np.concatenate((self.pairs, np.arange(len(problem.values[0]))))
         rollouts = Coefficients.joined((moved, new))
         kept = np.flatnonzero(~(rollouts.excess(problem.alpha) <= problem.slack))
         return problem.undominated(pairs[kept], rollouts[kept])
 
+    def _asked(self, epsilon: float, past: Side, matrix: FloatArray) -> Coefficients:
+        """Rollouts into the future from the next step, which ask what room a budget there leaves."""
+        (i, j), level = self.problem.values, np.maximum(self.problem.level - epsilon - past.arriving, 0.0)
+        return Coefficients.start(matrix[i], matrix[j], np.expm1(level))
+
     def _past_after(self, epsilon: float) -> Side:
-        way = self.problem.backward
-        return (
-            self.past
-            if way is None
-            else self.past.after(way, self.problem.values, self.n_steps, epsilon, self.n_steps + 1)
-        )
+        """What arrives at the next step, after one more budget; about the pairs that decide there to rounding."""
+        way, values, t = self.problem.backward, self.problem.values, self.n_steps
+        if way is None:
+            return self.past
+        past = self.past.after(way, values, t, epsilon, t + 1)
+        for later in (np.zeros(1), self.tail.arriving(t + 1)):
+            while True:
+                total = past.arriving + later
+                surely = total[past.close].max(initial=-math.inf)
+                loose = np.flatnonzero(~past.close & (total > surely))
+                if not loose.size:
+                    break
+                past = past.closer(way, values, t + 1, loose[np.argsort(-total[loose])][:MOST_AT_ONCE])
+        return past
 
     def _room(self, final: bool) -> float:
         """The largest budget for which the step itself, with what follows, stays within the level."""

@@ -32,7 +32,7 @@ from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-ABOVE, BLURRED = 4e-13, 1e-11
+ABOVE, BLURRED = 3e-13, 1e-11
 """Share of W by which rollouts ask for more than W; and the share of W up to which what rounding hides is added to the answer,
 where a rollout has gone on for longer than the correlation remembers."""
 
@@ -68,8 +68,8 @@ class ExactOdometer:
     n_steps : int
     largest : float
         W, in nats: an upper bound, attained to rounding.
-    time : int
-        The first step that has it.
+    time, timed : int, float
+        The first step that has it, but for rounding, and what was found there.
     past : Side
         What arrives at the next step from those so far.
     spent : array, shape (n_steps,)
@@ -82,6 +82,7 @@ class ExactOdometer:
     n_steps: int
     largest: float
     time: int
+    timed: float
     past: Side
     spent: FloatArray
     depth: int
@@ -94,7 +95,7 @@ class ExactOdometer:
         nothing = np.zeros(0, np.int64)
         rollouts = Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), np.zeros(0))
         side = Side.at_start(problem.n)
-        return cls(problem, 0, 0.0, 0, side, np.zeros(0), 0, _Open(nothing, nothing, rollouts))
+        return cls(problem, 0, 0.0, 0, 0.0, side, np.zeros(0), 0, _Open(nothing, nothing, rollouts))
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL so far, in nats, from above and attained to rounding, and the first step (from 0) that has it.
@@ -156,9 +157,9 @@ class ExactOdometer:
             best = int(np.argmax(total))
             first = int(steps[total >= total[best] * (1.0 - ABOVE)].min())
             now = replace(now, depth=max(self.depth, depth))
-            if total[best] > self.largest:
-                time = first if total[best] > self._level else self.time
-                now = replace(now, largest=float(total[best]), time=time)
+            if total[best] > self.timed * (1.0 + ABOVE):
+                now = replace(now, time=first, timed=float(total[best]))
+            now = replace(now, largest=max(self.largest, float(total[best])))
         if self.problem.forward is None:
             return now
         again = now._from_the_start(steps, pairs, known)

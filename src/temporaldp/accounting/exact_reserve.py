@@ -202,10 +202,10 @@ def _finite(problem: Problem, epsilon: float) -> Tail | float:
     ahead, before = [Side.at_start(problem.n)], [Side.at_start(problem.n)]
     for step in range(n_steps - 1, 0, -1):
         way = problem.forward
-        ahead.append(ahead[-1] if way is None else ahead[-1].after(way, problem.values, step, epsilon, step - 1))
+        ahead.append(_one_more(problem, way, ahead[-1], step, epsilon, step - 1))
     for step in range(n_steps - 1):
         way = problem.backward
-        before.append(before[-1] if way is None else before[-1].after(way, problem.values, step, epsilon, step + 1))
+        before.append(_one_more(problem, way, before[-1], step, epsilon, step + 1))
     ahead.reverse()
     worst = max(float((one.arriving + two.arriving).max()) for one, two in zip(ahead, before, strict=True)) + epsilon
     if not worst <= problem.level - problem.slack:
@@ -214,6 +214,14 @@ def _finite(problem: Problem, epsilon: float) -> Tail | float:
     if problem.backward is None:
         return FiniteTail(epsilon, problem, sides, np.zeros(0, np.int64))
     return FiniteTail(epsilon, problem, sides, _from_later(problem, epsilon, sides, n_steps - 1, 0)[1])
+
+
+def _one_more(problem: Problem, way: Way | None, side: Side, step: int, epsilon: float, following: int) -> Side:
+    """One direction with one more step, all pairs to rounding."""
+    if way is None:
+        return side
+    every = np.arange(len(problem.values[0]))
+    return side.after(way, problem.values, step, epsilon, following).closer(way, problem.values, following, every)
 
 
 def _from_later(

@@ -28,6 +28,9 @@ USUAL_ROUNDS, CLOSE, MOST_ANTICIPATED = 40, 1e-11, 3.0
 """Newton's steps from what arrived at the step before, some ten being usual; the relative step that is the last; and by how
 much a secant's step may differ from Newton's."""
 
+COARSE, FEW = 2e-3, 300
+"""The relative step that is the last where an upper bound need not be close; and pairs up to which all are computed closely."""
+
 RAISES = (4e-12, 1e-10)
 """Shares of a root by which a proof is looked for above it."""
 
@@ -185,6 +188,8 @@ class Side:
         The steps so far, the nearest first, as many as the correlation remembers; None before the first.
     arriving : array, shape (pairs,)
         In nats, from above.
+    close : bool array, shape (pairs,)
+        Where that is the exact number but for rounding.
     rho : array, shape (pairs,)
         The ratios less 1, roughly: where the next step's search begins.
     depth : int
@@ -193,13 +198,15 @@ class Side:
 
     path: Path | None
     arriving: FloatArray
+    close: BoolArray
     rho: FloatArray
     depth: int
 
     @classmethod
     def at_start(cls, n: int) -> Self:
         """Nothing arrives from no steps."""
-        return cls(None, np.zeros(n * (n - 1)), np.zeros(n * (n - 1)), 0)
+        m = n * (n - 1)
+        return cls(None, np.zeros(m), np.ones(m, bool), np.zeros(m), 0)
 
     def after(self, way: Way, pair: tuple[IntArray, IntArray], step: int, epsilon: float, following: int) -> Self:
         """With a budget spent at one more step, what arrives at the step that follows in this direction."""
@@ -214,11 +221,26 @@ class Side:
             path = path._replace(
                 leads=path.leads[:length], up=path.up[:length], spread=path.spread[:length], ends=False
             )
-        matrix = way.matrices[way.leads_on(following)]
-        proved, rho, depth = arrivals(
-            matrix[pair[0]], matrix[pair[1]], path, self.rho, self._solver(way, pair, path, following)
-        )
-        return replace(self, path=path, arriving=proved, rho=rho, depth=max(depth, self.depth))
+        every = np.arange(len(pair[0]))
+        # Of many pairs most are never close to the level.
+        return replace(self, path=path)._computed(way, pair, following, every, CLOSE if len(every) <= FEW else COARSE)
+
+    def closer(self, way: Way, pair: tuple[IntArray, IntArray], following: int, which: IntArray) -> Self:
+        """With what arrives about some pairs computed to rounding."""
+        which = which[~self.close[which]]
+        return self._computed(way, pair, following, which, CLOSE) if which.size else self
+
+    def _computed(
+        self, way: Way, pair: tuple[IntArray, IntArray], following: int, which: IntArray, last: float
+    ) -> Self:
+        """With what arrives about some pairs computed, up to steps of Newton's method of a relative length."""
+        assert self.path is not None
+        matrix, some = way.matrices[way.leads_on(following)], (pair[0][which], pair[1][which])
+        solver = self._solver(way, some, self.path, following)
+        proved, found, depth = arrivals(matrix[some[0]], matrix[some[1]], self.path, self.rho[which], solver, last)
+        arriving, rho, close = self.arriving.copy(), self.rho.copy(), self.close.copy()
+        arriving[which], rho[which], close[which] = proved, found, last == CLOSE
+        return replace(self, arriving=arriving, rho=rho, close=close, depth=max(depth, self.depth))
 
     @staticmethod
     def _solver(
@@ -255,20 +277,25 @@ def arrivals(
     path: Path,
     guess: FloatArray,
     solver: Callable[[IntArray], tuple[FloatArray, FloatArray]],
+    close: float = CLOSE,
 ) -> tuple[FloatArray, FloatArray, int]:
-    """What arrives about each of m pairs, proved from above, the ratios less 1, and how deep rollouts went."""
+    """What arrives about each of m pairs, proved from above, the ratios less 1, and how deep rollouts went.
+
+    `close` is the relative length of a step of Newton's method that is the last.
+    """
     m, n = q.shape
     ceiling = float(path.spread[0]) * (1.0 + 4.0 * U)
     if ceiling <= 0.0:
         return np.zeros(m), np.zeros(m), 0
     rho, going, depth = guess.copy(), np.arange(m), 0
+    fine = 2.0**-50 if close == CLOSE else 0.1 * close
     before, step_before = np.full(m, np.nan), np.full(m, np.nan)
     for _ in range(USUAL_ROUNDS):
         here = rho[going]
         scale = 1.0 / (1.0 + here)
         z = -d[going] * scale[:, None]
         c = (q[going] - d[going]) * scale[:, None] + here[:, None] * z
-        value, slope, deep = values(c, z, -here * scale, path, 2.0**-50 * here)
+        value, slope, deep = values(c, z, -here * scale, path, fine * here)
         depth = max(depth, int(deep.max()))
         step = -value / slope
         # Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of the last
@@ -278,7 +305,7 @@ def arrivals(
         factor = np.where((factor > 1.0 / MOST_ANTICIPATED) & (factor < MOST_ANTICIPATED), factor, 1.0)
         before[going], step_before[going] = here, step
         rho[going] = np.maximum(here + factor * step, 0.0)
-        going = going[np.abs(step) > CLOSE * here]
+        going = going[np.abs(step) > close * here]
         if not going.size:
             break
     proved, left = np.full(m, ceiling), np.arange(m)
@@ -290,6 +317,8 @@ def arrivals(
     # Just above the root by sums, where they have more digits; or as far above it as rounding can hide a ratio's sign.
     small = blur > RAISES[0] * root
     tries = [(root * (1.0 + share), 0.0, small) for share in RAISES]
+    if close != CLOSE:
+        tries = [(root * (1.0 + share * close), 0.0, np.ones(m, bool)) for share in (4.0, 64.0)]
     tries.append((root + blur, blur, np.ones(m, bool)))
     for level, room, of in tries:
         some = left[of[left]]
