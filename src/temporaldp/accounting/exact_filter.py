@@ -12,8 +12,8 @@ e is admitted if and only if with the budgets so far, e, and rho at every later 
 
 - *The step itself:* ``K_B + e + K_F <= A`` for all pairs, K_F that of rho for ever: a closed form.
 - *Each earlier step and pair:* K_B is known, so that ``K_F <= A - e_s - K_B`` is the sign of one rollout into the future. Its
-  coefficients are kept, and take one more step at each spend. Once it is proved that nothing within alpha can raise the sum above
-  alpha any more, whatever follows, the pair is never looked at again.
+  coefficients are kept, and take one more step at each spend. Once it is proved that nothing within alpha can raise the sum
+  above alpha any more, whatever follows, the pair is never looked at again.
 - *Each later step and pair:* K_F is known, so that ``K_B <= A - rho - K_F`` is the sign of a rollout into the past. Its first
   steps, all with rho, are the same at every spend, and are taken beforehand.
 
@@ -47,6 +47,9 @@ MOST_ROUNDS, CLOSE = 100, 4e-11
 MOST_ANTICIPATED, BEYOND, LEAST_STEP = 0.9, 1.3, 1e-11
 """The ratio of two steps that is believed at most, how much further than to the limit that it tells the next step goes, and the
 share of a budget that it goes further still."""
+
+MOST_AT_ONCE = 64
+"""Pairs that are computed to rounding at once, those first that most arrives about."""
 
 FINE = 1e-12
 """Share of the budget to which Newton's steps are computed."""
@@ -112,8 +115,8 @@ class ExactStanding:
         tail = lasting_tail(problem, reserve)
         if tail is None:
             raise BudgetError(
-                f"expected a reserve that alpha = {alpha:g} allows at every step, got {reserve!r}; ask `sustainable_budget` for "
-                "the largest, or leave it at 0"
+                f"expected a reserve that alpha = {alpha:g} allows at every step, got {reserve!r}; ask "
+                "`sustainable_budget` for the largest, or leave it at 0"
             )
         nothing = Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), np.zeros(0))
         return cls(problem, tail, 0, Side.at_start(problem.n), np.zeros(0, np.int64), nothing)
@@ -155,7 +158,7 @@ class ExactStanding:
 
     def after(self, epsilon: float) -> Self:
         """After one more budget, whether it was admitted or not: what is spent is spent."""
-        problem, t = self.problem, self.n_steps
+        t = self.n_steps
         held = (self.held and epsilon <= self.tail.epsilon) or self.admits_with_reserve(epsilon)
         # A budget that leaves no room for the reserve may still hold the level.
         broken = self.broken or not (held or epsilon == 0.0 or self._fits(epsilon, True))
@@ -170,7 +173,8 @@ class ExactStanding:
         """Whether the budgets so far and this one, followed by the reserve at every later step, hold the level."""
         if self.broken or self.is_over:
             return False
-        return epsilon <= self._largest.get(False, -1.0) or self._fits(epsilon, self.is_final())
+        known = 0.0 < epsilon <= self._largest.get(self.is_final(), 0.0)
+        return known or self._fits(epsilon, self.is_final())
 
     def _still_open(self, epsilon: float) -> tuple[IntArray, Coefficients]:
         """Earlier pairs, and those of this step, that may still exceed the level, one step further."""
@@ -178,21 +182,37 @@ class ExactStanding:
         if way is None:
             return self.pairs, self.open
         matrix = way.matrices[way.leads_on(self.n_steps)]
-        level = np.maximum(problem.level - epsilon - self.past.arriving, 0.0)
-        new = Coefficients.start(matrix[problem.values[0]], matrix[problem.values[1]], np.expm1(level))
         moved = self.open.advanced(math.expm1(epsilon), matrix)
+        new = self._asked(epsilon, self.past, matrix)
+        loose = np.flatnonzero(~(new.excess(problem.alpha) <= problem.slack) & ~self.past.close)
+        if loose.size and problem.backward is not None:
+            past = self.past.closer(problem.backward, problem.values, self.n_steps, loose)
+            new = self._asked(epsilon, past, matrix)
         pairs = np.concatenate((self.pairs, np.arange(len(problem.values[0]))))
         rollouts = Coefficients.joined((moved, new))
         kept = np.flatnonzero(~(rollouts.excess(problem.alpha) <= problem.slack))
         return problem.undominated(pairs[kept], rollouts[kept])
 
+    def _asked(self, epsilon: float, past: Side, matrix: FloatArray) -> Coefficients:
+        """Rollouts into the future from the next step, which ask what room a budget there leaves."""
+        (i, j), level = self.problem.values, np.maximum(self.problem.level - epsilon - past.arriving, 0.0)
+        return Coefficients.start(matrix[i], matrix[j], np.expm1(level))
+
     def _past_after(self, epsilon: float) -> Side:
-        way = self.problem.backward
-        return (
-            self.past
-            if way is None
-            else self.past.after(way, self.problem.values, self.n_steps, epsilon, self.n_steps + 1)
-        )
+        """What arrives at the next step, after one more budget; about the pairs that decide there to rounding."""
+        way, values, t = self.problem.backward, self.problem.values, self.n_steps
+        if way is None:
+            return self.past
+        past = self.past.after(way, values, t, epsilon, t + 1)
+        for later in (np.zeros(1), self.tail.arriving(t + 1)):
+            while True:
+                total = past.arriving + later
+                surely = total[past.close].max(initial=-math.inf)
+                loose = np.flatnonzero(~past.close & (total > surely))
+                if not loose.size:
+                    break
+                past = past.closer(way, values, t + 1, loose[np.argsort(-total[loose])][:MOST_AT_ONCE])
+        return past
 
     def _room(self, final: bool) -> float:
         """The largest budget for which the step itself, with what follows, stays within the level."""
@@ -208,16 +228,17 @@ class ExactStanding:
         """Rollouts that have come to the next step, and what lies behind it."""
         problem, t = self.problem, self.n_steps
         checks = []
-        if len(self.open):
+        if problem.forward is not None and len(self.open):
             beyond = (None, 0.0) if final else self.tail.beyond(t)
             checks.append((self.open, _Behind(problem.forward, t, *beyond)))
         later = None if final else self.tail.later(t)
-        if later is not None and len(later):
-            checks.append((later, _Behind(problem.backward, t, self.past.path, float(self.past.arriving.max()))))
+        if problem.backward is not None and later is not None and len(later):
+            arriving = float(self.past.arriving.max())
+            checks.append((later, _Behind(problem.backward, t, self.past.path, arriving)))
         return checks
 
     def _fits(self, epsilon: float, final: bool) -> bool:
-        """Whether the budgets so far and this one, and the reserve after it unless it is the last, are proved to hold the level."""
+        """Whether the budgets so far and this one, and the reserve unless it is the last, are proved to hold."""
         if epsilon > self._room(final):
             return False
         with repeated(self.n_steps):
@@ -289,7 +310,7 @@ def _lowered(items: Coefficients, behind: _Behind, epsilon: float, least: float,
         with np.errstate(divide="ignore", invalid="ignore"):
             lower = math.log1p(max(float(np.nanmin(h - value / slope)), 0.0))
         step = max(epsilon - lower, 0.0)
-        shrinking = min(step / last, MOST_ANTICIPATED)
+        shrinking = min(step / last, MOST_ANTICIPATED) if last > 0.0 else MOST_ANTICIPATED
         high, last = min(lower, epsilon), step
         epsilon = max(high - BEYOND * step * shrinking / (1.0 - shrinking) - LEAST_STEP * high, low)
     return low

@@ -115,12 +115,9 @@ class FiniteTail:
 def lasting_tail(problem: Problem, reserve: float) -> Tail | None:
     """What a reserve leaks, or that of a slightly smaller one; None if the level does not allow it."""
     if reserve <= 0.0 or problem.n < 2:
-        return NoTail(reserve if reserve <= problem.level else 0.0) if reserve <= problem.level else None
-    make = (
-        _finite
-        if any(way is not None and way.which is not None for way in (problem.backward, problem.forward))
-        else _lasting
-    )
+        return NoTail(max(reserve, 0.0)) if reserve <= problem.level else None
+    known = [way for way in (problem.backward, problem.forward) if way is not None]
+    make = _lasting if all(way.which is None for way in known) else _finite
     for share in GIVEN_UP:
         found = make(problem, reserve * (1.0 - share))
         if not isinstance(found, float):
@@ -132,20 +129,16 @@ def lasting_tail(problem: Problem, reserve: float) -> Tail | None:
 
 def _lasting(problem: Problem, epsilon: float) -> Tail | float:
     """The reserve for ever; or what it leaks, if that is too much."""
-    sides, paths = [], []
+    sides: list[FloatArray] = []
+    paths: list[Path | None] = []
     for way in (problem.backward, problem.forward):
         if way is None:
             sides.append(np.zeros(len(problem.values[0])))
             paths.append(None)
             continue
         # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (docs/theory.md, Proposition 12).
-        path = Path(
-            way.matrices,
-            np.zeros(1, np.int64),
-            np.array([math.expm1(epsilon)]),
-            np.array([problem.alpha]),
-            endless=True,
-        )
+        first, budget = np.zeros(1, np.int64), np.array([math.expm1(epsilon)])
+        path = Path(way.matrices, first, budget, np.array([problem.alpha]), endless=True)
         proved = _for_ever(way, problem, path)
         sides.append(proved)
         spread = min((epsilon + float(proved.max())) * (1.0 + 4.0 * U), problem.alpha)
@@ -194,11 +187,7 @@ def _endless_rollouts(problem: Problem, way: Way, epsilon: float, level: FloatAr
         items = items.advanced(h, matrix)
     else:
         return None
-    return (
-        _tidied(problem, kept)[1]
-        if kept
-        else Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), level[:0])
-    )
+    return _tidied(problem, kept)[1] if kept else items
 
 
 def _tidied(problem: Problem, parts: list[tuple[IntArray, Coefficients]]) -> tuple[IntArray, Coefficients]:
@@ -213,10 +202,10 @@ def _finite(problem: Problem, epsilon: float) -> Tail | float:
     ahead, before = [Side.at_start(problem.n)], [Side.at_start(problem.n)]
     for step in range(n_steps - 1, 0, -1):
         way = problem.forward
-        ahead.append(ahead[-1] if way is None else ahead[-1].after(way, problem.values, step, epsilon, step - 1))
+        ahead.append(_one_more(problem, way, ahead[-1], step, epsilon, step - 1))
     for step in range(n_steps - 1):
         way = problem.backward
-        before.append(before[-1] if way is None else before[-1].after(way, problem.values, step, epsilon, step + 1))
+        before.append(_one_more(problem, way, before[-1], step, epsilon, step + 1))
     ahead.reverse()
     worst = max(float((one.arriving + two.arriving).max()) for one, two in zip(ahead, before, strict=True)) + epsilon
     if not worst <= problem.level - problem.slack:
@@ -225,6 +214,14 @@ def _finite(problem: Problem, epsilon: float) -> Tail | float:
     if problem.backward is None:
         return FiniteTail(epsilon, problem, sides, np.zeros(0, np.int64))
     return FiniteTail(epsilon, problem, sides, _from_later(problem, epsilon, sides, n_steps - 1, 0)[1])
+
+
+def _one_more(problem: Problem, way: Way | None, side: Side, step: int, epsilon: float, following: int) -> Side:
+    """One direction with one more step, all pairs to rounding."""
+    if way is None:
+        return side
+    every = np.arange(len(problem.values[0]))
+    return side.after(way, problem.values, step, epsilon, following).closer(way, problem.values, following, every)
 
 
 def _from_later(

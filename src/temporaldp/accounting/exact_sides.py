@@ -21,17 +21,20 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 SLACK, LARGEST_SLACK = 1e-11, 1e-9
-"""Share of alpha that is not admitted, so that a step on the level can be left behind one day; and where the correlation remembers
-for so long that rounding takes more."""
+"""Share of alpha that is not admitted, so that a step on the level can be left behind one day; and the most of it, where the
+correlation remembers for so long that rounding takes more."""
 
 USUAL_ROUNDS, CLOSE, MOST_ANTICIPATED = 40, 1e-11, 3.0
 """Newton's steps from what arrived at the step before, some ten being usual; the relative step that is the last; and by how
 much a secant's step may differ from Newton's."""
 
+COARSE, FEW = 2e-3, 300
+"""The relative step that is the last where an upper bound need not be close; and pairs up to which all are computed closely."""
+
 RAISES = (4e-12, 1e-10)
 """Shares of a root by which a proof is looked for above it."""
 
-KEPT, LEAST_KEPT = 4, 64
+KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more."""
 
 MANY = 256
@@ -156,8 +159,12 @@ class Problem:
         gone = np.flatnonzero(under)
         arrays = [one.copy() for one in items.arrays]
         onto = best[pairs[gone]]
-        for at, scale in ((2, 1.0 / factor[gone]), (3, 1.0 / factor[gone]), (4, 1.0), (5, factor[gone])):
-            np.maximum.at(arrays[at], onto, arrays[at][gone] * scale)
+        # The first one's c is known to its drift, and at most `factor` times the second's; of that, the sum is kept by itself.
+        apart = np.abs(positive - negative - items.total) + 2.0 * (self.n + 4) * U * (positive + negative)
+        drift = items.drift[gone] / factor[gone]
+        taken_over = (drift + apart[onto], drift, items.depth[gone], items.weight[gone] * factor[gone])
+        for at, found in enumerate(taken_over, start=2):
+            np.maximum.at(arrays[at], onto, found)
         return pairs[~under], Coefficients(*arrays)[~under]
 
 
@@ -181,6 +188,8 @@ class Side:
         The steps so far, the nearest first, as many as the correlation remembers; None before the first.
     arriving : array, shape (pairs,)
         In nats, from above.
+    close : bool array, shape (pairs,)
+        Where that is the exact number but for rounding.
     rho : array, shape (pairs,)
         The ratios less 1, roughly: where the next step's search begins.
     depth : int
@@ -189,13 +198,15 @@ class Side:
 
     path: Path | None
     arriving: FloatArray
+    close: BoolArray
     rho: FloatArray
     depth: int
 
     @classmethod
     def at_start(cls, n: int) -> Self:
         """Nothing arrives from no steps."""
-        return cls(None, np.zeros(n * (n - 1)), np.zeros(n * (n - 1)), 0)
+        m = n * (n - 1)
+        return cls(None, np.zeros(m), np.ones(m, bool), np.zeros(m), 0)
 
     def after(self, way: Way, pair: tuple[IntArray, IntArray], step: int, epsilon: float, following: int) -> Self:
         """With a budget spent at one more step, what arrives at the step that follows in this direction."""
@@ -210,11 +221,26 @@ class Side:
             path = path._replace(
                 leads=path.leads[:length], up=path.up[:length], spread=path.spread[:length], ends=False
             )
-        matrix = way.matrices[way.leads_on(following)]
-        proved, rho, depth = arrivals(
-            matrix[pair[0]], matrix[pair[1]], path, self.rho, self._solver(way, pair, path, following)
-        )
-        return replace(self, path=path, arriving=proved, rho=rho, depth=max(depth, self.depth))
+        every = np.arange(len(pair[0]))
+        # Of many pairs most are never close to the level.
+        return replace(self, path=path)._computed(way, pair, following, every, CLOSE if len(every) <= FEW else COARSE)
+
+    def closer(self, way: Way, pair: tuple[IntArray, IntArray], following: int, which: IntArray) -> Self:
+        """With what arrives about some pairs computed to rounding."""
+        which = which[~self.close[which]]
+        return self._computed(way, pair, following, which, CLOSE) if which.size else self
+
+    def _computed(
+        self, way: Way, pair: tuple[IntArray, IntArray], following: int, which: IntArray, last: float
+    ) -> Self:
+        """With what arrives about some pairs computed, up to steps of Newton's method of a relative length."""
+        assert self.path is not None
+        matrix, some = way.matrices[way.leads_on(following)], (pair[0][which], pair[1][which])
+        solver = self._solver(way, some, self.path, following)
+        proved, found, depth = arrivals(matrix[some[0]], matrix[some[1]], self.path, self.rho[which], solver, last)
+        arriving, rho, close = self.arriving.copy(), self.rho.copy(), self.close.copy()
+        arriving[which], rho[which], close[which] = proved, found, last == CLOSE
+        return replace(self, arriving=arriving, rho=rho, close=close, depth=max(depth, self.depth))
 
     @staticmethod
     def _solver(
@@ -238,8 +264,6 @@ def chain_of(way: Way, path: Path, following: int) -> tuple[Chain, FloatArray]:
     What lies beyond a path without an end is one more release: its largest factor is the spread.
     """
     up, spread, leads = path.up[::-1], path.spread[::-1], path.leads[::-1]
-    if path.endless:
-        return Chain(tuple(way.matrices), np.zeros(1, np.int64), up[:, None], 0.0 * up[:, None], endless=True), spread
     up, spread = np.concatenate((up, [0.0])), np.concatenate((spread, spread[-1:]))
     into = np.concatenate((leads, [way.leads_on(following)]))
     if not path.ends:
@@ -253,20 +277,25 @@ def arrivals(
     path: Path,
     guess: FloatArray,
     solver: Callable[[IntArray], tuple[FloatArray, FloatArray]],
+    close: float = CLOSE,
 ) -> tuple[FloatArray, FloatArray, int]:
-    """What arrives about each of m pairs, proved from above, the ratios less 1, and how deep rollouts went."""
+    """What arrives about each of m pairs, proved from above, the ratios less 1, and how deep rollouts went.
+
+    `close` is the relative length of a step of Newton's method that is the last.
+    """
     m, n = q.shape
     ceiling = float(path.spread[0]) * (1.0 + 4.0 * U)
     if ceiling <= 0.0:
         return np.zeros(m), np.zeros(m), 0
     rho, going, depth = guess.copy(), np.arange(m), 0
+    fine = 2.0**-50 if close == CLOSE else 0.1 * close
     before, step_before = np.full(m, np.nan), np.full(m, np.nan)
     for _ in range(USUAL_ROUNDS):
         here = rho[going]
         scale = 1.0 / (1.0 + here)
         z = -d[going] * scale[:, None]
         c = (q[going] - d[going]) * scale[:, None] + here[:, None] * z
-        value, slope, deep = values(c, z, -here * scale, path, 2.0**-50 * here)
+        value, slope, deep = values(c, z, -here * scale, path, fine * here)
         depth = max(depth, int(deep.max()))
         step = -value / slope
         # Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of the last
@@ -276,24 +305,25 @@ def arrivals(
         factor = np.where((factor > 1.0 / MOST_ANTICIPATED) & (factor < MOST_ANTICIPATED), factor, 1.0)
         before[going], step_before[going] = here, step
         rho[going] = np.maximum(here + factor * step, 0.0)
-        going = going[np.abs(step) > CLOSE * here]
+        going = going[np.abs(step) > close * here]
         if not going.size:
             break
     proved, left = np.full(m, ceiling), np.arange(m)
     root = np.log1p(rho)
-    blur = 3.0 * backward(n, np.array(float(depth + 1)))
+    blur = 3.0 * float(backward(n, np.array(depth + 1.0)))
     if going.size:
         proved[going], rho[going] = solver(going)
         left = np.setdiff1d(left, going)
     # Just above the root by sums, where they have more digits; or as far above it as rounding can hide a ratio's sign.
     small = blur > RAISES[0] * root
-    for level, room, of in (
-        *((root * (1.0 + share), 0.0, small) for share in RAISES),
-        (root + blur, blur, np.ones(m, bool)),
-    ):
-        here = left[of[left]]
-        items = Coefficients.start(q[here], d[here], np.expm1(level[here]))
-        sure = here[proved_below(items, path, room)]
+    tries = [(root * (1.0 + share), 0.0, small) for share in RAISES]
+    if close != CLOSE:
+        tries = [(root * (1.0 + share * close), 0.0, np.ones(m, bool)) for share in (4.0, 64.0)]
+    tries.append((root + blur, blur, np.ones(m, bool)))
+    for level, room, of in tries:
+        some = left[of[left]]
+        items = Coefficients.start(q[some], d[some], np.expm1(level[some]))
+        sure = some[proved_below(items, path, room)]
         proved[sure] = np.minimum(level[sure] * (1.0 + 4.0 * U) + room, ceiling)
         left = np.setdiff1d(left, sure, assume_unique=True)
         if not left.size:

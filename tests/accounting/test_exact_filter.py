@@ -1,0 +1,283 @@
+"""The filter by the exact leakage: what is admitted holds the level, nearly all that does is admitted, and a reserve lasts."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import temporaldp as tdp
+from exact_cases import random_rows
+from exact_oracles import boxes_of, enumerated_boxes
+from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
+from temporaldp.accounting.exact_filter import ExactStanding
+from temporaldp.errors import BudgetError
+
+RING = TransitionMatrix(np.roll(np.eye(6), 1, axis=1) * 0.4 + np.eye(6) * 0.2 + np.roll(np.eye(6), -1, axis=1) * 0.4)
+STAYS = TransitionMatrix([[0.99, 0.01], [0.01, 0.99]])
+
+
+def random_adversary(rng, n, *, n_steps=None, directions="both") -> Adversary:
+    def one():
+        if n_steps is None:
+            return TransitionMatrix(random_rows(n, rng))
+        few = [TransitionMatrix(random_rows(n, rng)) for _ in range(3)]
+        return [few[k] for k in rng.integers(0, 3, n_steps - 1)]
+
+    return Adversary(None if directions == "forward" else one(), None if directions == "backward" else one())
+
+
+def mixing_adversary(rng, n, directions="both") -> Adversary:
+    """Rows that have values in common: every level has a budget for ever."""
+    both = [TransitionMatrix(0.8 * random_rows(n, rng) + 0.2 / n) for _ in range(2)]
+    return Adversary(None if directions == "forward" else both[0], None if directions == "backward" else both[1])
+
+
+def worst(adversary, epsilons) -> float:
+    """By the series: nothing of the filter."""
+    return temporal_leakage(adversary, epsilons=epsilons).worst
+
+
+def tailed(spent, standing, steps=60):
+    return [*spent, *([standing.reserve] * steps)]
+
+
+def spend_at_random(standing, rng, steps, check):
+    """A twentieth each of zeros and of everything that is left; others around what is kept or remains, some of them refused."""
+    spent = []
+    for _ in range(steps):
+        most = standing.largest()
+        kind = rng.integers(20)
+        usual = max(standing.reserve, 0.3 * most)
+        asked = 0.0 if kind == 0 else most if kind == 1 else float(rng.choice([1.0, 0.1, 3.0]) * usual * rng.random())
+        admitted = standing.admits(asked)
+        assert admitted or asked > most
+        if admitted:
+            standing = standing.after(asked)
+            spent.append(asked)
+            check(spent, standing)
+    return standing, spent
+
+
+# Soundness
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_admitted_holds_the_level_for_ever(seed, kernels):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    adversary = mixing_adversary(rng, n, ("both", "both", "backward", "forward")[seed % 4])
+    alpha = float(rng.choice([0.05, 1.0, 4.0]))
+    reserve = tdp.sustainable_budget(adversary, alpha=alpha) * float(rng.choice([1.0, 0.5, 0.0]))
+    standing = ExactStanding.at_start(adversary, alpha=alpha, reserve=reserve)
+    assert standing.reserve <= reserve
+
+    def check(spent, now):
+        assert now.held
+        assert worst(adversary, tailed(spent, now)) <= alpha
+
+    spend_at_random(standing, rng, 20, check)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_mechanism_exceeds_the_level(seed):
+    """Every mechanism enumerated, with varying matrices and with zeros, ties and near-certainty in them."""
+    rng = np.random.default_rng(100 + seed)
+    n, n_steps = (2, 6) if seed % 2 else (3, 5)
+    adversary = random_adversary(rng, n, n_steps=n_steps if seed % 4 < 2 else None)
+    standing = ExactStanding.at_start(adversary, alpha=1.0, horizon=n_steps)
+
+    def rows(correlation):
+        each = correlation if isinstance(correlation, tuple) else [correlation] * (n_steps - 1)
+        return [one.dense() for one in each]
+
+    def check(spent, now):
+        low, high = boxes_of(spent, n)
+        some = len(spent) - 1
+        backward, forward = rows(adversary.backward)[:some], rows(adversary.forward)[:some]
+        assert enumerated_boxes(backward, forward, low, high)[2].max() <= 1.0 + 1e-13
+
+    spent = []
+    for step in range(n_steps):
+        most = standing.largest()
+        epsilon = most * (1.0 if step == n_steps - 1 else rng.choice([0.3, 0.9]))
+        assert standing.admits(epsilon)
+        standing = standing.after(epsilon)
+        spent.append(epsilon)
+        check(spent, standing)
+    assert standing.is_over
+    assert standing.largest() == 0.0
+
+
+def test_everything_that_is_left_at_every_step(kernels):
+    """Budgets that sit on the level to the last digit: the reserve stays admissible all the same."""
+    adversary = next(estimate_adversaries(load_sample()))
+    reserve = tdp.sustainable_budget(adversary, alpha=1.0)
+    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=reserve)
+    assert reserve * (1.0 - 1e-9) <= standing.reserve <= reserve
+    spent = []
+    for _ in range(40):
+        spent.append(standing.largest())
+        assert spent[-1] >= standing.reserve
+        standing = standing.after(spent[-1])
+    found = worst(adversary, tailed(spent, standing, 200))
+    assert 1.0 - 2e-11 <= found <= 1.0
+
+
+# Tightness
+
+
+def largest_by_series(adversary, spent, reserve, alpha, *, steps):
+    """The largest next budget, by bisection over the whole series."""
+    low, high = 0.0, alpha
+    while high - low > 1e-10 * high:
+        middle = 0.5 * (low + high)
+        low, high = (
+            (middle, high) if worst(adversary, [*spent, middle, *([reserve] * steps)]) <= alpha else (low, middle)
+        )
+    return low
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_remains_is_all_that_the_series_allows(seed, kernels):
+    rng = np.random.default_rng(200 + seed)
+    n = int(rng.integers(2, 6))
+    adversary = mixing_adversary(rng, n, ("both", "backward", "forward")[seed % 3])
+    reserve = tdp.sustainable_budget(adversary, alpha=1.0) * (0.9 if seed % 2 else 0.0)
+    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=reserve)
+    assert standing.reserve == reserve
+    spent = []
+    for step in range(7):
+        if step in (2, 6):
+            largest = largest_by_series(adversary, spent, reserve, 1.0, steps=200 if reserve else 0)
+            assert standing.largest() == pytest.approx(largest, rel=1e-9, abs=1e-9)
+        epsilon = standing.largest() * rng.uniform(0.3, 0.95)
+        spent.append(epsilon)
+        standing = standing.after(epsilon)
+
+
+def test_a_last_step_may_use_what_is_kept():
+    adversary = next(estimate_adversaries(load_sample()))
+    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=0.14)
+    spent = [0.1, 0.2, 0.14]
+    for epsilon in spent:
+        standing = standing.after(epsilon)
+    largest = largest_by_series(adversary, spent, 0.0, 1.0, steps=0)
+    assert standing.largest(last=True) == pytest.approx(largest, rel=1e-9)
+    assert standing.largest() < 0.7 * largest
+    assert ExactStanding.at_start(adversary, alpha=1.0).largest(last=True) == pytest.approx(1.0, rel=1e-15)
+
+
+# Horizons, varying matrices, what is not known
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_sequence_of_matrices_with_a_reserve(seed, kernels):
+    rng = np.random.default_rng(300 + seed)
+    n, n_steps = int(rng.integers(2, 5)), 25
+    few = [TransitionMatrix(0.7 * random_rows(n, rng) + 0.3 / n) for _ in range(3)]
+    both = [[few[k] for k in rng.integers(0, 3, n_steps - 1)] for _ in range(2)]
+    adversary = Adversary(both[0], both[1] if seed % 2 else few[0])
+    reserve = 0.05
+    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=reserve)
+    spent = []
+    for step in range(n_steps):
+        left = n_steps - step - 1
+        assert standing.reserve == reserve
+        if step in (5, n_steps - 2):
+            largest = largest_by_series(adversary, spent, reserve, 1.0, steps=left)
+            assert standing.largest() == pytest.approx(largest, rel=1e-9)
+        spent.append(standing.largest() * rng.uniform(0.0, 0.9))
+        standing = standing.after(spent[-1])
+        assert worst(adversary, [*spent, *([reserve] * left)]) <= 1.0
+
+
+def test_nobody_knows_anything():
+    standing = ExactStanding.at_start(Adversary(), alpha=1.0, reserve=0.3)
+    for _ in range(3):
+        assert standing.largest() == 1.0
+        assert standing.admits(1.0)
+        assert not standing.admits(1.0 + 1e-12)
+        standing = standing.after(1.0)
+
+
+# The reserve
+
+
+@pytest.mark.parametrize(
+    "matrix", [RING, STAYS, TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])], ids=["ring", "stays", "two"]
+)
+def test_the_reserve_is_always_admitted(matrix):
+    """The paper's bound admits nothing for ever on the ring, whose rows are disjoint."""
+    adversary = Adversary(matrix, matrix)
+    reserve = tdp.sustainable_budget(adversary, alpha=1.0)
+    assert reserve > 0.0
+    rng = np.random.default_rng(1)
+    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=reserve)
+    spent = []
+    for step in range(1_000):
+        epsilon = standing.largest() if step % 100 == 7 else standing.reserve * (1.0 if step % 3 else rng.random())
+        assert standing.admits(epsilon)
+        standing = standing.after(epsilon)
+        spent.append(epsilon)
+    assert standing.held
+    assert worst(adversary, tailed(spent, standing, 1_000)) <= 1.0
+
+
+def test_too_large_a_reserve_is_refused():
+    adversary = Adversary(RING, RING)
+    most = tdp.sustainable_budget(adversary, alpha=1.0)
+    for asked in (1.001 * most, 2.0, 1e3):
+        with pytest.raises(BudgetError, match="reserve"):
+            ExactStanding.at_start(adversary, alpha=1.0, reserve=asked)
+
+
+# What was spent all the same
+
+
+def test_what_was_not_admitted_counts_all_the_same():
+    adversary = next(estimate_adversaries(load_sample()))
+    start = ExactStanding.at_start(adversary, alpha=1.0, reserve=0.14)
+    most, last = start.largest(), start.largest(last=True)
+    assert most < 0.8 < last
+    strained = start.after(0.8)
+    assert not strained.held
+    assert not strained.broken
+    assert strained.reserve == 0.0
+    assert strained.admits(0.0)
+    later, spent = strained, [0.8]
+    while not later.held:
+        assert later.largest() <= 1.0
+        later = later.after(0.0)
+        spent.append(0.0)
+    assert later.admits(0.14)
+    assert worst(adversary, [*spent, *([0.14] * 100)]) <= 1.0
+    broken = start.after(1.5)
+    assert broken.broken
+    for _ in range(3):
+        assert broken.largest() == 0.0
+        assert broken.largest(last=True) == 0.0
+        assert broken.admits(0.0)
+        assert not broken.admits(1e-6)
+        broken = broken.after(0.1)
+
+
+def test_a_standing_is_a_value():
+    adversary = next(estimate_adversaries(load_sample()))
+    start = ExactStanding.at_start(adversary, alpha=1.0, reserve=0.14)
+    one = start.after(0.2)
+    copy = pickle.loads(pickle.dumps(one))
+    assert start.n_steps == 0
+    assert start.largest() > one.largest()
+    assert copy.after(0.1).largest() == one.after(0.1).largest()
+
+
+def test_what_is_kept_does_not_grow_with_the_steps():
+    matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    standing = ExactStanding.at_start(Adversary(matrix, matrix), alpha=1.0, reserve=0.2)
+    sizes = []
+    for _ in range(600):
+        standing = standing.after(0.2)
+        sizes.append(len(pickle.dumps(standing)))
+    assert max(sizes[300:]) <= max(sizes[:300]) * 1.01

@@ -1,0 +1,85 @@
+"""The odometer by the exact leakage says what the series says, step after step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from exact_cases import random_rows
+from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
+from temporaldp.accounting.exact_odometer import ExactOdometer
+
+CLOSE = 1e-12
+
+
+def assert_same(odometer, adversary, spent):
+    found, time = odometer.worst()
+    series = temporal_leakage(adversary, epsilons=spent)
+    assert found == pytest.approx(series.worst, rel=CLOSE, abs=1e-300)
+    assert found >= series.attained.temporal.max()
+    assert series.temporal[time] == pytest.approx(series.worst, rel=CLOSE, abs=1e-300)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_the_series(seed, kernels):
+    rng = np.random.default_rng(seed)
+    n, n_steps = int(rng.integers(2, 6)), 14
+
+    def one():
+        few = [TransitionMatrix(random_rows(n, rng)) for _ in range(2)]
+        return few[0] if seed % 2 else [few[k] for k in rng.integers(0, 2, n_steps - 1)]
+
+    adversary = Adversary(None if seed == 4 else one(), None if seed == 5 else one())
+    odometer, spent = ExactOdometer.at_start(adversary), []
+    for step in range(n_steps):
+        epsilon = float(rng.choice([0.0, 1e-3, 0.1, 1.0, 3.0]) * rng.random())
+        expected = odometer.worst_with(epsilon)
+        odometer = odometer.after(epsilon)
+        assert odometer.worst() == expected
+        spent.append(epsilon)
+        if step and step % 3 == 0 and adversary.n_steps is None:
+            assert_same(odometer, adversary, spent)
+    assert_same(odometer, adversary, spent)
+
+
+@pytest.mark.parametrize("matrix", [[[0.999, 0.001], [0.001, 0.999]], np.eye(3), np.roll(np.eye(3), 1, axis=1)])
+def test_nothing_is_forgotten(matrix):
+    """Nearly, or not at all: every release leaks about all steps."""
+    rng = np.random.default_rng(3)
+    adversary = Adversary(TransitionMatrix(matrix), TransitionMatrix(matrix))
+    odometer, spent = ExactOdometer.at_start(adversary), []
+    for _ in range(120):
+        spent.append(0.01 * rng.random())
+        odometer = odometer.after(spent[-1])
+    assert_same(odometer, adversary, spent)
+
+
+@pytest.mark.parametrize("kind", ["constant", "random", "spike"])
+def test_it_forgets_what_cannot_matter(kind):
+    rng = np.random.default_rng(4)
+    adversary = next(estimate_adversaries(load_sample()))
+    odometer, spent, most = ExactOdometer.at_start(adversary), [], 0
+    for step in range(180):
+        epsilon = 0.1 if kind == "constant" else 0.2 * rng.random() if kind == "random" else 2.0 if step == 20 else 0.01
+        odometer = odometer.after(epsilon)
+        spent.append(epsilon)
+        most = max(most, len(odometer.open.step))
+    assert_same(odometer, adversary, spent)
+    assert most <= 120
+
+
+def test_a_reserve_for_ever():
+    adversary = next(estimate_adversaries(load_sample()))
+    odometer = ExactOdometer.at_start(adversary).after(0.1)
+    found, time = odometer.worst_with(0.5, 0.1)
+    assert time == 1
+    assert found == pytest.approx(temporal_leakage(adversary, epsilons=[0.1, 0.5, *[0.1] * 60]).worst, rel=1e-6)
+
+
+def test_huge_budgets_are_never_too_low():
+    adversary = next(estimate_adversaries(load_sample()))
+    odometer, spent = ExactOdometer.at_start(adversary), []
+    for epsilon in (0.1, 250.0, 100.0, 1e4, 0.1):
+        odometer = odometer.after(epsilon)
+        spent.append(epsilon)
+        assert odometer.worst()[0] >= temporal_leakage(adversary, epsilons=spent).attained.temporal.max()
