@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting.exact import Releases, arrivals, both_ways
 from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, likely_pairs, ordered_matrices, rows_of
 from temporaldp.accounting.exact_filter import ExactStanding
+from temporaldp.accounting.exact_odometer import CountedExactly, ExactOdometer
 from temporaldp.accounting.exact_population import MemberLeakage, exact_population, worth_the_kernel
 from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit, leakage_if_held, never_above
 from temporaldp.accounting.likelihood_box import LikelihoodBox
@@ -293,7 +294,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         """By rollouts that are continued from step to step; pair by pair where values differ."""
         if not self._unit.is_plain:
             return MetricAccounting(self._distances).odometer(user)
-        return ExactOdometer(user)
+        return CountedExactly(ExactOdometer.at_start(user))
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
@@ -306,41 +307,6 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
             kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
         found = [ExactStanding.at_start(user, alpha=alpha, reserve=kept, horizon=horizon) for user in users]
         return found, min(one.reserve for one in found)
-
-
-class ExactOdometer:
-    """What has leaked so far about one user."""
-
-    def __init__(self, user: Adversary, spent: Sequence[float] = ()) -> None:
-        self._user, self._spent = user, list(spent)
-        self._known: tuple[int, tuple[float, int]] = (0, (0.0, 0))
-
-    def __copy__(self) -> ExactOdometer:
-        return ExactOdometer(self._user, self._spent)
-
-    def extend(self, releases: Sequence[float]) -> None:
-        """Take note of the releases of the next steps."""
-        self._spent += releases
-
-    def worst(self) -> tuple[float, int]:
-        """The largest TPL so far and the first step that has it."""
-        if self._known[0] != len(self._spent):
-            self._known = len(self._spent), self._worst_of(self._spent)
-        return self._known[1]
-
-    def worst_with(self, release: float) -> tuple[float, int]:
-        """The same if `release` came next; changes nothing."""
-        return self._worst_of([*self._spent, release])
-
-    def _worst_of(self, spent: Sequence[float]) -> tuple[float, int]:
-        known = (one[: len(spent) - 1] or None if isinstance(one, tuple) else one
-                 for one in (self._user.backward, self._user.forward))  # fmt: skip
-        (found,) = EXACT.series([Adversary(*known)], Releases.of_epsilons(np.array(spent)))
-        worst = int(np.argmax(found.temporal))
-        return float(found.temporal[worst]), worst
-
-
-EXACT = ExactAccounting()
 
 
 def _dominated(users: list[Adversary], release: Releases, largest: FloatArray) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ above the leakage of the later step that has them (docs/theory.md, section 11), 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -236,3 +237,26 @@ class ExactOdometer:
 def _proved(items: Coefficients) -> NDArray[np.bool_]:
     """Of which items it is proved that nothing above their level arrives from the steps so far."""
     return np.asarray(items.excess(0.0) <= 0.0)
+
+
+class CountedExactly:
+    """What has leaked so far about one user, of budgets that are taken note of as they come."""
+
+    def __init__(self, now: ExactOdometer) -> None:
+        self._now = now
+
+    def __copy__(self) -> CountedExactly:
+        return CountedExactly(self._now)
+
+    def extend(self, releases: Sequence[float]) -> None:
+        """Take note of the budgets of the next steps."""
+        for epsilon in releases:
+            self._now = self._now.after(epsilon)
+
+    def worst(self) -> tuple[float, int]:
+        """The largest TPL so far and the first step that has it."""
+        return self._now.worst()
+
+    def worst_with(self, release: float) -> tuple[float, int]:
+        """The same if `release` were spent next; changes nothing."""
+        return self._now.worst_with(release)

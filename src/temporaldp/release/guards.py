@@ -227,7 +227,7 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
     if plan.bound == "exact" and accountant.bound != "exact":
         raise InputError(
             "the plan holds alpha by the exact leakage, and this accountant counts by an upper bound of it, which the plan "
-            "would exceed: make the accountant with bound='exact', give the plan alone, which holds the level, or plan by the bound"
+            "would exceed: make the accountant with bound='exact', plan by the same bound, or give the plan alone"
         )
     if plan.alpha > accountant.alpha:
         raise InputError(f"the plan holds alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")
