@@ -14,11 +14,13 @@ from temporaldp.accounting.curves import NOTHING, PrivacyCurve, Release, Side, w
 from temporaldp.accounting.metrics import Direction
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 Curves = tuple[FloatArray, ...]
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Run:
     """The curves of one run: what arrives at each step, and what is known with the step's own release."""
@@ -47,6 +49,7 @@ class Run:
         return found
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageCurves:
     """The privacy curves of every step of a sequence of releases, for one adversary; `LeakageSeries.evidence`.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, overload
+from functools import partial
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from temporaldp.accounting.mechanisms import Mechanism, epsilon_of_one
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 Release: TypeAlias = tuple[Mechanism, ...]
@@ -48,6 +50,7 @@ NOTHING = np.zeros(1)
 """The profile of a release that says nothing."""
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PrivacyCurve:
     """The delta of every epsilon: an upper bound, with a lower bound of the same quantity to show how much is discretisation.
@@ -123,6 +126,18 @@ class Side:
         self._thetas: dict[int, tuple[TransitionMatrix, FloatArray, float]] = {}
         self._masses: dict[int, tuple[FloatArray, FloatArray, float]] = {}
         self._own: dict[Release, FloatArray] = {}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Side):
+            return NotImplemented
+        return (self.h, self.delta, self.up) == (other.h, other.delta, other.up)
+
+    def __hash__(self) -> int:
+        return hash((self.h, self.delta, self.up))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy begins without what was computed, which is kept by the identity of matrices and curves of this process."""
+        return partial(Side, up=self.up), (self.h, self.delta)
 
     def own(self, release: Release) -> FloatArray:
         """What one release says by itself."""

@@ -24,6 +24,7 @@ from temporaldp.correlation.states import labels_of, positions
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.lifting import Trees, closed, flow_of, lifted, no_trees, off_diagonal
 from temporaldp.leakage.profile import LARGEST
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 Direction: TypeAlias = Literal["backward", "forward", "temporal"]
@@ -65,6 +66,7 @@ class PairLink:
     share: float
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PairwiseLeakage:
     """The leakage of every ordered pair of values, one metric a step; in nats, upper bounds.

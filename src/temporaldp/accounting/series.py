@@ -36,6 +36,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.profile import LARGEST
 from temporaldp.progress import part
+from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,7 @@ GIVEN_UP = 1e-9
 """Distance of both sides, as a share of a user's largest leakage, from which on the kernel of populations gave a pair up."""
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageSeries:
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.

@@ -37,6 +37,7 @@ from temporaldp.leakage.kernels import chosen_kernels, repeated
 from temporaldp.leakage.profile import LARGEST, positive
 from temporaldp.leakage.recurrence import has_supremum
 from temporaldp.progress import part
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 
@@ -48,6 +49,7 @@ FIRST_USERS, PAIRS_AT_ONCE = 4, 1 << 19
 """Users whose suprema are computed before others are compared with them; and pairs of all users that are compared at once."""
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactLimits:
     """The lower sides of exact suprema, and who they are about: for a single user.
@@ -66,6 +68,7 @@ class ExactLimits:
     pair: tuple[str, str]
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricLimits:
     """The certificates of suprema under a metric, for a single user.
@@ -78,6 +81,7 @@ class MetricLimits:
     forward: FloatArray | None
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveLimits:
     """The certificates of suprema at a delta, for a single user.
@@ -95,6 +99,7 @@ class CurveLimits:
     forward: PrivacyCurve | None
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageSupremum:
     """Suprema over all horizons of BPL, FPL and TPL under a constant budget, in nats; ``inf`` where there is none.

@@ -12,12 +12,14 @@ from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.accounting.metrics import Accounting
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform", "calibrated"]
 Noise: TypeAlias = Literal["gaussian", "laplace"]
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BudgetPlan:
     """Budgets that hold temporal privacy leakage at or below alpha at every step; from `plan_budget`.

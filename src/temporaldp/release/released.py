@@ -18,6 +18,7 @@ from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning.plan import Noise
 from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, laplace_scales
+from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +30,7 @@ METADATA_KEY = b"temporaldp"
 COLUMNS = ("time", "state", "count", "epsilon")
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReleasedHistograms:
     """Noisy histograms of T steps, with what each step spent.
