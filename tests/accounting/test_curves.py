@@ -14,6 +14,7 @@ from oracles import hockey_stick, told_by_all
 from temporaldp import (
     Adversary,
     BudgetError,
+    DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     GaussianNoise,
     InputError,
@@ -28,7 +29,7 @@ from temporaldp import (
     strongest_correlation,
     temporal_leakage,
 )
-from temporaldp.accounting import grid
+from temporaldp.accounting import curve_supremum, grid
 from temporaldp.accounting.mechanisms import epsilon_of_one
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
@@ -199,6 +200,46 @@ def test_a_supremum_is_a_curve_that_one_step_does_not_raise():
     assert leakage_supremum(Adversary(strongest_correlation(2)), mechanism=mechanism, delta=1e-6).backward == math.inf
     two = leakage_supremum({"a": road, "b": Adversary(WALK)}, mechanism=mechanism, delta=1e-6)
     assert (two.worst_user, two.temporal) == ("a", limits.temporal)
+
+
+CHAIN = TransitionMatrix([[0.616, 0.243, 0.141], [0.497, 0.048, 0.455], [0.613, 0.124, 0.263]])
+
+
+def table(x):
+    """A table of outputs one of which is all but impossible for two of three values."""
+    return OutputTable([[1.0 - x, x], [1.0 - x, x], [0.1412, 0.8588]])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "mechanism", "nearly", "delta"),
+    [
+        (CHAIN, table(1e-20), table(1e-20 * (1 + 1e-6)), 1e-9),
+        (CHAIN, table(1e-30), table(1e-30 * (1 + 1e-6)), 1e-25),
+        (WALK, DiscreteGaussianNoise(0.25), DiscreteGaussianNoise(0.25 * (1 - 1e-9)), 1e-9),
+        (TransitionMatrix([[0.65, 0.35], [0.35, 0.65]]), DiscreteLaplaceNoise(0.6), DiscreteLaplaceNoise(0.599), 7e-9),
+    ],
+)
+def test_a_certificate_is_found_where_rounding_is_not_small_beside_delta(monkeypatch, matrix, mechanism, nearly, delta):
+    """Curves near 1 are rounded by 1e-16 in every step, which is what nothing may be raised by at a delta of 1e-9."""
+    monkeypatch.setattr(curve_supremum, "MOST_STEPS", 60)
+    adversary = Adversary(matrix)
+    supremum = leakage_supremum(adversary, mechanism=mechanism, delta=delta)
+    assert supremum.backward < math.inf
+    mixed = [mechanism, nearly] * 30  # never twice the same, so that nothing is held
+    every = temporal_leakage(adversary, mechanisms=mixed, delta=delta).backward
+    constant = temporal_leakage(adversary, mechanisms=[mechanism] * 60, delta=delta).backward
+    assert constant.max() <= supremum.backward <= every.max() * (1 + 1e-5)
+
+
+def test_a_loud_release_is_forgotten_at_the_pace_of_the_chain():
+    """A curve that falls is not held where it happens to be: nothing raises it, but it has not settled."""
+    loud, quiet = GaussianNoise(1.0, sensitivity=1.0), NOISE
+    after = temporal_leakage(Adversary(WALK), mechanisms=[loud] + [quiet] * 60, delta=1e-6)
+    alone = temporal_leakage(
+        Adversary(WALK), mechanisms=[quiet] * 60, delta=1e-6, discretization=after.evidence.discretization
+    )
+    assert (np.diff(after.backward[:8]) < 0.0).all()
+    np.testing.assert_allclose(after.backward[-1], alone.backward[-1], rtol=1e-6)  # both are held a little above
 
 
 def test_a_constant_release_settles_and_nothing_after_is_below():
