@@ -14,6 +14,7 @@ from oracles import hockey_stick, told_by_all
 from temporaldp import (
     Adversary,
     BudgetError,
+    DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     GaussianNoise,
     InputError,
@@ -21,14 +22,14 @@ from temporaldp import (
     OutputTable,
     PrivacyGuarantee,
     RandomizedResponse,
-    TemporalOdometer,
+    TemporalAccountant,
     TransitionMatrix,
     leakage_supremum,
     smoothed_correlation,
     strongest_correlation,
     temporal_leakage,
 )
-from temporaldp.accounting import grid
+from temporaldp.accounting import grid, lasting_curves
 from temporaldp.accounting.mechanisms import epsilon_of_one
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
@@ -201,6 +202,46 @@ def test_a_supremum_is_a_curve_that_one_step_does_not_raise():
     assert (two.worst_user, two.temporal) == ("a", limits.temporal)
 
 
+CHAIN = TransitionMatrix([[0.616, 0.243, 0.141], [0.497, 0.048, 0.455], [0.613, 0.124, 0.263]])
+
+
+def table(x):
+    """A table of outputs one of which is all but impossible for two of three values."""
+    return OutputTable([[1.0 - x, x], [1.0 - x, x], [0.1412, 0.8588]])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "mechanism", "nearly", "delta"),
+    [
+        (CHAIN, table(1e-20), table(1e-20 * (1 + 1e-6)), 1e-9),
+        (CHAIN, table(1e-30), table(1e-30 * (1 + 1e-6)), 1e-25),
+        (WALK, DiscreteGaussianNoise(0.25), DiscreteGaussianNoise(0.25 * (1 - 1e-9)), 1e-9),
+        (TransitionMatrix([[0.65, 0.35], [0.35, 0.65]]), DiscreteLaplaceNoise(0.6), DiscreteLaplaceNoise(0.599), 7e-9),
+    ],
+)
+def test_a_certificate_is_found_where_rounding_is_not_small_beside_delta(monkeypatch, matrix, mechanism, nearly, delta):
+    """Curves near 1 are rounded by 1e-16 in every step, which is what nothing may be raised by at a delta of 1e-9."""
+    monkeypatch.setattr(lasting_curves, "MOST_STEPS", 60)
+    adversary = Adversary(matrix)
+    supremum = leakage_supremum(adversary, mechanism=mechanism, delta=delta)
+    assert supremum.backward < math.inf
+    mixed = [mechanism, nearly] * 30  # never twice the same, so that nothing is held
+    every = temporal_leakage(adversary, mechanisms=mixed, delta=delta).backward
+    constant = temporal_leakage(adversary, mechanisms=[mechanism] * 60, delta=delta).backward
+    assert constant.max() <= supremum.backward <= every.max() * (1 + 1e-5)
+
+
+def test_a_loud_release_is_forgotten_at_the_pace_of_the_chain():
+    """A curve that falls is not held where it happens to be: nothing raises it, but it has not settled."""
+    loud, quiet = GaussianNoise(1.0, sensitivity=1.0), NOISE
+    after = temporal_leakage(Adversary(WALK), mechanisms=[loud] + [quiet] * 60, delta=1e-6)
+    alone = temporal_leakage(
+        Adversary(WALK), mechanisms=[quiet] * 60, delta=1e-6, discretization=after.evidence.discretization
+    )
+    assert (np.diff(after.backward[:8]) < 0.0).all()
+    np.testing.assert_allclose(after.backward[-1], alone.backward[-1], rtol=1e-6)  # both are held a little above
+
+
 def test_a_constant_release_settles_and_nothing_after_is_below():
     """Curves are lifted a little and kept once they settle; a run that never does so is not above by more than that."""
     matrix = smoothed_correlation(strongest_correlation(4), s=0.05)
@@ -230,7 +271,7 @@ def test_several_users_windows_and_steps_without_a_release():
 
 
 def test_the_odometer_says_what_the_series_says():
-    odometer = TemporalOdometer(Adversary([WALK, WALK], [WALK, WALK]), delta=1e-6)
+    odometer = TemporalAccountant(Adversary([WALK, WALK], [WALK, WALK]), delta=1e-6)
     assert (len(odometer), odometer.total()) == (0, 0.0)
     odometer.compose(NOISE).compose(PrivacyGuarantee(0.1, 1e-8))
     with pytest.raises(InputError, match="expected a mechanism"):
@@ -245,7 +286,7 @@ def test_the_odometer_says_what_the_series_says():
     with pytest.raises(BudgetError, match="serve 3 steps"):
         odometer.compose(NOISE)
     with pytest.raises(BudgetError, match="nothing has been published"):
-        TemporalOdometer(Adversary(WALK), delta=1e-6).leakage()
+        TemporalAccountant(Adversary(WALK), delta=1e-6).leakage()
 
 
 BAD = [

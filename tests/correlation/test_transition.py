@@ -213,3 +213,20 @@ def test_a_table_whose_names_do_not_fit_is_refused(columns, index, states, messa
     pd = pytest.importorskip("pandas")
     with pytest.raises(StateError, match=message):
         TransitionMatrix(pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], columns=columns, index=index), states=states)
+
+
+@pytest.mark.parametrize("stored", [np.array, sparse.csr_array])
+def test_numpy_sees_the_probabilities(stored):
+    table = np.array([[0.25, 0.75], [0.5, 0.5]])
+    matrix = TransitionMatrix(stored(table), ["home", "work"])
+    assert (np.asarray(matrix) == table).all() and np.asarray(matrix).shape == (2, 2)
+    assert np.asarray(matrix, dtype=np.float32).dtype == np.float32
+    copied = np.array(matrix)
+    copied[0] = 1.0  # nobody's but ours
+    assert (np.asarray(matrix) == table).all()
+
+
+def test_a_matrix_made_of_a_matrix_keeps_its_names():
+    matrix = TransitionMatrix([[0.25, 0.75], [0.5, 0.5]], ["home", "work"])
+    assert TransitionMatrix(matrix) == matrix
+    assert TransitionMatrix(matrix, ["a", "b"]).states == ("a", "b")

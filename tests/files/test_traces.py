@@ -67,6 +67,15 @@ def test_the_order_of_states_is_the_given_one(tmp_path):
     assert data.codes.tolist() == [[2, 1, 1], [1, 2, 1]]
 
 
+def test_values_and_people_named_by_numbers_stand_by_size(tmp_path):
+    people, values = ["10", "9", "1", "Ann"], ["2", "10", "1", "home"]
+    rows = "".join(f"{person},{t},{values[(k + t) % 4]}\n" for k, person in enumerate(people) for t in (0, 1))
+    data = read(tmp_path, "t.csv", "user,time,state\n" + rows)
+    assert data.states == ("1", "2", "10", "home") and data.users == ("1", "9", "10", "Ann")
+    assert [data.states[code] for code in data.codes[2]] == ["2", "10"]  # of the person named 10, who stood first
+    assert [data.states[code] for code in data.codes[3]] == ["home", "2"]
+
+
 @pytest.mark.parametrize(
     ("times", "labels"),
     [

@@ -366,6 +366,22 @@ def test_figures_of_long_and_wide_things_are_drawn(tmp_path):
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
 
 
+@pytest.mark.parametrize(("n", "named"), [(5, 5), (30, 30), (31, 16), (69, 23)])
+def test_an_axis_of_values_always_names_some_of_them(n, named):
+    matrix = random_correlation(n, rng=1)
+    axes = matrix_figure(matrix, backward=True).axes[0]
+    for axis in (axes.xaxis, axes.yaxis):
+        texts = [label.get_text() for label in axis.get_ticklabels()]
+        assert len(texts) == named and [matrix.states[int(at)] for at in axis.get_ticklocs()] == texts
+    assert (f"{named} of {n} are named" in axes.get_ylabel()) == (named < n)
+
+
+def test_many_small_probabilities_are_not_all_white():
+    matrix = random_correlation(69, rng=1)
+    image = matrix_figure(matrix, backward=True).axes[0].images[0]
+    assert image.norm(matrix.dense()).max() == 1.0
+
+
 def test_a_written_page_is_the_rendered_one(tmp_path, audited):
     write_report(audited, tmp_path / "r.html", title="Sleep")
     assert "<h1>Sleep</h1>" in (tmp_path / "r.html").read_text()

@@ -28,6 +28,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError
 from temporaldp.leakage.profile import LARGEST
 from temporaldp.progress import part
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 EXACT = ExactAccounting()
@@ -44,6 +45,7 @@ class CurveArrivals:
     low: tuple[list[FloatArray], list[FloatArray]]
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveLimits:
     """The certificates of suprema at a delta, for a single user.

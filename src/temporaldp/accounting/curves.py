@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, overload
+from functools import partial
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from temporaldp.accounting.mechanisms import Mechanism, epsilon_of_one
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 Release: TypeAlias = tuple[Mechanism, ...]
@@ -44,10 +46,17 @@ FINEST = 1e-5
 SETTLED = 1e-7
 """Times delta: a curve that the next step raises by less is lifted by a little, and shown to be raised no more."""
 
+INFLATED = 1.0 + 1e-9
+"""What a step passes on is raised by this factor where a certificate is sought: more than rounding, less than anybody sees."""
+
+LIFTS = 4
+"""How often a curve is lifted by more where rounding, which is never the same twice, raised it."""
+
 NOTHING = np.zeros(1)
 """The profile of a release that says nothing."""
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PrivacyCurve:
     """The delta of every epsilon: an upper bound, with a lower bound of the same quantity to show how much is discretisation.
@@ -124,6 +133,18 @@ class Side:
         self._masses: dict[int, tuple[FloatArray, FloatArray, float]] = {}
         self._own: dict[Release, FloatArray] = {}
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Side):
+            return NotImplemented
+        return (self.h, self.delta, self.up) == (other.h, other.delta, other.up)
+
+    def __hash__(self) -> int:
+        return hash((self.h, self.delta, self.up))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy begins without what was computed, which is kept by the identity of matrices and curves of this process."""
+        return partial(Side, up=self.up), (self.h, self.delta)
+
     def own(self, release: Release) -> FloatArray:
         """What one release says by itself."""
         if release not in self._own:
@@ -165,8 +186,8 @@ class Side:
         made = grid.composed(first, self.h, m, infinite, up=self.up, finest=FINEST * self.delta)
         return grid.trimmed(made, TAIL * self.delta, up=self.up)
 
-    def through(self, matrix: TransitionMatrix | None, curve: FloatArray) -> FloatArray:
-        """What a curve says one step further along the correlation."""
+    def through(self, matrix: TransitionMatrix | None, curve: FloatArray, *, times: float = 1.0) -> FloatArray:
+        """What a curve says one step further along the correlation, raised by a factor."""
         if matrix is None or curve is NOTHING:
             return NOTHING
         reach = self._reach(matrix, curve)
@@ -174,7 +195,7 @@ class Side:
         if not self.up:
             limit = float(grid.rounded(curve[-1:] * self._thetas[id(matrix)][2], up=False)[0])
             passed = grid.lowered(np.append(passed, min(limit, float(passed[-1]))), self.h)
-        passed = grid.trimmed(passed, TAIL * self.delta, up=self.up)
+        passed = np.minimum(grid.trimmed(passed, TAIL * self.delta, up=self.up) * times, 1.0)
         return passed if passed.any() else NOTHING
 
     def epsilon(self, curve: FloatArray) -> float:
@@ -227,6 +248,7 @@ def walked(
     arrived, total = [NOTHING], [side.own(releases[0])]
     last: tuple[TransitionMatrix | None, Release] | None = None
     held, passed, after = False, NOTHING, total[0]
+    since, tried, rise = 0, False, math.inf
     for t in range(1, len(releases)):
         matrix = correlation[t - 1] if isinstance(correlation, tuple) else correlation
         now = (matrix, releases[t - 1])
@@ -240,9 +262,18 @@ def walked(
             if same and after.size == before.size and (after == before).all():
                 held, passed, after = True, arrived[-1], before
             elif same and side.up and matrix is not None:
-                above = ceiling(side, matrix, own, before, after)
-                if above is not None:
-                    held, passed, after = True, side.through(matrix, above), above
+                rise, risen = max(grid.raised_by(after, before * INFLATED), 0.0), rise
+                least = SETTLED * side.delta
+                falls = grid.raised_by(before, after * INFLATED) > 4.0 * max(rise, least)  # after a louder release
+                if not (tried or falls) and (rise <= least or rise >= risen):
+                    # Where nothing ever changed, the certificate is that of the supremum, which is then never exceeded.
+                    start = before if since else own
+                    above, _ = ceiling(side, matrix, own, start, most=len(releases) - t)
+                    tried = True
+                    if above is not None and grid.raised_by(after, above) <= 0.0:
+                        held, passed, after = True, side.through(matrix, above), above
+            if not same and last is not None:
+                since, tried, rise = t, False, math.inf
         arrived.append(passed)
         total.append(after)
         last = now
@@ -250,22 +281,42 @@ def walked(
 
 
 def ceiling(
-    side: Side, matrix: TransitionMatrix, own: FloatArray, before: FloatArray, after: FloatArray
-) -> FloatArray | None:
-    """A curve slightly above `before` that one more step does not raise anywhere, so that no later one is above it; or None.
+    side: Side,
+    matrix: TransitionMatrix,
+    own: FloatArray,
+    start: FloatArray,
+    *,
+    most: int,
+    beyond: float = math.inf,
+) -> tuple[FloatArray | None, int]:
+    """(a curve that one more step does not raise anywhere, or None; how many steps from `start` on were looked at).
 
-    A constant more of delta comes back as at most the largest total variation times that, so a multiple of what the step
-    still adds is enough; whether it is, is looked up, not believed.
+    Steps are inflated by a share that rounding cannot hide: what they add then falls by a factor each time until only rounding
+    is left, and slightly above where they arrive there is a certificate (docs/theory.md, section 9). That it is one is
+    computed, with rounding, before it is returned. None also once the epsilon at delta is above `beyond`.
     """
-    share = side.contraction(matrix)
+    share = INFLATED * side.contraction(matrix)
+    high, risen = start, math.inf
     if share >= 1.0:
-        return None
-    # two tails are cut off in a step, at most TAIL delta each
-    lift = 4.0 * (max(grid.raised_by(after, before), 0.0) + 2.0 * TAIL * side.delta) / (1.0 - share)
-    if lift > SETTLED * side.delta / (1.0 - share):
-        return None
-    above = np.minimum(before + lift, 1.0)
-    return above if grid.raised_by(side.together(side.through(matrix, above), own), above) <= 0.0 else None
+        return None, 0
+    for steps in range(1, most + 1):
+        after = side.together(side.through(matrix, high, times=INFLATED), own)
+        rise = max(grid.raised_by(after, high * (1.0 + (INFLATED - 1.0) / 4.0)), 0.0)
+        if rise <= SETTLED * side.delta or rise >= risen:
+            excess, lift = (
+                rise + 2.0 * TAIL * side.delta,
+                0.0,
+            )  # two tails are cut off in a step, at most TAIL delta each
+            for _ in range(LIFTS):
+                lift += 4.0 * excess / (1.0 - share)
+                above = np.minimum(high * INFLATED + lift, 1.0)
+                excess = grid.raised_by(side.together(side.through(matrix, above), own), above)
+                if excess <= 0.0:
+                    return above, steps
+        if after[-1] > side.delta or (beyond < math.inf and side.epsilon(after) > beyond):
+            return None, steps  # it only rises
+        high, risen = after, rise
+    return None, most
 
 
 def chosen_discretization(releases: Iterable[Release], delta: float, given: float | None) -> float:

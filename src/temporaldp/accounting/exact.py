@@ -16,6 +16,7 @@ from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.pair_search import FEW_PAIRS, REACHED, Direction, Maxima, Pairs, PairSearch, widest
 from temporaldp.leakage.rollouts import Chain, U
 from temporaldp.progress import part
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -30,6 +31,7 @@ ROOM = 1.0 + 1e-6
 """Bounds on likelihoods are raised by this before they are used: steps that have all but settled then share an answer."""
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class Releases:
     """What the output of each step can say for each value: log of its largest and smallest factor.

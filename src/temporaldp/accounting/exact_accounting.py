@@ -46,6 +46,7 @@ from temporaldp.leakage.kernels import chosen_kernels, repeated
 from temporaldp.leakage.recurrence import has_supremum
 from temporaldp.leakage.rollouts import U
 from temporaldp.progress import part
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 
@@ -74,6 +75,7 @@ class ExactArrivals:
     maxima: Maxima
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactLimits:
     """The lower sides of exact suprema, and who they are about: for a single user.

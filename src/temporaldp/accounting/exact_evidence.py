@@ -18,6 +18,7 @@ from temporaldp.accounting.protocol import Direction as DirectionName
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.errors import InputError
 from temporaldp.leakage.rollouts import Items, U, observation, solve
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -27,6 +28,7 @@ MOST_LIKELY = 6
 """Pairs of the leakage profile that a search begins with."""
 
 
+@compared_by_value
 class Attained(NamedTuple):
     """Leakage that observations reach, at every step: the lower side of each exact number. Arrays of shape (T,), in nats."""
 
@@ -35,6 +37,7 @@ class Attained(NamedTuple):
     temporal: FloatArray
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Observation:
     """The observation of all releases that tells two values at one step apart best.
@@ -73,6 +76,7 @@ class Observation:
         return tuple(state for state, high in zip(self.states, self.high[step], strict=True) if high)
 
 
+@compared_by_value
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactLeakage:
     """What can be told of the exact leakage about one user beyond the largest numbers.
@@ -92,10 +96,10 @@ class ExactLeakage:
 
     states: tuple[str, ...]
     releases: Releases
-    past: Direction | None
-    future: Direction | None
+    past: Direction | None = field(compare=False)
+    future: Direction | None = field(compare=False)
     attained: Attained
-    pairs: dict[str, Pairs] = field(repr=False)
+    pairs: dict[str, Pairs]
     beyond: float = 0.0
 
     def __len__(self) -> int:

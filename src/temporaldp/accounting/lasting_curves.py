@@ -1,13 +1,12 @@
-"""Suprema of (epsilon, delta) leakage: a curve that one more step does not raise anywhere, which is looked up, not believed."""
+"""Suprema of (epsilon, delta) leakage: a curve that one more step, computed with rounding, raises nowhere."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curves import NOTHING, Release, Side, ceiling
+from temporaldp.accounting import grid
+from temporaldp.accounting.curves import NOTHING, SETTLED, Release, Side, ceiling
 from temporaldp.correlation import TransitionMatrix
 
 FloatArray = NDArray[np.float64]
@@ -25,13 +24,9 @@ def lasting_curves(
         return high, low
     if up.contraction(matrix) >= 1.0:  # two values are told apart for certain: whatever was known stays known
         return None, low
-    for _ in range(MOST_STEPS):
-        after = up.together(up.through(matrix, high), up.own(release))
-        above = ceiling(up, matrix, up.own(release), high, after)
-        if above is not None:
-            return above, low
-        if after[-1] > up.delta or (beyond < math.inf and up.epsilon(after) > beyond):
-            break  # it only rises
-        high = after
-        low = down.together(down.through(matrix, low), down.own(release))
-    return None, low
+    above, steps = ceiling(up, matrix, up.own(release), high, most=MOST_STEPS, beyond=beyond)
+    for _ in range(steps):
+        before, low = low, down.together(down.through(matrix, low), down.own(release))
+        if grid.raised_by(low, before) <= SETTLED * down.delta:
+            break
+    return above, low

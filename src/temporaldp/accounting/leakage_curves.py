@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from temporaldp.accounting.curves import NOTHING, PrivacyCurve, Release, Side
 from temporaldp.accounting.protocol import Direction
 from temporaldp.errors import InputError
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 Curves = tuple[FloatArray, ...]
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Run:
     """The curves of one run: what arrives at each step, and what is known with the step's own release."""
@@ -46,6 +48,7 @@ class Run:
         return found
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageCurves:
     """The privacy curves of every step of a sequence of releases, for one adversary; `LeakageSeries.evidence`.

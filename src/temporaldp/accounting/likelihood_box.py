@@ -9,10 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.profile import LARGEST
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class LikelihoodBox:
     """A release whose output is up to ``e^high[k]`` and down to ``e^low[k]`` times as likely if a person's value is k.
@@ -104,11 +106,3 @@ class LikelihoodBox:
 
     def __repr__(self) -> str:
         return f"LikelihoodBox({len(self.low)} values, epsilon {self.epsilon:.6g})"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LikelihoodBox):
-            return NotImplemented
-        return np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
-
-    def __hash__(self) -> int:
-        return hash((self.low.tobytes(), self.high.tobytes()))

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.grid import ROUNDED, ULP
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE
 from temporaldp.errors import InputError, StateError
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 
@@ -243,6 +244,7 @@ class PrivacyGuarantee:
         return probabilities_of((self.delta + low) * (1.0 - ROUNDED)), probabilities_of(above)
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputTable:
     """Any mechanism with finitely many outputs, by its table of probabilities.

@@ -33,6 +33,7 @@ from temporaldp.accounting.stepwise import LastingSteps, StepwiseFilter, Stepwis
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage.lifting import Trees, lifted, no_trees, off_diagonal
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 
@@ -168,6 +169,7 @@ class MetricSteps:
         return arrived + (SETTLED * float(arrived.max()) + ROUNDINGS * (len(arrived) + 8)) * HEADROOM * apart
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricLimits:
     """The certificates of suprema under a metric, for a single user.

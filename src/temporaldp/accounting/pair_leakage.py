@@ -12,6 +12,7 @@ from temporaldp.accounting.protocol import Direction
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import InputError
 from temporaldp.leakage.lifting import flow_of
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 
@@ -40,6 +41,7 @@ class PairLink:
     share: float
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PairwiseLeakage:
     """The leakage of every ordered pair of values, one metric a step; in nats, upper bounds.

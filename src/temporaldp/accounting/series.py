@@ -17,6 +17,7 @@ from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, Bound
 from temporaldp.accounting.ways import ways
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError
+from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageSeries:
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.

@@ -16,10 +16,12 @@ from temporaldp.accounting.ways import ways
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError
 from temporaldp.leakage.profile import positive
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageSupremum:
     """Suprema over all horizons of BPL, FPL and TPL under a constant budget, in nats; ``inf`` where there is none.

@@ -19,7 +19,7 @@ from temporaldp import (
 from temporaldp.cli.options import CorrelationOptions, Known, TraceOptions
 from temporaldp.cli.render import working
 from temporaldp.correlation.estimation import Direction
-from temporaldp.correlation.states import listed
+from temporaldp.correlation.states import in_order, listed
 from temporaldp.progress import progressed
 from temporaldp.report import Provenance
 
@@ -87,7 +87,7 @@ def gather(
             f"one step of {known.history.name} is {past.step}, one step of the release is {data.step}: a correlation over "
             "another length of time says nothing about it; give a history of the same step"
         )
-    if known.per_user and data is not None and (unknown := sorted(set(data.users) - set(past.users))):
+    if known.per_user and data is not None and (unknown := in_order(set(data.users) - set(past.users))):
         raise InputError(
             f"--per-user needs a history of everybody in TRACES, but {known.history.name} has nobody called "
             f"{listed(unknown)}; leave out --per-user or give a longer history"

@@ -1,9 +1,17 @@
 """State names: what every matrix, trajectory and released table agrees on."""
 
+import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from temporaldp.errors import StateError
+
+NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
+"""A name that is a number."""
 
 
 def state_names(states: Iterable[object]) -> tuple[str, ...]:
@@ -27,6 +35,24 @@ def state_names(states: Iterable[object]) -> tuple[str, ...]:
             )
         seen.add(name)
     return tuple(names)
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names in the order in which a reader looks for them: numbers by size (1, 2, 10), then all others letter by letter."""
+
+    def place(name: str) -> tuple[bool, Decimal, str]:
+        number = NUMBER.fullmatch(name)
+        return number is None, Decimal(name) if number else Decimal(0), name
+
+    return sorted(names, key=place)
+
+
+def distinct(column: NDArray[np.object_]) -> tuple[list[str], NDArray[np.intp]]:
+    """The different names of a column, in order, and where each entry stands among them."""
+    found, codes = np.unique(column, return_inverse=True)
+    names = in_order(found.tolist())
+    rank = {name: k for k, name in enumerate(names)}
+    return names, np.array([rank[name] for name in found.tolist()], dtype=np.intp)[codes]
 
 
 def printable(name: object, what: str) -> str:

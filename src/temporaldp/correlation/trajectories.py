@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from temporaldp.correlation.states import listed, printable, state_names
+from temporaldp.correlation.states import in_order, listed, printable, state_names
 from temporaldp.errors import StateError, TraceError
+from temporaldp.values import compared_by_value
 
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -18,9 +19,13 @@ ABSENT = -1
 """Code of a user without a state at a time."""
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trajectories:
     """At most one state per user and time, on a common list of times.
+
+    ``walks[:75]``, ``walks[[0, 3]]`` and ``walks[0]`` are the trajectories of those users alone, with the same states and
+    times, so that a loop goes user by user. ``len(walks)`` is the number of users, and `numpy.asarray` gives the codes.
 
     Parameters
     ----------
@@ -38,6 +43,12 @@ class Trajectories:
     Raises
     ------
     TraceError, StateError
+
+    Examples
+    --------
+    >>> walks = Trajectories.from_sequences([["home", "work"], ["work", "work"], ["home", "home"]], users=["Ann", "Bo", "Cy"])
+    >>> walks[1:].users, walks[0].users, walks[[2, 0]].users
+    (('Bo', 'Cy'), ('Ann',), ('Cy', 'Ann'))
     """
 
     codes: NDArray[np.signedinteger]
@@ -103,9 +114,9 @@ class Trajectories:
         if not sequences or not any(len(sequence) for sequence in sequences):
             raise TraceError("expected at least one sequence with at least one state, got none")
         seen = {str(state) for sequence in sequences for state in sequence if state is not None}
-        names = tuple(sorted(seen)) if states is None else state_names(states)
+        names = tuple(in_order(seen)) if states is None else state_names(states)
         code = {name: k for k, name in enumerate(names)}
-        if unknown := sorted(seen - set(code)):
+        if unknown := in_order(seen - set(code)):
             raise StateError(
                 f"the sequences hold {listed(unknown)}, which is not among the given states {listed(names)}"
             )
@@ -137,6 +148,31 @@ class Trajectories:
             column = self.codes[:, t]
             counts[t] = np.bincount(column[column >= 0], minlength=n)
         return counts
+
+    def __len__(self) -> int:
+        return self.n_users
+
+    def __getitem__(self, users: Any) -> Trajectories:
+        """The trajectories of some users: of one by position, of a slice, or of several positions (or a mask) in that order."""
+        try:
+            at = np.atleast_1d(np.arange(self.n_users)[users])
+        except IndexError as error:
+            # Python ends a loop at this class of error, NumPy's text says which position there is not.
+            raise IndexError(f"expected positions among {self.n_users} users: {error}") from None
+        if at.ndim != 1 or not at.size:
+            raise TraceError(f"expected positions of at least one of {self.n_users} users, got {users!r}")
+        return Trajectories(
+            self.codes[at],
+            states=self.states,
+            users=[self.users[k] for k in at.tolist()],
+            times=self.times,
+            consecutive=self.consecutive,
+            step=self.step,
+        )
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """What NumPy makes of trajectories: the codes, shape (n_users, n_times)."""
+        return np.array(self.codes, dtype=dtype, copy=True) if copy else np.asarray(self.codes, dtype=dtype)
 
     def __repr__(self) -> str:
         return f"Trajectories({self.n_users} users, {self.n_times} times, {self.n_states} states: {listed(self.states, 4)})"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temporaldp.correlation.states import labels_of, listed, positions, require_same_states, state_names
 from temporaldp.errors import MatrixError, StateError
+from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
     from temporaldp.leakage import LeakageProfile
@@ -29,6 +30,7 @@ SMALLEST_PROBABILITY = 1e-290
 """Smallest probability beside 0. Differences of smaller ones lose digits, and ratios of them leave the range of doubles."""
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class TransitionMatrix:
     """How values follow one another: row = the value that is known, column = the value at the other time.
@@ -39,9 +41,10 @@ class TransitionMatrix:
 
     Parameters
     ----------
-    probabilities : array_like or scipy.sparse matrix, shape (n, n), n >= 2
+    probabilities : array_like, scipy.sparse matrix or TransitionMatrix, shape (n, n), n >= 2
         Finite, 0 or at least 1e-290, every row summing to 1 within `ROW_SUM_TOLERANCE`. Copied in; sparse input stays
         sparse. A table with names (pandas) is read by the names of its rows and columns, in whatever order they stand.
+        `numpy.asarray` of a `TransitionMatrix` gives its probabilities back, dense.
     states : sequence of n distinct names, optional
         Defaults to the names of the table's rows, or ``"0", "1", ...``. Other objects are named by ``str``.
 
@@ -63,6 +66,9 @@ class TransitionMatrix:
     _profile: LeakageProfile | None
 
     def __init__(self, probabilities: ArrayLike | Any, states: Iterable[object] | None = None) -> None:
+        if isinstance(probabilities, TransitionMatrix):  # its names come along, unless others are given
+            states = probabilities.states if states is None else states
+            probabilities = probabilities.probabilities
         matrix = _checked_square(probabilities)
         n = matrix.shape[0]
         labels = labels_of(probabilities)
@@ -87,6 +93,10 @@ class TransitionMatrix:
     def n_states(self) -> int:
         """Number of states n."""
         return len(self.states)
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """What NumPy makes of the matrix: its probabilities, shape (n, n), dense."""
+        return np.array(self.dense(), dtype=dtype, copy=True) if copy else np.asarray(self.dense(), dtype=dtype)
 
     def dense(self) -> FloatArray:
         """The probabilities as an (n, n) array, whether stored dense or sparse."""
@@ -202,7 +212,12 @@ class TransitionMatrix:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TransitionMatrix):
             return NotImplemented
-        return self.states == other.states and np.array_equal(self.dense(), other.dense())
+        if self.states != other.states:
+            return False
+        if not (self.is_sparse or other.is_sparse):
+            return np.array_equal(self.probabilities, other.probabilities)
+        both = [scipy.sparse.csr_array(matrix.probabilities) for matrix in (self, other)]
+        return all(np.array_equal(*pair) for pair in zip(*((m.data, m.indices, m.indptr) for m in both), strict=True))
 
     def __hash__(self) -> int:
         return hash(self.states)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation import Trajectories
-from temporaldp.correlation.states import listed, state_names
+from temporaldp.correlation.states import distinct, in_order, listed, state_names
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.files.atomic import brief, require_file
@@ -160,7 +160,7 @@ def _guess_layout(columns: Sequence[str], names: tuple[str, str, str]) -> Layout
 def _from_long(read: dict[str, Column], names: tuple[str, str, str], states: Domain, sort: bool) -> Trajectories:
     for name in names:
         _refuse_missing(read[name], name, states if name == names[2] else None)
-    users, user_codes = np.unique(_text(read[names[0]]), return_inverse=True)
+    users, user_codes = distinct(_text(read[names[0]]))
     times = ordered_times(read[names[1]], names[1])
     domain, state_codes = _encoded(_text(read[names[2]]), states)
     cells = user_codes.astype(np.int64) * len(times.labels) + times.codes
@@ -182,7 +182,7 @@ def _from_long(read: dict[str, Column], names: tuple[str, str, str], states: Dom
     )
 
 
-def _refuse_unsorted(users: Column, user_codes: NDArray[np.intp], times: Times) -> None:
+def _refuse_unsorted(users: Sequence[str], user_codes: NDArray[np.intp], times: Times) -> None:
     by_user = np.argsort(user_codes, kind="stable")
     falls = (np.diff(user_codes[by_user]) == 0) & (np.diff(times.codes[by_user]) < 0)
     if falls.any():
@@ -344,7 +344,7 @@ def _distinct(column: Column) -> tuple[list[Any], NDArray[np.intp]]:
 def _encoded(column: Column, states: Domain) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     """The domain and each entry's position in it."""
     words, inverse = _distinct(column)
-    domain = tuple(sorted(words)) if states is None else states
+    domain = tuple(in_order(words)) if states is None else states
     position = {name: k for k, name in enumerate(domain)}
     if unknown := [word for word in words if word not in position]:
         raise StateError(f"state {listed(unknown)} is not among the expected states {listed(domain)}")

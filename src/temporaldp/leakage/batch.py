@@ -14,6 +14,7 @@ from temporaldp.leakage.hull import upper_hull
 from temporaldp.leakage.kernels import chosen_kernels, spread
 from temporaldp.leakage.profile import LeakageProfile
 from temporaldp.leakage.witness import Witness, WitnessList
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -22,6 +23,7 @@ BATCHED = 64
 """Rows up to which all pairs of a matrix are searched at once, without a screen."""
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageProfiles(Sequence[LeakageProfile]):
     """The exact profiles of many matrices of one size, as flat arrays; from `leakage_profiles`.

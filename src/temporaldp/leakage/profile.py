@@ -15,6 +15,7 @@ from temporaldp.leakage.hull import hull_height, upper_hull
 from temporaldp.leakage.outer import outer_corners
 from temporaldp.leakage.vertex import ULP, largest_loss, largest_supremum, smallest_gap, vertex_loss
 from temporaldp.leakage.witness import Witness, WitnessList, chosen
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 
@@ -30,6 +31,7 @@ BLOCK = 1 << 20
 """Vertices times levels evaluated at once: 8 MiB a temporary."""
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageProfile:
     """What one step through a transition matrix leaks, for every incoming leakage at once.

@@ -9,6 +9,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.values import compared_by_value
+
 
 @dataclass(frozen=True, slots=True)
 class Witness:
@@ -31,6 +33,7 @@ class Witness:
     other_probability: float
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class WitnessList(Sequence[Witness]):
     """Witnesses by number, put into words when asked for: most are never looked at.

@@ -21,6 +21,7 @@ from temporaldp.planning.measurement import (
     require_budget_mechanism,
     require_noise_mechanism,
 )
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
@@ -260,6 +261,7 @@ METHODS: dict[Method, str] = {
 }
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class BudgetPlan(Plan):
     """Budgets that hold temporal privacy leakage at or below alpha at every step; from `plan_budget`.
@@ -326,6 +328,7 @@ class BudgetPlan(Plan):
         return {"epsilon": float(self.epsilons[0])}
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class NoisePlan(Plan):
     """Noise on the counts of a histogram that holds (alpha, delta)-DP_T at every step; from `plan_noise`.

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from temporaldp.accounting import charging
 from temporaldp.errors import BudgetError
 from temporaldp.planning import Plan
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 Snapshot = TypeVar("Snapshot")
 Output = TypeVar("Output")
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release(Generic[Output]):
     """What was released: one output per step, and what each step spent.

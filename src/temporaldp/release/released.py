@@ -17,6 +17,7 @@ from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
+from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +29,7 @@ METADATA_KEY = b"temporaldp"
 COLUMNS = ("time", "state", "count", "epsilon")
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReleasedHistograms:
     """Noisy histograms of T steps, with what each step spent.

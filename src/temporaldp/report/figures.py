@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MOST_TICKS = 12
 MOST_PANELS = 6
 MOST_LABELS = 30
+MOST_LETTERS = 40
+MOST_NUMBERED = 10
 MOST_STEPS = 121
 
 
@@ -105,9 +107,7 @@ def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) ->
     for line in range(n + 1) if n <= MOST_LABELS else ():
         axes.axhline(line - 0.5, color="white", linewidth=1)
     axes.add_patch(_frame(at - first, n))
-    every = -(-n // MOST_LABELS)
-    labelled = range(0, n, every)
-    axes.set_yticks(list(labelled), [_short(observation.states[k]) for k in labelled])
+    axes.set_yticks(*_labels(observation.states))
     axes.set_ylim(n - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.set_title(
@@ -178,20 +178,21 @@ def comparison_figure(plans: Mapping[Method, BudgetPlan], times: Sequence[str]) 
 
 @styled
 def matrix_figure(matrix: TransitionMatrix, *, backward: bool) -> Figure:
-    """The transition matrix as a heat map, with numbers where they fit."""
+    """The transition matrix as a heat map, with numbers where they fit, and every k-th value named where not all names fit."""
     n = matrix.n_states
     side = min(6.0, 2.2 + 0.42 * n)
     figure, axes = new_figure(side, width=side + 1.0)
-    image = axes.imshow(matrix.dense(), cmap="Greys", vmin=0.0, vmax=1.0)
+    darkest = 1.0 if n <= MOST_NUMBERED else float(matrix.dense().max())  # many small probabilities would all be white
+    image = axes.imshow(matrix.dense(), cmap="Greys", vmin=0.0, vmax=darkest)
     axes.grid(visible=False)
     now, other = "state now", "state one step before" if backward else "state one step later"
-    axes.set_ylabel(now)
+    positions, names = _labels(matrix.states)
+    axes.set_ylabel(now if len(names) == n else f"{now} ({len(names)} of {n} are named)")
     axes.set_xlabel(other)
-    shown = range(n) if n <= MOST_LABELS else ()
-    rotation = 90 if max(map(len, matrix.states)) > 3 else 0
-    axes.set_xticks(list(shown), [_short(matrix.states[k]) for k in shown], rotation=rotation)
-    axes.set_yticks(list(shown), [_short(matrix.states[k]) for k in shown])
-    if n <= 10:
+    upright = max(map(len, names)) > 3 or sum(map(len, names)) > MOST_LETTERS
+    axes.set_xticks(positions, names, rotation=90 if upright else 0)
+    axes.set_yticks(positions, names)
+    if n <= MOST_NUMBERED:
         for (i, j), value in np.ndenumerate(matrix.dense()):
             shade = "white" if value > 0.55 else "black"
             axes.text(j, i, _cell(float(value)), ha="center", va="center", color=shade, fontsize=9)
@@ -228,6 +229,12 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=9, frameon=False)
     return figure
+
+
+def _labels(states: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Where an axis of values has its labels, and what they say: every k-th where not all of them fit."""
+    shown = list(range(0, len(states), -(-len(states) // MOST_LABELS)))
+    return shown, [_short(states[k]) for k in shown]
 
 
 def _time_axis(axes: Axes, times: Sequence[str], most: int = MOST_TICKS) -> None:

@@ -1,0 +1,74 @@
+"""What every room shares about values: when two of them are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+Kind = TypeVar("Kind")
+
+
+def compared_by_value(cls: type[Kind]) -> type[Kind]:
+    """Decorate a frozen dataclass or named tuple that holds arrays: equal if all fields are, arrays entry by entry.
+
+    Dataclasses and tuples compare fields with ``==``, which has no single answer for arrays. NaN equals NaN here, so that a
+    value always equals its copy. Hashes agree with that. A method that the class defines itself stays. Arrays of a value that
+    was pickled or copied are read-only again, which NumPy forgets. Fields with ``compare=False`` are left out.
+    """
+    declared = getattr(cls, "__dataclass_fields__", None)
+    names = getattr(cls, "_fields", ()) if declared is None else [key for key, one in declared.items() if one.compare]
+    restored = vars(cls).get("__setstate__")
+
+    def equal(self: Any, other: object) -> Any:
+        if type(self) is not type(other):
+            return NotImplemented
+        return self is other or all(_comparable(getattr(self, k)) == _comparable(getattr(other, k)) for k in names)
+
+    def unequal(self: Any, other: object) -> Any:
+        found = self.__eq__(other)
+        return found if found is NotImplemented else not found
+
+    def hashed(self: Any) -> int:
+        return hash((cls.__name__, *(_comparable(getattr(self, name)) for name in names)))
+
+    def restore(self: Any, state: Iterable[Any]) -> None:
+        assert restored is not None
+        restored(self, [_read_only(value) for value in state])
+
+    methods = {"__eq__": equal, "__ne__": unequal, "__hash__": hashed}
+    for name, method in methods.items():
+        if name not in vars(cls):
+            setattr(cls, name, method)
+    if restored is not None:
+        setattr(cls, "__setstate__", restore)  # noqa: B010  a loop over one name would say less
+    return cls
+
+
+def _comparable(value: Any) -> Any:
+    """Something that compares and hashes by value in place of an array, also within tuples, lists and dicts."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind == "f":
+            value = np.where(np.isnan(value), np.nan, value + 0.0)  # one NaN, and one zero
+        elif value.dtype.kind == "i":
+            value = value.astype(np.int64)
+        return value.shape, value.dtype.kind, value.tobytes()
+    if type(value) in {tuple, list}:
+        return tuple(_comparable(one) for one in value)
+    if isinstance(value, dict):
+        return frozenset((key, _comparable(one)) for key, one in value.items())
+    return value
+
+
+def _read_only(value: Any) -> Any:
+    """The value, whose arrays nobody can write to any more, also within tuples and sparse matrices."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif type(value) is tuple:
+        for one in value:
+            _read_only(one)
+    elif hasattr(value, "indptr"):
+        for one in (value.data, value.indices, value.indptr):
+            _read_only(one)
+    return value
