@@ -231,8 +231,8 @@ class CurveSteps:
         return one is other or grid.raised_by(one, other) <= 0.0
 
     def raised(self, arrived: FloatArray) -> FloatArray:
-        """By a share of delta that a step that has settled may still change."""
-        return arrived if arrived is curves.NOTHING else np.minimum(arrived + curves.SETTLED * self._curves.delta, 1.0)
+        """By what is cut off at the end of a curve, a billionth of delta."""
+        return arrived if arrived is curves.NOTHING else np.minimum(arrived + curves.TAIL * self._curves.delta, 1.0)
 
 
 def guarantee_of(epsilon: float) -> Release:
