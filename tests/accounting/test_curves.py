@@ -284,7 +284,7 @@ def test_the_odometer_says_what_the_series_says():
     assert (len(odometer), odometer.worst_time) == (3, expected.worst_time)
     assert expected.worst <= odometer.total() <= expected.worst * (1.0 + 1e-6)
     assert odometer.supports(NOISE) and not odometer.supports(0.1)
-    with pytest.raises(BudgetError, match="serve 3 steps"):
+    with pytest.raises(BudgetError, match="all 3 steps of the horizon"):
         odometer.compose(NOISE)
     with pytest.raises(BudgetError, match="nothing has been published"):
         TemporalAccountant(Adversary(WALK), delta=1e-6).leakage()
