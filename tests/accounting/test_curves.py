@@ -286,7 +286,7 @@ def test_the_odometer_says_what_the_series_says():
     assert odometer.supports(NOISE) and not odometer.supports(0.1)
     with pytest.raises(BudgetError, match="all 3 steps of the horizon"):
         odometer.compose(NOISE)
-    with pytest.raises(BudgetError, match="nothing has been published"):
+    with pytest.raises(BudgetError, match="nothing was spent yet"):
         TemporalAccountant(Adversary(WALK), delta=1e-6).leakage()
 
 
