@@ -33,8 +33,8 @@ from temporaldp import (
     TransitionMatrix,
 )
 
-LONGEST_LIFE = 0.03
-"""Seconds; a step takes two or three milliseconds."""
+LONGEST_LIFE = 10
+"""Steps, of the length that they have on this machine while it does whatever else it does."""
 
 WHILE_RELEASING = 0.8
 """Share of the processes that live until they have opened the ledger; the others may be killed while they do."""
@@ -116,11 +116,21 @@ def _release_for_ever(ledger, folder, ready, noise):
             step += 1
 
 
+def _seconds_a_step(folder, noise):
+    with opened(folder / "pace.db", folder / "pace", noise) as stream:
+        stream.release([50, 30, 20], time=0)
+        began = time.monotonic()
+        for step in range(1, 6):
+            stream.release([50, 30, 20], time=step)
+        return (time.monotonic() - began) / 5
+
+
 def kills(ledger, folder, n_kills, seed, noise=0):
     """Fork a process that releases, kill it at a random moment, look at what it left; again and again."""
     rng = random.Random(seed)
     DiscreteLaplaceHistogram(n_states=1)([0], 1.0)  # loads OpenDP, so that the forks need not
     NoisyHistogram(1, "gaussian")([0], 1.0)
+    longest = LONGEST_LIFE * _seconds_a_step(folder, noise)
     opened(ledger, folder / "drawn", noise).close()
     lengths = [0]
     for _ in range(n_kills):
@@ -134,7 +144,7 @@ def kills(ledger, folder, n_kills, seed, noise=0):
         os.close(ready)
         if rng.random() < WHILE_RELEASING:
             os.read(waiting, 1)
-        time.sleep(rng.uniform(0.0, LONGEST_LIFE))
+        time.sleep(rng.uniform(0.0, longest))
         os.kill(child, signal.SIGKILL)
         os.close(waiting)
         _, status = os.waitpid(child, 0)

@@ -198,7 +198,7 @@ def test_matrices_that_vary_with_time(sleep):
     matrix = TransitionMatrix([[0.9, 0.1, 0.0], [0.2, 0.6, 0.2], [0.3, 0.3, 0.4]])
     constant = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=7)
     repeated = plan_budget(Adversary([matrix] * 6, [matrix] * 6), alpha=1.0, horizon=7)
-    assert repeated.error == pytest.approx(constant.error, rel=1e-6)
+    assert repeated.optimality.error == pytest.approx(constant.optimality.error, rel=1e-6)
 
 
 def test_several_users_share_the_plan(sleep):

@@ -165,11 +165,11 @@ def test_matrices_that_vary_with_time_and_one_that_repeats():
     matrix = random_correlation(4, rng=9)
     constant = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=15)
     repeated = plan_by_paper(Adversary([matrix] * 14, [matrix] * 14), alpha=1.0, horizon=15)
-    assert repeated.error == pytest.approx(constant.error, rel=1e-8)
+    assert repeated.optimality.error == pytest.approx(constant.optimality.error, rel=1e-8)
     varying = Adversary.from_forward(matrix, initial=[0.7, 0.1, 0.1, 0.1], horizon=15)
     plans = paper_plans(varying, alpha=1.0, horizon=15).plans
     assert plans["optimal"].leakage.worst <= 1.0
-    assert plans["optimal"].error < error(plans["quantified"].epsilons)
+    assert plans["optimal"].optimality.error < error(plans["quantified"].epsilons)
 
 
 def test_weights_move_budgets_and_a_step_without_weight_gets_none():

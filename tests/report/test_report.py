@@ -124,7 +124,7 @@ def test_a_level_is_held_by_the_leakage_of_the_report(audited):
     page = text_of(render_report(exact))
     assert "The plan holds its level: at most 1 nats" in page
     assert not dataclasses.replace(exact, leakage=paper, paper=None).level_held
-    for_ever = dataclasses.replace(exact, plan=dataclasses.replace(plan, horizon=None))
+    for_ever = dataclasses.replace(exact, plan=plan_budget(adversary, alpha=1.0))
     assert not dataclasses.replace(for_ever, supremum=leakage_supremum(adversary, epsilon=0.3)).level_held
 
 

@@ -3,8 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,11 @@ from temporaldp.accounting.protocol import DIRECTIONS, checked_accounting
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan, NoisePlan, Optimality, Plan, Source
-from temporaldp.planning.histogram_noise import checked_noise
 
 FORMAT = "temporaldp.plan/3"
+
+KINDS: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
+"""By the word in the file."""
 
 
 def save_plan(plan: Plan, path: str | Path) -> None:
@@ -40,46 +41,27 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """A plan as JSON values, with a digest that shows whether any of them was changed."""
-    kind = next(kind for kind, (type_, *_) in KINDS.items() if isinstance(plan, type_))
+    own = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "leakage"}
     document = {
         "format": FORMAT,
-        "kind": kind,
-        "alpha": plan.alpha,
+        "kind": next(kind for kind, made in KINDS.items() if isinstance(plan, made)),
         "horizon": plan.horizon,
         "bound": plan.bound,
         "delta": plan.delta,
         "unit": "nats",
         "neighboring_relation": REPLACE_ONE,
-        "source": asdict(plan.source),
-        **KINDS[kind][1](plan),
+        **{name: _plain(value) for name, value in own.items()},
         "epsilons": plan.epsilons.tolist(),
         "leakage": leakage_document(plan.leakage),
     }
     return document | {"digest": _digest(document)}
 
 
-def _budgets(plan: BudgetPlan) -> dict[str, Any]:
-    return {"method": plan.method, "optimality": None if plan.optimality is None else asdict(plan.optimality)}
-
-
-def _noise(plan: NoisePlan) -> dict[str, Any]:
-    return {"noise": plan.noise, "scales": plan.scales.tolist()}
-
-
-def _read_budgets(document: dict[str, Any]) -> dict[str, Any]:
-    known = document["optimality"]
-    return {"method": document["method"], "optimality": None if known is None else Optimality(**known)}
-
-
-def _read_noise(document: dict[str, Any]) -> dict[str, Any]:
-    return {"noise": checked_noise(document["noise"]), "scales": document["scales"]}
-
-
-KINDS: dict[str, tuple[type[Any], Callable[[Any], dict[str, Any]], Callable[[dict[str, Any]], dict[str, Any]]]] = {
-    "budgets": (BudgetPlan, _budgets, _read_budgets),
-    "noise": (NoisePlan, _noise, _read_noise),
-}
-"""By the word in the file: the type, and how its own fields are written and read."""
+def _plain(value: Any) -> Any:
+    """A field of a plan as JSON values."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _digest(document: dict[str, Any]) -> str:
@@ -103,14 +85,13 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
     try:
         document = json.loads(source.read_text(encoding="utf-8"))
         _refuse_changed(document)
-        kind, _, own = KINDS[document["kind"]]
-        states = document["source"].pop("states")
-        plan: BudgetPlan | NoisePlan = kind(
-            leakage=_leakage(document),
-            alpha=float(document["alpha"]),
-            source=Source(None if states is None else tuple(states), **document["source"]),
-            **own(document),
-        )
+        kind = KINDS[document["kind"]]
+        own = {field.name: document[field.name] for field in fields(kind) if field.name not in {"leakage", "source"}}
+        if own.get("optimality") is not None:
+            own["optimality"] = Optimality(**own["optimality"])
+        source_states = document["source"].pop("states")
+        states = None if source_states is None else tuple(source_states)
+        plan = kind(leakage=_leakage(document), source=Source(states, **document["source"]), **own)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     except (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError, AttributeError) as error:

@@ -189,22 +189,12 @@ class Plan(ABC):
         """
 
     @abstractmethod
-    def _releases(self, n_steps: int) -> dict[str, Any]:
-        """The first steps as arguments of `temporal_leakage`."""
-
-    @abstractmethod
-    def _lasting_release(self) -> dict[str, Any]:
-        """Every step of a plan for ever as arguments of `leakage_supremum`."""
-
     def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
         """What the plan's first steps leak to somebody, who need not be the one that it was made for."""
-        return temporal_leakage(adversary, bound=bound, **self._releases(n_steps))
 
+    @abstractmethod
     def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
         """What the plan leaks to somebody if it goes on for ever; None for a plan with a horizon."""
-        if self.horizon is not None:
-            return None
-        return leakage_supremum(adversary, bound=bound, **self._lasting_release())
 
     def measurements(
         self, mechanism: Callable[[Any, float], Any], n_steps: int, *, start: int = 0
@@ -321,11 +311,13 @@ class BudgetPlan(Plan):
         """By what was spent, which may be less than the plan grants."""
         return laplace_scales(epsilons)
 
-    def _releases(self, n_steps: int) -> dict[str, Any]:
-        return {"epsilons": self.epsilons_for(n_steps)}
+    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
+        """Of any mechanisms with these epsilons."""
+        return temporal_leakage(adversary, epsilons=self.epsilons_for(n_steps), bound=bound)
 
-    def _lasting_release(self) -> dict[str, Any]:
-        return {"epsilon": float(self.epsilons[0])}
+    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
+        """Of any mechanism with this epsilon."""
+        return leakage_supremum(adversary, epsilon=self.epsilons[0], bound=bound) if self.horizon is None else None
 
 
 @compared_by_value
@@ -403,18 +395,18 @@ class NoisePlan(Plan):
         """The plan's, whatever the epsilons are."""
         return np.array([self.scales_for(1, start=step)[0] for step in steps])
 
-    def _profiles(self, n_steps: int) -> list[Any]:
-        return [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
+    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
+        """Of this noise, on the grid on which the plan was made."""
+        profiles = [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
+        h = planned_discretization(self.alpha)
+        return temporal_leakage(adversary, mechanisms=profiles, delta=self.delta, bound=bound, discretization=h)
 
-    def _releases(self, n_steps: int) -> dict[str, Any]:
-        return {"mechanisms": self._profiles(n_steps), **self._at}
-
-    def _lasting_release(self) -> dict[str, Any]:
-        return {"mechanism": self._profiles(1)[0], **self._at}
-
-    @property
-    def _at(self) -> dict[str, Any]:
-        return {"delta": self.delta, "discretization": planned_discretization(self.alpha)}
+    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
+        """Of this noise, on the grid on which the plan was made."""
+        if self.horizon is not None:
+            return None
+        profile, h = histogram_profile(self.noise, float(self.scales[0])), planned_discretization(self.alpha)
+        return leakage_supremum(adversary, mechanism=profile, delta=self.delta, bound=bound, discretization=h)
 
 
 def _frozen(values: Any) -> FloatArray:
