@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting import charging
+from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.curves import checked_delta
 from temporaldp.accounting.events import REPLACE_ONE, checked_relation, epsilon_of, release_from, release_of
 from temporaldp.accounting.filter import Filters
@@ -430,14 +430,14 @@ class TemporalAccountant:
         return True
 
     def __enter__(self) -> Self:
-        charging.begin(self)
+        accounting_blocks.begin(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What was spent stays spent, whatever went wrong: noise may have been seen."""
-        charging.end(self)
+        accounting_blocks.end(self)
 
     def _worst(self) -> tuple[float, int, str | None]:
         if not self._spent:

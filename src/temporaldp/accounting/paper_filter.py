@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from temporaldp.accounting.balance import balance, merged_profile
+from temporaldp.accounting.constant_budget import constant_budget, merged_profile
 from temporaldp.accounting.protocol import Side
 from temporaldp.accounting.scalar import SUM_ROUNDING, ScalarLoss, U
 from temporaldp.correlation import Adversary
@@ -146,7 +146,7 @@ class Reserve:
 
 def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> Reserve:
     """As much as can be spent at every step, for ever (the paper's Algorithm 2); nothing where no budget lasts."""
-    found = [balance(*_merged(user), alpha) for user in users]
+    found = [constant_budget(*_merged(user), alpha) for user in users]
     levels = [one.forward_level for one in found]
     return reserve_for(
         users, alpha, min(one.budget for one in found), [v - one.budget for v, one in zip(levels, found, strict=True)]

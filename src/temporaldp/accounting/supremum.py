@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.curve import CurveLimits
-from temporaldp.accounting.exact_accounting import ExactLimits
+from temporaldp.accounting.exact import ExactLimits
 from temporaldp.accounting.metric import MetricLimits
 from temporaldp.accounting.protocol import SIDES, AccountingName, Bound, Limits, constant_matrix, largest_limits
 from temporaldp.accounting.ways import ways

@@ -13,8 +13,8 @@ from temporaldp.accounting.curve import CurveAccounting, guarantee_of
 from temporaldp.accounting.curves import Release, checked_delta, chosen_discretization
 from temporaldp.accounting.distances import box_of, checked_distances, largest_distance
 from temporaldp.accounting.events import releases_of
-from temporaldp.accounting.exact import Releases
-from temporaldp.accounting.exact_accounting import ExactAccounting
+from temporaldp.accounting.exact import ExactAccounting
+from temporaldp.accounting.exact_arrivals import Releases
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.metric import MetricAccounting
 from temporaldp.accounting.paper import PaperAccounting
