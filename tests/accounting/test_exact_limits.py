@@ -20,7 +20,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting import pair_search
-from temporaldp.accounting.exact import Releases
+from temporaldp.accounting.exact_arrivals import Releases
 from temporaldp.accounting.exact_supremum import never_above
 
 DIRECTIONS = ("backward", "forward", "temporal")

@@ -15,7 +15,7 @@ from temporaldp import (
     Ledger,
     TemporalAccountant,
 )
-from temporaldp.accounting import charging
+from temporaldp.accounting import accounting_blocks
 
 
 def database(store, name, tmp_path, request):
@@ -114,7 +114,15 @@ def test_two_writers_racing_over_a_thousand_steps_draw_each_once(store, tmp_path
 
 def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(tmp_path):
     """A KeyboardInterrupt raised at each line of our own code in turn, while a step is released."""
-    files = {"stream.py", "ledger.py", "file_store.py", "calendar.py", "accountant.py", "charging.py", "guards.py"}
+    files = {
+        "stream.py",
+        "ledger.py",
+        "file_store.py",
+        "calendar.py",
+        "accountant.py",
+        "accounting_blocks.py",
+        "guards.py",
+    }
     place, outer = tmp_path / "release.db", TemporalAccountant(ADVERSARY)
     state = {"left": -1}
 
@@ -150,7 +158,7 @@ def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(tmp_path):
             time, at = time + 1, at + 1
         assert interrupted > 60
         assert len(outer) >= len(stream)
-    assert charging.charged() == ()
+    assert accounting_blocks.charged() == ()
     with Ledger(place) as ledger:
         assert len(ledger) == len(stream)
         require_level_held(ledger.epsilons, ADVERSARY, 1.0)

@@ -15,10 +15,14 @@ from temporaldp.accounting.mechanisms import (
 )
 from temporaldp.accounting.pair_leakage import PairLink, PairwiseLeakage
 from temporaldp.accounting.profiles import leakage_profiles
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
+from temporaldp.accounting.stepwise import Steps
+from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.accounting.supremum import LeakageSupremum, leakage_supremum
 
 __all__ = [
+    "Accounting",
     "Attained",
     "DiscreteGaussianNoise",
     "DiscreteLaplaceNoise",
@@ -36,6 +40,8 @@ __all__ = [
     "PrivacyCurve",
     "PrivacyGuarantee",
     "RandomizedResponse",
+    "Steps",
+    "StepwiseAccounting",
     "TemporalAccountant",
     "leakage_profiles",
     "leakage_supremum",

@@ -6,6 +6,7 @@ import math
 import operator
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from types import TracebackType
 from typing import Any, Self
@@ -13,13 +14,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting import charging
+from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.curves import checked_delta
 from temporaldp.accounting.events import REPLACE_ONE, checked_relation, epsilon_of, release_from, release_of
 from temporaldp.accounting.filter import Filters
-from temporaldp.accounting.protocol import Accounting, AccountingName, Bound, Filter, Odometer
+from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter, Odometer
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
-from temporaldp.accounting.ways import budgets, online_way
+from temporaldp.accounting.ways import budgets, online_ways
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError, LeakageBudgetError
@@ -53,8 +54,8 @@ class TemporalAccountant:
     reserve : float, >= 0, optional
         Budget that stays admissible at every later step, in nats. Default: without a horizon the largest there is (0 where no
         positive budget lasts); with one 0: follow a plan (`replan`), or early steps can use up everything.
-    bound : {"exact", "paper"}
-        By which leakage: the exact one, or the paper's upper bound.
+    bound : {"exact", "paper"}, or a way of accounting
+        By which leakage: the exact one, the paper's upper bound, or one of your own, as for `temporal_leakage`.
     metric : array_like, shape (n, n), optional
         As for `temporal_leakage`; leakage is then bounded pair by pair.
     delta : float, optional
@@ -115,7 +116,7 @@ class TemporalAccountant:
         alpha: float | None = None,
         horizon: int | None = None,
         reserve: float | None = None,
-        bound: Bound = "exact",
+        bound: AnyBound = "exact",
         metric: ArrayLike | None = None,
         delta: float | None = None,
         discretization: float | None = None,
@@ -128,7 +129,7 @@ class TemporalAccountant:
         self._horizon = _checked_horizon(self._population, horizon)
         self._asked = _checked_reserve(reserve, self._alpha)
         self._how: dict[str, Any] = {"bound": bound, "metric": metric, "delta": delta, "discretization": discretization}
-        self._way: Accounting[Any, Any] | None = None
+        self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
         self._spent: list[Any] = []
         self._filters = self._at_start() if self._alpha is not None else None
         self._counted: tuple[int, list[Odometer]] | None = None
@@ -138,15 +139,32 @@ class TemporalAccountant:
     def _at_start(self) -> Filters:
         """The filters of all users, before the first step."""
         assert self._alpha is not None
-        found, kept = self._accounting.filters(self._population.users, self._alpha, self._asked, self._horizon)
-        return Filters(tuple(found), self._alpha, kept, self._horizon)
+        ways = self._accounting()
+        asked = self._asked
+        if asked is None and len(ways) > 1 and self._horizon is None:
+            asked = min(way.lasting_epsilon(self._about(numbers), self._alpha) for way, numbers in ways)
+        each: dict[int, Filter] = {}
+        kept = math.inf
+        for way, numbers in ways:
+            filters, reserve = way.filters(self._about(numbers), self._alpha, asked, self._horizon)
+            each |= zip(numbers, filters, strict=True)
+            kept = min(kept, reserve)
+        return Filters(tuple(each[number] for number in sorted(each)), self._alpha, kept, self._horizon)
 
-    @property
-    def _accounting(self) -> Accounting[Any, Any]:
-        """The way of accounting; at a delta its grid depends on the first mechanism."""
-        if self._way is None:
-            self._way = online_way(self._population.states, self._spent[:1], **self._how)
-        return self._way
+    def _about(self, numbers: Sequence[int]) -> list[Adversary]:
+        return [self._population.users[number] for number in numbers]
+
+    def _accounting(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
+        """The ways of accounting, and the users who are counted by each. At a delta the grid depends on the first release.
+
+        That is `following` if nothing was spent yet; nothing is kept then.
+        """
+        if self._ways is not None:
+            return self._ways
+        ways = online_ways(self._population, [*self._spent, following][:1], **self._how)
+        if self._spent or not self._delta:
+            self._ways = ways
+        return ways
 
     @property
     def alpha(self) -> float | None:
@@ -156,7 +174,7 @@ class TemporalAccountant:
     @property
     def bound(self) -> AccountingName:
         """The way of accounting: "exact", "paper", "metric", or at a delta "curve"."""
-        return self._accounting.name
+        return self._accounting()[0][0].name
 
     @property
     def horizon(self) -> int | None:
@@ -165,7 +183,7 @@ class TemporalAccountant:
 
     @property
     def reserve(self) -> float:
-        """The budget that every later step can still spend, for ever, in nats; 0 for an odometer and where nothing is kept."""
+        """The budget that every later step can still spend, in nats, if only what was admitted is spent; 0 for none."""
         return 0.0 if self._filters is None else self._filters.reserve
 
     @property
@@ -181,11 +199,15 @@ class TemporalAccountant:
     @property
     def ledger(self) -> FloatArray:
         """What each step spent, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
-        spent = np.array(
-            self._accounting.promised(tuple(self._spent)) if self._delta else self._spent, dtype=np.float64
-        )
+        known = list(self._spent)
+        spent = np.array(self._accounting()[0][0].promised(tuple(known)) if self._delta else known, dtype=np.float64)
         spent.flags.writeable = False
         return spent
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """Held by a thread, several calls are one act: others wait."""
+        return self._lock
 
     @property
     def population(self) -> Population:
@@ -244,7 +266,7 @@ class TemporalAccountant:
         """
         if not len(self):
             raise BudgetError("nothing was spent yet, so there is no step to tell the leakage of")
-        return self.leakage_of(self._spent)
+        return self.leakage_of(list(self._spent))
 
     def leakage_of(self, spent: ArrayLike | Sequence[Any]) -> LeakageSeries:
         """What these budgets would leak, one a step from the first on, counted as this accountant counts; nothing is spent."""
@@ -292,7 +314,7 @@ class TemporalAccountant:
             This one, so that calls can be chained.
         """
         with self._lock:
-            self._note(self._admitted(epsilon, last), last)
+            self._note([self._admitted(epsilon, last)], last)
         return self
 
     def record(self, epsilon: Any, *, last: bool = False) -> Self:
@@ -307,13 +329,13 @@ class TemporalAccountant:
             epsilon is no number >= 0, or all T steps are over.
         """
         with self._lock:
-            self._note(self._possible(epsilon), last)
+            self._note([self._possible(epsilon)], last)
         return self
 
-    def _note(self, budget: Any, last: bool) -> None:
-        if last:
-            self._end = len(self._spent) + 1
-        self._spent.append(budget)  # one act, whatever interrupts it; filters and odometers follow
+    def _note(self, budgets: list[Any], last: bool) -> None:
+        """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""
+        self._end = len(self._spent) + len(budgets) if last else None
+        self._spent += budgets
 
     def check_all(self, epsilons: ArrayLike | Sequence[Any], *, last: bool = False) -> bool:
         """True if `spend_all` would spend these; otherwise the error that it would raise. Changes nothing."""
@@ -348,8 +370,7 @@ class TemporalAccountant:
         asked = self._asked_for(epsilons)
         with self._lock:
             self.check_all(asked, last=last)
-            for number, epsilon in enumerate(asked, start=1):
-                self.spend(epsilon, last=last and number == len(asked))
+            self._note([self._possible(epsilon) for epsilon in asked], last)
         return self
 
     def remaining(self, k: int = 1, *, last: bool = False) -> float:
@@ -430,14 +451,14 @@ class TemporalAccountant:
         return True
 
     def __enter__(self) -> Self:
-        charging.begin(self)
+        accounting_blocks.begin(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What was spent stays spent, whatever went wrong: noise may have been seen."""
-        charging.end(self)
+        accounting_blocks.end(self)
 
     def _worst(self) -> tuple[float, int, str | None]:
         if not self._spent:
@@ -452,8 +473,9 @@ class TemporalAccountant:
         # Taken out while they change: after an interrupt they are made anew.
         known, self._counted = self._counted, None
         if known is None:
-            way = self._way or online_way(self._population.states, [*self._spent[:1], following], **self._how)
-            known = 0, [way.odometer(user) for user in self._population.users]
+            users = self._population.users
+            made = {k: way.odometer(users[k]) for way, numbers in self._accounting(following) for k in numbers}
+            known = 0, [made[k] for k in range(len(users))]
         counted, odometers = known
         for odometer in odometers:
             odometer.extend(self._spent[counted:])
@@ -476,15 +498,16 @@ class TemporalAccountant:
 
     def __copy__(self) -> Self:
         """An accountant of its own, with the same past."""
-        with self._lock:
-            made = type(self).__new__(type(self))
-            made.__setstate__(self.__getstate__() | {"_spent": list(self._spent)})
-            if self._counted is not None:
-                made._counted = self._counted[0], [copy(odometer) for odometer in self._counted[1]]
+        made = type(self).__new__(type(self))
+        made.__setstate__(self.__getstate__())
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_lock"}
+        """All but the lock; what changes when something is spent is copied, so that nobody sees it half changed."""
+        with self._lock:
+            state = {key: value for key, value in self.__dict__.items() if key != "_lock"}
+            counted = self._counted and (self._counted[0], [copy(odometer) for odometer in self._counted[1]])
+            return state | {"_spent": list(self._spent), "_counted": counted}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -505,7 +528,8 @@ class TemporalAccountant:
         final, name, user = allowed.is_final(last), self._population.names[number], self._population.users[number]
         largest = allowed.largest(last)
         kept = 0.0 if final else allowed.reserve
-        leakage, time = self._leakage_around(user, epsilon, kept)
+        way = next(way for way, numbers in self._accounting() if number in numbers)
+        leakage, time = self._leakage_around(way, user, epsilon, kept)
         advice = f"the largest epsilon admitted at that step is {largest:.10g}"
         if kept > 0.0:
             advice += f" ({allowed.largest(last=True):.10g} with last=True, if no step follows)"
@@ -522,7 +546,9 @@ class TemporalAccountant:
             user=name,
         )
 
-    def _leakage_around(self, user: Adversary, epsilon: float, kept: float) -> tuple[float, int]:
+    def _leakage_around(
+        self, way: Accounting[Any, Any], user: Adversary, epsilon: float, kept: float
+    ) -> tuple[float, int]:
         """The largest leakage, and its step, if a refused epsilon and then the reserve were spent; as far as is of interest."""
         first = max(0, len(self) - RECENT)
         leakage, time = 0.0, 0
@@ -531,7 +557,7 @@ class TemporalAccountant:
             if user.n_steps is not None:
                 steps = steps[: user.n_steps - first]
             known = _between(user, first, len(steps))
-            (found,) = self._accounting.series([known], self._accounting.of_epsilons(np.array(steps)))
+            (found,) = way.series([known], way.of_epsilons(np.array(steps)))
             step = int(np.argmax(found.temporal))
             leakage, time = float(found.temporal[step]), first + step
             if self._alpha is not None and leakage > self._alpha:

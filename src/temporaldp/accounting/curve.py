@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import curves, grid
 from temporaldp.accounting.curves import PrivacyCurve, Release, walked
-from temporaldp.accounting.exact import Releases
-from temporaldp.accounting.exact_accounting import ExactAccounting
+from temporaldp.accounting.exact import ExactAccounting
+from temporaldp.accounting.exact_arrivals import Releases
 from temporaldp.accounting.lasting_curves import lasting_curves
 from temporaldp.accounting.leakage_curves import LeakageCurves, Run, promised
 from temporaldp.accounting.mechanisms import PrivacyGuarantee, require_values

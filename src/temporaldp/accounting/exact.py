@@ -1,249 +1,334 @@
-"""The exact leakage of a sequence of releases: backward, forward and temporal, at every step, from both sides.
+"""The exact way of accounting: what the definitions say, between what an observation attains and what is proved of all.
 
-Each direction runs away from the first release that it sees, so that forward leakage is backward leakage of everything
-reversed. Steps are taken in blocks; what a block proves bounds the likelihoods in which later rollouts end.
+A release is a box of likelihoods (`Releases`); plain differential privacy is the box from 0 to epsilon for every value. What
+arrives is kept as rollouts (docs/theory.md, section 10), of which few are ever made. The paper's bound, in microseconds, says
+beforehand what is never exceeded.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.exact_arrivals import Releases, arrivals, both_ways
+from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, likely_pairs, ordered_matrices, rows_of
+from temporaldp.accounting.exact_filter import ExactStanding
+from temporaldp.accounting.exact_odometer import CountedExactly, ExactOdometer
+from temporaldp.accounting.exact_population import MemberLeakage, exact_population, worth_the_kernel
+from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit, leakage_if_held, never_above
 from temporaldp.accounting.likelihood_box import LikelihoodBox
-from temporaldp.accounting.pair_search import FEW_PAIRS, REACHED, Direction, Maxima, Pairs, PairSearch, widest
-from temporaldp.leakage.rollouts import Chain, U
+from temporaldp.accounting.metric import MetricAccounting
+from temporaldp.accounting.monotone_search import CLOSE as CLOSE_TO_LARGEST
+from temporaldp.accounting.monotone_search import largest_lasting
+from temporaldp.accounting.pair_search import RISE, Direction, Maxima
+from temporaldp.accounting.paper import PaperAccounting
+from temporaldp.accounting.protocol import (
+    DIRECTIONS,
+    SIDES,
+    Accounting,
+    Filter,
+    Leakage,
+    Limits,
+    Odometer,
+    Side,
+    constant_matrix,
+    largest_limits,
+)
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.transition import know_profiles
+from temporaldp.leakage.batch import BATCHED
+from temporaldp.leakage.kernels import chosen_kernels, repeated
+from temporaldp.leakage.recurrence import has_supremum
+from temporaldp.leakage.rollouts import U
 from temporaldp.progress import part
 from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
-FIRST_BLOCK, LAST_BLOCK = 64, 256
-"""Steps of the first block, which doubles up to the last."""
+SPARED = 3e-11
+"""Share of alpha that is not spent for ever: the supremum and a long series are proved by rollouts of their own, 1e-12 apart,
+and an accountant admits only what leaves it 1e-11, so that it can leave steps behind."""
 
-LARGEST_FACTOR = 300.0
-"""Nats that one output may say about a value in rollouts, so that coefficients stay within the range of doubles."""
+PAPER = PaperAccounting()
+"""Its bound is never exceeded."""
 
-ROOM = 1.0 + 1e-6
-"""Bounds on likelihoods are raised by this before they are used: steps that have all but settled then share an answer."""
+CLOSE = 1e-9
+"""Relative distance from what some horizon attains up to which an exact supremum counts as certified."""
+
+GIVEN_UP, NOT_CLOSE = 1e-9, 1e-12
+"""Distance of both sides, as a share of a user's largest leakage, from which on the kernel of populations gave a pair up;
+and for a user alone, whom it costs little to ask about again."""
+
+FIRST_USERS, PAIRS_AT_ONCE = 4, 1 << 19
+"""Users whose suprema are computed before others are compared with them; and pairs of all users that are compared at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactArrivals:
+    """Rollouts of one direction and the largest of what arrives with the step's own part, in the direction's order of steps."""
+
+    direction: Direction
+    maxima: Maxima
 
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
-class Releases:
-    """What the output of each step can say for each value: log of its largest and smallest factor.
-
-    `lift` and `drop` have shape (T, n), or (T, 1) where all values are alike: epsilon and 0 for plain differential privacy.
-    """
-
-    lift: FloatArray
-    drop: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.lift)
-
-    @classmethod
-    def of_epsilons(cls, epsilons: FloatArray) -> Releases:
-        """Plain differential privacy: every value's factor lies between 1 and e^epsilon."""
-        return cls(epsilons[:, None], np.zeros((len(epsilons), 1)))
-
-    @classmethod
-    def of_boxes(cls, boxes: Sequence[LikelihoodBox | None], n_states: int) -> Releases:
-        """A box for each step; None where nothing is published."""
-        nothing = np.zeros(n_states)
-        return cls(*(
-            np.array([nothing if box is None else getattr(box, side) for box in boxes]) for side in ("high", "low")
-        ))  # fmt: skip
-
-    def __getitem__(self, steps: slice) -> Releases:
-        return Releases(self.lift[steps], self.drop[steps])
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether all values are alike."""
-        return int(self.lift.shape[1]) == 1
-
-    @property
-    def attained(self) -> FloatArray:
-        """What the outputs of each step by itself attain, shape (T,): the width, rounded down where it was rounded up."""
-        return self.width if self.is_plain else self.width * (1.0 - 8.0 * U)
-
-    @property
-    def width(self) -> FloatArray:
-        """The largest log ratio between any two values, shape (T,): what each step promises by itself."""
-        if self.is_plain:
-            return (self.lift - self.drop)[:, 0]
-        apart = self.lift[:, :, None] - self.drop[:, None, :]
-        apart[:, np.arange(self.lift.shape[1]), np.arange(self.lift.shape[1])] = 0.0
-        return np.asarray(apart.max(axis=(1, 2))) * (1.0 + 4.0 * U)
-
-    @property
-    def widest(self) -> Pairs:
-        """The pair of values that each step's own output tells apart best."""
-        return widest(self.lift, self.drop)
-
-    @property
-    def factors(self) -> tuple[FloatArray, FloatArray]:
-        """Each value's largest and smallest factor less 1, scaled so that the least of a step is 1: 1 + x keeps its digits.
-
-        One rounding each, where the machine has a longer mantissa.
-        """
-        least = self.drop.min(axis=1, keepdims=True).astype(np.longdouble)
-        with np.errstate(over="ignore"):
-            up, down = (np.expm1(side - least).astype(np.float64) for side in (self.lift, self.drop))
-        return up, down
-
-    @property
-    def narrowed(self) -> tuple[Releases, float]:
-        """Releases within these whose factors rollouts can carry, and nats by which what all of them leak can be less."""
-        middle = self.drop.max(axis=1, keepdims=True)  # a point that all intervals have in common
-        down = np.minimum(middle - self.drop.min(axis=1, keepdims=True), 0.5 * LARGEST_FACTOR)
-        lift = np.minimum(self.lift, middle + (LARGEST_FACTOR - down))
-        drop = np.maximum(self.drop, middle - down)
-        beyond = float(((self.lift - lift).max(axis=1) + (drop - self.drop).max(axis=1)).sum())
-        return (Releases(lift, drop), beyond * (1.0 + 1e-12)) if beyond > 0.0 else (self, 0.0)
-
-    @property
-    def reversed(self) -> Releases:
-        """The last step first."""
-        return self[::-1]
-
-
-def arrivals(
-    matrices: tuple[FloatArray, ...], into: IntArray, releases: Releases, ceiling: FloatArray, likely: Pairs
-) -> tuple[Direction, Maxima]:
-    """Rollouts in one direction, and the largest of what arrives at each step and its own part.
+class ExactLimits:
+    """The lower sides of exact suprema, and who they are about: for a single user.
 
     Parameters
     ----------
-    matrices : tuple of arrays, shape (n, n)
-    into : int array, shape (T,)
-        Number of the matrix of the transition into each step.
-    releases : Releases
-        In this direction's order of steps.
-    ceiling : array, shape (T,)
-        Bounds on the answers that are known already: the paper's.
-    likely : two int arrays
-        Pairs to begin with.
+    backward, forward, temporal : float
+        What some horizon comes as close to as one likes; equal to the supremum but for 1e-9 (relative), unless that is inf.
+    pair : tuple of two str
+        The two values that are told apart best by past and future together; by the one of them that has no supremum, if any.
     """
-    chain = Chain(matrices, into, *releases.factors)
-    n_steps, width = len(releases), releases.width
-    spread, used = np.zeros(n_steps), np.zeros(n_steps)
-    maxima = Maxima.empty(n_steps)
-    n_pairs = chain.n * (chain.n - 1)
-    direction = Direction(chain, used, np.zeros((2, n_steps, n_pairs)) if n_pairs <= FEW_PAIRS else None)
-    search = PairSearch((direction,), releases.lift, releases.drop)
-    ceiling = ceiling * (1.0 + 16.0 * U * (2.0 + np.arange(n_steps)))  # each step of it has a dozen roundings
-    run_starts = _run_starts(chain, releases)
-    block, first = FIRST_BLOCK, 0
-    while first < n_steps:
-        steps = np.arange(first, min(n_steps, first + block))
-        # Of a block's own steps only so much is known beforehand: what came before it, and its budgets.
-        before = spread[first - 1] if first else 0.0
-        used[steps] = np.minimum(ceiling[steps], before + np.cumsum(width[steps])) * ROOM
-        last = max(first - 1, 0)
-        candidates = [(np.array(i), np.array(j)) for i, j in zip(*likely, strict=True)]
-        candidates.append((maxima.i[last], maxima.j[last]))
-        guess = 0.5 * np.maximum(used[steps] - width[steps], 0.0)
-        with part(first / n_steps, (first + len(steps)) / n_steps, "leakage of every step"):
-            depth = search.largest(maxima, steps, candidates, guess, ceiling[steps])
-        proved = float(maxima.proved[steps[-1]])
-        maxima.lower(steps, ceiling[steps])
-        spread[steps] = maxima.proved[steps]
-        at = int(steps[-1])
-        first, window = at + 1, slice(at - depth, at)
-        # Where everything that the last step's rollouts saw stays as it is, so does the answer.
-        same = depth > 0 and at - depth >= max(1, run_starts[at])
-        if same and max(spread[window].max(), spread[at]) <= used[window].min():
-            first = int(np.searchsorted(run_starts, run_starts[at], side="right"))
-            maxima.copy_from(slice(at + 1, first), at)
-            # What was lowered to a step's ceiling holds at a later step up to that step's own.
-            rolled = np.inf if maxima.attained[at] >= ceiling[at] * REACHED or proved >= ceiling[at] else proved
-            maxima.proved[at + 1 : first] = np.minimum(rolled, ceiling[at + 1 : first])
-            spread[at + 1 : first] = maxima.proved[at + 1 : first]
-            if direction.solved is not None:
-                direction.solved[:, at + 1 : first] = direction.solved[:, at, None]
-        used[:first] = spread[:first] * ROOM
-        block = min(2 * block, LAST_BLOCK)
-    return direction, maxima
+
+    backward: float
+    forward: float
+    temporal: float
+    pair: tuple[str, str]
 
 
-def _run_starts(chain: Chain, releases: Releases) -> IntArray:
-    """For each step the first of the run of steps, up to it, with the same budgets and matrices."""
-    changed = np.zeros(len(releases), bool)
-    for one in (releases.lift, releases.drop):
-        changed[1:] |= (one[1:] != one[:-1]).any(axis=1)
-    changed[2:] |= chain.into[2:] != chain.into[1:-1]
-    return np.maximum.accumulate(np.where(changed, np.arange(len(releases)), 0))
+class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
+    """The leakage of the definitions; None arrives through a correlation that nobody knows."""
+
+    name = "exact"
+
+    def __init__(self, unit: LikelihoodBox | None = None) -> None:
+        self._unit = Releases.of_epsilons(np.ones(1)) if unit is None else Releases(unit.high[None], unit.low[None])
+
+    def of_epsilons(self, epsilons: FloatArray) -> Releases:
+        """Plain differential privacy, or multiples of the box of a metric."""
+        return Releases(epsilons[:, None] * self._unit.lift, epsilons[:, None] * self._unit.drop)
+
+    def promised(self, releases: Releases) -> FloatArray:
+        """The largest log ratio of each box."""
+        return releases.width
+
+    def arrivals(self, user: Adversary, side: Side, releases: Releases) -> ExactArrivals | None:
+        """Rollouts, and the pair of values that each step's tell apart best."""
+        correlation = getattr(user, side)
+        if correlation is None:
+            return None
+        ceiling = PAPER.arrivals(user, side, releases.width) + releases.width
+        narrowed, _ = releases.narrowed
+        turned = side == "forward"
+        if turned:
+            narrowed, ceiling = narrowed.reversed, ceiling[::-1]
+        matrices, into = ordered_matrices(correlation, len(releases), turned=turned)
+        first = correlation[0] if isinstance(correlation, tuple) else correlation
+        return ExactArrivals(*arrivals(matrices, into, narrowed, ceiling, likely_pairs(first)))
+
+    def together(
+        self,
+        user: Adversary,
+        past: ExactArrivals | Limit | None,
+        releases: Releases,
+        future: ExactArrivals | Limit | None,
+    ) -> Leakage:
+        """The largest over pairs of values of what arrives from both directions and the step's own part."""
+        assert not isinstance(past, Limit)
+        assert not isinstance(future, Limit)
+        (paper,) = PAPER.series([user], releases.width)
+        if user.states is None:  # nothing is known of how values follow one another: each release stands alone
+            return paper
+        n_steps = len(releases)
+        roundings = 1.0 + 16.0 * U * (n_steps + 2)  # of the paper's bound: a dozen a step
+        narrowed, beyond = releases.narrowed
+        alone = Maxima.empty(n_steps)
+        alone.attained[:], alone.proved[:] = narrowed.attained, narrowed.width
+        alone.i[:], alone.j[:] = narrowed.widest
+        before = past.maxima if past else alone
+        after = future.maxima.reversed() if future else alone
+        both = before if past else after
+        if past and future:
+            ceiling = paper.temporal * roundings
+            both = both_ways(past.direction, before, future.direction, future.maxima, narrowed, ceiling)
+        if beyond:
+            for one, way in zip((before, after, both), DIRECTIONS, strict=True):
+                one.proved[:] = np.minimum(one.proved + beyond, getattr(paper, way) * roundings)
+        evidence = ExactLeakage(
+            user.states,
+            narrowed,
+            past.direction if past else None,
+            future.direction.reversed() if future else None,
+            Attained(before.attained, after.attained, both.attained),
+            {"backward": before.pair, "forward": after.pair, "temporal": both.pair},
+            beyond,
+        )
+        return Leakage(before.proved, after.proved, both.proved, evidence)
+
+    def series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
+        """User by user, or all at once where machine code for many users is worth loading."""
+        epsilons = releases.width
+        if not (releases.is_plain and worth_the_kernel(users, epsilons)):
+            return super().series(users, releases)
+        found = exact_population(users, epsilons)
+        too_far = GIVEN_UP if len(users) > 1 else NOT_CLOSE
+        members = []
+        for user, row in zip(users, found.which.tolist(), strict=True):
+            low, high = found.attained[row], found.proved[row]
+            if user.states is None or (high - low).max() > too_far * high.max():
+                members += super().series([user], releases)
+            else:
+                past, future, both = high
+                members.append(Leakage(past, future, both, MemberLeakage(user, found, row)))
+        return members
+
+    def lasting_arrivals(self, user: Adversary, side: Side, release: Releases) -> Limit | None:
+        """The supremum of what arrives and the step's own part."""
+        matrix = constant_matrix(user, side)
+        if matrix is None:
+            return None
+        if release.is_plain and not has_supremum(matrix.probabilities, float(release.width[0])):
+            i, j = likely_pairs(matrix)
+            return Limit(math.inf, math.inf, int(i[0]), int(j[0]), None)
+        ceiling = float((PAPER.lasting_arrivals(user, side, release.width) + release.width)[0])
+        return exact_limit(rows_of(matrix), release, ceiling, likely_pairs(matrix))
+
+    def together_for_ever(
+        self,
+        user: Adversary,
+        past: ExactArrivals | Limit | None,
+        release: Releases,
+        future: ExactArrivals | Limit | None,
+    ) -> Limits:
+        """The largest over pairs; the paper's bound where a direction grows for ever or was given up."""
+        assert not isinstance(past, ExactArrivals)
+        assert not isinstance(future, ExactArrivals)
+        paper = PAPER.limits([user], release.width)
+        if user.states is None:
+            return paper
+        own = float(release.width[0])
+        known = [one for one in (past, future) if one is not None]
+        if any(one.direction is None for one in known):
+            worst = max(known, key=lambda one: (one.direction is None, one.attained))
+            both = Limit(worst.attained, paper.temporal, worst.i, worst.j, None)
+        else:
+            both = both_limits(known[0], known[1], release) if len(known) == 2 else known[0]
+        alone = Limit(float(release.attained[0]), own, 0, 1, None)
+        before, after = past or alone, future or alone
+        return Limits(
+            before.proved,
+            after.proved,
+            min(both.proved, paper.temporal * (1.0 + 1e-12)),
+            certified=all(
+                one.attained == one.proved or one.attained >= (1.0 - CLOSE) * one.proved
+                for one in (before, after, both)
+            ),
+            evidence=ExactLimits(
+                before.attained, after.attained, both.attained, (user.states[both.i], user.states[both.j])
+            ),
+        )
+
+    def limits(self, users: Sequence[Adversary], release: Releases) -> Limits:
+        """The largest suprema. Few users' need to be known: others are proved not to exceed the largest found so far."""
+        if len(users) == 1 or not release.is_plain:
+            return super().limits(users, release)
+        known = [matrix for user in users for matrix in (constant_matrix(user, side) for side in SIDES)]
+        know_profiles([matrix for matrix in known if matrix is not None])
+        papers = [PAPER.limits([user], release.width) for user in users]
+        above = np.array([[getattr(paper, way) for way in DIRECTIONS] for paper in papers])
+        found: list[tuple[int, Limits]] = []
+        largest = np.full(3, float(release.width[0]))
+        waiting = np.argsort(-above[:, 2], kind="stable")
+        length = FIRST_USERS
+        with repeated(len(users)):
+            while waiting.size:
+                for k in waiting[:length].tolist():
+                    if not found or (above[k] > largest).any():
+                        done = 1.0 - len(waiting) / len(users)
+                        with part(done, done + 1.0 / len(users), "leakage for ever"):
+                            found.append((k, super().limits([users[k]], release)))
+                        largest = np.maximum(largest, [getattr(found[-1][1], way) for way in DIRECTIONS])
+                        largest[2] = largest.max()  # TPL is no less than BPL and FPL, but for the rounding of each
+                waiting = waiting[length:]
+                waiting = waiting[(above[waiting] > largest).any(axis=1)]
+                length *= 2
+                if waiting.size > length:
+                    waiting = waiting[~_dominated([users[k] for k in waiting], release, largest)]
+        numbers, each = zip(*found, strict=True)
+        worst = largest_limits(each)
+        rise = RISE if len(found) < len(users) else 1.0
+        past, future, both = (float(level) * rise for level in largest)
+        return Limits(past, future, both, numbers[worst.worst], worst.certified)
+
+    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+        """Suppose that the level holds, and see whether rollouts that end within it prove it: one search is enough."""
+
+        def worst(epsilon: float) -> float:
+            release = self.of_epsilons(np.array([epsilon]))
+            return max(self._leakage_if_held(user, release, alpha) for user in users)
+
+        largest_distance = float(self._unit.width[0])
+        known = PaperAccounting(largest_distance).lasting_epsilon(users, alpha)
+        ceiling = alpha * (1.0 - SPARED)
+        found = largest_lasting(worst, alpha / largest_distance, ceiling, known=known)
+        # What counts is the public number, which may differ in its last digits.
+        while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:
+            found = max(known, found * (1.0 - CLOSE_TO_LARGEST))
+        return found
+
+    def _leakage_if_held(self, user: Adversary, release: Releases, alpha: float) -> float:
+        """TPL for ever, if it is at most alpha; otherwise more than alpha."""
+        matrices = [constant_matrix(user, side) for side in SIDES]
+        if release.is_plain and any(
+            matrix is not None and not has_supremum(matrix.probabilities, float(release.width[0]))
+            for matrix in matrices
+        ):
+            return math.inf
+        past, future = (_rows(matrix) for matrix in matrices)
+        return leakage_if_held(past, future, release, alpha)
+
+    @property
+    def _distances(self) -> FloatArray:
+        """What the box says about every pair of values, shape (n, n)."""
+        apart = self._unit.lift[0][:, None] - self._unit.drop[0][None, :]
+        np.fill_diagonal(apart, 0.0)
+        return np.asarray(apart)
+
+    def odometer(self, user: Adversary) -> Odometer:
+        """By rollouts that are continued from step to step; pair by pair where values differ."""
+        if not self._unit.is_plain:
+            return MetricAccounting(self._distances).odometer(user)
+        return CountedExactly(ExactOdometer.at_start(user))
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[Sequence[Filter], float]:
+        """By the signs of rollouts; pair by pair, an upper bound, where values differ."""
+        if not self._unit.is_plain:
+            return MetricAccounting(self._distances).filters(users, alpha, reserve, horizon)
+        kept = reserve
+        if kept is None:
+            kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
+        found = [ExactStanding.at_start(user, alpha=alpha, reserve=kept, horizon=horizon) for user in users]
+        return found, min(one.reserve for one in found)
 
 
-def both_ways(
-    past: Direction, before: Maxima, future: Direction, after: Maxima, releases: Releases, ceiling: FloatArray
-) -> Maxima:
-    """TPL: the largest over pairs of what arrives from both directions and the step's own part.
-
-    `past` and `before` are in order of time; `future` and `after` in reverse, as `arrivals` gives them. `ceiling`, shape (T,),
-    holds bounds on the answers that are known already, in order of time.
-    """
-    n_steps = len(releases)
-    maxima = Maxima.empty(n_steps)
-    search = PairSearch((past, future.reversed()), releases.lift, releases.drop)
-    keys = np.stack((before.same_as, after.same_as[::-1], _numbered(releases)), axis=1)
-    _, firsts, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    which = which.ravel()
-    deepest = np.zeros(n_steps, np.int64)
-    rolled = np.full(n_steps, np.inf)
-
-    def fill(steps: IntArray) -> None:
-        for first in range(0, len(steps), LAST_BLOCK):
-            block = steps[first : first + LAST_BLOCK]
-            ahead = n_steps - 1 - block
-            ends = [(before.i[block], before.j[block]), (after.i[ahead], after.j[ahead])]
-            some = [(i[k], j[k]) for i, j in ends for k in (0, len(block) // 2, -1)]
-            arriving = np.maximum(0.5 * (before.proved[block] + after.proved[ahead]) - releases.width[block], 0.0)
-            with part(first / len(steps), (first + len(block)) / len(steps), "past and future together"):
-                deepest[block] = search.largest(maxima, block, [*ends, *some], arriving, ceiling[block])
-            known = (maxima.attained[block] >= ceiling[block] * REACHED) | (maxima.proved[block] >= ceiling[block])
-            rolled[block] = np.where(known, np.inf, maxima.proved[block])
-
-    fill(np.sort(firsts))
-    # A pair that is no maximum of either direction may have looked back further than what settles their maxima.
-    alone = _not_shared(past, future, which, deepest[firsts], releases)
-    maxima.copy_from(np.arange(n_steps), firsts[which])
-    rolled = rolled[firsts[which]]
-    fill(alone)
-    maxima.proved[:] = rolled
-    maxima.lower(np.arange(n_steps), ceiling)
-    return maxima
+def _dominated(users: list[Adversary], release: Releases, largest: FloatArray) -> NDArray[np.bool_]:
+    """Who is proved never to leak more than the largest; nobody where machine code for small matrices does not apply."""
+    below = np.zeros(len(users), bool)
+    sizes = {0 if user.states is None else len(user.states) for user in users}
+    n = max(sizes)
+    if len(sizes) > 1 or n > BATCHED or chosen_kernels(len(users) * n**3) != "numba" or release.narrowed[1] > 0.0:
+        return below
+    length = max(1, PAIRS_AT_ONCE // n**2)
+    for first in range(0, len(users), length):
+        some = users[first : first + length]
+        rows = [tuple(_rows(constant_matrix(user, side)) for side in SIDES) for user in some]
+        dense = not any(m is not None and not isinstance(m, np.ndarray) for user in rows for m in user)
+        if dense and np.isfinite(largest).all():
+            below[first : first + length] = never_above(rows, release, largest)
+    return below
 
 
-def _not_shared(past: Direction, future: Direction, which: IntArray, depths: IntArray, releases: Releases) -> IntArray:
-    """The steps whose answer is not that of the first step with the same number, as rollouts there saw what differs."""
-    n_steps = len(which)
-    every = np.arange(n_steps)
-    alone = np.zeros(n_steps, bool)
-    counts = np.bincount(which)
-    firsts, lasts = np.full(len(counts), n_steps), np.zeros(len(counts), np.int64)
-    np.minimum.at(firsts, which, every)
-    np.maximum.at(lasts, which, every)
-    for direction, low, high, run_starts in (
-        (past, firsts, lasts, _run_starts(past.chain, releases)),
-        (future, n_steps - 1 - lasts, n_steps - 1 - firsts, _run_starts(future.chain, releases.reversed)),
-    ):
-        for group in np.flatnonzero((counts > 1) & (depths > 0)):
-            start = int(low[group] - depths[group])
-            seen = slice(max(start, 0), int(low[group]))
-            largest = max(float(direction.spread[seen].max(initial=0.0)), float(direction.spread[high[group]]))
-            if start < max(1, run_starts[low[group]]) or direction.spread[seen].min(initial=np.inf) * ROOM < largest:
-                alone |= which == group
-    alone[firsts] = False
-    return np.flatnonzero(alone)
-
-
-def _numbered(releases: Releases) -> IntArray:
-    """A number for each step, equal where releases are."""
-    rows = np.concatenate((releases.lift, releases.drop), axis=1)
-    return np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+def _rows(matrix: TransitionMatrix | None) -> Any:
+    """Rows that sum to 1, to rounding; None for an unknown correlation."""
+    return None if matrix is None else rows_of(matrix)

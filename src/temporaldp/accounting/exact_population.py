@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact import ROOM, Releases
+from temporaldp.accounting.exact_arrivals import ROOM, Releases
 from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, ordered_matrices
 from temporaldp.accounting.pair_search import Direction, Pairs
 from temporaldp.correlation import Adversary, TransitionMatrix

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact import ROOM, Releases
+from temporaldp.accounting.exact_arrivals import ROOM, Releases
 from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch, every_pair_at, ruled
 from temporaldp.leakage.rollouts import LARGEST_LEAKAGE, LONGEST, Chain
 from temporaldp.progress import progressed

@@ -9,7 +9,6 @@ b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,18 +17,9 @@ from numpy.typing import NDArray
 from temporaldp.accounting.lasting_metric import MetricSearch, lasting_metric
 from temporaldp.accounting.pair_leakage import PairwiseLeakage
 from temporaldp.accounting.paper import PaperAccounting
-from temporaldp.accounting.protocol import (
-    DIRECTIONS,
-    SIDES,
-    Accounting,
-    Leakage,
-    Limits,
-    Side,
-    constant_matrix,
-    refused_reserve,
-)
+from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.recursion import reversed_correlation
-from temporaldp.accounting.stepwise import LastingSteps, StepwiseFilter, StepwiseOdometer
+from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage.lifting import Trees, lifted, no_trees, off_diagonal
@@ -44,7 +34,7 @@ HEADROOM = 4.0
 """What is tried is the metric plus so many times that: enough where a step passes on less than three quarters."""
 
 
-class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
+class MetricAccounting(StepwiseAccounting[FloatArray]):
     """Releases are epsilons, shape (T,), that multiply `distances`; what arrives is a metric, shape (n, n), at each step.
 
     An instance remembers where searches for suprema ended, so that the next one, for a similar budget, begins there.
@@ -55,10 +45,6 @@ class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
     def __init__(self, distances: FloatArray) -> None:
         self.distances, self._paper = distances, PaperAccounting(float(distances.max()))
         self._searches: dict[tuple[int, Side], MetricSearch] = {}
-
-    def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
-        """The epsilons themselves, which the distances multiply."""
-        return epsilons
 
     def promised(self, releases: FloatArray) -> FloatArray:
         """For the two values furthest apart."""
@@ -114,29 +100,9 @@ class MetricAccounting(Accounting[FloatArray, tuple[FloatArray, ...]]):
             evidence=MetricLimits(*certificates),
         )
 
-    def odometer(self, user: Adversary) -> StepwiseOdometer[float, FloatArray]:
-        """Pair by pair, as far back as anything changes."""
-        return StepwiseOdometer(MetricSteps(user, self.distances))
-
-    def filters(
-        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
-    ) -> tuple[list[StepwiseFilter[FloatArray]], float]:
-        """By trying: what a budget and the reserve after it would leak."""
-        kept = reserve
-        if kept is None:
-            kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
-        found = []
-        for user in users:
-            lasting = None
-            if kept > 0.0:
-                release = np.array([kept])
-                (past,), (future,) = (self.lasting_arrivals(user, side, release) for side in SIDES)
-                lasting = LastingSteps(past, future)
-                if self.together_for_ever(user, (past,), release, (future,)).temporal > alpha:
-                    raise refused_reserve(alpha, kept)
-            steps = MetricSteps(user, self.distances)
-            found.append(StepwiseFilter(steps, StepwiseOdometer(steps), alpha, kept, lasting, horizon))
-        return found, kept
+    def steps(self, user: Adversary) -> MetricSteps:
+        """Its liftings."""
+        return MetricSteps(user, self.distances)
 
 
 class MetricSteps:

@@ -65,19 +65,21 @@ class PaperAccounting(Accounting[FloatArray, FloatArray]):
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[float, float]:
         """By the recursion, as far back as it changes."""
-        return StepwiseOdometer(PaperSteps(user))
+        return StepwiseOdometer(PaperSteps(user, self.largest_distance))
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[list[PaperFilter], float]:
         """In closed form."""
-        steps = [PaperSteps(user) for user in users]
+        distance = self.largest_distance
+        steps = [PaperSteps(user, distance) for user in users]
         if reserve is not None:
-            kept = asked_reserve(steps, alpha, reserve)
+            kept, epsilon = asked_reserve(steps, alpha, reserve * distance), reserve
         else:
             kept = Reserve(0.0, (0.0,) * len(users)) if horizon is not None else largest_reserve(steps, alpha)
+            epsilon = kept.epsilon / distance * (1.0 - 4.0 * EPSILON if distance != 1.0 else 1.0)
         found = [PaperFilter.at_start(one, alpha, v, horizon) for one, v in zip(steps, kept.arriving, strict=True)]
-        return found, kept.epsilon
+        return found, epsilon
 
     def series(self, users: Sequence[Adversary], releases: FloatArray) -> list[Leakage]:
         """All users at once, in machine code where they are many."""

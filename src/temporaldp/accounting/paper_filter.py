@@ -18,11 +18,12 @@ digit, and spare room grows as well where they do not. So planners keep `SPARE` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from temporaldp.accounting.balance import balance, merged_profile
+from temporaldp.accounting.constant_budget import constant_budget, merged_profile
 from temporaldp.accounting.protocol import Side
 from temporaldp.accounting.scalar import SUM_ROUNDING, ScalarLoss, U
 from temporaldp.correlation import Adversary
@@ -38,12 +39,19 @@ SPARE = 64.0 * U
 
 
 class PaperSteps:
-    """One user's losses, one transition at a time: a `temporaldp.accounting.stepwise.Steps` of numbers."""
+    """One user's losses, one transition at a time: a `temporaldp.accounting.stepwise.Steps` of numbers.
+
+    Parameters
+    ----------
+    user : Adversary
+    distance : float
+        Of the two values furthest apart: what each epsilon is multiplied by.
+    """
 
     nothing = 0.0
 
-    def __init__(self, user: Adversary) -> None:
-        self.adversary = user
+    def __init__(self, user: Adversary, distance: float = 1.0) -> None:
+        self.adversary, self.distance = user, distance
         self._losses = {"backward": _losses(user.backward), "forward": _losses(user.forward)}
 
     def loss(self, side: Side, transition: int) -> ScalarLoss:
@@ -53,11 +61,11 @@ class PaperSteps:
 
     def arriving(self, side: Side, transition: int, release: float, before: float) -> float:
         """The loss of their sum."""
-        return self.loss(side, transition)(before + release)
+        return self.loss(side, transition)(before + release * self.distance)
 
     def leakage(self, past: float, release: float, future: float) -> float:
         """The sum."""
-        return past + release + future
+        return past + release * self.distance + future
 
     def never_more(self, one: float, other: float) -> bool:
         """Numbers compare."""
@@ -91,7 +99,8 @@ class PaperFilter:
     arrived : float
         What arrives at the next step from the past, in nats.
     room : float
-        What the next step's budget and all that arrives there from later ones may add up to; rounded down.
+        What the next step's budget, times the distance, and all that arrives there from later ones may add up to; rounded down.
+        ``-inf`` once the level is exceeded.
     """
 
     steps: PaperSteps
@@ -110,19 +119,21 @@ class PaperFilter:
     def largest(self, last: bool = False) -> float:
         """The largest budget that is admitted next."""
         final = last or self.horizon == self.n_steps + 1
-        return max(self.room - (0.0 if final else self.kept), 0.0)
+        return max(self.room - (0.0 if final else self.kept), 0.0) / self.steps.distance
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
         """Whether a budget may be spent next."""
         return epsilon <= self.largest(last)
 
     def after(self, epsilon: float) -> Self:
-        """After one more budget; one that was not admitted leaves nothing."""
-        transition, steps = self.n_steps, self.n_steps + 1
+        """After one more budget; one by which some step exceeds the level leaves nothing, ever."""
+        transition, steps, spent = self.n_steps, self.n_steps + 1, epsilon * self.steps.distance
         if steps in {self.horizon, self.steps.adversary.n_steps}:  # no transition leads on
             return replace(self, n_steps=steps, arrived=0.0, room=0.0)
-        headroom = (self.room - epsilon) * (1.0 - SUM_ROUNDING)
-        arrived = self.steps.loss("backward", transition)(self.arrived + epsilon)
+        if spent > self.room * (1.0 + SUM_ROUNDING):
+            return replace(self, n_steps=steps, arrived=0.0, room=-math.inf)
+        headroom = (self.room - spent) * (1.0 - SUM_ROUNDING)
+        arrived = self.steps.loss("backward", transition)(self.arrived + spent)
         ceiling = self.steps.loss("forward", transition).inverse(headroom)
         room = min(self.alpha * (1.0 - SUM_ROUNDING) - arrived, ceiling)
         return replace(self, n_steps=steps, arrived=arrived, room=room)
@@ -135,7 +146,8 @@ class Reserve:
     Parameters
     ----------
     epsilon : float
-        The budget that every later step can still spend, for ever, in nats: a lower bound; 0 if nothing is kept.
+        What every later step can still say of the two values furthest apart, for ever, in nats: a lower bound; 0 if nothing is
+        kept.
     arriving : tuple of float, one per user
         What those budgets, for ever, make arrive at the step before them.
     """
@@ -146,7 +158,7 @@ class Reserve:
 
 def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> Reserve:
     """As much as can be spent at every step, for ever (the paper's Algorithm 2); nothing where no budget lasts."""
-    found = [balance(*_merged(user), alpha) for user in users]
+    found = [constant_budget(*_merged(user), alpha) for user in users]
     levels = [one.forward_level for one in found]
     return reserve_for(
         users, alpha, min(one.budget for one in found), [v - one.budget for v, one in zip(levels, found, strict=True)]
@@ -154,7 +166,7 @@ def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> Reserve:
 
 
 def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> Reserve:
-    """Enough for `epsilon` at every step, for ever; `BudgetError` if alpha does not allow it."""
+    """Enough for `epsilon` nats between the values furthest apart at every step, for ever; `BudgetError` if there is none."""
     if epsilon == 0.0:
         return Reserve(0.0, (0.0,) * len(users))
     most = largest_reserve(users, alpha)
@@ -163,8 +175,8 @@ def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> 
         kept = most
     if kept.epsilon < epsilon:
         raise BudgetError(
-            f"expected a reserve of at most {most.epsilon:.10g} nats a step, which alpha = {alpha:g} allows for ever, "
-            f"got {epsilon!r}"
+            f"expected a reserve of at most {most.epsilon / users[0].distance:.10g} nats a step, which alpha = {alpha:g} "
+            f"allows for ever, got {epsilon / users[0].distance!r}"
         )
     return Reserve(epsilon, kept.arriving)
 

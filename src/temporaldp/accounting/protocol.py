@@ -43,11 +43,12 @@ A = TypeVar("A")
 Side: TypeAlias = Literal["backward", "forward"]
 Direction: TypeAlias = Literal["backward", "forward", "temporal"]
 Bound: TypeAlias = Literal["exact", "paper"]
-AccountingName: TypeAlias = Literal["exact", "paper", "metric", "curve"]
+AccountingName: TypeAlias = str
+"""One of `ACCOUNTINGS`, or how a way of accounting that somebody made calls itself."""
 
 SIDES: tuple[Side, ...] = ("backward", "forward")
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
-ACCOUNTINGS: tuple[AccountingName, ...] = ("exact", "paper", "metric", "curve")
+ACCOUNTINGS = ("exact", "paper", "metric", "curve")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,6 +189,10 @@ class Accounting(ABC, Generic[R, A]):
         """
 
 
+AnyBound: TypeAlias = Bound | Accounting[Any, Any]
+"""What users give: a name, or a way of accounting of their own."""
+
+
 def largest_limits(found: Sequence[Limits]) -> Limits:
     """The largest over users."""
     if len(found) == 1:
@@ -219,9 +224,8 @@ def checked_bound(bound: str) -> Bound:
 
 def checked_accounting(bound: str) -> AccountingName:
     """The name of a way of accounting, as a file says it."""
-    for known in ACCOUNTINGS:
-        if bound == known:
-            return known
+    if bound in ACCOUNTINGS:
+        return bound
     raise InputError(f"expected bound to be one of {', '.join(map(repr, ACCOUNTINGS))}, got {bound!r}")
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, Observation
 from temporaldp.accounting.leakage_curves import LeakageCurves
 from temporaldp.accounting.pair_leakage import PairwiseLeakage
-from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, Bound
+from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, AnyBound
 from temporaldp.accounting.ways import ways
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError
@@ -46,9 +46,9 @@ class LeakageSeries:
         The user, if one is named.
     members : tuple of LeakageSeries
         One per user where there are several; empty for a single user.
-    bound : {"exact", "paper", "metric", "curve"}
-        "exact", or which upper bound: the paper's recursions, one metric a step (given a metric), or one privacy curve a step
-        (with a delta).
+    bound : str
+        "exact", or which upper bound: "paper", its recursions; "metric", one metric a step (given a metric); "curve", one
+        privacy curve a step (with a delta); or the name of a way of accounting that was given.
     delta : float
         0 for pure differential privacy. Otherwise all leakage is the epsilon at this delta: (epsilon, delta)-DP_T.
     evidence : ExactLeakage, PairwiseLeakage, LeakageCurves or None
@@ -213,7 +213,7 @@ def temporal_leakage(
     epsilons: ArrayLike | None = None,
     mechanisms: Sequence[Any] | None = None,
     delta: float | None = None,
-    bound: Bound = "exact",
+    bound: AnyBound = "exact",
     metric: ArrayLike | None = None,
     discretization: float | None = None,
 ) -> LeakageSeries:
@@ -250,7 +250,9 @@ def temporal_leakage(
     delta : float, optional
         From 1e-60 to below 1. Needed with `mechanisms` that are no boxes; with `epsilons`, each is any mechanism with that
         guarantee.
-    bound : {"exact", "paper"}
+    bound : {"exact", "paper"}, or a way of accounting
+        Of your own: an instance of a subclass of `temporaldp.accounting.Accounting` (docs/architecture.md). It then takes
+        `epsilons`, or as `mechanisms` what it keeps of releases itself, and no metric or delta.
     metric : array_like, shape (n, n), optional
         D, for mechanisms with metric privacy (geo-indistinguishability): a release at step t changes the odds between values i
         and j by at most ``epsilons[t] * D[i, j]``. At least 0, zeros on the diagonal; a pandas table with the states' names is

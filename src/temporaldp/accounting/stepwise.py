@@ -1,6 +1,6 @@
 """One user's leakage at every step so far, kept up to date while releases follow one another: an odometer, and a filter on it.
 
-Written once for every way of accounting that carries something from step to step (`Steps`).
+Written once for every way of accounting that can be told a step at a time (`Steps`).
 
 Notation
 --------
@@ -17,31 +17,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, Self, TypeVar
 
 from temporaldp.accounting.protocol import Side
+from temporaldp.leakage.profile import LARGEST
 
 One_contra = TypeVar("One_contra", contravariant=True)
 One = TypeVar("One")
 Arrived = TypeVar("Arrived")
 
-LONGEST_WALK = 10_000
-"""Steps after which a filter gives up looking for the end of what a budget changes, and refuses it."""
+MOST_LATER_STEPS = 10_000
+"""Later steps that a filter looks at before it gives up and refuses a budget."""
 
-BISECTIONS = 60
-"""Halvings of the bracket for a budget: the last digits of a double."""
+BISECTIONS, CLOSE = 60, 1e-10
+"""Halvings of the bracket for a budget, at most, and its relative width at which they end."""
 
 
 class Steps(Protocol[One_contra, Arrived]):
-    """What is carried through one user's correlation, a step at a time."""
+    """What one user's correlation passes on, a step at a time. More that comes in never makes less that goes out."""
 
     @property
     def nothing(self) -> Arrived:
         """What arrives where no release comes before."""
 
     def arriving(self, side: Side, transition: int, release: One_contra, before: Arrived) -> Arrived:
-        """What arrives at the other end of a transition from a release and what arrived with it."""
+        """What arrives at the other end of a transition from a release and what arrived with it.
+
+        Transition t lies between steps t and t + 1; "backward" it leads from t to t + 1, "forward" from t + 1 to t.
+        """
 
     def leakage(self, past: Arrived, release: One_contra, future: Arrived) -> float:
         """What past, release and future say about the value at a step, in nats."""
@@ -59,7 +63,7 @@ class StepwiseOdometer(Generic[One, Arrived]):
     def __init__(self, steps: Steps[One, Arrived]) -> None:
         self._steps = steps
         self._releases: list[One] = []
-        self._arrived: list[Arrived] = []
+        self._past: list[Arrived] = []
         self._future: list[Arrived] = []
         self._leaked: list[float] = []
         self._top: list[int] = []
@@ -69,17 +73,17 @@ class StepwiseOdometer(Generic[One, Arrived]):
 
     def __copy__(self) -> Self:
         made = type(self)(self._steps)
-        for name in ("_releases", "_arrived", "_future", "_leaked", "_top"):
+        for name in ("_releases", "_past", "_future", "_leaked", "_top"):
             setattr(made, name, list(getattr(self, name)))
         return made
 
     def extend(self, releases: Sequence[One]) -> None:
         """Take note of the releases of the next steps: one walk back, however many there are."""
-        settled, steps = len(self), self._steps
+        known, steps = len(self), self._steps
         if not releases:
             return
         for release in releases:
-            self._arrived.append(self.next_arrival)
+            self._past.append(self.next_arrival)
             self._releases.append(release)
         now = len(self)
         self._future += [steps.nothing] * len(releases)
@@ -89,12 +93,12 @@ class StepwiseOdometer(Generic[One, Arrived]):
         for t in range(now - 1, -1, -1):
             if t < now - 1:
                 later = steps.arriving("forward", t, self._releases[t + 1], later)
-                if t < settled and steps.never_more(later, self._future[t]):
+                if t < known and steps.never_more(later, self._future[t]):
                     first = t + 1
                     break
                 later = steps.raised(later)
             self._future[t] = later
-            self._leaked[t] = steps.leakage(self._arrived[t], self._releases[t], later)
+            self._leaked[t] = steps.leakage(self._past[t], self._releases[t], later)
         best = self._top[first - 1] if first else 0
         for t in range(first, now):
             best = t if self._leaked[t] > self._leaked[best] else best
@@ -111,18 +115,19 @@ class StepwiseOdometer(Generic[One, Arrived]):
         """The same if `release` came next and `arriving` from the steps after it (None: nothing); changes nothing."""
         steps, now = self._steps, len(self)
         later = steps.nothing if arriving is None else arriving
-        found = [(steps.leakage(self.next_arrival, release, later), now)]
+        known = [(steps.leakage(self.next_arrival, release, later), now)]
         first = now
         for t in range(now - 1, -1, -1):
             later = steps.arriving("forward", t, release, later)
             if t < now - 1 and steps.never_more(later, self._future[t]):
                 break
-            found.append((steps.leakage(self._arrived[t], self._releases[t], later), t))
+            later = steps.raised(later)  # as it will be stored: what is admitted by this number is so by that one
+            known.append((steps.leakage(self._past[t], self._releases[t], later), t))
             first, release = t, self._releases[t]
         if first:
             top = self._top[first - 1]
-            found.append((self._leaked[top], top))
-        return max(found, key=lambda pair: (pair[0], -pair[1]))
+            known.append((self._leaked[top], top))
+        return max(known, key=lambda pair: (pair[0], -pair[1]))
 
     @property
     def next_arrival(self) -> Arrived:
@@ -130,15 +135,32 @@ class StepwiseOdometer(Generic[One, Arrived]):
         now = len(self)
         if not now:
             return self._steps.nothing
-        return self._steps.arriving("backward", now - 1, self._releases[-1], self._arrived[-1])
+        return self._steps.arriving("backward", now - 1, self._releases[-1], self._past[-1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LastingSteps(Generic[Arrived]):
-    """What arrives, from the past and from the future, if the reserve is spent at every step for ever."""
+class ReserveArrivals(Generic[Arrived]):
+    """What arrives if the reserve is spent at every step, earlier and later, from both directions.
 
-    past: Arrived
-    future: Arrived
+    Parameters
+    ----------
+    past, future : tuple
+        One for each step of the horizon where matrices vary with time; otherwise a single one that holds for every step,
+        however many there are.
+    """
+
+    past: tuple[Arrived, ...]
+    future: tuple[Arrived, ...]
+
+    def at(self, step: int) -> tuple[Arrived, Arrived]:
+        """What arrives at a step from the past and from the future."""
+        number = step if len(self.past) > 1 else 0
+        return self.past[number], self.future[number]
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every transition is the same."""
+        return len(self.past) == 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,8 +168,8 @@ class StepwiseFilter(Generic[Arrived]):
     """The largest budgets that hold a level for one user; a spend gives another filter.
 
     A budget is admitted if the level is held by all steps so far, by itself, and by all later ones with the reserve. Later
-    steps are looked at until the past says no more than it would if the reserve had been spent for ever: from then on they
-    never leak more than the reserve for ever, which holds the level.
+    steps are looked at until the past says no more than it would if the reserve had been spent at every step, or until it
+    begins to fall: from then on they never leak more than steps that are known to hold the level.
 
     Parameters
     ----------
@@ -156,54 +178,78 @@ class StepwiseFilter(Generic[Arrived]):
         What was spent so far.
     alpha : float
     reserve : float
-    lasting : LastingSteps or None
-        None where nothing is kept.
+    kept : ReserveArrivals or None
+        What the reserve makes arrive; None where there is no reserve.
     horizon : int or None
+    reserved : bool
+        Whether the budgets so far, followed by the reserve at every later step, hold the level.
     """
 
     steps: Steps[float, Arrived]
     odometer: StepwiseOdometer[float, Arrived]
     alpha: float
     reserve: float
-    lasting: LastingSteps[Arrived] | None
+    kept: ReserveArrivals[Arrived] | None
     horizon: int | None
+    reserved: bool = True
+    _answers: dict[tuple[float, bool], bool] = field(default_factory=dict)
 
     def largest(self, last: bool = False) -> float:
         """The largest budget that is admitted next, in nats: a lower bound."""
-        if self.admits(self.alpha, last):
-            return self.alpha
-        low, high = (self.reserve if self.admits(self.reserve, last) else 0.0), self.alpha
+        if len(self.odometer) == self.horizon:
+            return 0.0
+        low, high = (self.reserve if self.admits(self.reserve, last) else 0.0), max(self.alpha, self.reserve)
+        while high < LARGEST and self.admits(high, last):  # a metric may set all values less than 1 apart
+            low, high = high, min(2.0 * high, LARGEST)
         for _ in range(BISECTIONS):
+            if high - low <= CLOSE * high:
+                break
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self.admits(middle, last) else (low, middle)
-            if high - low <= 1e-10 * high:
-                break
         return low
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
-        """Whether a budget may be spent next. A step that publishes nothing always may."""
-        if epsilon == 0.0:
+        """Whether a budget may be spent next. A step that publishes nothing always may.
+
+        A budget up to the reserve needs no look: the one before it was admitted with the reserve after it.
+        """
+        if epsilon == 0.0 or (self.reserved and epsilon <= self.reserve):
             return True
-        now, steps = len(self.odometer), self.steps
-        lasting = None if last or self.horizon == now + 1 else self.lasting
-        leaked, _ = self.odometer.worst_with(epsilon, None if lasting is None else lasting.future)
-        if leaked > self.alpha:
-            return False
-        if lasting is None:
-            return True
-        trial = copy(self.odometer)
-        trial.extend([epsilon])
-        arrived = trial.next_arrival
-        for step in range(now + 1, now + LONGEST_WALK):
-            if steps.never_more(arrived, lasting.past) or step == self.horizon:
+        final = last or self.kept is None or self.horizon == len(self.odometer) + 1
+        if (epsilon, final) not in self._answers:
+            self._answers[epsilon, final] = self._holds(epsilon, final)
+        return self._answers[epsilon, final]
+
+    def _holds(self, epsilon: float, final: bool) -> bool:
+        """Whether all steps hold the level if a budget is spent next, and the reserve from then on unless it is the last."""
+        kept = None if final else self.kept
+        future = None if kept is None else kept.at(len(self.odometer))[1]
+        leaked, _ = self.odometer.worst_with(epsilon, future)
+        return leaked <= self.alpha and (kept is None or self._later_steps_hold(epsilon, kept))
+
+    def _later_steps_hold(self, epsilon: float, kept: ReserveArrivals[Arrived]) -> bool:
+        """The same of the steps after the next one alone."""
+        steps, first = self.steps, len(self.odometer) + 1
+        arrived = steps.arriving("backward", first - 1, epsilon, self.odometer.next_arrival)
+        for step in range(first, first + MOST_LATER_STEPS):
+            if step == self.horizon:
                 return True
-            if steps.leakage(arrived, self.reserve, lasting.future) > self.alpha:
+            past, future = kept.at(step)
+            if steps.never_more(arrived, past):
+                return True
+            if steps.leakage(arrived, self.reserve, future) > self.alpha:
                 return False
-            arrived = steps.arriving("backward", step, self.reserve, arrived)
+            if step + 1 == self.horizon:
+                return True
+            after = steps.arriving("backward", step, self.reserve, arrived)
+            if kept.is_constant and steps.never_more(steps.raised(after), arrived):
+                return True
+            arrived = after
         return False
 
     def after(self, epsilon: float) -> Self:
         """After one more budget, whether it was admitted or not: what is spent is spent."""
         odometer = copy(self.odometer)
         odometer.extend([epsilon])
-        return replace(self, odometer=odometer)
+        reserved = self.reserved and self.admits(epsilon)
+        return replace(self, odometer=odometer, reserved=reserved, _answers={})

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.curve import CurveLimits
-from temporaldp.accounting.exact_accounting import ExactLimits
+from temporaldp.accounting.exact import ExactLimits
 from temporaldp.accounting.metric import MetricLimits
-from temporaldp.accounting.protocol import SIDES, AccountingName, Bound, Limits, constant_matrix, largest_limits
+from temporaldp.accounting.protocol import SIDES, AccountingName, AnyBound, Limits, constant_matrix, largest_limits
 from temporaldp.accounting.ways import ways
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError
@@ -35,7 +35,7 @@ class LeakageSupremum:
         users, each is the largest over the users.
     worst_user : str or None
         Who has the largest temporal supremum.
-    bound : {"exact", "paper", "metric", "curve"}
+    bound : str
         As for `LeakageSeries`.
     delta : float
         0 for pure differential privacy. Otherwise all suprema are the epsilon at this delta.
@@ -75,7 +75,7 @@ def leakage_supremum(
     epsilon: float | None = None,
     mechanism: Any = None,
     delta: float | None = None,
-    bound: Bound = "exact",
+    bound: AnyBound = "exact",
     metric: ArrayLike | None = None,
     discretization: float | None = None,
 ) -> LeakageSupremum:
@@ -98,7 +98,7 @@ def leakage_supremum(
         In place of `epsilon`; as for `temporal_leakage`. Without a delta: a `LikelihoodBox`.
     delta : float, optional
         Needed with a `mechanism` that is no box; with `epsilon`, any mechanism with that guarantee.
-    bound : {"exact", "paper"}
+    bound : {"exact", "paper"}, or a way of accounting
         "exact": certified from above, and within 1e-9 of what some horizon attains. "paper": closed form over the leakage
         profile, exact to rounding. With a metric that is no box: the fixed point of the metric, an upper bound, and `inf` where
         no certificate is found.

@@ -13,12 +13,12 @@ from temporaldp.accounting.curve import CurveAccounting, guarantee_of
 from temporaldp.accounting.curves import Release, checked_delta, chosen_discretization
 from temporaldp.accounting.distances import box_of, checked_distances, largest_distance
 from temporaldp.accounting.events import releases_of
-from temporaldp.accounting.exact import Releases
-from temporaldp.accounting.exact_accounting import ExactAccounting
+from temporaldp.accounting.exact import ExactAccounting
+from temporaldp.accounting.exact_arrivals import Releases
 from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.metric import MetricAccounting
 from temporaldp.accounting.paper import PaperAccounting
-from temporaldp.accounting.protocol import Accounting, Bound, checked_bound
+from temporaldp.accounting.protocol import Accounting, AnyBound, Bound, checked_bound
 from temporaldp.correlation import Population
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.profile import LARGEST
@@ -35,7 +35,7 @@ def ways(
     epsilons: ArrayLike | None,
     mechanisms: Sequence[Any] | None,
     delta: float | None,
-    bound: Bound,
+    bound: AnyBound,
     metric: ArrayLike | None,
     discretization: float | None,
 ) -> Iterator[tuple[Accounting[Any, Any], Any, list[int]]]:
@@ -43,46 +43,70 @@ def ways(
 
     One way for everybody, but for a metric with named rows, which is put in the order of each user's own states.
     """
-    chosen = checked_bound(bound)
     way_for: Callable[[States], Way]
-    if delta is not None:
-        _require_one_curve(chosen, metric)
-        way = _curve(epsilons, mechanisms, delta, discretization)
-        way_for = partial(_same, way)
+    if isinstance(bound, Accounting):
+        _require_nothing_else(metric, delta, discretization)
+        way_for = partial(_same, _own(bound, epsilons, mechanisms))
+    elif delta is not None:
+        _require_one_curve(bound, metric)
+        way_for = partial(_same, _curve(epsilons, mechanisms, delta, discretization))
     elif mechanisms is not None:
         if epsilons is not None or metric is not None:
             raise InputError(
                 "boxes say all that a release can: expected mechanisms without epsilons and without a metric"
             )
-        boxes = _checked_boxes(mechanisms)
-        way_for = partial(_boxes, boxes, chosen)
+        way_for = partial(_boxes, _checked_boxes(mechanisms), checked_bound(bound))
     elif epsilons is not None:
-        spent = budgets(epsilons)
-        way_for = partial(_epsilons, spent, metric, chosen)
+        way_for = partial(_epsilons, budgets(epsilons), metric, bound)
     else:
         raise BudgetError("expected epsilons, one per step, or mechanisms; got neither")
-    groups: dict[States, list[int]] = {}
-    for number, user in enumerate(population.users):
-        groups.setdefault(user.states if metric is not None or mechanisms is not None else None, []).append(number)
-    for states, numbers in groups.items():
+    for states, numbers in alike(population, by_states=metric is not None or mechanisms is not None):
         yield *way_for(states), numbers
 
 
-def _require_one_curve(bound: Bound, metric: ArrayLike | None) -> None:
+def alike(population: Population, *, by_states: bool) -> list[tuple[States, list[int]]]:
+    """The numbers of the users with the same states, for each such group; everybody where states do not matter."""
+    groups: dict[States, list[int]] = {}
+    for number, user in enumerate(population.users):
+        groups.setdefault(user.states if by_states else None, []).append(number)
+    return list(groups.items())
+
+
+def _require_nothing_else(metric: ArrayLike | None, delta: float | None, discretization: float | None) -> None:
+    if metric is not None or delta is not None or discretization is not None:
+        raise InputError(
+            "a way of accounting that is given as bound= says by itself what it needs: expected no metric, delta or "
+            "discretization with it"
+        )
+
+
+def _own(way: Accounting[Any, Any], epsilons: ArrayLike | None, mechanisms: Sequence[Any] | None) -> Way:
+    """A way that somebody made, and releases: epsilons, or whatever it keeps of them itself."""
+    if (epsilons is None) == (mechanisms is None):
+        raise BudgetError("expected either epsilons or mechanisms, one per step")
+    return way, way.of_epsilons(budgets(epsilons)) if epsilons is not None else mechanisms
+
+
+def _require_one_curve(bound: str, metric: ArrayLike | None) -> None:
     if checked_bound(bound) == "paper" or metric is not None:
         raise InputError(
             "with a delta there is one curve for all pairs of values: neither bound='paper' nor a metric applies"
         )
 
 
-def way_of_epsilons(bound: Bound, metric: ArrayLike | None, states: States) -> Accounting[Any, Any]:
+def way_of_epsilons(bound: AnyBound, metric: ArrayLike | None, states: States) -> Accounting[Any, Any]:
     """Exact where what a release can say is a box; else with one number for each pair of values, or one for all.
+
+    A way of accounting that somebody made stays as it is.
 
     Raises
     ------
     InputError
         No such bound, or the metric is none; `StateError` if it is for other states.
     """
+    if isinstance(bound, Accounting):
+        _require_nothing_else(metric, None, None)
+        return bound
     chosen = checked_bound(bound)
     distances = checked_distances(metric, states)
     if chosen == "paper":
@@ -159,19 +183,28 @@ def budgets(epsilons: ArrayLike) -> FloatArray:
     return spent
 
 
-def online_way(
-    states: States,
+def online_ways(
+    population: Population,
     first: Sequence[Release | None],
     *,
-    bound: Bound,
+    bound: AnyBound,
     metric: ArrayLike | None,
     delta: float | None,
     discretization: float | None,
-) -> Accounting[Any, Any]:
-    """The way of accounting for releases that come one after the other; at a delta the `first` of them chooses the grid."""
-    if delta is None:
-        return way_of_epsilons(bound, metric, states)
-    _require_one_curve(bound, metric)
-    level = checked_delta(delta)
-    known = [release for release in first if release is not None]
-    return CurveAccounting(level, chosen_discretization(known, level, discretization))
+) -> list[tuple[Accounting[Any, Any], list[int]]]:
+    """The way of accounting for releases that come one after the other, and the numbers of the users who are counted by it.
+
+    At a delta the `first` release chooses the grid. A metric with named rows needs a way for each order of states.
+    """
+    if isinstance(bound, Accounting):
+        _require_nothing_else(metric, delta, discretization)
+    elif delta is not None:
+        _require_one_curve(bound, metric)
+        level = checked_delta(delta)
+        known = [release for release in first if release is not None]
+        way = CurveAccounting(level, chosen_discretization(known, level, discretization))
+        return [(way, list(range(len(population))))]
+    return [
+        (way_of_epsilons(bound, metric, states), numbers)
+        for states, numbers in alike(population, by_states=metric is not None)
+    ]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temporaldp.accounting.protocol import Bound, checked_bound
-from temporaldp.accounting.ways import way_of_epsilons
+from temporaldp.accounting.protocol import AnyBound, Bound, checked_bound
+from temporaldp.accounting.ways import alike, way_of_epsilons
 from temporaldp.correlation import Adversaries
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.exact_plan import exact_plan
@@ -108,7 +108,11 @@ def plan_budget(
 
 
 def sustainable_budget(
-    adversary: Adversaries, *, alpha: float, bound: Bound = "exact", metric: ArrayLike | None = None
+    adversary: Adversaries,
+    *,
+    alpha: float,
+    bound: AnyBound = "exact",
+    metric: ArrayLike | None = None,
 ) -> float:
     """The budget that every step can spend for ever while temporal privacy leakage stays at or below alpha, in nats.
 
@@ -120,7 +124,7 @@ def sustainable_budget(
     adversary : Adversary, or an iterable or mapping of them
         With constant matrices.
     alpha : float, > 0
-    bound : {"exact", "paper"}
+    bound : {"exact", "paper"}, or a way of accounting
     metric : array_like, shape (n, n), optional
         As for `temporal_leakage`: the answer multiplies the distances, and alpha bounds the odds between any two values.
 
@@ -140,8 +144,10 @@ def sustainable_budget(
     [0.0, 0.0885]
     """
     request = Request.checked(adversary, alpha, None)
-    ways = {user.states: way_of_epsilons(bound, metric, user.states) for user in request.users}
-    return min(way.lasting_epsilon(request.users, request.alpha) for way in ways.values())
+    return min(
+        way_of_epsilons(bound, metric, states).lasting_epsilon([request.users[k] for k in numbers], request.alpha)
+        for states, numbers in alike(request.population, by_states=metric is not None)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

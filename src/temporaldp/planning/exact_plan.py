@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, temporal_leakage
-from temporaldp.accounting.exact_accounting import ExactAccounting
+from temporaldp.accounting.exact import ExactAccounting
 from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.errors import PlanError
 from temporaldp.planning.exact_program import least_noise

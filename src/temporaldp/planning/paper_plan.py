@@ -9,7 +9,7 @@ from math import fsum, nextafter
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.balance import Balance, balance, merged_profile
+from temporaldp.accounting.constant_budget import ConstantBudget, constant_budget, merged_profile
 from temporaldp.accounting.paper_filter import PaperSteps, largest_reserve
 from temporaldp.errors import PlanError
 from temporaldp.leakage.profile import SMALLEST
@@ -66,7 +66,7 @@ def _optimal(request: Request, by: Measure) -> BudgetPlan:
 def _upper_bound(request: Request, user: int) -> float:
     """Algorithm 2. Budget e with ``L(a) + e <= a`` in both directions, so that no step of any horizon exceeds alpha."""
     alpha = request.alpha
-    found = _balance(request, user)
+    found = _constant_budget(request, user)
     if found.budget < max(SMALLEST_SHARE * alpha, SMALLEST):
         raise request.nothing_lasts("paper", user)
     # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
@@ -77,12 +77,12 @@ def _quantified(request: Request, user: int, n_steps: int) -> FloatArray:
     """Algorithm 3: ends at the levels themselves, the middle at the sustainable budget."""
     if n_steps == 1:
         return np.array([request.alpha])
-    found = _balance(request, user)
+    found = _constant_budget(request, user)
     if found.budget <= 0.0:
         raise request.nothing_lasts("paper", user)
     return np.array([found.backward_level, *[found.budget] * (n_steps - 2), found.forward_level])
 
 
-def _balance(request: Request, user: int) -> Balance:
+def _constant_budget(request: Request, user: int) -> ConstantBudget:
     adversary = request.users[user]
-    return balance(merged_profile(adversary.backward), merged_profile(adversary.forward), request.alpha)
+    return constant_budget(merged_profile(adversary.backward), merged_profile(adversary.forward), request.alpha)

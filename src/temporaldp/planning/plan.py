@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum, charging, leakage_supremum, temporal_leakage
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
 from temporaldp.accounting.protocol import AccountingName, Bound
 from temporaldp.correlation import Adversaries
 from temporaldp.errors import BudgetError, InputError
@@ -305,7 +305,7 @@ class BudgetPlan(Plan):
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
         """All accountants around with all of them, or nobody with anything."""
-        charging.charge(epsilons, last=last)
+        accounting_blocks.charge(epsilons, last=last)
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
         """By what was spent, which may be less than the plan grants."""
@@ -385,7 +385,7 @@ class NoisePlan(Plan):
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
         """Nobody may be around: an accountant counts budgets with delta = 0."""
-        if charging.charged():
+        if accounting_blocks.charged():
             raise BudgetError(
                 "a TemporalAccountant counts epsilons with delta = 0, and this noise is planned for a delta: release outside "
                 "its block, under the plan"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant
+from temporaldp.accounting.exact_filter import ExactStanding
 from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.accounting.paper_filter import SPARE, PaperFilter
 from temporaldp.correlation import Adversary
@@ -94,7 +95,7 @@ def replan(
                 return tail
         raise _nothing_left(alpha, rest)
 
-    make = _exactly if accountant.bound == "exact" else _by_paper
+    make = _exactly if all(isinstance(one, ExactStanding) for one in accountant.filters) else _as_admitted
     tail = make(accountant, request, by, admitted, whole)
     return BudgetPlan(
         leakage=whole(tail),
@@ -147,17 +148,21 @@ def _nothing_left(alpha: float, rest: int) -> PlanError:
     return PlanError(f"what was spent leaves nothing below alpha = {alpha:g} for the {rest} steps to come")
 
 
-def _by_paper(
+def _as_admitted(
     accountant: TemporalAccountant, request: Request, by: Measure, admitted: Admitted, whole: Whole
 ) -> FloatArray:
-    """The steps to come, as the accountant admits them."""
+    """The steps to come: optimal by the paper's bound where the accountant counts by it, else one budget for all of them."""
     rest = len(by.weights)
     start = _constant(accountant, by, admitted)
     standings = [one for one in accountant.filters if isinstance(one, PaperFilter)]
     if rest == 1 or not standings:
         return start
     after = [_to_come(user, rest) for user in request.users]
-    return optimise(after, request.alpha, by, [start], admitted, standings).epsilons
+    distance = standings[0].steps.distance  # the optimum is computed in nats between the values furthest apart
+    found = optimise(
+        after, request.alpha, by, [start * distance], lambda each: admitted(each / distance) * distance, standings
+    )
+    return found.epsilons / distance
 
 
 def _to_come(adversary: Adversary, rest: int) -> Adversary:

@@ -6,7 +6,7 @@ import operator
 from dataclasses import dataclass
 from typing import Self
 
-from temporaldp.accounting.balance import merged_profile
+from temporaldp.accounting.constant_budget import merged_profile
 from temporaldp.accounting.protocol import AccountingName
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.correlation.adversary import Correlation

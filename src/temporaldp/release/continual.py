@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import charging
+from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import BudgetError
 from temporaldp.planning import Plan
 from temporaldp.values import compared_by_value
@@ -93,6 +93,6 @@ def release(
     steps = plan.measurements(mechanism, len(taken), start=start)
     spent = [step.epsilon for step in steps]
     plan.charge(spent)
-    with charging.settled():
+    with accounting_blocks.settled():
         outputs = tuple(step.draw(one) for step, one in zip(steps, taken, strict=True))
     return Release(outputs, np.array(spent))

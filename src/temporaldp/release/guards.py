@@ -8,7 +8,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
-from temporaldp.accounting import TemporalAccountant, charging
+from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.protocol import AccountingName
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning import BudgetPlan, Plan, replan
@@ -56,7 +56,7 @@ class Guard(ABC):
 
     def charge(self, epsilon: float, *, last: bool) -> None:
         """Charge the accountants of the blocks around the caller."""
-        charging.charge([epsilon], last=last)
+        accounting_blocks.charge([epsilon], last=last)
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
         """The scales of a histogram's noise, in counts, at steps that spent these epsilons."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting import charging
+from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.profile import positive
 from temporaldp.planning import BudgetPlan, NoisePlan, Plan
@@ -63,7 +63,7 @@ class DiscreteLaplaceHistogram:
         """
         counts = checked_counts(snapshot, self.n_states)
         measurement = _measurement(self.scale(epsilon))
-        charging.charge([self.epsilon_spent(epsilon)])
+        accounting_blocks.charge([self.epsilon_spent(epsilon)])
         return np.array(measurement(counts.tolist()), dtype=np.int64)
 
     def scale(self, epsilon: float) -> float:
@@ -116,7 +116,7 @@ class NoisyHistogram:
         """
         counts = checked_counts(snapshot, self.n_states)
         measurement = _measurement(positive(scale, "scale"), self.noise)
-        if charging.charged():
+        if accounting_blocks.charged():
             raise BudgetError(
                 "a TemporalAccountant counts epsilons with delta = 0, and this noise is planned for a delta: release outside "
                 "its block, under the plan"

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Self
 
-from temporaldp.accounting import TemporalAccountant, charging
+from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.accounting.ways import budgets
 from temporaldp.errors import BudgetError, InputError
@@ -283,7 +283,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
             if made.is_published:
                 going_on = _Draw()
                 self._draws.add(going_on)
-                with charging.settled():
+                with accounting_blocks.settled():
                     output = made.draw(snapshot)
             stored = None if output is None else as_text(output)
             leakage = self._guard.leakage_after(made.epsilon)

@@ -25,16 +25,16 @@ TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
-    """Levels of both directions and the budget that holds both for ever; lower bounds by rounding only."""
+class ConstantBudget:
+    """The levels of both directions, and the budget that holds them for ever; lower bounds by rounding only."""
 
     backward_level: float
     forward_level: float
     budget: float
 
 
-def balance(backward: LeakageProfile | None, forward: LeakageProfile | None, alpha: float) -> Balance:
-    """Solve for the balance at a level alpha > 0; budget 0 where no positive one lasts."""
+def constant_budget(backward: LeakageProfile | None, forward: LeakageProfile | None, alpha: float) -> ConstantBudget:
+    """The largest constant budget that holds a level alpha > 0 for ever; 0 where no positive one lasts."""
     from scipy.optimize import brentq
 
     def forward_level(level: float) -> float:
@@ -44,12 +44,12 @@ def balance(backward: LeakageProfile | None, forward: LeakageProfile | None, alp
         return _sustainable(backward, level) - _sustainable(forward, forward_level(level))
 
     if _sustainable(backward, alpha) <= 0.0 or _sustainable(forward, alpha) <= 0.0:
-        return Balance(alpha, alpha, 0.0)
+        return ConstantBudget(alpha, alpha, 0.0)
     level = alpha
     if imbalance(alpha) > 0.0:
         level = float(brentq(imbalance, 0.0, alpha, xtol=TINY, rtol=4.0 * np.finfo(np.float64).eps, maxiter=1000))
     other = forward_level(level)
-    return Balance(level, other, min(_sustainable(backward, level), _sustainable(forward, other)))
+    return ConstantBudget(level, other, min(_sustainable(backward, level), _sustainable(forward, other)))
 
 
 def merged_profile(correlation: Correlation) -> LeakageProfile | None:

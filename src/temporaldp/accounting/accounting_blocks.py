@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,10 +28,13 @@ def charged() -> tuple[TemporalAccountant, ...]:
 def charge(epsilons: Sequence[float], *, last: bool = False) -> None:
     """Spend these budgets, one a step, with everybody around: all of them with all of them, or nothing with anybody."""
     around = charged()
-    for accountant in around:
-        accountant.check_all(epsilons, last=last)
-    for accountant in around:
-        accountant.spend_all(epsilons, last=last)
+    with ExitStack() as locked:  # in one order for all threads, so that none waits for another that waits for it
+        for accountant in sorted(around, key=id):
+            locked.enter_context(accountant.lock)
+        for accountant in around:
+            accountant.check_all(epsilons, last=last)
+        for accountant in around:
+            accountant.spend_all(epsilons, last=last)
 
 
 def begin(accountant: TemporalAccountant) -> None:
