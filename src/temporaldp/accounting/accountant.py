@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import charging
-from temporaldp.accounting.events import REPLACE_ONE, checked_relation, epsilon_of
+from temporaldp.accounting.events import epsilon_of
 from temporaldp.accounting.filter import Filter
 from temporaldp.accounting.history import History
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.accounting.series import LeakageSeries, budgets, temporal_leakage
 from temporaldp.accounting.standing import Reserve, Standing, UserLosses, asked_reserve, largest_reserve
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.leakage.profile import LARGEST, positive
+from temporaldp.values import LARGEST, REPLACE_ONE, checked_relation, positive, whole_number
 
 FloatArray = NDArray[np.float64]
 
@@ -312,7 +312,7 @@ class TemporalAccountant:
         BudgetError
             k is no number of steps, or more than the horizon leaves.
         """
-        steps = _whole(k, "k")
+        steps = whole_number(k, "k, the number of steps,", least=1, error=BudgetError)
         if self._is_over or len(self) == self._horizon:
             return 0.0
         if self._horizon is not None and len(self) + steps > self._horizon:
@@ -364,7 +364,8 @@ class TemporalAccountant:
         LeakageBudgetError
             The budgets are refused; then none of the steps is spent.
         """
-        return self.spend_all([epsilon_of(event)] * _whole(count, "count"))
+        times = whole_number(count, "count, the number of steps,", least=1, error=BudgetError)
+        return self.spend_all([epsilon_of(event)] * times)
 
     def supports(self, event: Any) -> bool:
         """Whether `compose` knows what the event spends."""
@@ -445,18 +446,8 @@ class TemporalAccountant:
         return self._allowed is None or self._allowed.admits(epsilons, last)
 
 
-def _whole(value: int, name: str) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise BudgetError(f"expected {name} to be a whole number of steps, at least 1, got {value!r}")
-    return number
-
-
 def _checked_horizon(users: list[UserLosses], horizon: int | None) -> int | None:
-    known = None if horizon is None else _whole(horizon, "horizon")
+    known = None if horizon is None else whole_number(horizon, "the horizon", least=1, error=BudgetError)
     for user in users:
         serves = user.adversary.n_steps
         if serves is not None and known is not None and serves != known:

@@ -9,7 +9,6 @@ b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -23,8 +22,7 @@ from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.states import labels_of, positions
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.lifting import Trees, closed, flow_of, lifted, no_trees, off_diagonal
-from temporaldp.leakage.profile import LARGEST
-from temporaldp.values import compared_by_value
+from temporaldp.values import LARGEST, compared_by_value, whole_number
 
 FloatArray = NDArray[np.float64]
 Direction: TypeAlias = Literal["backward", "forward", "temporal"]
@@ -135,8 +133,7 @@ class PairwiseLeakage:
         steps in each direction and while anything arrives. A derivative at the present values, not a decomposition.
         """
         at = self._step(step)
-        if _whole(reach, "a reach") < 0:
-            raise InputError(f"expected a reach of 0 steps or more, got {reach}")
+        whole_number(reach, "the reach", least=0)
         here = self.metric(at)
         i, j = _largest(here)
         before = self._follow(self.backward_matrices, at, i, j, -1, reach)
@@ -161,7 +158,7 @@ class PairwiseLeakage:
         return links
 
     def _step(self, step: int) -> int:
-        at = _whole(step, "a step")
+        at = whole_number(step, "a step")
         if not -len(self) <= at < len(self):
             raise InputError(f"expected a step from 0 to {len(self) - 1}, got {step}")
         return range(len(self))[at]
@@ -298,13 +295,6 @@ def spend_scaled(spent: FloatArray, metric: FloatArray | None) -> FloatArray:
     if not (scaled <= LARGEST).all():
         raise BudgetError(f"expected epsilons times distances up to {LARGEST:g}, got {scaled.max():g}")
     return scaled
-
-
-def _whole(value: int, what: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InputError(f"expected {what} to be a whole number, got {value!r}") from None
 
 
 def _largest(metric: FloatArray) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.values import whole_number
 
 
 class TemporalOdometer:
@@ -70,8 +71,7 @@ class TemporalOdometer:
         BudgetError
             The adversary's matrices serve fewer steps.
         """
-        if not (isinstance(count, int) and count >= 1):
-            raise BudgetError(f"expected count to be a whole number of steps, at least 1, got {count!r}")
+        whole_number(count, "count, the number of steps,", least=1, error=BudgetError)
         release = release_of(mechanism)
         with self._lock:
             for _, one in self._users:

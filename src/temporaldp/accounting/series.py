@@ -34,9 +34,8 @@ from temporaldp.accounting.population import Adversaries, named
 from temporaldp.accounting.recursion import arrivals_of_users, reversed_correlation
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, StateError
-from temporaldp.leakage.profile import LARGEST
 from temporaldp.progress import part
-from temporaldp.values import compared_by_value
+from temporaldp.values import LARGEST, compared_by_value
 
 if TYPE_CHECKING:
     import pandas as pd

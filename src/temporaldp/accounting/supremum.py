@@ -34,10 +34,9 @@ from temporaldp.correlation.transition import know_profiles
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.leakage.batch import BATCHED
 from temporaldp.leakage.kernels import chosen_kernels, repeated
-from temporaldp.leakage.profile import LARGEST, positive
 from temporaldp.leakage.recurrence import has_supremum
 from temporaldp.progress import part
-from temporaldp.values import compared_by_value
+from temporaldp.values import LARGEST, compared_by_value, positive
 
 FloatArray = NDArray[np.float64]
 

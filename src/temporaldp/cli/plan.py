@@ -19,12 +19,12 @@ from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
-from temporaldp.leakage.profile import positive
 from temporaldp.planning.plan import Method
 from temporaldp.release.histogram import laplace_scales, mean_absolute_noise, planned_noise
 from temporaldp.report.figures import comparison_figure
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.words import number, span, steps
+from temporaldp.values import positive
 
 
 class ObjectiveOption(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from contextlib import suppress
 from typing import Any
 
@@ -14,7 +13,6 @@ from temporaldp.accounting.metrics import Bound, checked_bound, checked_guarante
 from temporaldp.accounting.population import Adversaries, named
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
-from temporaldp.leakage.profile import positive
 from temporaldp.planning.exact_plan import exact_plan
 from temporaldp.planning.holding import together
 from temporaldp.planning.lasting import lasting_budget
@@ -22,6 +20,7 @@ from temporaldp.planning.noise import checked_noise, noise_plan
 from temporaldp.planning.optimal import Objective, measure
 from temporaldp.planning.paper_plan import lasting_by_paper, paper_plan
 from temporaldp.planning.plan import BudgetPlan, Method
+from temporaldp.values import positive, whole_number
 
 FloatArray = NDArray[np.float64]
 
@@ -225,15 +224,7 @@ def compare_plans(
 
 
 def _checked_horizon(horizon: int | None) -> int | None:
-    if horizon is None:
-        return None
-    try:
-        n_steps = operator.index(horizon)
-    except TypeError:
-        raise BudgetError(f"expected the horizon to be a whole number of steps, got {horizon!r}") from None
-    if n_steps < 1:
-        raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
-    return n_steps
+    return None if horizon is None else whole_number(horizon, "the horizon", least=1, error=BudgetError)
 
 
 def _check_steps(adversary: Adversary, name: str | None, n_steps: int | None) -> None:

@@ -16,8 +16,8 @@ from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import PlanError
 from temporaldp.leakage import Witness
-from temporaldp.leakage.profile import SMALLEST
 from temporaldp.planning.plan import BudgetPlan, Method
+from temporaldp.values import SMALLEST
 
 FloatArray = NDArray[np.float64]
 Users: TypeAlias = list[tuple[str | None, Adversary]]

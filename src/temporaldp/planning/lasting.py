@@ -16,11 +16,11 @@ from temporaldp.accounting.fixed_point import Search
 from temporaldp.accounting.metrics import box_of, largest_distance
 from temporaldp.accounting.supremum import searched_supremum
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.leakage.profile import SMALLEST
 from temporaldp.leakage.recurrence import has_supremum
 from temporaldp.planning.holding import Users, together
 from temporaldp.planning.search import CLOSE, largest
 from temporaldp.progress import progressed
+from temporaldp.values import SMALLEST
 
 FloatArray = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ from temporaldp.accounting.balance import Balance, balance, merged_profile
 from temporaldp.accounting.standing import UserLosses, largest_reserve
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError, PlanError
-from temporaldp.leakage.profile import SMALLEST
 from temporaldp.planning.holding import Users, held, nothing_lasts
 from temporaldp.planning.optimal import Measure, optimise
 from temporaldp.planning.plan import BudgetPlan, Method
+from temporaldp.values import SMALLEST
 
 FloatArray = NDArray[np.float64]
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.accounting.metrics import Accounting
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.values import compared_by_value
+from temporaldp.values import REPLACE_ONE, compared_by_value
 
 FloatArray = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform", "calibrated"]

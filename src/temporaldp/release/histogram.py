@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import charging
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.leakage.profile import positive
 from temporaldp.planning.plan import BudgetPlan, Noise
+from temporaldp.values import positive
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

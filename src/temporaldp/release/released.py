@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.accounting.metrics import Accounting, checked_accounting
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning.plan import Noise
 from temporaldp.release.histogram import HISTOGRAM_SENSITIVITY, laplace_scales
-from temporaldp.values import compared_by_value
+from temporaldp.values import REPLACE_ONE, compared_by_value
 
 if TYPE_CHECKING:
     import pandas as pd
