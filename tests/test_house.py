@@ -21,8 +21,8 @@ ROOMS = (
     "errors",
     "progress",
     "values",
-    "correlation",
     "leakage",
+    "correlation",
     "accounting",
     "planning",
     "files",
@@ -39,9 +39,6 @@ HEAVY = {"matplotlib", "typer", "rich", "jinja2", "opendp", "pyarrow", "pandas",
 LOADED_WHEN_USED = {
     "matplotlib", "opendp", "pyarrow", "pandas", "jinja2", "numba", "torch", "sqlalchemy", "dp_accounting"
 }  # fmt: skip
-# TransitionMatrix.leakage_profile() belongs to the matrix, its algorithm to leakage/: the one call upwards. It makes no
-# circle, because leakage/ imports nothing of correlation/ (a test says so).
-UPWARD = {("correlation/transition.py", "leakage")}
 
 
 def modules():
@@ -76,8 +73,6 @@ def test_a_module_imports_only_from_rooms_before_its_own(path):
     rooms, others = imports(path)
     assert room in ROOMS
     for other in rooms - {room}:
-        if (str(relative), other) in UPWARD:
-            continue
         if other == "":  # the package itself: the public names, for those who stand at the very end
             assert room in {"cli", "report", "paper"}
             continue
@@ -86,11 +81,6 @@ def test_a_module_imports_only_from_rooms_before_its_own(path):
         assert others & HEAVY == ENVIRONMENT.get(str(relative), set())
     if relative.name == "series.py":  # to_frame() uses pandas if it is there
         assert others & HEAVY == {"pandas"}
-
-
-def test_the_one_upward_call_makes_no_circle():
-    for path in (SOURCE / "leakage").rglob("*.py"):
-        assert imports(path)[0] <= {"leakage", "errors", "progress", "values"}
 
 
 def loaded_by(code, *arguments):

@@ -14,10 +14,12 @@ import scipy.sparse as sparse
 import temporaldp
 from temporaldp import (
     Adversary,
+    BudgetError,
     DiscreteGaussianNoise,
     DiscreteLaplaceHistogram,
     DiscreteLaplaceNoise,
     GaussianNoise,
+    InputError,
     LaplaceNoise,
     LikelihoodBox,
     NoisyHistogram,
@@ -34,7 +36,7 @@ from temporaldp import (
     release_histograms,
     temporal_leakage,
 )
-from temporaldp.values import compared_by_value
+from temporaldp.values import REPLACE_ONE, checked_relation, compared_by_value, positive, whole_number
 
 ONE_WAY = [[0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
 """A metric that is no box."""
@@ -164,3 +166,37 @@ def test_sparse_and_dense_matrices_of_the_same_probabilities_are_equal():
     stored = TransitionMatrix(sparse.coo_array(dense.dense()))
     assert dense == stored and hash(dense) == hash(stored)
     assert stored != TransitionMatrix(sparse.csr_array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.25, 0.75, 0.0]]))
+
+
+@pytest.mark.parametrize("value", [1, 3, np.int64(7), True])
+def test_whole_numbers_are_taken_as_they_are(value):
+    found = whole_number(value, "k", least=1)
+    assert found == value and type(found) in {int, bool}
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "message"),
+    [
+        (0, 1, "expected k to be a whole number of at least 1, got 0"),
+        (1.0, None, "expected k to be a whole number, got 1.0"),
+        ("3", 1, "expected k to be a whole number of at least 1, got '3'"),
+        (None, None, "expected k to be a whole number, got None"),
+        (-1, 0, "of at least 0, got -1"),
+    ],
+)
+def test_what_is_no_whole_number_is_refused(value, least, message):
+    for error in (InputError, BudgetError):
+        with pytest.raises(error, match=message):
+            whole_number(value, "k", least=least, error=error)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, 1e-101, 1e101])
+def test_what_is_no_level_is_refused(value):
+    with pytest.raises(BudgetError, match="expected alpha"):
+        positive(value, "alpha")
+
+
+def test_only_replacement_of_a_value_has_a_theory():
+    assert checked_relation("REPLACE_ONE") == REPLACE_ONE == "replace_one"
+    with pytest.raises(InputError, match="restate sensitivities under replacement"):
+        checked_relation("add_or_remove_one")

@@ -1,13 +1,56 @@
-"""What every room shares about values: when two of them are equal."""
+"""What every room shares about values: limits, the neighbouring relation, checks, and when two values are equal."""
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
 
+from temporaldp.errors import BudgetError, InputError
+
 Kind = TypeVar("Kind")
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Budgets and levels outside are refused, in nats: arithmetic on them would leave the range of doubles."""
+
+REPLACE_ONE = "replace_one"
+"""Neighbouring databases differ in the value of one person at one step; how many people there are is public."""
+
+
+def positive(value: float, name: str) -> float:
+    """`value` as a float, if it is a budget, level or scale > 0 within the limits."""
+    number = float(value)
+    if not (math.isfinite(number) and number > 0.0):
+        raise BudgetError(f"expected {name} to be a finite number > 0 (nats), got {value}")
+    if not SMALLEST <= number <= LARGEST:
+        raise BudgetError(f"expected {name} between {SMALLEST:g} and {LARGEST:g} nats, got {value}")
+    return number
+
+
+def whole_number(value: Any, name: str, *, least: int | None = None, error: type[InputError] = InputError) -> int:
+    """`value` as an int, if it is a whole number and no less than `least`; `error` says what came otherwise."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or (least is not None and number < least):
+        bound = "" if least is None else f" of at least {least}"
+        raise error(f"expected {name} to be a whole number{bound}, got {value!r}")
+    return number
+
+
+def checked_relation(relation: Any) -> str:
+    """The neighbouring relation, as a word or as dp-accounting's enumeration; only "replace_one" has a theory here."""
+    name = str(getattr(relation, "name", relation)).lower()
+    if name != REPLACE_ONE:
+        raise InputError(
+            f"expected neighboring_relation to be {REPLACE_ONE!r} (the paper's theorems are about replacing one person's "
+            f"value), got {relation!r}; restate sensitivities under replacement: a histogram's L1 sensitivity is 2"
+        )
+    return REPLACE_ONE
 
 
 def compared_by_value(cls: type[Kind]) -> type[Kind]:

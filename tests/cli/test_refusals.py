@@ -75,7 +75,7 @@ def test_bad_traces(tmp_path, case, command):
         (("audit", SAMPLE, "--epsilon", "1", "--history", "absent.csv"), "absent.csv does not exist"),
         (("plan", SAMPLE, "--alpha", "0"), "--alpha to be a finite number > 0"),
         (("plan", SAMPLE, "--alpha", "-2"), "--alpha to be a finite number > 0"),
-        (("plan", SAMPLE, "--alpha", "1", "--horizon", "0"), "at least 1 step"),
+        (("plan", SAMPLE, "--alpha", "1", "--horizon", "0"), "the horizon to be a whole number of at least 1, got 0"),
         (("plan", SAMPLE, "--alpha", "1", "--method", "magic"), "Invalid value for '--method'"),
         (("plan", SAMPLE, "--alpha", "1", "--method", "quantified"), "needs the horizon"),
         (("plan", SAMPLE, "--alpha", "1", "--compare"), "need --horizon T"),

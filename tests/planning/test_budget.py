@@ -179,7 +179,7 @@ def test_a_plan_hands_out_budgets_step_by_step():
     [
         ({"alpha": 0.0}, BudgetError, "alpha to be a finite number > 0"),
         ({"alpha": float("nan")}, BudgetError, "alpha to be a finite number > 0"),
-        ({"alpha": 1.0, "horizon": 0}, BudgetError, "at least 1 step"),
+        ({"alpha": 1.0, "horizon": 0}, BudgetError, "whole number of at least 1, got 0"),
         ({"alpha": 1.0, "horizon": 2.5}, BudgetError, "whole number"),
         ({"alpha": 1.0, "method": "quantified"}, BudgetError, "needs the horizon"),
         ({"alpha": 1.0, "method": "optimal"}, BudgetError, "needs the horizon"),

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.curves import checked_delta
-from temporaldp.accounting.events import REPLACE_ONE, checked_relation, epsilon_of, release_from, release_of
+from temporaldp.accounting.events import epsilon_of, release_from, release_of
 from temporaldp.accounting.filter import Filters
 from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter, Odometer
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
@@ -24,7 +24,7 @@ from temporaldp.accounting.ways import budgets, online_ways
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, InputError, LeakageBudgetError
-from temporaldp.leakage.profile import LARGEST, positive
+from temporaldp.values import LARGEST, REPLACE_ONE, checked_relation, positive, whole_number
 
 FloatArray = NDArray[np.float64]
 
@@ -392,7 +392,7 @@ class TemporalAccountant:
         BudgetError
             k is no number of steps, or more than the horizon leaves.
         """
-        steps = _whole(k, "k")
+        steps = whole_number(k, "k", least=1, error=BudgetError)
         if self._is_over or len(self) == self._horizon:
             return 0.0
         if self._horizon is not None and len(self) + steps > self._horizon:
@@ -440,7 +440,7 @@ class TemporalAccountant:
             The budgets are refused; then none of the steps is spent.
         """
         spent = event if self._delta else epsilon_of(event)
-        return self.spend_all([spent] * _whole(count, "count"))
+        return self.spend_all([spent] * whole_number(count, "count", least=1, error=BudgetError))
 
     def supports(self, event: Any) -> bool:
         """Whether `compose` knows what the event spends."""
@@ -584,16 +584,6 @@ class TemporalAccountant:
         return self._allowed is None or self._allowed.admits(epsilons, last)
 
 
-def _whole(value: int, name: str) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1:
-        raise BudgetError(f"expected {name} to be a whole number of steps, at least 1, got {value!r}")
-    return number
-
-
 def _checked_budget(epsilon: Any) -> float:
     try:
         budget = math.nan if isinstance(epsilon, str | bytes | bool) else float(epsilon)
@@ -623,7 +613,7 @@ def _between(user: Adversary, first: int, n_steps: int) -> Adversary:
 
 
 def _checked_horizon(population: Population, horizon: int | None) -> int | None:
-    known = None if horizon is None else _whole(horizon, "horizon")
+    known = None if horizon is None else whole_number(horizon, "horizon", least=1, error=BudgetError)
     for name, user in population:
         serves = user.n_steps
         if serves is not None and known is not None and serves != known:

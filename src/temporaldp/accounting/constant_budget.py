@@ -18,7 +18,7 @@ import numpy as np
 
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.leakage import LeakageProfile
-from temporaldp.leakage.profile import SMALLEST
+from temporaldp.values import SMALLEST
 
 TINY = 1e-300
 """Absolute tolerance of the root: none to speak of; the relative one decides."""

@@ -26,9 +26,8 @@ from temporaldp.accounting.recursion import reversed_correlation
 from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError
-from temporaldp.leakage.profile import LARGEST
 from temporaldp.progress import part
-from temporaldp.values import compared_by_value
+from temporaldp.values import LARGEST, compared_by_value
 
 FloatArray = NDArray[np.float64]
 EXACT = ExactAccounting()

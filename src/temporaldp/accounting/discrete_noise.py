@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.grid import ROUNDED, ULP
-from temporaldp.accounting.mechanisms import probabilities_of, require_count, require_positive, require_whole
+from temporaldp.accounting.mechanisms import probabilities_of, require_positive, require_whole
 from temporaldp.errors import InputError
+from temporaldp.values import whole_number
 
 FloatArray = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ class DiscreteLaplaceNoise:
 
     def __post_init__(self) -> None:
         require_positive(self, "scale", "sensitivity")
-        require_count(self.coordinates)
+        whole_number(self.coordinates, "coordinates", least=1)
         require_whole(self, "sensitivity")
         if self.sensitivity > MOST_ATOMS:
             raise InputError(
@@ -101,7 +102,7 @@ class DiscreteGaussianNoise:
 
     def __post_init__(self) -> None:
         require_positive(self, "scale", "sensitivity")
-        require_count(self.coordinates)
+        whole_number(self.coordinates, "coordinates", least=1)
         require_whole(self, "sensitivity")
         if TAIL * self.scale > MOST_ATOMS:
             raise InputError(

@@ -11,7 +11,7 @@ from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.correlation.states import labels_of, positions
 from temporaldp.errors import InputError, StateError
 from temporaldp.leakage.lifting import closed
-from temporaldp.leakage.profile import LARGEST
+from temporaldp.values import LARGEST
 
 FloatArray = NDArray[np.float64]
 

@@ -17,20 +17,6 @@ from temporaldp.errors import InputError
 
 FloatArray = NDArray[np.float64]
 
-REPLACE_ONE = "replace_one"
-"""Neighbouring databases differ in the value of one person at one step; how many people there are is public."""
-
-
-def checked_relation(relation: Any) -> str:
-    """The neighbouring relation, as a word or as dp-accounting's enumeration; only "replace_one" has a theory here."""
-    name = str(getattr(relation, "name", relation)).lower()
-    if name != REPLACE_ONE:
-        raise InputError(
-            f"expected neighboring_relation to be {REPLACE_ONE!r} (the paper's theorems are about replacing one person's "
-            f"value), got {relation!r}; restate sensitivities under replacement: a histogram's L1 sensitivity is 2"
-        )
-    return REPLACE_ONE
-
 
 def epsilon_of(event: Any) -> float:
     """What one step with this event spends under replacement of one person's value, in nats; rounded up.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from temporaldp.accounting.protocol import Direction as DirectionName
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.errors import InputError
 from temporaldp.leakage.rollouts import Items, U, observation, solve
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, whole_number
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -167,10 +166,7 @@ class ExactLeakage:
         return int(i[step]), int(j[step])
 
     def _step(self, step: int) -> int:
-        try:
-            at = operator.index(step)
-        except TypeError:
-            raise InputError(f"expected a step to be a whole number, got {step!r}") from None
+        at = whole_number(step, "a step")
         if not -len(self) <= at < len(self):
             raise InputError(f"expected a step from 0 to {len(self) - 1}, got {step}")
         return range(len(self))[at]

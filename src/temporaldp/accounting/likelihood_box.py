@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.leakage.profile import LARGEST
-from temporaldp.values import compared_by_value
+from temporaldp.values import LARGEST, compared_by_value
 
 FloatArray = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.grid import ROUNDED, ULP
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE
 from temporaldp.errors import InputError, StateError
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, whole_number
 
 FloatArray = NDArray[np.float64]
 
@@ -133,7 +133,7 @@ class LaplaceNoise:
 
     def __post_init__(self) -> None:
         require_positive(self, "scale", "sensitivity")
-        require_count(self.coordinates)
+        whole_number(self.coordinates, "coordinates", least=1)
 
     @property
     def pure_epsilon(self) -> float:
@@ -169,8 +169,7 @@ class RandomizedResponse:
 
     def __post_init__(self) -> None:
         require_positive(self, "epsilon")
-        if not (isinstance(self.n_values, int | np.integer) and self.n_values >= 2):
-            raise InputError(f"expected n_values to be a whole number of at least 2, got {self.n_values!r}")
+        whole_number(self.n_values, "n_values", least=2)
 
     @property
     def coordinates(self) -> int:
@@ -349,12 +348,6 @@ def require_whole(mechanism: Any, name: str) -> None:
     value = getattr(mechanism, name)
     if int(value) != value:
         raise InputError(f"expected {name} of {type(mechanism).__name__} to be a whole number, got {value!r}")
-
-
-def require_count(coordinates: int) -> None:
-    """Refuse what is no number of coordinates."""
-    if not (isinstance(coordinates, int) and coordinates >= 1):
-        raise InputError(f"expected coordinates to be a whole number of at least 1, got {coordinates!r}")
 
 
 def _checked_table(probabilities: ArrayLike) -> FloatArray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from temporaldp.leakage.profile import SMALLEST
 from temporaldp.progress import progressed
+from temporaldp.values import SMALLEST
 
 CLOSE = 1e-8
 """Relative distance from the largest number at which a search ends."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,7 @@ from temporaldp.accounting.protocol import Direction
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import InputError
 from temporaldp.leakage.lifting import flow_of
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, whole_number
 
 FloatArray = NDArray[np.float64]
 
@@ -110,7 +109,7 @@ class PairwiseLeakage:
         steps in each direction and while anything arrives. A derivative at the present values, not a decomposition.
         """
         at = self._step(step)
-        if _whole(reach, "a reach") < 0:
+        if whole_number(reach, "a reach") < 0:
             raise InputError(f"expected a reach of 0 steps or more, got {reach}")
         here = self.metric(at)
         i, j = _largest(here)
@@ -136,17 +135,10 @@ class PairwiseLeakage:
         return links
 
     def _step(self, step: int) -> int:
-        at = _whole(step, "a step")
+        at = whole_number(step, "a step")
         if not -len(self) <= at < len(self):
             raise InputError(f"expected a step from 0 to {len(self) - 1}, got {step}")
         return range(len(self))[at]
-
-
-def _whole(value: int, what: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise InputError(f"expected {what} to be a whole number, got {value!r}") from None
 
 
 def _largest(metric: FloatArray) -> tuple[int, int]:

@@ -29,7 +29,8 @@ from temporaldp.accounting.scalar import SUM_ROUNDING, ScalarLoss, U
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError
-from temporaldp.leakage.profile import SMALLEST, LeakageProfile
+from temporaldp.leakage.profile import LeakageProfile
+from temporaldp.values import SMALLEST
 
 RAISED = 1.0 + 1e-12
 """What is kept for later is kept with this much to spare, so that roundings, step after step, do not eat it up."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, Self, TypeVar
 
 from temporaldp.accounting.protocol import Side
-from temporaldp.leakage.profile import LARGEST
+from temporaldp.values import LARGEST
 
 One_contra = TypeVar("One_contra", contravariant=True)
 One = TypeVar("One")

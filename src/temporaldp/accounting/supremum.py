@@ -15,8 +15,7 @@ from temporaldp.accounting.protocol import SIDES, AccountingName, AnyBound, Limi
 from temporaldp.accounting.ways import ways
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError
-from temporaldp.leakage.profile import positive
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, positive
 
 FloatArray = NDArray[np.float64]
 

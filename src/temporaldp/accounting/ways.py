@@ -21,7 +21,7 @@ from temporaldp.accounting.paper import PaperAccounting
 from temporaldp.accounting.protocol import Accounting, AnyBound, Bound, checked_bound
 from temporaldp.correlation import Population
 from temporaldp.errors import BudgetError, InputError, StateError
-from temporaldp.leakage.profile import LARGEST
+from temporaldp.values import LARGEST
 
 FloatArray = NDArray[np.float64]
 States: TypeAlias = tuple[str, ...] | None

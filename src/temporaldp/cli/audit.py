@@ -29,12 +29,12 @@ from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
-from temporaldp.leakage.profile import positive
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.report import Evidence
 from temporaldp.report.figures import audit_figure, leakage_figure
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.words import number, paper, reasons, steps, supremum, witness
+from temporaldp.values import positive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

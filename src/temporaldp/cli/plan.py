@@ -31,13 +31,13 @@ from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
-from temporaldp.leakage.profile import positive
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import Noise, laplace_scales, mean_absolute_noise
 from temporaldp.planning.plan import Method
 from temporaldp.report.figures import comparison_figure
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.words import number, steps
+from temporaldp.values import positive
 
 SAME = 1e-9
 """Relative difference of noise below which two plans have as much."""

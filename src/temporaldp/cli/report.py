@@ -24,9 +24,9 @@ from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, warn, working
 from temporaldp.correlation.states import require_same_states
 from temporaldp.files.atomic import require_writable
-from temporaldp.leakage.profile import positive
 from temporaldp.planning import Plan
 from temporaldp.report import Evidence, write_report
+from temporaldp.values import positive
 
 
 @o.grouped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -12,10 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temporaldp.correlation.states import labels_of, listed, positions, require_same_states, state_names
 from temporaldp.errors import MatrixError, StateError
+from temporaldp.leakage import BATCHED, LeakageProfile, compute_profile, compute_profiles
 from temporaldp.values import compared_by_value
-
-if TYPE_CHECKING:
-    from temporaldp.leakage import LeakageProfile
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -187,10 +185,6 @@ class TransitionMatrix:
         temporaldp.LeakageProfile
         """
         if self._profile is None:
-            # A call upwards in the house: the method belongs to the matrix, the algorithm to leakage/, which knows rows and
-            # names only and imports nothing from here, so that there is no circle.
-            from temporaldp.leakage import compute_profile
-
             object.__setattr__(self, "_profile", compute_profile(self.probabilities, self.states))
         assert self._profile is not None
         return self._profile if tolerance == 0.0 else self._profile.simplified(tolerance=tolerance)
@@ -267,8 +261,6 @@ def checked_stack(matrices: ArrayLike) -> FloatArray:
 
 def know_profiles(matrices: Iterable[TransitionMatrix]) -> None:
     """Compute the profiles of small dense matrices that are not known yet, those of one size in one call."""
-    from temporaldp.leakage import BATCHED, compute_profiles  # upwards, like `TransitionMatrix.leakage_profile`
-
     waiting: dict[tuple[str, ...], list[TransitionMatrix]] = {}
     for matrix in matrices:
         if matrix._profile is None and not matrix.is_sparse and matrix.n_states <= BATCHED:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.accounting.protocol import DIRECTIONS, checked_accounting
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan, NoisePlan, Optimality, Plan, Source
+from temporaldp.values import REPLACE_ONE
 
 FORMAT = "temporaldp.plan/3"
 

@@ -15,14 +15,11 @@ from temporaldp.leakage.hull import hull_height, upper_hull
 from temporaldp.leakage.outer import outer_corners
 from temporaldp.leakage.vertex import ULP, largest_loss, largest_supremum, smallest_gap, vertex_loss
 from temporaldp.leakage.witness import Witness, WitnessList, chosen
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, positive
 
 FloatArray = NDArray[np.float64]
 
 Kernel: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
-
-SMALLEST, LARGEST = 1e-100, 1e100
-"""Budgets and levels outside are refused: nobody means them, and arithmetic on them would leave the range of doubles."""
 
 SMALLEST_TOLERANCE = 1e-6
 """Far above what is given away for rounding (`outer.py`)."""
@@ -299,16 +296,6 @@ class LeakageProfile:
         columns = max(1, BLOCK // len(self))
         starts = range(0, levels.size, columns)
         return np.concatenate([kernel(d, q, x, c, levels[None, k : k + columns]) for k in starts])
-
-
-def positive(value: float, name: str) -> float:
-    """`value` as a float, if it is a budget or level that anybody could mean."""
-    number = float(value)
-    if not (math.isfinite(number) and number > 0.0):
-        raise BudgetError(f"expected {name} to be a finite number > 0 (nats), got {value}")
-    if not SMALLEST <= number <= LARGEST:
-        raise BudgetError(f"expected {name} between {SMALLEST:g} and {LARGEST:g} nats, got {value}")
-    return number
 
 
 def _levels(values: ArrayLike, name: str, *, minimum: float) -> FloatArray:

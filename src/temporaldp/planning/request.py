@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Self
 
@@ -12,8 +11,8 @@ from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.errors import BudgetError, PlanError
 from temporaldp.leakage import Witness
-from temporaldp.leakage.profile import positive
 from temporaldp.planning.plan import Source
+from temporaldp.values import positive, whole_number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +40,11 @@ class Request:
         BudgetError
             alpha or the horizon is not admissible, or the horizon is not that of the matrices.
         """
-        made = cls(Population.of(adversary), positive(alpha, "alpha"), _checked_horizon(horizon))
+        made = cls(
+            Population.of(adversary),
+            positive(alpha, "alpha"),
+            None if horizon is None else whole_number(horizon, "the horizon", least=1, error=BudgetError),
+        )
         for name, one in made.population:
             if one.n_steps not in {None, made.horizon}:
                 who = "the adversary" if name is None else f"adversary {name!r}"
@@ -98,18 +101,6 @@ class Request:
                 f"leakage, which is the default. {otherwise}"
             )
         return PlanError(f"no noise holds alpha = {self.alpha:g} for ever at any delta: {why}. {otherwise}")
-
-
-def _checked_horizon(horizon: int | None) -> int | None:
-    if horizon is None:
-        return None
-    try:
-        n_steps = operator.index(horizon)
-    except TypeError:
-        raise BudgetError(f"expected the horizon to be a whole number of steps, got {horizon!r}") from None
-    if n_steps < 1:
-        raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
-    return n_steps
 
 
 def _certain(correlation: Correlation) -> Witness | None:

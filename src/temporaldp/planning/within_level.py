@@ -9,9 +9,9 @@ from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_suprem
 from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.accounting.paper_filter import SPARE
 from temporaldp.accounting.protocol import Bound
-from temporaldp.leakage.profile import SMALLEST
 from temporaldp.planning.plan import BudgetPlan, Method
 from temporaldp.planning.request import Request
+from temporaldp.values import SMALLEST
 
 FloatArray = NDArray[np.float64]
 

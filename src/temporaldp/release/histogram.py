@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.leakage.profile import positive
 from temporaldp.planning import BudgetPlan, NoisePlan, Plan
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise
+from temporaldp.values import positive
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

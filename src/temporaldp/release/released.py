@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.accounting.protocol import AccountingName, checked_accounting
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
-from temporaldp.values import compared_by_value
+from temporaldp.values import REPLACE_ONE, compared_by_value
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, Self
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
-from temporaldp.accounting.events import REPLACE_ONE
 from temporaldp.accounting.ways import budgets
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.files.moments import label_of
@@ -22,6 +21,7 @@ from temporaldp.release.continual import Output, Snapshot
 from temporaldp.release.guards import Guard, guard_of
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
+from temporaldp.values import REPLACE_ONE
 
 
 class ContinualRelease(Generic[Snapshot, Output]):
