@@ -19,17 +19,14 @@ from temporaldp.accounting.curves import checked_delta
 from temporaldp.accounting.events import epsilon_of, release_from, release_of
 from temporaldp.accounting.filter import Filters
 from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter, Odometer
+from temporaldp.accounting.refusal import refusal
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.ways import budgets, online_ways
 from temporaldp.correlation import Adversaries, Adversary, Population
-from temporaldp.correlation.adversary import Correlation
-from temporaldp.errors import BudgetError, InputError, LeakageBudgetError
+from temporaldp.errors import BudgetError, InputError
 from temporaldp.values import LARGEST, REPLACE_ONE, checked_relation, positive, whole_number
 
 FloatArray = NDArray[np.float64]
-
-RECENT, TO_COME = 256, (0, 64, 512, 4096)
-"""Steps before and after a refused one, with the reserve, whose leakage tells why it was refused: as many as show it."""
 
 
 class TemporalAccountant:
@@ -276,12 +273,7 @@ class TemporalAccountant:
 
     def _until(self, n_steps: int) -> Population:
         """The adversaries with their matrices of so many steps."""
-
-        def known(correlation: Correlation) -> Correlation:
-            return correlation[: n_steps - 1] or None if isinstance(correlation, tuple) else correlation
-
-        users = (Adversary(known(one.backward), known(one.forward), name=one.name) for one in self._population.users)
-        return Population(tuple(users), self._population.names)
+        return Population(tuple(one.between(0, n_steps) for one in self._population.users), self._population.names)
 
     def check(self, epsilon: Any, *, last: bool = False) -> bool:
         """True if `epsilon` may be spent at the next step; otherwise the error that `spend` would raise. Changes nothing.
@@ -520,49 +512,10 @@ class TemporalAccountant:
         if allowed is not None:
             number = allowed.refusing(budget, last)
             if number is not None:
-                raise self._refusal(allowed, number, budget, last)
+                way = next(way for way, numbers in self._accounting() if number in numbers)
+                user, name = self._population.users[number], self._population.names[number]
+                raise refusal(allowed, way, user, name, self._spent, budget, last=last)
         return budget
-
-    def _refusal(self, allowed: Filters, number: int, epsilon: float, last: bool) -> LeakageBudgetError:
-        """Why `epsilon` is refused at the next step: which step would leak how much, and what would be admitted."""
-        final, name, user = allowed.is_final(last), self._population.names[number], self._population.users[number]
-        largest = allowed.largest(last)
-        kept = 0.0 if final else allowed.reserve
-        way = next(way for way, numbers in self._accounting() if number in numbers)
-        leakage, time = self._leakage_around(way, user, epsilon, kept)
-        advice = f"the largest epsilon admitted at that step is {largest:.10g}"
-        if kept > 0.0:
-            advice += f" ({allowed.largest(last=True):.10g} with last=True, if no step follows)"
-        about = "" if name is None else f" about {name!r}"
-        later = f", with the {kept:.6g} a step kept for later" if kept > 0.0 else ""
-        return LeakageBudgetError(
-            f"epsilon = {epsilon:.10g} at step {len(self)} would leak {leakage:.10g} nats{about} at step {time}{later}, "
-            f"above alpha = {self._alpha:g}; {advice}. Nothing was spent",
-            requested=epsilon,
-            largest=largest,
-            worst_time=time,
-            leakage=leakage,
-            alpha=allowed.alpha,
-            user=name,
-        )
-
-    def _leakage_around(
-        self, way: Accounting[Any, Any], user: Adversary, epsilon: float, kept: float
-    ) -> tuple[float, int]:
-        """The largest leakage, and its step, if a refused epsilon and then the reserve were spent; as far as is of interest."""
-        first = max(0, len(self) - RECENT)
-        leakage, time = 0.0, 0
-        for following in TO_COME if kept > 0.0 else (0,):
-            steps = [*self._spent[first:], epsilon, *[kept] * following]
-            if user.n_steps is not None:
-                steps = steps[: user.n_steps - first]
-            known = _between(user, first, len(steps))
-            (found,) = way.series([known], way.of_epsilons(np.array(steps)))
-            step = int(np.argmax(found.temporal))
-            leakage, time = float(found.temporal[step]), first + step
-            if self._alpha is not None and leakage > self._alpha:
-                break
-        return max(leakage, self._alpha or 0.0), time  # what is refused does so in the end
 
     def _possible(self, epsilon: Any, *, check_end: bool = True) -> Any:
         """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""
@@ -604,12 +557,6 @@ def _checked_reserve(reserve: float | None, alpha: float | None) -> float | None
     if alpha is None and reserve:
         raise BudgetError("a reserve is kept below a level: give alpha as well, or leave the reserve out")
     return float(reserve)
-
-
-def _between(user: Adversary, first: int, n_steps: int) -> Adversary:
-    """What the adversary knows of the transitions between some steps."""
-    known = (user.backward, user.forward)
-    return Adversary(*(one[first : first + n_steps - 1] or None if isinstance(one, tuple) else one for one in known))
 
 
 def _checked_horizon(population: Population, horizon: int | None) -> int | None:

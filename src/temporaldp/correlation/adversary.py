@@ -153,6 +153,13 @@ class Adversary:
         lengths = [len(value) + 1 for value in (self.backward, self.forward) if isinstance(value, tuple)]
         return lengths[0] if lengths else None
 
+    def between(self, first: int, n_steps: int) -> Adversary:
+        """The adversary of `n_steps` steps from step `first` on, with the matrices of the transitions between them."""
+        last = first + n_steps - 1
+        known = (self.backward, self.forward)
+        parts = (one[first:last] or None if isinstance(one, tuple) else one for one in known)
+        return Adversary(*parts, name=self.name)
+
 
 def _is_stationary(marginal: FloatArray, chain: TransitionMatrix) -> bool:
     """Whether the chain stays at `marginal` for ever. A small change in one step is not enough: it could add up."""

@@ -12,7 +12,6 @@ from temporaldp.accounting import LeakageSeries, TemporalAccountant
 from temporaldp.accounting.exact_filter import ExactStanding
 from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.accounting.paper_filter import SPARE, PaperFilter
-from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure, measure, optimise
@@ -157,18 +156,12 @@ def _as_admitted(
     standings = [one for one in accountant.filters if isinstance(one, PaperFilter)]
     if rest == 1 or not standings:
         return start
-    after = [_to_come(user, rest) for user in request.users]
+    after = [user.between(len(accountant), rest) for user in request.users]
     distance = standings[0].steps.distance  # the optimum is computed in nats between the values furthest apart
     found = optimise(
         after, request.alpha, by, [start * distance], lambda each: admitted(each / distance) * distance, standings
     )
     return found.epsilons / distance
-
-
-def _to_come(adversary: Adversary, rest: int) -> Adversary:
-    """What the adversary knows of the transitions between the steps to come."""
-    known = (adversary.backward, adversary.forward)
-    return Adversary(*(one[1 - rest :] if isinstance(one, tuple) else one for one in known))
 
 
 def _checked(accountant: TemporalAccountant) -> tuple[float, int]:
