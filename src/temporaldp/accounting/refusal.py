@@ -63,7 +63,7 @@ def refusal(
 def _leakage_around(
     way: Accounting[Any, Any], user: Adversary, spent: Sequence[float], epsilon: float, kept: float, alpha: float
 ) -> tuple[float, int]:
-    """The largest leakage, and its step, if the refused epsilon and then the reserve were spent; as far as it takes to show it."""
+    """The largest leakage, and its step, if the refused epsilon and then the reserve were spent; as far as shows it."""
     first = max(0, len(spent) - RECENT)
     leakage, time = 0.0, 0
     for following in TO_COME if kept > 0.0 else (0,):
