@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo test test-kernels test-slow test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population tables paper clean
+.PHONY: demo test test-kernels test-slow test-crashes test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population tables paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,7 +18,7 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-kernels test-slow test-random: export OPENBLAS_NUM_THREADS := 1
+test test-kernels test-slow test-crashes test-random: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto -m "not slow"
@@ -29,6 +29,9 @@ test-kernels: $(READY)  ## all tests twice: with compiled kernels throughout, an
 
 test-slow: $(READY)  ## the tests that take longer than a minute
 	$(BIN)/python -m pytest -n auto -m slow
+
+test-crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan
+	$(BIN)/python -m pytest -n auto tests/release/test_crashes.py -rP
 
 test-random: $(READY)  ## the property tests on new random cases, ten times as many as usual
 	$(BIN)/python -m pytest -n auto --hypothesis-profile=random tests

@@ -31,8 +31,10 @@ MECHANISM = DiscreteLaplaceHistogram(n_states=2)
 CERTAIN = TransitionMatrix(np.eye(2))
 
 
-def opened(place, *, mechanism=MECHANISM, adversary=ADVERSARY, alpha=1.0, horizon=None, reserve=None, **schema):
-    accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon, reserve=reserve)
+def opened(
+    place, *, mechanism=MECHANISM, adversary=ADVERSARY, alpha=1.0, horizon=None, reserve=None, bound="exact", **schema
+):
+    accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon, reserve=reserve, bound=bound)
     return ContinualRelease(mechanism, ledger=place, accountant=accountant, **schema)
 
 
@@ -50,5 +52,5 @@ def noted(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def require_level_held(epsilons, adversary, alpha):
-    assert temporal_leakage(adversary, epsilons=epsilons, bound="paper").worst <= alpha
+def require_level_held(epsilons, adversary, alpha, bound="exact"):
+    assert temporal_leakage(adversary, epsilons=epsilons, bound=bound).worst <= alpha

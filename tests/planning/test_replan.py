@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,17 +23,15 @@ from temporaldp import (
     temporal_leakage,
 )
 
-# An accountant counts by the paper's bound; the last tests are about plans by the exact leakage.
-plan_by_paper = partial(plan_budget, bound="paper")
-paper_leakage = partial(temporal_leakage, bound="paper")
+BOUNDS = ("exact", "paper")
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 OTHER = TransitionMatrix([[0.6, 0.4], [0.1, 0.9]])
 ADVERSARY = Adversary(MATRIX, OTHER)
 
 
-def started(adversary, alpha, horizon, spent):
-    accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon)
+def started(adversary, alpha, horizon, spent, bound="exact"):
+    accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon, bound=bound)
     for epsilon in spent:
         accountant.spend(epsilon)
     return accountant
@@ -45,34 +41,38 @@ def error(epsilons):
     return float(np.mean(1.0 / np.asarray(epsilons)))
 
 
+@pytest.mark.parametrize("bound", BOUNDS)
 @settings(max_examples=40)
 @given(matrices(), matrices(), st.sampled_from([0.1, 1.0, 5.0]), st.integers(2, 8), st.data())
-def test_a_new_plan_holds_the_level_is_admitted_and_no_worse_than_the_old_one(one, two, alpha, horizon, data):
+def test_a_new_plan_holds_the_level_is_admitted_and_no_worse_than_the_old_one(bound, one, two, alpha, horizon, data):
     adversary = Adversary(one, two) if one.states == two.states else Adversary(one, one)
-    planned = plan_by_paper(adversary, alpha=alpha, horizon=horizon)
+    planned = plan_budget(adversary, alpha=alpha, horizon=horizon, bound=bound)
     steps = data.draw(st.integers(1, horizon - 1))
     share = data.draw(st.floats(0.0, 1.0))
-    accountant = started(adversary, alpha, horizon, share * planned.epsilons[:steps])
+    accountant = started(adversary, alpha, horizon, share * planned.epsilons[:steps], bound)
     new = replan(accountant)
+    assert new.bound == bound
     assert new.epsilons[:steps].tolist() == accountant.ledger.tolist()
     assert len(accountant) == steps
     assert new.leakage.worst <= alpha
     assert error(new.epsilons[steps:]) <= error(planned.epsilons[steps:]) * (1 + 1e-6)
     for epsilon in new.epsilons[steps:]:
         accountant.spend(epsilon)
-    assert paper_leakage(adversary, epsilons=accountant.ledger).worst <= alpha
+    assert temporal_leakage(adversary, epsilons=accountant.ledger, bound=bound).worst <= alpha
 
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("spent", [[0.05], [0.02, 0.1], [0.0, 0.0, 0.15]])
-def test_no_general_solver_finds_a_better_rest(alpha, spent):
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_no_general_solver_finds_a_better_rest(bound, alpha, spent):
     horizon = 6
     spent = np.array(spent) * alpha
     rest = horizon - len(spent)
-    new = replan(started(ADVERSARY, alpha, horizon, spent)).epsilons[len(spent) :]
+    new = replan(started(ADVERSARY, alpha, horizon, spent, bound)).epsilons[len(spent) :]
 
     def room(tail):
-        return alpha - paper_leakage(ADVERSARY, epsilons=np.concatenate((spent, np.maximum(tail, 1e-9)))).temporal
+        budgets = np.concatenate((spent, np.maximum(tail, 1e-9)))
+        return alpha - temporal_leakage(ADVERSARY, epsilons=budgets, bound=bound).temporal
 
     rng = np.random.default_rng(0)
     found = []
@@ -88,48 +88,55 @@ def test_no_general_solver_finds_a_better_rest(alpha, spent):
     assert error(new) <= min(found) * (1 + 1e-6)
 
 
-def test_more_is_left_where_less_was_spent():
-    planned = plan_by_paper(ADVERSARY, alpha=1.0, horizon=8).epsilons
-    less = replan(started(ADVERSARY, 1.0, 8, planned[:3] / 2)).epsilons
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_more_is_left_where_less_was_spent(bound):
+    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=8, bound=bound).epsilons
+    less = replan(started(ADVERSARY, 1.0, 8, planned[:3] / 2, bound)).epsilons
     assert error(less[3:]) < error(planned[3:])
     assert less[3] > planned[3] * 1.05
 
 
-def test_nothing_spent_yet_gives_the_optimal_plan():
-    new = replan(TemporalAccountant(ADVERSARY, alpha=1.0, horizon=7))
-    assert new.epsilons == pytest.approx(plan_by_paper(ADVERSARY, alpha=1.0, horizon=7).epsilons, rel=1e-4)
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_nothing_spent_yet_gives_the_optimal_plan(bound):
+    new = replan(started(ADVERSARY, 1.0, 7, [], bound))
+    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=7, bound=bound)
+    assert new.epsilons == pytest.approx(planned.epsilons, rel=1e-4)
 
 
 @pytest.mark.parametrize("horizon", [2, 3, 5])
 @pytest.mark.parametrize("both", [True, False])
-def test_matrices_that_vary_with_time(horizon, both):
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_matrices_that_vary_with_time(bound, horizon, both):
     several = [MATRIX if k % 2 else OTHER for k in range(horizon - 1)]
     adversary = Adversary(several, several if both else None)
     for steps in range(1, horizon):
-        accountant = started(adversary, 1.0, None, [0.1] * steps)
+        accountant = started(adversary, 1.0, None, [0.1] * steps, bound)
         new = replan(accountant)
         assert new.leakage.worst == pytest.approx(1.0, rel=1e-6)
         accountant.spend_all(new.epsilons[steps:])
 
 
-def test_what_arrives_counts_though_nothing_is_passed_on():
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_what_arrives_counts_though_nothing_is_passed_on(bound):
     """The transition into the first step to come carries leakage, those after it carry none."""
     flat = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
     adversary = Adversary([TransitionMatrix(np.eye(2)), flat, flat], [flat] * 3)
-    new = replan(started(adversary, 1.0, None, [0.6]))
+    new = replan(started(adversary, 1.0, None, [0.6], bound))
     assert new.epsilons == pytest.approx([0.6, 0.4, 1.0, 1.0], rel=1e-6)
 
 
 @pytest.mark.parametrize("adversary", [Adversary(), Adversary(MATRIX), Adversary(None, MATRIX)])
 @pytest.mark.parametrize("steps", [1, 2])
-def test_unknown_correlations(adversary, steps):
-    new = replan(started(adversary, 1.0, 3, [0.1] * steps))
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_unknown_correlations(bound, adversary, steps):
+    new = replan(started(adversary, 1.0, 3, [0.1] * steps, bound))
     assert new.leakage.worst == pytest.approx(1.0, rel=1e-6)
 
 
-def test_several_users_and_weights():
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_several_users_and_weights(bound):
     users = {"one": ADVERSARY, "two": Adversary(OTHER, MATRIX)}
-    accountant = started(users, 1.0, 5, [0.1, 0.2])
+    accountant = started(users, 1.0, 5, [0.1, 0.2], bound)
     new = replan(accountant, weights=[1.0, 0.0, 3.0], objective="mean_squared_error")
     assert new.epsilons[3] == 0.0
     assert new.epsilons[4] > new.epsilons[2] > 0.0
@@ -143,7 +150,7 @@ def test_several_users_and_weights():
         (TemporalAccountant(ADVERSARY, alpha=1.0), InputError, "alpha and horizon"),
         (TemporalAccountant(ADVERSARY, alpha=1.0, horizon=3, reserve=0.01), InputError, "reserve=0"),
         (started(ADVERSARY, 1.0, 2, [0.1, 0.1]), BudgetError, "all 2 steps"),
-        (started(ADVERSARY, 1.0, 3, [1.0 - 1e-14]), PlanError, "leaves nothing"),
+        (started(ADVERSARY, 1.0, 3, [1.0 - 1e-14], "paper"), PlanError, "leaves nothing"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(accountant, kind, message):
@@ -153,17 +160,16 @@ def test_what_cannot_be_planned_is_refused(accountant, kind, message):
 
 def test_an_exact_rest_holds_exactly_and_has_less_noise():
     adversary = next(estimate_adversaries(load_sample()))
-    accountant = TemporalAccountant(adversary, alpha=1.0, horizon=12, reserve=0.0)
-    accountant.spend_all([0.05, 0.02, 0.0])
-    paper, exact = (replan(accountant, bound=bound) for bound in ("paper", "exact"))
-    assert exact.epsilons[:3].tolist() == [0.05, 0.02, 0.0]
-    assert exact.bound == "exact"
+    spent = [0.05, 0.02, 0.0]
+    paper, exact = (replan(started(adversary, 1.0, 12, spent, bound)) for bound in ("paper", "exact"))
+    assert exact.epsilons[:3].tolist() == spent
+    assert (exact.bound, paper.bound) == ("exact", "paper")
     assert temporal_leakage(adversary, epsilons=exact.epsilons).worst <= 1.0
     assert error(exact.epsilons[3:]) < 0.9 * error(paper.epsilons[3:])
-    rest = replan(TemporalAccountant(adversary, alpha=1.0, horizon=12), bound="exact")
+    rest = replan(started(adversary, 1.0, 12, []))
     assert rest.optimality.error == pytest.approx(
         plan_budget(adversary, alpha=1.0, horizon=12).optimality.error, rel=1e-5
     )
-    weighted = replan(accountant, bound="exact", weights=[1, 0, 1, 0, 1, 0, 1, 0, 1])
+    weighted = replan(started(adversary, 1.0, 12, spent), weights=[1, 0, 1, 0, 1, 0, 1, 0, 1])
     assert (weighted.epsilons[4::2] == 0.0).all()
     assert weighted.leakage.worst <= 1.0

@@ -96,18 +96,20 @@ def test_the_last_step_may_use_the_reserve_and_nothing_follows(place):
         stream.release([70, 30], time=2)
 
 
-def test_a_horizon_is_planned_optimally_and_again_when_less_was_spent(place):
-    with opened(place, horizon=6) as stream:
+@pytest.mark.parametrize("bound", ["exact", "paper"])
+def test_a_horizon_is_planned_optimally_and_again_when_less_was_spent(bound, place):
+    with opened(place, horizon=6, bound=bound) as stream:
         stream.release([70, 30], time=0, epsilon=0.05)
         for time in range(1, 6):
             stream.release([70, 30], time=time)
         spent = stream.ledger.epsilons
         with pytest.raises(BudgetError, match="horizon"):
             stream.release([70, 30], time=6)
-    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=6).epsilons
-    assert (spent[1:] > planned[1:] * (1 - 1e-9)).all()
+    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=6, bound=bound).epsilons
+    assert (spent[1:] > planned[1:] * (1 - 1e-6)).all()  # both are optimal to about that share
+    assert np.mean(1.0 / spent[1:]) < 0.95 * np.mean(1.0 / planned[1:])
     assert spent[1] > planned[1] * 1.05
-    assert 1.0 - 1e-6 < temporal_leakage(ADVERSARY, epsilons=spent).worst <= 1.0
+    assert 1.0 - 1e-6 < temporal_leakage(ADVERSARY, epsilons=spent, bound=bound).worst <= 1.0
 
 
 def test_a_plan_alone_holds_the_level(place):
@@ -288,7 +290,11 @@ def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
             plan_budget(ADVERSARY, alpha=1.0, horizon=3, bound="paper"),
             "a horizon of 3",
         ),
-        (TemporalAccountant(ADVERSARY, alpha=1.0), plan_budget(ADVERSARY, alpha=1.0), "or plan by the paper's bound"),
+        (
+            TemporalAccountant(ADVERSARY, alpha=1.0, bound="paper"),
+            plan_budget(ADVERSARY, alpha=1.0),
+            "make the accountant with bound='exact', plan by the same bound",
+        ),
     ],
 )
 def test_what_does_not_hold_the_level_is_refused(accountant, plan, message, tmp_path):
@@ -306,3 +312,37 @@ def test_without_a_lasting_budget_there_is_no_default(place):
         stream.release([70, 30], time=1, epsilon=0.6 * (1 - 1e-9))
         with pytest.raises(LeakageBudgetError):
             stream.release([70, 30], time=2, epsilon=0.01)
+
+
+@pytest.mark.parametrize("planned", ["exact", "paper"])
+@pytest.mark.parametrize("horizon", [None, 5])
+def test_an_exact_accountant_follows_a_plan_by_either_bound(planned, horizon, tmp_path):
+    plan = plan_budget(ADVERSARY, alpha=1.0, horizon=horizon, bound=planned)
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0, horizon=horizon)
+    with ContinualRelease(MECHANISM, ledger=tmp_path / "a.db", accountant=accountant, plan=plan) as stream:
+        for time in range(5):
+            stream.release([70, 30], time=time)
+        spent = stream.ledger.epsilons
+        leaked = [row.leakage for row in stream.ledger[:]]
+    assert spent == pytest.approx(plan.epsilons_for(5), rel=1e-6)
+    for n_steps in range(1, 6):
+        exact = temporal_leakage(ADVERSARY, epsilons=spent[:n_steps]).worst
+        assert exact <= leaked[n_steps - 1] * (1 + 1e-12) and leaked[n_steps - 1] == pytest.approx(exact, rel=1e-11)
+    assert leaked[-1] <= 1.0
+
+
+def test_a_ledger_counted_by_another_bound_or_with_other_distances_is_refused(place):
+    far = [[0.0, 2.0], [2.0, 0.0]]
+    kinds = ({}, {"bound": "paper"}, {"metric": far})
+    messages = ("", "bound: the ledger has exact, this release paper", "metric: the ledger has none, this release")
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        assert (stream.ledger.configuration["bound"], stream.ledger.configuration["metric"]) == ("exact", None)
+    for how, message in zip(kinds, messages, strict=True):
+        accountant = TemporalAccountant(ADVERSARY, alpha=1.0, **how)
+        if not how:
+            with ContinualRelease(MECHANISM, ledger=place, accountant=accountant) as stream:
+                stream.release([70, 30], time=1)
+        else:
+            with pytest.raises(LedgerMismatchError, match=message):
+                ContinualRelease(MECHANISM, ledger=place, accountant=accountant)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.curves import checked_delta
+from temporaldp.accounting.distances import checked_distances
 from temporaldp.accounting.events import epsilon_of, release_from, release_of
 from temporaldp.accounting.filter import Filters
 from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter, Odometer
@@ -129,6 +130,7 @@ class TemporalAccountant:
         self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
         self._spent: list[Any] = []
         self._filters = self._at_start() if self._alpha is not None else None
+        self._n_reserved = 0
         self._counted: tuple[int, list[Odometer]] | None = None
         self._end: int | None = None
         self._lock = threading.RLock()
@@ -172,6 +174,14 @@ class TemporalAccountant:
     def bound(self) -> AccountingName:
         """The way of accounting: "exact", "paper", "metric", or at a delta "curve"."""
         return self._accounting()[0][0].name
+
+    @property
+    def metric(self) -> FloatArray | None:
+        """The distances between values, in the order of the states, that epsilons are multiplied with; None for plain privacy.
+
+        Shape (n, n), closed under the triangle inequality.
+        """
+        return checked_distances(self._how["metric"], self._population.states)
 
     @property
     def horizon(self) -> int | None:
@@ -508,6 +518,8 @@ class TemporalAccountant:
     def _admitted(self, epsilon: Any, last: bool) -> Any:
         """What is to be spent, if it may be."""
         budget = self._possible(epsilon)
+        if self._are_reserved([budget]):
+            return budget
         allowed = self._allowed
         if allowed is not None:
             number = allowed.refusing(budget, last)
@@ -534,7 +546,20 @@ class TemporalAccountant:
     def _admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
         if self._is_over or (self._horizon is not None and len(self) + len(epsilons) > self._horizon):
             return False
-        return self._allowed is None or self._allowed.admits(epsilons, last)
+        return self._are_reserved(epsilons) or self._allowed is None or self._allowed.admits(epsilons, last)
+
+    def _are_reserved(self, epsilons: Sequence[float]) -> bool:
+        """Whether no step so far spent more than the reserve, nor do these: every step may spend it, and no filter is asked.
+
+        So the filters of a release that spends what lasts for ever are not brought up to date until they are needed.
+        """
+        if self._filters is None:
+            return False
+        number, reserve = self._n_reserved, self._filters.reserve
+        while number < len(self._spent) and self._spent[number] <= reserve:
+            number += 1
+        self._n_reserved = number
+        return number == len(self._spent) and max(epsilons, default=0.0) <= reserve
 
 
 def _checked_budget(epsilon: Any) -> float:

@@ -240,18 +240,21 @@ def _proved(items: Coefficients) -> NDArray[np.bool_]:
 
 
 class CountedExactly:
-    """What has leaked so far about one user, of budgets that are taken note of as they come."""
+    """What has leaked so far about one user, of budgets that are taken note of as they come.
 
-    def __init__(self, now: ExactOdometer) -> None:
-        self._now = now
+    What is asked about is often what is spent next: the answer is kept until then.
+    """
+
+    def __init__(self, now: ExactOdometer, asked: tuple[float, ExactOdometer] | None = None) -> None:
+        self._now, self._asked = now, asked
 
     def __copy__(self) -> CountedExactly:
-        return CountedExactly(self._now)
+        return CountedExactly(self._now, self._asked)
 
     def extend(self, releases: Sequence[float]) -> None:
         """Take note of the budgets of the next steps."""
         for epsilon in releases:
-            self._now = self._now.after(epsilon)
+            self._now, self._asked = self._after(epsilon), None
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL so far and the first step that has it."""
@@ -259,4 +262,10 @@ class CountedExactly:
 
     def worst_with(self, release: float) -> tuple[float, int]:
         """The same if `release` were spent next; changes nothing."""
-        return self._now.worst_with(release)
+        self._asked = release, self._after(release)
+        return self._asked[1].worst()
+
+    def _after(self, epsilon: float) -> ExactOdometer:
+        if self._asked is not None and self._asked[0] == epsilon:
+            return self._asked[1]
+        return self._now.after(epsilon)

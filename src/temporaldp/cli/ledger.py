@@ -20,8 +20,15 @@ app = typer.Typer(help="Look at the ledger of a release, and check it.", no_args
 
 LAST_ROWS = 10
 
-TERMS = ("alpha", "delta", "noise", "plan")
+TERMS = ("alpha", "bound", "delta", "noise", "plan")
 """What `verify` repeats of what the ledger is for: the head vouches for it."""
+
+ACCOUNTED = {
+    "exact": "the exact leakage",
+    "paper": "the paper's upper bound of the leakage",
+    "metric": "an upper bound of the leakage, pair by pair",
+}
+"""By which leakage a release of budgets holds its level, in words."""
 
 Place: TypeAlias = Annotated[
     str, typer.Argument(metavar="LEDGER", help="SQLite file or postgresql:// URL.", show_default=False)
@@ -118,7 +125,7 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     known = ledger.configuration
     promise = ("guarantee", promised(known["alpha"], known.get("delta", 0.0)))
     if "noise" not in known:
-        return [promise]
+        return [promise, ("by", ACCOUNTED[known["bound"]])]
     scales = np.array([row.parameter for row in ledger[:] if row.output is not None])
     drawn = "" if not scales.size else f", scale {span(scales)} counts so far"
     return [promise, ("noise", f"discrete {known['noise'].capitalize()}, fixed beforehand{drawn}")]

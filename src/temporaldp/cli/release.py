@@ -96,6 +96,15 @@ def release(
             rich_help_panel=LEDGER,
         ),
     ] = None,
+    bound: Annotated[
+        o.Bounds | None,
+        typer.Option(
+            "--bound",
+            help="By which leakage an accountant, of a correlation, counts: exact (the default) or paper, an upper bound of it.",
+            show_default=False,
+            rich_help_panel=LEDGER,
+        ),
+    ] = None,
     consistent: Annotated[
         bool, typer.Option("--consistent", help="Post-process to non-negative counts that keep the public total.")
     ] = False,
@@ -110,7 +119,7 @@ def release(
     release_suffix(output)
     require_writable(output, reads=(traces, plan, *known.files))
     if ledger is None:
-        _require_plan_only(plan, alpha, horizon, known)
+        _require_plan_only(plan, alpha, horizon, bound, known)
         assert plan is not None
         _refuse_existing(output, overwrite)
         setup = _plan_alone(load_plan(plan), traces, reading)
@@ -123,7 +132,7 @@ def release(
     file = file_of(ledger)
     if file is not None and os.path.realpath(file) == os.path.realpath(output):
         raise OutputError(f"--ledger and --output are both {output}; the counts would take the ledger's place")
-    setup = _setup(traces, reading, known, plan, alpha, horizon)
+    setup = _setup(traces, reading, known, plan, alpha, horizon, bound)
     with ContinualRelease(
         setup.mechanism,
         ledger=ledger,
@@ -143,12 +152,12 @@ def release(
 
 
 def _require_plan_only(
-    plan: Path | None, alpha: float | None, horizon: int | None, known: o.CorrelationOptions
+    plan: Path | None, alpha: float | None, horizon: int | None, bound: o.Bounds | None, known: o.CorrelationOptions
 ) -> None:
-    if alpha is not None or horizon is not None or known != o.CorrelationOptions():
+    if any(one is not None for one in (alpha, horizon, bound)) or known != o.CorrelationOptions():
         raise InputError(
-            "--alpha, --horizon and what the adversary knows are for a release with --ledger; without one, `temporaldp plan` "
-            "takes them, and --plan its result"
+            "--alpha, --horizon, --bound and what the adversary knows are for a release with --ledger; without one, "
+            "`temporaldp plan` takes them, and --plan its result"
         )
     if plan is None:
         raise InputError("expected --plan PLAN (from `temporaldp plan`), or --ledger LEDGER with --plan or --alpha")
@@ -190,6 +199,7 @@ def _setup(
     plan: Path | None,
     alpha: float | None,
     horizon: int | None,
+    bound: o.Bounds | None,
 ) -> Setup:
     """What holds the level of a release with a ledger."""
     if plan is None and alpha is None:
@@ -205,6 +215,11 @@ def _setup(
                 "--alpha needs what the adversary knows: --history, or --backward and --forward. It is not learnt from TRACES: "
                 "they grow from run to run, and are what is to be protected"
             )
+        if bound is not None:
+            raise InputError(
+                "--bound says by which leakage an accountant counts, and the plan alone has none: it holds alpha by the bound "
+                "that it was made with. Leave out --bound, or give what the adversary knows (--history)"
+            )
         return _plan_alone(planned, traces, reading)
     if known.history is None and known.backward is None and known.forward is None:
         raise InputError("with --ledger, a correlation is learnt from --history only: TRACES grow from run to run")
@@ -214,15 +229,16 @@ def _setup(
             "--forward. They are for an accountant, which lets budgets be chosen as one goes; at a delta that may not be, "
             "because hockey-stick divergences do not compose along adaptive paths"
         )
-    if planned is not None and planned.bound != "paper":
+    counted = bound or o.Bounds.EXACT
+    if planned is not None and planned.bound == "exact" and counted is o.Bounds.PAPER:
         raise InputError(
-            "the plan does not hold alpha by the paper's bound, and an accountant counts by that: leave out what the adversary "
-            "knows, as the plan alone holds the level, or plan with --bound paper"
+            "the plan holds alpha by the exact leakage, and the paper's bound of it is larger: leave out --bound paper, or plan "
+            "with --bound paper"
         )
     found = gather(traces, reading, known, None if planned is None else planned.source.states)
     assert found.trajectories is not None
     level, ends = (alpha, horizon) if planned is None else (planned.alpha, planned.horizon)
-    accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends)
+    accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, bound=counted.value)
     warning = (None if planned is None else planned.source.warning) or found.provenance.warning
     return Setup(planned, accountant, found.trajectories, found.step, warning)
 

@@ -251,7 +251,9 @@ def _minimise(
         step, e, g, rho = _search(program, at, alpha, (w, p, scale, mu), (e, slack, rho), move, decrease, free)
         change = mu / slack - y + y / slack * (jacobian @ move[columns])
         falling = change < 0.0
-        length = 1.0 if not falling.any() else min(1.0, FRACTION_TO_BOUNDARY * float((-y / change)[falling].min()))
+        with np.errstate(divide="ignore", over="ignore"):  # what falls by less than a double can tell may fall for ever
+            furthest = (y[falling] / -change[falling]).min(initial=np.inf)
+        length = min(1.0, FRACTION_TO_BOUNDARY * float(furthest))
         y = y + length * change
         slack = alpha - g
         y = np.clip(y, mu / (1e8 * slack), 1e8 * mu / slack)

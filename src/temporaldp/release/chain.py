@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-FORMAT = "temporaldp ledger 2"
+FORMAT = "temporaldp ledger 3"
 
 
 @dataclass(frozen=True, slots=True)

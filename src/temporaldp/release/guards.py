@@ -15,7 +15,7 @@ from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
 from temporaldp.release.chain import canonical
-from temporaldp.release.identity import correlations_of
+from temporaldp.release.identity import correlations_of, metric_digest
 from temporaldp.release.ledger import Ledger
 
 Mechanism = Callable[[Any, float], Any]
@@ -81,7 +81,7 @@ class PlanGuard(Guard):
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """The level, the plan, and what it says of itself."""
-        return {"alpha": self.alpha, "plan": plan_digest(self._plan), **self._plan.terms}
+        return {"alpha": self.alpha, "bound": self.bound, "plan": plan_digest(self._plan), **self._plan.terms}
 
     def next_epsilon(self, step: int, *, last: bool) -> float:
         """The plan's."""
@@ -133,6 +133,7 @@ class AccountantGuard(Guard):
             "horizon": self.horizon,
             "reserve": self.accountant.asked_reserve,
             "bound": self.bound,
+            "metric": metric_digest(self.accountant.metric),
             "plan": None if self._given is None else plan_digest(self._given),
             "correlations": correlations_of(self.accountant.population.users, salt=salt),
         }
@@ -140,19 +141,23 @@ class AccountantGuard(Guard):
     def next_epsilon(self, step: int, *, last: bool) -> float:
         """The plan's; else what can be spent for ever, and the rest at the last step."""
         plan = self._current_plan()
-        planned = None if plan is None else float(plan.epsilons_for(1, start=step)[0])
-        left = self.accountant.remaining(last=last)
-        if planned is not None:
+        if plan is not None:
+            planned = float(plan.epsilons_for(1, start=step)[0])
             # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding.
-            return min(planned, left)
+            return planned if self._admits(planned, last) else min(planned, self.accountant.remaining(last=last))
         if last:
-            return left
-        if self.accountant.reserve == 0.0:
+            return self.accountant.remaining(last=True)
+        kept = self.accountant.reserve
+        if kept == 0.0:
             raise BudgetError(
                 "no positive budget can be spent at every step for ever, so there is no default: give an epsilon for each "
                 "step, a plan, or a horizon"
             )
-        return min(left, self.accountant.reserve)
+        return kept if self._admits(kept, last) else min(kept, self.accountant.remaining())
+
+    def _admits(self, epsilon: float, last: bool) -> bool:
+        """Whether the next step may spend this: much quicker to tell than what it may spend at most."""
+        return self.accountant.admits([epsilon], last=last)
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
         """As much as is asked for, if the accountant admits it."""
