@@ -29,7 +29,7 @@ def database(store, name, tmp_path, request):
 
 
 QUICK, LONG, ON_ONE_LEDGER = 30, 500, 50
-"""Processes that are killed in the usual run and in the long one; and on one ledger, as each of them counts all of its steps."""
+"""Processes that are killed in the usual run and in the long one; and on one ledger, where each of them counts all steps."""
 
 KILLS = [
     ("sqlite", QUICK),

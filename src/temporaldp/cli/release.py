@@ -100,7 +100,7 @@ def release(
         o.Bounds | None,
         typer.Option(
             "--bound",
-            help="By which leakage an accountant, of a correlation, counts: exact (the default) or paper, an upper bound of it.",
+            help="By which leakage an accountant, of a correlation, counts: exact (default) or paper, an upper bound of it.",
             show_default=False,
             rich_help_panel=LEDGER,
         ),
@@ -232,8 +232,8 @@ def _setup(
     counted = bound or o.Bounds.EXACT
     if planned is not None and planned.bound == "exact" and counted is o.Bounds.PAPER:
         raise InputError(
-            "the plan holds alpha by the exact leakage, and the paper's bound of it is larger: leave out --bound paper, or plan "
-            "with --bound paper"
+            "the plan holds alpha by the exact leakage, and the paper's bound of it is larger: leave out --bound paper, or plan"
+            " with --bound paper"
         )
     found = gather(traces, reading, known, None if planned is None else planned.source.states)
     assert found.trajectories is not None
