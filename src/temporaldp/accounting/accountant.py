@@ -31,6 +31,9 @@ FloatArray = NDArray[np.float64]
 RECENT, TO_COME = 256, (0, 64, 512, 4096)
 """Steps before and after a refused one, with the reserve, whose leakage tells why it was refused: as many as show it."""
 
+CLOSE_RESERVES = 1e-9
+"""Relative. Reserves closer than this are not told apart."""
+
 
 class TemporalAccountant:
     """Keeps account of temporal privacy leakage while budgets are chosen one by one.
@@ -125,12 +128,15 @@ class TemporalAccountant:
         self._relation = checked_relation(neighboring_relation)
         self._alpha = None if alpha is None else positive(alpha, "alpha")
         self._delta = 0.0 if delta is None else checked_delta(delta)
+        if isinstance(bound, Accounting):
+            self._delta = bound.delta
         self._population = Population.of(adversary)
         self._horizon = _checked_horizon(self._population, horizon)
         self._asked = _checked_reserve(reserve, self._alpha)
         self._how: dict[str, Any] = {"bound": bound, "metric": metric, "delta": delta, "discretization": discretization}
         self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
         self._spent: list[Any] = []
+        self._accounting()  # refuses what is no way of accounting
         self._filters = self._at_start() if self._alpha is not None else None
         self._counted: tuple[int, list[Odometer]] | None = None
         self._end: int | None = None
@@ -139,20 +145,17 @@ class TemporalAccountant:
     def _at_start(self) -> Filters:
         """The filters of all users, before the first step."""
         assert self._alpha is not None
-        ways = self._accounting()
-        asked = self._asked
-        if asked is None and len(ways) > 1 and self._horizon is None:
-            asked = min(way.lasting_epsilon(self._about(numbers), self._alpha) for way, numbers in ways)
-        each: dict[int, Filter] = {}
-        kept = math.inf
-        for way, numbers in ways:
-            filters, reserve = way.filters(self._about(numbers), self._alpha, asked, self._horizon)
-            each |= zip(numbers, filters, strict=True)
-            kept = min(kept, reserve)
-        return Filters(tuple(each[number] for number in sorted(each)), self._alpha, kept, self._horizon)
-
-    def _about(self, numbers: Sequence[int]) -> list[Adversary]:
-        return [self._population.users[number] for number in numbers]
+        alpha, horizon, users = self._alpha, self._horizon, self._population.users
+        groups = [(way, [users[k] for k in numbers]) for way, numbers in self._accounting()]
+        found = [way.filters(some, alpha, self._asked, horizon) for way, some in groups]
+        kept = min(reserve for _, reserve in found)
+        if self._asked is None:  # nobody need keep more than is kept about everybody
+            for number, (way, some) in enumerate(groups):
+                if found[number][1] > kept * (1.0 + CLOSE_RESERVES):
+                    found[number] = way.filters(some, alpha, kept, horizon)
+        order = [k for _, numbers in self._accounting() for k in numbers]
+        each = dict(zip(order, [one for filters, _ in found for one in filters], strict=True))
+        return Filters(tuple(each[k] for k in range(len(users))), alpha, kept, horizon)
 
     def _accounting(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
         """The ways of accounting, and the users who are counted by each. At a delta the grid depends on the first release.

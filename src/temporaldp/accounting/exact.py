@@ -30,6 +30,7 @@ from temporaldp.accounting.paper import PaperAccounting
 from temporaldp.accounting.protocol import (
     DIRECTIONS,
     SIDES,
+    SPARED,
     Accounting,
     Filter,
     Leakage,
@@ -49,9 +50,6 @@ from temporaldp.progress import part
 from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
-
-SPARED = 4e-12
-"""Share of alpha that is not spent for ever: the supremum and a long series are proved by rollouts of their own."""
 
 PAPER = PaperAccounting()
 """Its bound is never exceeded."""
