@@ -35,6 +35,9 @@ ROUNDING = 1e-12
 CLOSE = 1e-9
 """Relative distance between an odometer and the series, and between what remains and the largest that the series allows."""
 
+LEVEL = 2e-11
+"""Share of the level that a filter may leave, so that a step on it can be left behind one day."""
+
 N, TAIL = 3, 60
 """Values of each person; and steps of the reserve after which a correlation that mixes has settled."""
 
@@ -255,7 +258,7 @@ class FilterContract(Contract):
             remaining = accountant.remaining()
             assert remaining >= accountant.reserve
             assert accountant.check(accountant.reserve)
-            must_be_refused(accountant, max(remaining * (1.0 + 1e-6), 1e-9))
+            must_be_refused(accountant, remaining * (1.0 + 1e-6) + 1e-9 * alpha)
             accountant.spend(float(rng.choice([0.0, 0.2, 0.9, 1.0])) * remaining)
             self.holds(accountant, population, alpha)
 
@@ -263,18 +266,24 @@ class FilterContract(Contract):
         if not self.room_is_used:
             pytest.skip("this way gives some room away")
         for n_steps in (None, 5):
-            adversary, alpha = adversaries(rng, n_steps), 1.0
-            accountant = self.way.accountant(adversary, alpha=alpha)
+            adversary = adversaries(rng, n_steps)
+            accountant = self.way.accountant(adversary, alpha=1.0)
             for _ in range(3):
                 accountant.spend(0.7 * accountant.remaining())
             known, reserve = accountant.ledger, accountant.reserve
             tail = [reserve] * TAIL if n_steps is None else [0.0] * (n_steps - len(known) - 1)
-            low, high = 0.0, alpha / self.way.distance
-            while high - low > 1e-11 * high:
-                middle = 0.5 * (low + high)
-                fits = self.way.series(adversary, [*known, middle, *tail]).worst <= alpha
-                low, high = (middle, high) if fits else (low, middle)
-            assert low * (1.0 - CLOSE) <= accountant.remaining() <= high * (1.0 + CLOSE)
+
+            def largest(level, known=known, adversary=adversary, tail=tail):
+                low, high = 0.0, 1.0 / self.way.distance
+                while high - low > 1e-11 * high:
+                    middle = 0.5 * (low + high)
+                    fits = self.way.series(adversary, [*known, middle, *tail]).worst <= level
+                    low, high = (middle, high) if fits else (low, middle)
+                return low
+
+            # Where the reserve is the largest that lasts, a last digit of alpha is worth many of what remains.
+            least, most = largest(1.0 - LEVEL), largest(1.0)
+            assert least * (1.0 - CLOSE) <= accountant.remaining() <= most * (1.0 + CLOSE)
 
     def test_the_last_step_may_use_what_was_kept(self, rng):
         adversary, alpha = adversaries(rng), 1.0

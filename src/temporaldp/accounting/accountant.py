@@ -571,15 +571,26 @@ class TemporalAccountant:
         """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""
         if check_end and self._is_over:
             raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
-        budget = release_from(epsilon) if self._delta else _checked_budget(epsilon)
+        budget = self._countable(epsilon) if self._delta else _checked_budget(epsilon)
         if check_end and self._horizon is not None and len(self) >= self._horizon:
             raise BudgetError(f"all {self._horizon} steps of the horizon are over; nothing may follow")
         return budget
 
+    def _countable(self, given: Any) -> Any:
+        """What is published at a step, at a delta, if it can be counted."""
+        release = release_from(given)
+        for way, numbers in self._accounting(release):
+            way.require_countable([self._population.users[k] for k in numbers], release)
+        return release
+
     def _asked_for(self, epsilons: ArrayLike | Sequence[Any]) -> list[Any]:
         if not self._delta:
             return list(budgets(epsilons).tolist())
-        return [release_from(one) for one in epsilons]  # type: ignore[union-attr]
+        if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Sequence | np.ndarray) or not len(epsilons):
+            raise BudgetError(
+                f"expected what is published at each step, one or more in a sequence, got {type(epsilons).__name__}"
+            )
+        return [release_from(one) for one in epsilons]
 
     def _admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
         if self._is_over or (self._horizon is not None and len(self) + len(epsilons) > self._horizon):

@@ -174,6 +174,9 @@ class Accounting(ABC, Generic[R, A]):
         most = alpha / float(self.promised(self.of_epsilons(np.ones(1)))[0])
         return largest_lasting(worst, most, alpha * (1.0 - SPARED))
 
+    def require_countable(self, users: Sequence[Adversary], release: Any) -> None:
+        """Refuse what an odometer could not count, before it is spent; here nothing."""
+
     @abstractmethod
     def odometer(self, user: Adversary) -> Odometer:
         """What has leaked about one user, before the first step."""
