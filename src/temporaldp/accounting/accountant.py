@@ -23,11 +23,14 @@ from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound,
 from temporaldp.accounting.refusal import refusal
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.ways import budgets, online_ways
-from temporaldp.correlation import Adversaries, Adversary, Population
+from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.values import LARGEST, REPLACE_ONE, checked_relation, positive, whole_number
 
 FloatArray = NDArray[np.float64]
+
+CLOSE_RESERVES = 1e-9
+"""Relative. Reserves closer than this are not told apart."""
 
 
 class TemporalAccountant:
@@ -123,12 +126,15 @@ class TemporalAccountant:
         self._relation = checked_relation(neighboring_relation)
         self._alpha = None if alpha is None else positive(alpha, "alpha")
         self._delta = 0.0 if delta is None else checked_delta(delta)
+        if isinstance(bound, Accounting):
+            self._delta = bound.delta
         self._population = Population.of(adversary)
         self._horizon = _checked_horizon(self._population, horizon)
         self._asked = _checked_reserve(reserve, self._alpha)
         self._how: dict[str, Any] = {"bound": bound, "metric": metric, "delta": delta, "discretization": discretization}
         self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
         self._spent: list[Any] = []
+        self._accounting()  # refuses what is no way of accounting
         self._filters = self._at_start() if self._alpha is not None else None
         self._n_reserved = 0
         self._counted: tuple[int, list[Odometer]] | None = None
@@ -138,20 +144,17 @@ class TemporalAccountant:
     def _at_start(self) -> Filters:
         """The filters of all users, before the first step."""
         assert self._alpha is not None
-        ways = self._accounting()
-        asked = self._asked
-        if asked is None and len(ways) > 1 and self._horizon is None:
-            asked = min(way.lasting_epsilon(self._about(numbers), self._alpha) for way, numbers in ways)
-        each: dict[int, Filter] = {}
-        kept = math.inf
-        for way, numbers in ways:
-            filters, reserve = way.filters(self._about(numbers), self._alpha, asked, self._horizon)
-            each |= zip(numbers, filters, strict=True)
-            kept = min(kept, reserve)
-        return Filters(tuple(each[number] for number in sorted(each)), self._alpha, kept, self._horizon)
-
-    def _about(self, numbers: Sequence[int]) -> list[Adversary]:
-        return [self._population.users[number] for number in numbers]
+        alpha, horizon, users = self._alpha, self._horizon, self._population.users
+        groups = [(way, [users[k] for k in numbers]) for way, numbers in self._accounting()]
+        found = [way.filters(some, alpha, self._asked, horizon) for way, some in groups]
+        kept = min(reserve for _, reserve in found)
+        if self._asked is None:  # nobody need keep more than is kept about everybody
+            for number, (way, some) in enumerate(groups):
+                if found[number][1] > kept * (1.0 + CLOSE_RESERVES):
+                    found[number] = way.filters(some, alpha, kept, horizon)
+        order = [k for _, numbers in self._accounting() for k in numbers]
+        each = dict(zip(order, [one for filters, _ in found for one in filters], strict=True))
+        return Filters(tuple(each[k] for k in range(len(users))), alpha, kept, horizon)
 
     def _accounting(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
         """The ways of accounting, and the users who are counted by each. At a delta the grid depends on the first release.
@@ -533,15 +536,26 @@ class TemporalAccountant:
         """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""
         if check_end and self._is_over:
             raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
-        budget = release_from(epsilon) if self._delta else _checked_budget(epsilon)
+        budget = self._countable(epsilon) if self._delta else _checked_budget(epsilon)
         if check_end and self._horizon is not None and len(self) >= self._horizon:
             raise BudgetError(f"all {self._horizon} steps of the horizon are over; nothing may follow")
         return budget
 
+    def _countable(self, given: Any) -> Any:
+        """What is published at a step, at a delta, if it can be counted."""
+        release = release_from(given)
+        for way, numbers in self._accounting(release):
+            way.require_countable([self._population.users[k] for k in numbers], release)
+        return release
+
     def _asked_for(self, epsilons: ArrayLike | Sequence[Any]) -> list[Any]:
         if not self._delta:
             return list(budgets(epsilons).tolist())
-        return [release_from(one) for one in epsilons]  # type: ignore[union-attr]
+        if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Sequence | np.ndarray) or not len(epsilons):
+            raise BudgetError(
+                f"expected what is published at each step, one or more in a sequence, got {type(epsilons).__name__}"
+            )
+        return [release_from(one) for one in epsilons]
 
     def _admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
         if self._is_over or (self._horizon is not None and len(self) + len(epsilons) > self._horizon):

@@ -191,6 +191,12 @@ class CurveAccounting(Accounting[tuple[Release, ...], CurveArrivals]):
         ]
         return Limits(found[0], found[1], found[2], evidence=CurveLimits(gap, *certificates))
 
+    def require_countable(self, users: Sequence[Adversary], release: Release) -> None:
+        """A table for other values, or a mechanism that the grid cannot hold: `StateError`, `InputError`."""
+        for states in {user.states for user in users}:
+            require_values((release,), None if states is None else len(states))
+        self.promised((release,))
+
     def odometer(self, user: Adversary) -> StepwiseOdometer[Release, FloatArray]:
         """Curves from above, as far back as any of them changes."""
         return StepwiseOdometer(CurveSteps(user, self.delta, self.discretization))

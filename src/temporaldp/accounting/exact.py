@@ -30,6 +30,7 @@ from temporaldp.accounting.paper import PaperAccounting
 from temporaldp.accounting.protocol import (
     DIRECTIONS,
     SIDES,
+    SPARED,
     Accounting,
     Filter,
     Leakage,

@@ -48,6 +48,9 @@ MOST_ANTICIPATED, BEYOND, LEAST_STEP = 0.9, 1.3, 1e-11
 """The ratio of two steps that is believed at most, how much further than to the limit that it tells the next step goes, and the
 share of a budget that it goes further still."""
 
+ROOM_FOR_SUMS = 16.0 * U
+"""Share of the level by which a step stays below it by itself: a series rounds each of its sums up."""
+
 MOST_AT_ONCE = 64
 """Pairs that are computed to rounding at once, those first that most arrives about."""
 
@@ -222,7 +225,7 @@ class ExactStanding:
         top = problem.alpha if final else problem.level
         later = 0.0 if final else self.tail.arriving(self.n_steps)
         most = float((self.past.arriving + later).max())
-        return max((top - most) - 2.0 * U * top, 0.0)
+        return max((top - most) - ROOM_FOR_SUMS * top, 0.0)
 
     def _checks(self, final: bool) -> list[tuple[Coefficients, _Behind]]:
         """Rollouts that have come to the next step, and what lies behind it."""

@@ -51,6 +51,10 @@ DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 ACCOUNTINGS = ("exact", "paper", "metric", "curve")
 
 
+SPARED = 4e-12
+"""Share of alpha that is not spent for ever: the supremum and a long series round in ways of their own."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Leakage:
     """BPL, FPL and TPL about one user, arrays of shape (T,) in nats, and what else the way of accounting can tell of them."""
@@ -168,7 +172,10 @@ class Accounting(ABC, Generic[R, A]):
             return self.limits(users, self.of_epsilons(np.array([epsilon]))).temporal
 
         most = alpha / float(self.promised(self.of_epsilons(np.ones(1)))[0])
-        return largest_lasting(worst, most, alpha)
+        return largest_lasting(worst, most, alpha * (1.0 - SPARED))
+
+    def require_countable(self, users: Sequence[Adversary], release: Any) -> None:
+        """Refuse what an odometer could not count, before it is spent; here nothing."""
 
     @abstractmethod
     def odometer(self, user: Adversary) -> Odometer:

@@ -20,6 +20,12 @@ Arrived = TypeVar("Arrived")
 MOST_STEPS = 10_000
 """Without a certificate after so many steps the supremum is reported as infinite, which is never too low."""
 
+LIFTS, MOST_ATTEMPTS = tuple(2**k for k in range(11)), 3
+"""How many times more a settled arrival is raised, one attempt after the other; and how often all of that is tried."""
+
+LOUDEST = 300.0
+"""Nats. A supremum above this is not looked for."""
+
 GIVEN_UP = (0.0, *(1e-12 * 10.0**k for k in range(6)))
 """Shares of the largest reserve that are given up, one after the other, until it holds the level with all roundings."""
 
@@ -78,16 +84,24 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
     def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[Arrived, ...]:
         """What a step does not raise, in a tuple of one; an empty tuple where that is not found.
 
-        Steps only raise what arrives, from nothing on, so that they never pass what a step does not raise.
+        Steps only raise what arrives, from nothing on, so that they never pass what a step does not raise. Where they hardly
+        raise it any more, that is looked for a little above, with more room than rounding needs.
         """
         constant_matrix(user, side)
         steps, epsilon = self.steps(user), float(release[0])
-        arrived = steps.nothing
+        arrived, attempts = steps.nothing, 0
         for _ in range(MOST_STEPS):
-            arrived = steps.raised(steps.arriving(side, 0, epsilon, arrived))
-            after = steps.raised(steps.arriving(side, 0, epsilon, arrived))
-            if steps.never_more(after, arrived):
-                return (arrived,)
+            after = steps.arriving(side, 0, epsilon, arrived)
+            if steps.never_more(after, steps.raised(arrived)):
+                above = after
+                for lift in LIFTS:
+                    for _ in range(lift):
+                        above = steps.raised(above)
+                    if steps.never_more(steps.raised(steps.arriving(side, 0, epsilon, above)), above):
+                        return (above,)
+                attempts += 1
+            if attempts == MOST_ATTEMPTS or steps.leakage(after, epsilon, steps.nothing) > LOUDEST:
+                break
             arrived = after
         return ()
 

@@ -84,7 +84,7 @@ def _own(way: Accounting[Any, Any], epsilons: ArrayLike | None, mechanisms: Sequ
     """A way that somebody made, and releases: epsilons, or whatever it keeps of them itself."""
     if (epsilons is None) == (mechanisms is None):
         raise BudgetError("expected either epsilons or mechanisms, one per step")
-    return way, way.of_epsilons(budgets(epsilons)) if epsilons is not None else mechanisms
+    return way, mechanisms if epsilons is None else way.of_epsilons(budgets(epsilons))
 
 
 def _require_one_curve(bound: str, metric: ArrayLike | None) -> None:

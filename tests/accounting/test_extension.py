@@ -1,0 +1,193 @@
+"""What somebody else would write: a mechanism of their own, and two ways of accounting of their own (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from accounting_contract import FilterContract, WayOfAccounting, adversaries
+from oracles import hockey_stick, told_by_all, worst_mechanism
+from temporaldp import (
+    Adversary,
+    PlanError,
+    TemporalAccountant,
+    TransitionMatrix,
+    leakage_supremum,
+    plan_budget,
+    strongest_correlation,
+    temporal_leakage,
+)
+from temporaldp.accounting import StepwiseAccounting
+from temporaldp.errors import InputError
+
+MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+WALK = Adversary(MATRIX, MATRIX)
+
+
+# A mechanism: whether somebody is there is reported truthfully but for a share, and sometimes the record itself leaks.
+
+
+@dataclass(frozen=True)
+class LeakyCoin:
+    """Says the truth about one of two values with probability `truth`; with probability `spilt` the value itself gets out."""
+
+    truth: float
+    spilt: float
+    coordinates: int = 1
+    pure_epsilon: float = math.inf
+
+    @property
+    def limit(self) -> float:
+        return self.spilt
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """Row: the value. Columns: it got out, as 0 or as 1; or a report of 0 or of 1."""
+        kept = 1.0 - self.spilt
+        heads = [kept * self.truth, kept * (1.0 - self.truth)]
+        return np.array([[self.spilt, 0.0, *heads], [0.0, self.spilt, *heads[::-1]]])
+
+    def bounds(self, losses):
+        delta = self.spilt + (1.0 - self.spilt) * np.maximum(self.truth - np.exp(losses) * (1.0 - self.truth), 0.0)
+        return np.clip(delta - 1e-15, 0.0, 1.0), np.clip(delta + 1e-15, 0.0, 1.0)
+
+
+COIN = LeakyCoin(0.6, 1e-4)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-2])
+def test_a_mechanism_of_ones_own_is_never_below_its_definition(delta):
+    n_steps = 5
+    series = temporal_leakage(WALK, mechanisms=[COIN] * n_steps, delta=delta)
+    rows = [MATRIX.dense()] * (n_steps - 1)
+    for step in range(n_steps):
+        told = told_by_all(COIN.outputs, rows, rows, step, n_steps)
+        assert hockey_stick(told, math.exp(series.temporal[step])) <= delta * (1.0 + 1e-9)
+        low = math.exp(series.temporal[step] - series.evidence.gaps()[step] - 1e-9)
+        assert hockey_stick(told, low) >= delta * (1.0 - 1e-6)  # two values and symmetric rows: the bound is the truth
+
+
+def test_a_mechanism_of_ones_own_goes_everywhere():
+    odometer = TemporalAccountant(WALK, delta=1e-2)
+    for _ in range(3):
+        odometer.spend(COIN)
+    assert odometer.total() == pytest.approx(odometer.leakage().worst, rel=1e-6)
+    limits = leakage_supremum(WALK, mechanism=COIN, delta=1e-2)
+    assert odometer.total() <= limits.temporal < math.inf
+    assert temporal_leakage(WALK, mechanisms=[COIN, None, (COIN, COIN)], delta=1e-2).epsilons[1] == 0.0
+
+
+def test_what_lacks_a_part_is_no_mechanism():
+    class Half:
+        coordinates, pure_epsilon = 1, math.inf
+
+    with pytest.raises(InputError, match="expected a mechanism"):
+        temporal_leakage(WALK, mechanisms=[Half()], delta=1e-2)
+
+
+# A way of accounting: nothing is ever forgotten where somebody knows a correlation
+
+
+class EverythingAddsUp:
+    """One user, step by step: all that was known arrives."""
+
+    nothing = 0.0
+
+    def __init__(self, user):
+        self.user = user
+
+    def arriving(self, side, transition, release, before):
+        return 0.0 if getattr(self.user, side) is None else before + release
+
+    def leakage(self, past, release, future):
+        return past + release + future
+
+    def never_more(self, one, other):
+        return one <= other
+
+    def raised(self, arrived):
+        return arrived * (1.0 + 1e-14)
+
+
+class SumAccounting(StepwiseAccounting):
+    name = "sum"
+
+    def steps(self, user):
+        return EverythingAddsUp(user)
+
+
+SUM = SumAccounting()
+
+
+def test_the_sum_is_what_the_strongest_correlation_leaks():
+    still = Adversary(strongest_correlation(2), strongest_correlation(2))
+    spent = [0.1, 0.0, 0.4, 0.2]
+    mine, exact = (temporal_leakage(still, epsilons=spent, bound=bound) for bound in (SUM, "exact"))
+    for way in ("backward", "forward", "temporal"):
+        assert getattr(mine, way) == pytest.approx(getattr(exact, way))
+    assert (mine.bound, mine.worst) == ("sum", pytest.approx(math.fsum(spent)))
+    assert mine.attained is None
+    assert mine.window(0, 4) == pytest.approx(mine.worst)
+
+
+def test_the_sum_has_no_supremum_and_keeps_nothing_back():
+    assert leakage_supremum(WALK, epsilon=1e-3, bound=SUM).temporal == math.inf
+    assert leakage_supremum(Adversary(), epsilon=1e-3, bound=SUM).temporal == 1e-3
+    accountant = TemporalAccountant(WALK, alpha=1.0, bound=SUM)
+    assert accountant.reserve == 0.0
+    accountant.spend_all([0.25, 0.5])
+    assert (accountant.total(), accountant.remaining()) == (pytest.approx(0.75), pytest.approx(0.25))
+    with pytest.raises(ValueError, match="reserve"):
+        TemporalAccountant(WALK, alpha=1.0, bound=SUM, reserve=1e-6)
+
+
+def test_a_plan_says_which_ways_it_knows():
+    with pytest.raises((InputError, PlanError), match="'exact' or 'paper'"):
+        plan_budget(WALK, alpha=1.0, horizon=5, bound=SUM)
+
+
+# Another one: total variation. ``E_g`` of two rows is at most their total variation theta, so that what arrives is at most
+# ``log(1 + theta (e^a - 1))``, above the paper's loss and below a.
+
+
+class TotalVariation(EverythingAddsUp):
+    def __init__(self, user):
+        super().__init__(user)
+        self._thetas: dict[int, float] = {}
+
+    def arriving(self, side, transition, release, before):
+        known = getattr(self.user, side)
+        if known is None:
+            return 0.0
+        matrix = known[transition] if isinstance(known, tuple) else known
+        if id(matrix) not in self._thetas:
+            rows = matrix.dense()
+            self._thetas[id(matrix)] = max(float(np.maximum(a - b, 0.0).sum()) for a in rows for b in rows)
+        known_so_far = before + release
+        return max(known_so_far + math.log1p((1.0 - self._thetas[id(matrix)]) * math.expm1(-known_so_far)), 0.0)
+
+
+class TotalVariationAccounting(StepwiseAccounting):
+    name = "total variation"
+
+    def steps(self, user):
+        return TotalVariation(user)
+
+
+class TestTotalVariation(FilterContract):
+    """All that a way of accounting must do, of one that is twenty lines long."""
+
+    way = WayOfAccounting("total variation", {"bound": TotalVariationAccounting()}, worst_mechanism)
+
+    def test_between_the_papers_bound_and_the_sum(self, rng):
+        for n_steps in (None, 6):
+            adversary, epsilons = adversaries(rng, n_steps), rng.uniform(0.05, 1.0, 6)
+            paper, mine, most = (
+                temporal_leakage(adversary, epsilons=epsilons, bound=bound).temporal
+                for bound in ("paper", self.way.asked["bound"], SUM)
+            )
+            assert (paper <= mine * (1.0 + 1e-12)).all()
+            assert (mine <= most * (1.0 + 1e-12)).all()

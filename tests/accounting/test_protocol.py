@@ -1,0 +1,174 @@
+"""One contract for all ways of accounting: exact, exact with boxes, the paper's, pair by pair, and privacy curves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from accounting_contract import TAIL, Contract, FilterContract, WayOfAccounting, adversaries
+from oracles import hockey_stick, metric_mechanism, told_by_all, worst_mechanism
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    GaussianNoise,
+    InputError,
+    OutputTable,
+    TemporalAccountant,
+    TransitionMatrix,
+    leakage_supremum,
+    temporal_leakage,
+)
+from temporaldp.accounting.curve import CurveAccounting
+
+HIGH, LOW = np.array([0.9, 0.3, 0.5]), np.array([-0.1, 0.0, -0.4])
+BOX = HIGH[:, None] - LOW[None, :]
+np.fill_diagonal(BOX, 0.0)
+ONE_WAY = np.array([[0.0, 1.0, 2.0], [2.0, 0.0, 1.5], [1.0, 2.0, 0.0]])
+"""A metric that is no box: there and back are different distances."""
+
+DELTA = 1e-3
+
+
+def whole_box(_, epsilon):
+    """All corners of the box, each value by itself."""
+    corners = np.array([[(k >> v) & 1 for v in range(3)] for k in range(8)])
+    return np.exp(epsilon * np.where(corners == 1, HIGH, LOW))
+
+
+class TestExact(FilterContract):
+    way = WayOfAccounting("exact", {}, worst_mechanism, is_exact=True)
+
+
+class TestExactWithBoxes(FilterContract):
+    """The odometer and the filter count pair by pair: never below the exact leakage of a box, and somewhat above it."""
+
+    way = WayOfAccounting(
+        "exact", {"metric": BOX}, whole_box, is_exact=True, odometer_is_series=False, distance=float(BOX.max())
+    )
+    room_is_used = False
+
+
+class TestPaper(FilterContract):
+    way = WayOfAccounting("paper", {"bound": "paper"}, worst_mechanism)
+
+
+class TestPaperWithDistances(FilterContract):
+    way = WayOfAccounting(
+        "paper",
+        {"bound": "paper", "metric": ONE_WAY},
+        lambda n, epsilon: metric_mechanism(epsilon * ONE_WAY),
+        distance=float(ONE_WAY.max()),
+    )
+
+
+class TestMetric(FilterContract):
+    way = WayOfAccounting(
+        "metric",
+        {"metric": ONE_WAY},
+        lambda n, epsilon: metric_mechanism(epsilon * ONE_WAY),
+        distance=float(ONE_WAY.max()),
+    )
+
+
+class TestCurve(Contract):
+    """A series of guarantees is also held below the leakage without a delta; the odometer goes by curves alone."""
+
+    way = WayOfAccounting("curve", {"delta": DELTA, "discretization": 0.01}, worst_mechanism, odometer_is_series=False)
+
+    def test_never_below_the_definition(self, rng):
+        """At a delta: the hockey-stick divergence of all sequences of outputs of a finite mechanism."""
+        for n_steps in (None, 4):
+            adversary = adversaries(rng, n_steps)
+            table = rng.dirichlet(np.full(3, rng.choice([0.5, 2.0, 20.0])), 3)
+            rows = [
+                [one.dense() for one in (known if isinstance(known, tuple) else [known] * 3)]
+                if known is not None
+                else [np.full((3, 3), 1.0 / 3.0)] * 3  # a value that says nothing of the next one
+                for known in (adversary.backward, adversary.forward)
+            ]
+            series = temporal_leakage(adversary, mechanisms=[OutputTable(table)] * 4, **self.way.asked)
+            for step in range(4):
+                told = told_by_all(table, *rows, step, 4)
+                assert hockey_stick(told, math.exp(series.temporal[step])) <= DELTA * (1.0 + 1e-9)
+
+    def test_an_odometer_takes_any_mechanism(self, rng):
+        adversary = adversaries(rng)
+        odometer = self.way.accountant(adversary)
+        for mechanism in (GaussianNoise(3.0, sensitivity=1.0), None, 0.2, OutputTable(np.eye(3) * 0.1 + 0.3)):
+            odometer.spend(mechanism)
+            assert odometer.total() == pytest.approx(odometer.leakage().worst, rel=1e-6)
+            assert odometer.total() >= odometer.leakage().worst * (1.0 - 1e-12)
+
+    def test_a_noise_that_lasts_holds_the_level(self, rng):
+        adversary = adversaries(rng)
+        way = CurveAccounting(DELTA, 0.02)
+        epsilon = way.lasting_epsilon([adversary], 1.0)
+        assert epsilon > 0.0
+        assert (
+            temporal_leakage(adversary, epsilons=np.full(TAIL, epsilon), delta=DELTA, discretization=0.02).worst <= 1.0
+        )
+
+    @pytest.mark.parametrize("asked", [{}, {"reserve": 0.1}, {"horizon": 5}])
+    def test_nothing_is_chosen_as_one_goes(self, asked):
+        with pytest.raises(BudgetError, match=r"hockey-stick divergences do not compose along paths.*plan_noise"):
+            self.way.accountant(Adversary(), alpha=1.0, **asked)
+
+
+# What several ways share, once
+
+
+def test_users_whose_states_are_in_another_order_have_the_metric_in_that_order():
+    """A table with names is put in order for each user; the accountant counts as the series does."""
+    pd = pytest.importorskip("pandas")
+    rows = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.1, 0.6]])
+    users = [Adversary(TransitionMatrix(rows, states=list(names)), name=names) for names in ("abc", "cab", "bca")]
+    for distances in (BOX, ONE_WAY):
+        table = pd.DataFrame(distances, index=list("abc"), columns=list("abc"))
+        for bound in ("exact", "paper"):
+            asked = {"bound": bound, "metric": table}
+            odometer = TemporalAccountant(users, **asked).spend_all([0.3, 0.1, 0.4])
+            series = odometer.leakage()
+            assert odometer.total() >= series.worst * (1 - 1e-12)
+            for user in users:
+                alone = TemporalAccountant(user, **asked).spend_all([0.3, 0.1, 0.4])
+                assert alone.total() <= odometer.total() * (1 + 1e-12)
+            accountant = TemporalAccountant(users, alpha=1.0, **asked)
+            for _ in range(4):
+                accountant.spend(accountant.remaining())
+            whole = [*accountant.ledger, *[accountant.reserve] * TAIL]
+            assert temporal_leakage(users, epsilons=whole, **asked).worst <= 1.0
+
+
+@pytest.mark.parametrize("bound", ["exact", "paper"])
+def test_distances_below_one_leave_more_than_the_level(bound):
+    matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    near = [[0.0, 0.1], [0.1, 0.0]]
+    accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, bound=bound, metric=near, horizon=3)
+    assert accountant.remaining(last=True) == pytest.approx(10.0, rel=1e-9)
+
+
+def test_whoever_keeps_a_way_may_hand_it_over():
+    matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    adversary, way = Adversary(matrix, matrix), CurveAccounting(1e-6, 0.01)
+    epsilons = [0.1, 0.3]
+    assert temporal_leakage(adversary, epsilons=epsilons, bound=way) == temporal_leakage(
+        adversary, epsilons=epsilons, delta=1e-6, discretization=0.01
+    )
+    for more in ({"metric": [[0, 1], [1, 0]]}, {"delta": 1e-6}, {"discretization": 0.1}):
+        with pytest.raises(InputError, match="says by itself"):
+            temporal_leakage(adversary, epsilons=epsilons, bound=way, **more)
+        with pytest.raises(InputError, match="says by itself"):
+            leakage_supremum(adversary, epsilon=0.1, bound=way, **more)
+        with pytest.raises(InputError, match="says by itself"):
+            TemporalAccountant(adversary, bound=way, **more).total()
+
+
+def test_asking_for_the_name_does_not_choose_the_grid():
+    matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    asked, silent = (TemporalAccountant(Adversary(matrix, matrix), delta=1e-6) for _ in range(2))
+    assert asked.bound == "curve"
+    assert asked.ledger.tolist() == []
+    noise = GaussianNoise(100.0, sensitivity=1.0)
+    assert asked.spend(noise).total() == silent.spend(noise).total()

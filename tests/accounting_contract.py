@@ -1,0 +1,345 @@
+"""What every way of accounting must do, whoever wrote it: a test class inherits `Contract` and names a `WayOfAccounting`.
+
+Nothing here looks inside a way of accounting. The definition is enumerated (`exact_oracles`, `oracles`), which shares no code
+with the package.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from exact_cases import random_rows
+from oracles import defined_leakage
+from temporaldp import (
+    Adversary,
+    LeakageBudgetError,
+    TemporalAccountant,
+    TransitionMatrix,
+    leakage_supremum,
+    sustainable_budget,
+    temporal_leakage,
+)
+
+DIRECTIONS = ("backward", "forward", "temporal")
+ROUNDING = 1e-12
+"""Relative: two sums of the same numbers in another order."""
+
+CLOSE = 1e-9
+"""Relative distance between an odometer and the series, and between what remains and the largest that the series allows."""
+
+LEVEL = 2e-11
+"""Share of the level that a filter may leave, so that a step on it can be left behind one day."""
+
+N, TAIL = 3, 60
+"""Values of each person; and steps of the reserve after which a correlation that mixes has settled."""
+
+
+@dataclass(frozen=True)
+class WayOfAccounting:
+    """How a user asks for it, and what is true of it beside the contract.
+
+    `outputs(n, epsilon)` are likelihoods, shape (outputs, n), of a mechanism that keeps the promise of an epsilon; for ways
+    without a delta, of one that says the most for any two values.
+    """
+
+    name: str
+    asked: dict[str, Any]
+    outputs: Callable[[int, float], np.ndarray]
+    is_exact: bool = False
+    odometer_is_series: bool = True
+    distance: float = 1.0
+
+    def series(self, adversary, epsilons):
+        return temporal_leakage(adversary, epsilons=epsilons, **self.asked)
+
+    def accountant(self, adversary, **arguments):
+        return TemporalAccountant(adversary, **self.asked, **arguments)
+
+    def reordered(self, order) -> WayOfAccounting:
+        """The same about values that stand in another order."""
+        asked = dict(self.asked)
+        if asked.get("metric") is not None:
+            asked["metric"] = np.asarray(asked["metric"])[np.ix_(order, order)]
+        return WayOfAccounting(self.name, asked, self.outputs)
+
+
+def mixing(rng, n=N, share=0.7) -> TransitionMatrix:
+    """Rows that have values in common: every level has a budget for ever."""
+    return TransitionMatrix(share * random_rows(n, rng) + (1.0 - share) / n)
+
+
+def adversaries(rng, n_steps=None) -> Adversary:
+    """Who knows both directions or one, by constant matrices or one for each transition."""
+    known = ("both", "both", "backward", "forward")[int(rng.integers(4))]
+
+    def one():
+        return mixing(rng) if n_steps is None else [mixing(rng) for _ in range(n_steps - 1)]
+
+    return Adversary(None if known == "forward" else one(), None if known == "backward" else one())
+
+
+def dense(correlation, transitions):
+    if correlation is None:
+        return None
+    each = correlation if isinstance(correlation, tuple) else [correlation] * transitions
+    return [one.dense() for one in each]
+
+
+class Contract:
+    """Series and suprema."""
+
+    way: WayOfAccounting
+
+    @pytest.fixture(params=range(3))
+    def rng(self, request) -> np.random.Generator:
+        return np.random.default_rng(request.param)
+
+    def test_it_is_called_by_its_name(self):
+        assert self.way.series(Adversary(), [0.1]).bound == self.way.name
+        assert self.way.accountant(Adversary()).bound == self.way.name
+
+    def test_more_budget_at_any_step_never_lowers_any_leakage(self, rng):
+        for n_steps in (None, 5):
+            adversary, epsilons = adversaries(rng, n_steps), rng.choice([0.0, 0.05, 0.4, 1.5], 5)
+            before = self.way.series(adversary, epsilons)
+            for step in range(5):
+                more = epsilons.copy()
+                more[step] += float(rng.choice([1e-6, 0.1, 1.0]))
+                after = self.way.series(adversary, more)
+                for way in DIRECTIONS:
+                    assert (getattr(after, way) >= getattr(before, way) * (1.0 - ROUNDING) - 1e-15).all()
+
+    def test_never_below_the_definition(self, rng):
+        """Every output of the mechanism that says the most, at every step, in every order."""
+        for n_steps in (None, 4):
+            adversary, epsilons = adversaries(rng, n_steps), rng.choice([0.1, 0.5, 1.5], 4) * rng.uniform(0.5, 1.0, 4)
+            rows = dense(adversary.backward, 3), dense(adversary.forward, 3)
+            defined = defined_leakage(*rows, epsilons, self.way.outputs)
+            series = self.way.series(adversary, epsilons)
+            for way, least in zip(DIRECTIONS, defined, strict=True):
+                assert (getattr(series, way) >= least - 1e-12).all()
+                if self.way.is_exact:
+                    assert getattr(series, way) == pytest.approx(least, rel=1e-9)
+
+    def test_names_and_order_of_values_do_not_matter(self, rng):
+        adversary, epsilons, order = adversaries(rng), rng.uniform(0.05, 1.0, 6), rng.permutation(N)
+
+        def renamed(matrix):
+            names = [f"value {k}" for k in order]
+            return None if matrix is None else TransitionMatrix(matrix.dense()[np.ix_(order, order)], states=names)
+
+        other = Adversary(renamed(adversary.backward), renamed(adversary.forward))
+        before = self.way.series(adversary, epsilons)
+        after = self.way.reordered(order).series(other, epsilons)
+        for way in DIRECTIONS:
+            assert getattr(after, way) == pytest.approx(getattr(before, way), rel=CLOSE)
+
+    def test_between_the_steps_own_part_and_the_sum(self, rng):
+        adversary, epsilons = adversaries(rng), rng.uniform(0.0, 0.5, 6)
+        series = self.way.series(adversary, epsilons)
+        most = self.way.distance * epsilons.sum() * (1.0 + ROUNDING)
+        for way in DIRECTIONS:
+            leakage = getattr(series, way)
+            assert (leakage >= series.epsilons * (1.0 - ROUNDING)).all()
+            assert (leakage <= most).all()
+        assert (series.temporal >= np.maximum(series.backward, series.forward) * (1.0 - ROUNDING)).all()
+
+    def test_of_several_users_the_largest_counts(self, rng):
+        users, epsilons = [adversaries(rng) for _ in range(4)], rng.uniform(0.05, 1.0, 6)
+        together = self.way.series(users, epsilons)
+        each = [self.way.series(user, epsilons) for user in users]
+        for way in DIRECTIONS:
+            assert getattr(together, way) == pytest.approx(np.max([getattr(o, way) for o in each], axis=0), rel=CLOSE)
+
+    def test_no_horizon_exceeds_a_supremum(self, rng):
+        adversary, epsilon = adversaries(rng), float(rng.choice([0.05, 0.2]))
+        limits = leakage_supremum(adversary, epsilon=epsilon, **self.way.asked)
+        series = self.way.series(adversary, np.full(2 * TAIL, epsilon))
+        for way in DIRECTIONS:
+            assert getattr(series, way).max() <= getattr(limits, way) * (1.0 + ROUNDING)
+        if self.way.is_exact:
+            assert series.worst >= limits.temporal * (1.0 - 1e-6)
+
+    def test_an_odometer_says_what_the_series_says(self, rng):
+        users = [adversaries(rng) for _ in range(2)]
+        odometer = self.way.accountant(users)
+        for epsilon in rng.choice([0.0, 0.05, 0.3, 1.0], 10) * rng.uniform(0.5, 1.0, 10):
+            expected = odometer.total_after(epsilon)
+            odometer.spend(epsilon)
+            series = odometer.leakage()
+            assert odometer.total() >= series.worst * (1.0 - ROUNDING)
+            assert expected == pytest.approx(odometer.total(), rel=CLOSE)
+            if self.way.odometer_is_series:
+                assert odometer.total() == pytest.approx(series.worst, rel=CLOSE)
+                assert series.temporal[odometer.worst_time] == pytest.approx(series.worst, rel=CLOSE)
+
+    def test_an_odometer_takes_matrices_that_vary(self, rng):
+        adversary, spent = adversaries(rng, 7), rng.uniform(0.0, 0.6, 7)
+        odometer = self.way.accountant(adversary)
+        for epsilon in spent:
+            odometer.spend(epsilon)
+            if self.way.odometer_is_series:
+                assert odometer.total() == pytest.approx(odometer.leakage().worst, rel=CLOSE)
+        assert odometer.total() >= self.way.series(adversary, spent).worst * (1.0 - ROUNDING)
+
+    def test_what_was_recorded_late_counts_at_once(self, rng):
+        """Several steps between two questions give the answer of one step at a time."""
+        adversary, spent = adversaries(rng), rng.uniform(0.0, 0.6, 9)
+        slow, fast = self.way.accountant(adversary), self.way.accountant(adversary)
+        for epsilon in spent:
+            slow.spend(epsilon).total()
+        fast.spend_all(spent)
+        assert slow.total() == pytest.approx(fast.total(), rel=CLOSE)
+
+    @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+    def test_copies_go_on_alike(self, duplicate):
+        rng = np.random.default_rng(5)
+        first = self.way.accountant([adversaries(rng), adversaries(rng)])
+        first.spend_all([0.1, 0.5]).total()
+        second = duplicate(first)
+        for one in (first, second):
+            one.spend(0.3)
+        assert (first.total(), first.worst_time, first.worst_user) == (
+            second.total(),
+            second.worst_time,
+            second.worst_user,
+        )
+        second.spend(1.0)
+        assert len(first) == 3
+        assert first.total() < second.total()
+
+
+class FilterContract(Contract):
+    """And a filter: for ways without a delta."""
+
+    room_is_used: bool = True
+
+    def test_a_budget_that_lasts_holds_the_level(self, rng):
+        adversary, alpha = adversaries(rng), float(rng.choice([0.3, 1.0, 3.0]))
+        asked = {key: self.way.asked[key] for key in ("bound", "metric") if key in self.way.asked}
+        epsilon = sustainable_budget(adversary, alpha=alpha, **asked)
+        assert epsilon > 0.0
+        assert self.way.series(adversary, np.full(2 * TAIL, epsilon)).worst <= alpha
+        assert leakage_supremum(adversary, epsilon=epsilon, **self.way.asked).temporal <= alpha * (1.0 + ROUNDING)
+
+    def holds(self, accountant, adversary, alpha):
+        """By the series, with the reserve for as long as there are steps."""
+        left = TAIL if accountant.horizon is None else accountant.horizon - len(accountant)
+        whole = [*accountant.ledger, *[accountant.reserve] * left]
+        assert self.way.series(adversary, whole).worst <= alpha * (1.0 + 1e-14)
+
+    @pytest.mark.parametrize(
+        "kind", ["reserve", "asked reserve", "horizon", "varying", "varying with reserve", "users"]
+    )
+    def test_what_is_admitted_holds_the_level(self, rng, kind):
+        """Budgets chosen at random, each by what remains; what must be refused is tried on the way."""
+        alpha = float(rng.choice([0.3, 1.0, 3.0]))
+        n_steps = 8
+        population = adversaries(rng, n_steps if kind.startswith("varying") else None)
+        if kind == "users":
+            population = [adversaries(rng) for _ in range(3)]
+        asked: dict[str, Any] = {"horizon": n_steps} if kind == "horizon" else {}
+        if kind == "asked reserve":
+            asked["reserve"] = 0.5 * self.way.accountant(population, alpha=alpha).reserve
+        if kind == "varying with reserve":
+            asked["reserve"] = 0.02 * alpha / self.way.distance
+        accountant = self.way.accountant(population, alpha=alpha, **asked)
+        assert (accountant.reserve > 0.0) == (kind not in {"horizon", "varying"})
+        self.holds(accountant, population, alpha)
+        for _ in range(n_steps):
+            remaining = accountant.remaining()
+            assert remaining >= accountant.reserve
+            assert accountant.check(accountant.reserve)
+            must_be_refused(accountant, remaining * (1.0 + 1e-6) + 1e-9 * alpha)
+            accountant.spend(float(rng.choice([0.0, 0.2, 0.9, 1.0])) * remaining)
+            self.holds(accountant, population, alpha)
+
+    def test_what_remains_is_all_that_the_series_allows(self, rng):
+        if not self.room_is_used:
+            pytest.skip("this way gives some room away")
+        for n_steps in (None, 5):
+            adversary = adversaries(rng, n_steps)
+            accountant = self.way.accountant(adversary, alpha=1.0)
+            for _ in range(3):
+                accountant.spend(0.7 * accountant.remaining())
+            known, reserve = accountant.ledger, accountant.reserve
+            tail = [reserve] * TAIL if n_steps is None else [0.0] * (n_steps - len(known) - 1)
+
+            def largest(level, known=known, adversary=adversary, tail=tail):
+                low, high = 0.0, 1.0 / self.way.distance
+                while high - low > 1e-11 * high:
+                    middle = 0.5 * (low + high)
+                    fits = self.way.series(adversary, [*known, middle, *tail]).worst <= level
+                    low, high = (middle, high) if fits else (low, middle)
+                return low
+
+            # Where the reserve is the largest that lasts, a last digit of alpha is worth many of what remains.
+            least, most = largest(1.0 - LEVEL), largest(1.0)
+            assert least * (1.0 - CLOSE) <= accountant.remaining() <= most * (1.0 + CLOSE)
+
+    def test_the_last_step_may_use_what_was_kept(self, rng):
+        adversary, alpha = adversaries(rng), 1.0
+        accountant = self.way.accountant(adversary, alpha=alpha).spend_all(np.array([0.06, 0.03]) / self.way.distance)
+        last = accountant.remaining(last=True)
+        assert last >= accountant.remaining()
+        accountant.spend(last, last=True)
+        worst = accountant.leakage().worst
+        assert worst <= alpha
+        assert accountant.remaining() == 0.0
+        if self.room_is_used:
+            assert worst >= alpha * (1.0 - CLOSE)
+
+    def test_too_large_a_reserve_is_refused(self, rng):
+        adversary = adversaries(rng)
+        most = self.way.accountant(adversary, alpha=1.0).reserve
+        with pytest.raises(ValueError, match="reserve"):
+            self.way.accountant(adversary, alpha=1.0, reserve=most * 1.01)
+
+    def test_what_was_spent_above_the_level_is_taken_note_of(self, rng):
+        adversary, alpha = adversaries(rng), 1.0
+        accountant = self.way.accountant(adversary, alpha=alpha).spend(0.06 / self.way.distance)
+        accountant.record(5.0 * alpha)
+        assert accountant.total() >= accountant.leakage().worst * (1.0 - ROUNDING)
+        assert accountant.total() > alpha
+        assert accountant.remaining() == 0.0
+        assert not accountant.admits([1e-6])
+        accountant.spend(0.0)
+        assert accountant.remaining(last=True) == 0.0
+
+    def test_a_record_that_fits_is_a_spend(self, rng):
+        adversary = adversaries(rng)
+        spent, recorded = (self.way.accountant(adversary, alpha=1.0) for _ in range(2))
+        for epsilon in np.array([0.06, 0.0, 0.03]) / self.way.distance:
+            spent.spend(epsilon)
+            recorded.record(epsilon)
+        assert recorded.remaining() == spent.remaining()
+
+    def test_copies_of_a_filter_go_on_alike(self, rng):
+        first = self.way.accountant(adversaries(rng), alpha=1.0).spend(0.06 / self.way.distance)
+        copies = [copy.copy(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))]
+        for one in copies:
+            assert one.spend(0.01).remaining() == copy.copy(first).spend(0.01).remaining()
+        assert len(first) == 1
+
+
+def must_be_refused(accountant, epsilon):
+    def all_of_it():
+        return len(accountant), accountant.ledger.tolist(), accountant.remaining(), accountant.total()
+
+    before = all_of_it()
+    with pytest.raises(LeakageBudgetError) as refused:
+        accountant.spend(epsilon)
+    with pytest.raises(LeakageBudgetError):
+        accountant.spend_all([epsilon, 0.0] if accountant.horizon is None else [epsilon])
+    assert all_of_it() == before
+    assert refused.value.largest <= epsilon
+    assert refused.value.leakage >= accountant.alpha * (1 - 1e-6)
+    assert math.isfinite(refused.value.leakage)
