@@ -33,8 +33,8 @@ from temporaldp import (
     TransitionMatrix,
 )
 
-LONGEST_LIFE = 0.03
-"""Seconds; a step takes some milliseconds."""
+LONGEST_LIVES = (0.1, 0.03)
+"""Seconds, under an accountant and under a noise plan; a step takes some ten milliseconds, or two or three."""
 
 WHILE_RELEASING = 0.8
 """Share of the processes that live until they have opened the ledger; the others may be killed while they do."""
@@ -141,7 +141,7 @@ def kills(ledger, folder, n_kills, seed, noise=0):
         os.close(ready)
         if rng.random() < WHILE_RELEASING:
             os.read(waiting, 1)
-        time.sleep(rng.uniform(0.0, LONGEST_LIFE))
+        time.sleep(rng.uniform(0.0, LONGEST_LIVES[noise]))
         os.kill(child, signal.SIGKILL)
         os.close(waiting)
         _, status = os.waitpid(child, 0)
