@@ -18,6 +18,7 @@ import pytest
 from command import refused, temporaldp
 from conftest import REPOSITORY
 from temporaldp import (
+    Ledger,
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
@@ -25,6 +26,7 @@ from temporaldp import (
     load_released,
     load_sample,
     random_correlation,
+    read_traces,
     save_matrix,
     temporal_leakage,
 )
@@ -153,15 +155,23 @@ def test_a_certificate_above_a_hundred_percent_is_none(tmp_path):
     assert (percents and max(percents) <= 100.0) or "not certified" in words
 
 
-def test_an_accountant_takes_no_plan_by_the_exact_leakage(tmp_path):
-    plan, out = tmp_path / "p.json", tmp_path / "r.parquet"
-    temporaldp("plan", SAMPLE, "--alpha", "1", "-o", plan)
-    ledger = ("release", SAMPLE, "--plan", plan, "--ledger", tmp_path / "l.db", "-o", out)
-    both = temporaldp(*ledger, "--history", SAMPLE)
-    assert both.returncode == 2
-    assert "as the plan alone holds the level, or plan with --bound paper" in " ".join(both.stderr.split())
-    assert not (tmp_path / "l.db").exists()
-    assert temporaldp(*ledger).returncode == 0
+def test_an_accountant_counts_by_the_exact_leakage_and_takes_a_plan_by_it(tmp_path):
+    plan, out, database = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "l.db"
+    history = ("--history", SAMPLE, "--prior", "0.1")
+    temporaldp("plan", *history, "--alpha", "1", "-o", plan)
+    ledger = ("release", SAMPLE, "--plan", plan, "--ledger", database, "-o", out)
+    by_paper = refused(*ledger, *history, "--bound", "paper", cwd=tmp_path)
+    assert "leave out --bound paper, or plan with --bound paper" in " ".join(by_paper.split())
+    alone = " ".join(refused(*ledger, "--bound", "exact", cwd=tmp_path).split())
+    assert "--bound says by which leakage an accountant counts" in alone and "Leave out --bound" in alone
+    assert not database.exists()
+    assert temporaldp(*ledger, *history).returncode == 0
+    adversary = next(estimate_adversaries(read_traces(SAMPLE), prior=0.1))
+    with Ledger(database) as kept:
+        assert kept.configuration["bound"] == "exact"
+        assert kept.epsilons == pytest.approx(load_plan(plan).epsilons_for(len(kept)), rel=1e-6)
+        exact = temporal_leakage(adversary, epsilons=kept.epsilons).worst
+        assert 0.9 < exact <= 1.0 and kept[-1].leakage == pytest.approx(exact, rel=1e-11)
 
 
 def test_where_and_why_are_about_one_step_and_ties_are_said_to_be_ties(tmp_path):

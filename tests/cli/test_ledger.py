@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from command import SAMPLE, refused, temporaldp
-from temporaldp import Ledger, load_plan, load_released, temporal_leakage
+from temporaldp import Ledger, estimate_adversaries, load_plan, load_released, read_traces, temporal_leakage
 
 
 @pytest.fixture
@@ -133,8 +133,6 @@ def test_a_plan_for_ever_and_a_plan_for_the_day(days):
             "0.1",
             "--alpha",
             "1",
-            "--bound",
-            "paper",
             "-o",
             name,
             *horizon,
@@ -180,6 +178,7 @@ def test_steps_that_are_late_or_too_close_are_refused(traces, message, days):
         (("--plan", "past.csv", *KNOWN), 2, "leave out --alpha"),
         (("--ledger", "x.db"), 2, "--ledger needs something that holds a level"),
         (("--alpha", "1"), 2, "are for a release with --ledger"),
+        (("--bound", "exact"), 2, "are for a release with --ledger"),
         ((), 2, "expected --plan PLAN"),
         (("--alpha", "1", "--ledger", "x.db"), 2, "--alpha needs what the adversary knows"),
         (("--alpha", "1", "--ledger", "x.db", "--prior", "0.5"), 2, "learnt from --history only"),
@@ -233,15 +232,32 @@ def test_showing_and_verifying_a_ledger(days):
     assert "there is no ledger" in refused("ledger", "show", "typo.db", cwd=days, code=4)
 
 
-def test_the_leakage_that_the_ledger_tells_is_the_accountings(days):
-    from temporaldp import estimate_adversaries, read_traces
-
-    run(days, "release", "evening.csv", *KNOWN, "-o", "out.csv")
+@pytest.mark.parametrize("bound", ["exact", "paper"])
+def test_the_leakage_that_the_ledger_tells_is_the_accountings(bound, days):
+    asked = () if bound == "exact" else ("--bound", bound)
+    run(days, "release", "evening.csv", *KNOWN, *asked, "-o", "out.csv")
     adversary = next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.1))
     with Ledger(days / "release.db") as ledger:
         for steps in (1, 7, 25):
-            expected = temporal_leakage(adversary, epsilons=ledger.epsilons[:steps], bound="paper").worst
-            assert ledger[steps - 1].leakage == pytest.approx(expected, rel=1e-12)
+            expected = temporal_leakage(adversary, epsilons=ledger.epsilons[:steps], bound=bound).worst
+            assert ledger[steps - 1].leakage == pytest.approx(expected, rel=1e-11)
+        assert ledger[-1].leakage <= 1.0
+    words = {"exact": "the exact leakage", "paper": "the paper's upper bound of the leakage"}[bound]
+    for command in ("show", "verify"):
+        assert f"by{':' if command == 'verify' else ''} {words}" in " ".join(
+            run(days, "ledger", command, "release.db").stdout.split()
+        )
+        assert json.loads(run(days, "ledger", command, "release.db", "--json").stdout)["bound"] == bound
+    other = () if bound == "paper" else ("--bound", "paper")
+    message = refused("release", "one.csv", *KNOWN, *other, "-o", "x.csv", cwd=days, code=4)
+    assert f"bound: the ledger has {bound}, this release" in " ".join(message.split())
+
+
+def test_the_exact_leakage_leaves_more_to_spend_than_the_paper_s_bound(days):
+    run(days, "release", "evening.csv", *KNOWN, "-o", "exact.csv")
+    run(days, "release", "evening.csv", *KNOWN[:-1], "paper.db", "--bound", "paper", "-o", "paper.csv")
+    exact, paper = (load_released(days / f"{name}.csv").epsilons for name in ("exact", "paper"))
+    assert (exact > 1.2 * paper).all()
 
 
 def test_a_noise_plan_goes_on_in_a_ledger_and_is_shown(days):
