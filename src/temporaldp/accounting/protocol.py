@@ -52,7 +52,7 @@ ACCOUNTINGS = ("exact", "paper", "metric", "curve")
 
 
 SPARED = 3e-11
-"""Share of alpha that is not spent for ever: the supremum and a long series round in ways of their own, and an accountant admits
+"""Share of alpha that is not spent for ever: the supremum and a long series round in ways of their own; an accountant admits
 only what leaves it 1e-11, so that it can leave steps behind."""
 
 
