@@ -29,6 +29,10 @@ from temporaldp.values import LARGEST, REPLACE_ONE, checked_relation, positive, 
 
 FloatArray = NDArray[np.float64]
 
+FEW_BEHIND = 64
+"""Steps by which filters may lag behind what was spent and are still brought up to date with every spend; where they lag further,
+as after a ledger was read, they wait until they are needed."""
+
 CLOSE_RESERVES = 1e-9
 """Relative. Reserves closer than this are not told apart."""
 
@@ -341,6 +345,8 @@ class TemporalAccountant:
         """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""
         self._end = len(self._spent) + len(budgets) if last else None
         self._spent += budgets
+        if self._filters is not None and len(self._spent) - self._filters.n_steps <= FEW_BEHIND:
+            _ = self._allowed
 
     def check_all(self, epsilons: ArrayLike | Sequence[Any], *, last: bool = False) -> bool:
         """True if `spend_all` would spend these; otherwise the error that it would raise. Changes nothing."""
@@ -565,7 +571,7 @@ class TemporalAccountant:
     def _are_reserved(self, epsilons: Sequence[float]) -> bool:
         """Whether no step so far spent more than the reserve, nor do these: every step may spend it, and no filter is asked.
 
-        So the filters of a release that spends what lasts for ever are not brought up to date until they are needed.
+        So a release that goes on after many such steps, which a ledger has, begins at once: its filters need not know them.
         """
         if self._filters is None:
             return False
