@@ -30,7 +30,7 @@ from temporaldp.values import LARGEST, REPLACE_ONE, checked_relation, positive, 
 FloatArray = NDArray[np.float64]
 
 FEW_BEHIND = 64
-"""Steps by which filters may lag behind what was spent and are still brought up to date with every spend; where they lag further,
+"""Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag further,
 as after a ledger was read, they wait until they are needed."""
 
 CLOSE_RESERVES = 1e-9
