@@ -114,8 +114,10 @@ class FiniteTail:
 
 def lasting_tail(problem: Problem, reserve: float) -> Tail | None:
     """What a reserve leaks, or that of a slightly smaller one; None if the level does not allow it."""
+    if reserve > problem.level:
+        return None
     if reserve <= 0.0 or problem.n < 2:
-        return NoTail(max(reserve, 0.0)) if reserve <= problem.level else None
+        return NoTail(max(reserve, 0.0))
     known = [way for way in (problem.backward, problem.forward) if way is not None]
     make = _lasting if all(way.which is None for way in known) else _finite
     for share in GIVEN_UP:
