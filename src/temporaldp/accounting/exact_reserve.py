@@ -140,7 +140,7 @@ def _lasting(problem: Problem, epsilon: float) -> Tail | float:
             continue
         # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (docs/theory.md, Proposition 12).
         first, budget = np.zeros(1, np.int64), np.array([math.expm1(epsilon)])
-        path = Path(way.matrices, first, budget, np.array([problem.alpha]), endless=True)
+        path = Path(way.matrices, first, budget, np.array([problem.alpha]), endless=True, memory=int(way.memory))
         proved = _for_ever(way, problem, path)
         sides.append(proved)
         spread = min((epsilon + float(proved.max())) * (1.0 + 4.0 * U), problem.alpha)
