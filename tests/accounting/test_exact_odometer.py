@@ -48,7 +48,7 @@ def test_nothing_is_forgotten(matrix):
     rng = np.random.default_rng(3)
     adversary = Adversary(TransitionMatrix(matrix), TransitionMatrix(matrix))
     odometer, spent = ExactOdometer.at_start(adversary), []
-    for _ in range(120):
+    for _ in range(50):
         spent.append(0.01 * rng.random())
         odometer = odometer.after(spent[-1])
     assert_same(odometer, adversary, spent)
@@ -59,7 +59,7 @@ def test_it_forgets_what_cannot_matter(kind):
     rng = np.random.default_rng(4)
     adversary = next(estimate_adversaries(load_sample()))
     odometer, spent, most = ExactOdometer.at_start(adversary), [], 0
-    for step in range(180):
+    for step in range(130):
         epsilon = 0.1 if kind == "constant" else 0.2 * rng.random() if kind == "random" else 2.0 if step == 20 else 0.01
         odometer = odometer.after(epsilon)
         spent.append(epsilon)

@@ -114,8 +114,10 @@ class FiniteTail:
 
 def lasting_tail(problem: Problem, reserve: float) -> Tail | None:
     """What a reserve leaks, or that of a slightly smaller one; None if the level does not allow it."""
+    if reserve > problem.level:
+        return None
     if reserve <= 0.0 or problem.n < 2:
-        return NoTail(max(reserve, 0.0)) if reserve <= problem.level else None
+        return NoTail(max(reserve, 0.0))
     known = [way for way in (problem.backward, problem.forward) if way is not None]
     make = _lasting if all(way.which is None for way in known) else _finite
     for share in GIVEN_UP:
@@ -138,7 +140,7 @@ def _lasting(problem: Problem, epsilon: float) -> Tail | float:
             continue
         # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (docs/theory.md, Proposition 12).
         first, budget = np.zeros(1, np.int64), np.array([math.expm1(epsilon)])
-        path = Path(way.matrices, first, budget, np.array([problem.alpha]), endless=True)
+        path = Path(way.matrices, first, budget, np.array([problem.alpha]), endless=True, memory=int(way.memory))
         proved = _for_ever(way, problem, path)
         sides.append(proved)
         spread = min((epsilon + float(proved.max())) * (1.0 + 4.0 * U), problem.alpha)

@@ -34,8 +34,8 @@ LARGEST_LEVEL = 300.0
 STEP_OVERHEAD = 1 << 12
 """Entries whose work a step of whole arrays takes at least, however few there are."""
 
-USUAL_STEPS, MOST_STEPS = 64, 2_000
-"""Steps of a usual rollout along a path without an end, and that are counted on at most along a long one."""
+MOST_STEPS = 2_000
+"""Steps of a rollout that are counted on at most."""
 
 WORTH_COMPILING = 256
 """By how much more work than other kernels this one is worth loading machine code for: whole arrays take little longer."""
@@ -57,6 +57,8 @@ class Path(NamedTuple):
         Whether nothing at all lies beyond the last step. Otherwise its spread is all that is known of it and of the rest.
     endless : bool
         Whether the last step repeats for ever.
+    memory : int
+        Steps that rollouts along a path without an end are expected to take at most.
     """
 
     matrices: FloatArray
@@ -65,6 +67,7 @@ class Path(NamedTuple):
     spread: FloatArray
     ends: bool = False
     endless: bool = False
+    memory: int = 0
 
     @property
     def length(self) -> int:
@@ -285,5 +288,5 @@ def _compiled(n_items: int, path: Path) -> bool:
     n = path.matrices.shape[1]
     if n > 16:
         return False
-    steps = USUAL_STEPS if path.endless else min(len(path.up), MOST_STEPS)
+    steps = min(path.memory if path.endless else len(path.up), MOST_STEPS)
     return chosen_kernels(max(STEP_OVERHEAD, n_items * n * (n + 8)) * steps // WORTH_COMPILING) == "numba"
