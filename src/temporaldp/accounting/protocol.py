@@ -51,9 +51,8 @@ DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 ACCOUNTINGS = ("exact", "paper", "metric", "curve")
 
 
-SPARED = 3e-11
-"""Share of alpha that is not spent for ever: the supremum and a long series round in ways of their own; an accountant admits
-only what leaves it 1e-11, so that it can leave steps behind."""
+SPARED = 4e-12
+"""Share of alpha that is not spent for ever: the supremum and a long series round in ways of their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
