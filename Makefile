@@ -27,7 +27,7 @@ test-kernels: $(READY)  ## all tests twice: with compiled kernels throughout, an
 	TEMPORALDP_KERNELS=numba $(BIN)/python -m pytest -n auto
 	TEMPORALDP_KERNELS=numpy $(BIN)/python -m pytest -n auto
 
-test-slow: $(READY)  ## the tests that take longer than a minute
+test-slow: $(READY)  ## the tests that take long: more kills, larger data, deeper enumerations
 	$(BIN)/python -m pytest -n auto -m slow
 
 test-crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
+import threading
 from importlib.resources import files
 from pathlib import Path
 
@@ -14,14 +19,34 @@ SAMPLE = str(files("temporaldp.sample") / "sleep_5min.csv")
 KEYWORD = re.compile(r"\b(epsilon|bound|horizon|delta|alpha|mechanism|method|reserve)=")
 """How Python's callers give an argument; people at a shell give options."""
 
+ONE_AT_A_TIME = threading.Lock()
+
+
+@functools.cache
+def _server():
+    """The process that forks; one for every process of pytest, ended with it."""
+    script = Path(__file__).with_name("forking.py")
+    process = subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(process.communicate)
+    return process
+
 
 def temporaldp(*arguments, cwd=None, columns="200"):
-    """Run the installed command in a process of its own."""
-    environment = os.environ | {"COLUMNS": columns, "NO_COLOR": "1"}
-    return subprocess.run(
-        [sys.executable, "-c", "from temporaldp.cli import main; main()", *map(str, arguments)],
-        capture_output=True, text=True, cwd=cwd, env=environment, check=False,
-    )  # fmt: skip
+    """Run the command in a process of its own, which a process that has loaded its libraries forks."""
+    words = list(map(str, arguments))
+    with ONE_AT_A_TIME, tempfile.TemporaryDirectory() as folder:
+        outputs = [Path(folder) / name for name in ("out", "err")]
+        request = {
+            "arguments": words,
+            "cwd": str(cwd or Path.cwd()),
+            "environment": os.environ | {"COLUMNS": columns, "NO_COLOR": "1"},
+            "out": str(outputs[0]),
+            "err": str(outputs[1]),
+        }
+        server = _server()
+        print(json.dumps(request), file=server.stdin, flush=True)
+        code = int(server.stdout.readline())
+        return subprocess.CompletedProcess(words, code, *(path.read_text() for path in outputs))
 
 
 def refused(*arguments, cwd=None, code=2):

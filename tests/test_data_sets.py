@@ -59,6 +59,7 @@ def test_us_state_income(data_folder, tmp_path):
     assert load_matrix(tmp_path / "f.csv") == matrix
 
 
+@pytest.mark.slow
 def test_msnbc_clickstreams(data_folder):
     path = data_folder / "msnbc323" / "msnbc323.seq"
     found = audited(path, "--epsilon", "0.1", "--prior", "1")
@@ -74,6 +75,7 @@ def test_sleep_of_dod(data_folder, tmp_path):
     assert found["states"] == ["0", "1", "2", "3", "4"]
 
 
+@pytest.mark.slow
 def test_sleep_of_hmc_at_full_resolution(data_folder):
     path = data_folder / "sleep_hmc" / "hmc_sleep_stages.csv.gz"
     found = audited(path, "--time", "t", "--epsilon", "0.01", "--states", "W,R,N1,N2,N3")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,10 +13,20 @@ from pathlib import Path
 
 import pytest
 
+from command import temporaldp
 from conftest import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text()
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
+
+
+def in_a_shell(line, folder):
+    """The installed command, with whatever the line asks of the shell."""
+    binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": binaries}
+    return subprocess.run(
+        line, shell=True, cwd=folder, capture_output=True, text=True, check=False, env=environment
+    )  # fmt: skip
 
 
 def test_the_shell_lines_of_the_readme_run(tmp_path):
@@ -23,18 +35,17 @@ def test_the_shell_lines_of_the_readme_run(tmp_path):
     assert len(lines) == 15
     shutil.copy(SAMPLE, tmp_path / "traces.csv")
     shutil.copy(SAMPLE, tmp_path / "past.csv")
-    binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "plan.json").write_text("of an earlier demo")
     for line in lines:
-        result = subprocess.run(
-            line,
-            shell=True,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"PATH": binaries},
-        )
+        result = in_a_shell(line, tmp_path) if ">" in line else temporaldp(*shlex.split(line)[1:], cwd=tmp_path)
         assert result.returncode == 0, (line, result.stderr)
+    made = {path.name: path.stat().st_size for path in (tmp_path / "out").iterdir()}
+    pictures = {"audit.png", "witness.png", "plan.png", "budgets.png", "comparison.png", "matrix.png", "released.png"}
+    assert set(made) == pictures | {"plan.json", "released.parquet", "report.html", "backward.csv"}
+    assert all(made[name] > 10_000 for name in pictures)
+    assert json.loads((tmp_path / "out" / "plan.json").read_text())["horizon"] == 47
+    assert json.loads((tmp_path / "audit.json").read_text())["epsilon"] == 0.1
     assert (tmp_path / "report.html").is_file()
     assert (tmp_path / "released.parquet").is_file()
     assert (tmp_path / "paper" / "figure3.svg").is_file()

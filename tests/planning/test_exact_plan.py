@@ -119,7 +119,7 @@ def test_alpha_is_held_and_no_plan_of_the_papers_is_better(matrix, alpha, horizo
     assert exact["optimal"].optimality.error_bound is None
 
 
-@pytest.mark.parametrize("alpha", [0.05, 1.0, 4.0])
+@pytest.mark.parametrize("alpha", [0.05, 1.0, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_what_lasts_for_ever_is_nearly_all(sleep, alpha):
     paper, exact = (plan_budget(sleep, alpha=alpha, bound=bound) for bound in ("paper", "exact"))
     epsilon = float(exact.epsilons[0])

@@ -1,0 +1,66 @@
+"""A process that has loaded what the command needs, and forks itself for every command that a test runs.
+
+Loading libraries and machine code takes longer than most commands do. A forked process begins with both, and shares nothing
+else: the command line itself, with its consoles, is imported after the fork, under the test's own environment and folder.
+Requests are lines of JSON on standard input, exit codes lines on standard output.
+"""
+
+import gc
+import json
+import os
+import sys
+from pathlib import Path
+
+
+def load():
+    """Import what commands import, and let Numba read the machine code that they use; on one thread, so that forks are safe."""
+    import numpy as np
+
+    from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage
+
+    matrix = TransitionMatrix(np.full((5, 5), 0.1) + 0.5 * np.eye(5))
+    asked = os.environ.get("TEMPORALDP_THREADS")
+    os.environ["TEMPORALDP_THREADS"] = "1"
+    temporal_leakage(Adversary(matrix, matrix), epsilons=np.full(47, 0.1))
+    leakage_supremum(Adversary(matrix, matrix), epsilon=0.1)
+    del os.environ["TEMPORALDP_THREADS"]
+    if asked is not None:
+        os.environ["TEMPORALDP_THREADS"] = asked
+
+
+def become(request):
+    """In the forked process: the arguments, the folder, the environment and the outputs of the command."""
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.argv = ["temporaldp", *request["arguments"]]
+    for number, name in ((1, "out"), (2, "err")):
+        with Path(request[name]).open("wb") as file:
+            os.dup2(file.fileno(), number)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+
+
+def served():
+    """Fork for each request. True in a forked process, which has become the command; False once there are no more requests."""
+    answers = os.fdopen(os.dup(1), "w")
+    requests = os.fdopen(os.dup(0), "r")
+    for line in requests:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            become(request)
+            os.close(requests.fileno())
+            os.close(answers.fileno())
+            return True
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+    return False
+
+
+if __name__ == "__main__":
+    load()
+    gc.freeze()  # what is there is not looked at again, in no process
+    if served():
+        from temporaldp.cli import main
+
+        main()
