@@ -98,7 +98,7 @@ def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
     [
         ({"delta": 0.0}, "delta from"),
         ({"noise": "cauchy"}, "'gaussian' or 'laplace'"),
-        ({"horizon": 0}, "at least 1 step"),
+        ({"horizon": 0}, "at least 1"),
         ({"alpha": -1.0}, "alpha"),
     ],
 )

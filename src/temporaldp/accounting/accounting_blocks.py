@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -10,7 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from temporaldp.accounting.accountant import TemporalAccountant
 
-Blocks: TypeAlias = "tuple[TemporalAccountant | None, ...]"
+Blocks: TypeAlias = "tuple[TemporalAccountant | weakref.ref[_Paid], ...]"
+
+
+class _Paid:
+    """Alive while a block is open in which all is paid."""
+
 
 _blocks: ContextVar[Blocks] = ContextVar("temporaldp_blocks", default=())
 
@@ -18,10 +24,11 @@ _blocks: ContextVar[Blocks] = ContextVar("temporaldp_blocks", default=())
 def charged() -> tuple[TemporalAccountant, ...]:
     """The accountants of the blocks around the caller, each once, the outermost first, up to a block in which all is paid."""
     found: dict[int, TemporalAccountant] = {}
-    for accountant in reversed(_blocks.get()):
-        if accountant is None:
+    for block in reversed(_blocks.get()):
+        if not isinstance(block, weakref.ref):
+            found[id(block)] = block
+        elif block() is not None:
             break
-        found[id(accountant)] = accountant
     return tuple(reversed(found.values()))
 
 
@@ -52,9 +59,10 @@ def end(accountant: TemporalAccountant) -> None:
 @contextmanager
 def settled() -> Iterator[None]:
     """Inside, nobody is charged: whoever opens it has paid already."""
-    before = _blocks.get()
+    before, paid = _blocks.get(), _Paid()
     try:
-        _blocks.set((*before, None))
+        # A weak reference: where an interrupt keeps the last line from being run, the block ends with this frame.
+        _blocks.set((*before, weakref.ref(paid)))
         yield
     finally:
         _blocks.set(before)

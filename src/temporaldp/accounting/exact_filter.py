@@ -222,7 +222,7 @@ class ExactStanding:
         problem = self.problem
         if problem.n < 2 or (problem.backward is None and problem.forward is None):
             return problem.alpha
-        top = problem.alpha if final else problem.level
+        top = problem.alpha * (1.0 - 32.0 * ROOM_FOR_SUMS) if final else problem.level
         later = 0.0 if final else self.tail.arriving(self.n_steps)
         most = float((self.past.arriving + later).max())
         return max((top - most) - ROOM_FOR_SUMS * top, 0.0)
