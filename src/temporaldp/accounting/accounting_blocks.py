@@ -21,14 +21,18 @@ class _Paid:
 _blocks: ContextVar[Blocks] = ContextVar("temporaldp_blocks", default=())
 
 
+def _open_blocks() -> Blocks:
+    """The blocks around the caller, without those that an interrupt left behind."""
+    return tuple(block for block in _blocks.get() if not isinstance(block, weakref.ref) or block() is not None)
+
+
 def charged() -> tuple[TemporalAccountant, ...]:
     """The accountants of the blocks around the caller, each once, the outermost first, up to a block in which all is paid."""
     found: dict[int, TemporalAccountant] = {}
-    for block in reversed(_blocks.get()):
-        if not isinstance(block, weakref.ref):
-            found[id(block)] = block
-        elif block() is not None:
+    for block in reversed(_open_blocks()):
+        if isinstance(block, weakref.ref):
             break
+        found[id(block)] = block
     return tuple(reversed(found.values()))
 
 
@@ -59,7 +63,7 @@ def end(accountant: TemporalAccountant) -> None:
 @contextmanager
 def settled() -> Iterator[None]:
     """Inside, nobody is charged: whoever opens it has paid already."""
-    before, paid = _blocks.get(), _Paid()
+    before, paid = _open_blocks(), _Paid()
     try:
         # A weak reference: where an interrupt keeps the last line from being run, the block ends with this frame.
         _blocks.set((*before, weakref.ref(paid)))
