@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo test test-kernels test-slow test-crashes test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population tables paper clean
+.PHONY: demo uncertainty test test-spark bench-scale test-kernels test-slow test-crashes test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,23 +18,28 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-kernels test-slow test-crashes test-random: export OPENBLAS_NUM_THREADS := 1
+test test-kernels test-slow test-crashes test-random test-spark: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not spark"
 
 test-kernels: $(READY)  ## all tests twice: with compiled kernels throughout, and with NumPy alone
-	TEMPORALDP_KERNELS=numba $(BIN)/python -m pytest -n auto
-	TEMPORALDP_KERNELS=numpy $(BIN)/python -m pytest -n auto
+	TEMPORALDP_KERNELS=numba $(BIN)/python -m pytest -n auto -m "not spark"
+	TEMPORALDP_KERNELS=numpy $(BIN)/python -m pytest -n auto -m "not spark"
 
-test-slow: $(READY)  ## the tests that take long: more kills, larger data, deeper enumerations
-	$(BIN)/python -m pytest -n auto -m slow
+test-slow: $(READY)  ## the tests that take long: more kills, larger data, deeper enumerations, more cases of every property
+	$(BIN)/python -m pytest -n auto -m "slow or hypothesis" --hypothesis-profile=deep
 
 test-crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan
 	$(BIN)/python -m pytest -n auto tests/release/test_crashes.py -rP
 
 test-random: $(READY)  ## the property tests on new random cases, ten times as many as usual
-	$(BIN)/python -m pytest -n auto --hypothesis-profile=random tests
+	$(BIN)/python -m pytest -n auto -m "not spark" --hypothesis-profile=random tests
+
+test-spark: $(READY)  ## traces on a real Spark with two workers; needs Java 17 or newer (Debian: default-jre-headless)
+	@command -v java > /dev/null || { echo "make test-spark needs Java 17 or newer: apt-get install default-jre-headless" >&2; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pyspark
+	$(BIN)/python -m pytest -m spark tests/cluster
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -46,7 +51,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 picture: demo  ## the pictures in the README and in docs/plans.md
-	cp $(DEMO)/audit.png $(DEMO)/comparison.png docs/
+	cp $(DEMO)/audit.png $(DEMO)/comparison.png $(DEMO)/smoothed.png docs/
 
 bench: $(READY)  ## docs/performance.md: every claim about speed, measured in one run (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
@@ -58,8 +63,17 @@ bench-online: $(READY)  ## docs/online.md: what an accountant and a ledger cost,
 bench-exact: $(READY)  ## docs/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
 	$(BIN)/python benchmarks/exact.py docs/exact.md $(LONG)
 
+uncertainty: $(READY)  ## docs/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
+	$(BIN)/python benchmarks/uncertainty.py docs/uncertainty.md
+
 bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minutes)
 	$(BIN)/python benchmarks/delta.py docs/delta.md
+
+bench-counts: $(READY)  ## docs/counts.md: what smoothing is worth, on real, simulated and badly known people (three minutes)
+	$(BIN)/python benchmarks/counts.py docs/counts.md
+
+bench-scale: $(READY)  ## docs/scale.md: traces of 10^6 to 10^8 rows, and a cluster against one worker (a quarter of an hour)
+	$(BIN)/python benchmarks/scale.py docs/scale.md $(ROWS)
 
 bench-startup: $(READY)  ## how long the package and the command line take to start (two minutes)
 	$(BIN)/python benchmarks/startup.py

@@ -47,14 +47,15 @@ class WayOfAccounting:
     """How a user asks for it, and what is true of it beside the contract.
 
     `outputs(n, epsilon)` are likelihoods, shape (outputs, n), of a mechanism that keeps the promise of an epsilon; for ways
-    without a delta, of one that says the most for any two values.
+    without a delta, of one that says the most for any two values. `online` names the way by which an accountant counts where it
+    says more than the series; None if it says the same.
     """
 
     name: str
     asked: dict[str, Any]
     outputs: Callable[[int, float], np.ndarray]
     is_exact: bool = False
-    odometer_is_series: bool = True
+    online: str | None = None
     distance: float = 1.0
 
     def series(self, adversary, epsilons):
@@ -104,7 +105,7 @@ class Contract:
 
     def test_it_is_called_by_its_name(self):
         assert self.way.series(Adversary(), [0.1]).bound == self.way.name
-        assert self.way.accountant(Adversary()).bound == self.way.name
+        assert self.way.accountant(Adversary()).bound == (self.way.online or self.way.name)
 
     def test_more_budget_at_any_step_never_lowers_any_leakage(self, rng):
         for n_steps in (None, 5):
@@ -177,7 +178,7 @@ class Contract:
             series = odometer.leakage()
             assert odometer.total() >= series.worst * (1.0 - ROUNDING)
             assert expected == pytest.approx(odometer.total(), rel=CLOSE)
-            if self.way.odometer_is_series:
+            if self.way.online is None:
                 assert odometer.total() == pytest.approx(series.worst, rel=CLOSE)
                 assert series.temporal[odometer.worst_time] == pytest.approx(series.worst, rel=CLOSE)
 
@@ -186,7 +187,7 @@ class Contract:
         odometer = self.way.accountant(adversary)
         for epsilon in spent:
             odometer.spend(epsilon)
-            if self.way.odometer_is_series:
+            if self.way.online is None:
                 assert odometer.total() == pytest.approx(odometer.leakage().worst, rel=CLOSE)
         assert odometer.total() >= self.way.series(adversary, spent).worst * (1.0 - ROUNDING)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import csv
 import functools
 import json
 import os
@@ -47,6 +48,16 @@ def temporaldp(*arguments, cwd=None, columns="200"):
         print(json.dumps(request), file=server.stdin, flush=True)
         code = int(server.stdout.readline())
         return subprocess.CompletedProcess(words, code, *(path.read_text() for path in outputs))
+
+
+def write_sample(folder, **files):
+    """Files NAME.csv of some people of the sample (a part of all) at some of its five-minute steps, from midnight on."""
+    with Path(SAMPLE).open(newline="") as file:
+        _, *rows = csv.reader(file)
+    for name, (part, steps) in files.items():
+        lines = ["user,time,state"]
+        lines += [f"{r[0]},2024-01-01 {t // 12:02d}:{5 * t % 60:02d},{r[1 + t]}" for t in steps for r in rows[part]]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
 
 def refused(*arguments, cwd=None, code=2):

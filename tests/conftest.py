@@ -13,8 +13,12 @@ from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
-# The same cases on every machine, so that a change is judged by the change; `make test-random` looks for new ones.
-settings.register_profile("same", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+# The same cases on every machine, so that a change is judged by the change. `make test-slow` takes more of them, and
+# `make test-random` looks for new ones.
+settings.register_profile(
+    "same", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=30
+)
+settings.register_profile("deep", settings.get_profile("same"), max_examples=200)
 settings.register_profile(
     "random", settings.get_profile("same"), derandomize=False, print_blob=True, max_examples=1_000
 )

@@ -6,14 +6,23 @@ Requests are lines of JSON on standard input, exit codes lines on standard outpu
 """
 
 import gc
+import importlib
 import json
 import os
 import sys
 from pathlib import Path
 
+LIBRARIES = (
+    "matplotlib.figure", "narwhals", "numpy", "opendp.prelude", "pyarrow.parquet", "rich.console", "rich.table",
+    "scipy.optimize", "scipy.stats", "scipy.sparse.csgraph", "sqlalchemy.dialects.sqlite", "typer",
+)  # fmt: skip
+"""Of other people, which commands import when they need them. Not DuckDB, which objects to being forked."""
+
 
 def load():
     """Import what commands import, and let Numba read the machine code that they use; on one thread, so that forks are safe."""
+    for name in LIBRARIES:
+        importlib.import_module(name)
     import numpy as np
 
     from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage

@@ -31,8 +31,15 @@ def _put(name, value):
         os.environ[name] = value
 
 
-@pytest.fixture(autouse=True, scope="module", params=KERNELS)
-def kernels(request):
-    """Every test of a folder whose conftest imports this runs with both kernels."""
+def _used(request):
     with using(request.param):
         yield request.param
+
+
+kernels = pytest.fixture(_used, autouse=True, scope="module", params=KERNELS, name="kernels")
+"""Every test of a folder or module that imports this runs with both kernels."""
+
+compiled_kernels = pytest.fixture(
+    _used, autouse=True, scope="module", params=["numba", pytest.param("numpy", marks=pytest.mark.slow)], name="kernels"
+)
+"""Every test of a folder that imports this runs with machine code; with NumPy alone in `make test-slow`."""

@@ -49,7 +49,8 @@ def worker(*arguments):
 
 
 def noted(path):
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    """What a process wrote down before it was killed, perhaps nothing."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def require_level_held(epsilons, adversary, alpha, bound="exact"):

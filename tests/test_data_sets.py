@@ -111,6 +111,7 @@ def test_life_courses(data_folder, tmp_path, name, states, steps):
     assert "The plan holds its level" in page.read_text()
 
 
+@pytest.mark.slow
 def test_bikes(data_folder, tmp_path):
     path = bike_locations(data_folder, tmp_path / "bikes.csv")
     columns = ("--user", "bike", "--time", "day", "--state", "station")

@@ -32,7 +32,7 @@ def in_a_shell(line, folder):
 def test_the_shell_lines_of_the_readme_run(tmp_path):
     block = README.split("## In the shell")[1].split("```sh")[1].split("```")[0]
     lines = [line.split("  #")[0].strip() for line in block.strip().splitlines()]
-    assert len(lines) == 15
+    assert len(lines) == 21
     shutil.copy(SAMPLE, tmp_path / "traces.csv")
     shutil.copy(SAMPLE, tmp_path / "past.csv")
     (tmp_path / "out").mkdir()
@@ -41,8 +41,18 @@ def test_the_shell_lines_of_the_readme_run(tmp_path):
         result = in_a_shell(line, tmp_path) if ">" in line else temporaldp(*shlex.split(line)[1:], cwd=tmp_path)
         assert result.returncode == 0, (line, result.stderr)
     made = {path.name: path.stat().st_size for path in (tmp_path / "out").iterdir()}
-    pictures = {"audit.png", "witness.png", "plan.png", "budgets.png", "comparison.png", "matrix.png", "released.png"}
-    assert set(made) == pictures | {"plan.json", "released.parquet", "report.html", "backward.csv"}
+    pictures = {
+        "audit.png",
+        "witness.png",
+        "plan.png",
+        "budgets.png",
+        "comparison.png",
+        "matrix.png",
+        "released.png",
+        "smoothed.png",
+    }
+    others = {"plan.json", "released.parquet", "report.html", "backward.csv", "smoothed.csv"}
+    assert set(made) == pictures | others | {"correlation.npz", "correlation.db"}
     assert all(made[name] > 10_000 for name in pictures)
     assert json.loads((tmp_path / "out" / "plan.json").read_text())["horizon"] == 47
     assert json.loads((tmp_path / "audit.json").read_text())["epsilon"] == 0.1

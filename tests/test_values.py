@@ -15,27 +15,38 @@ import temporaldp
 from temporaldp import (
     Adversary,
     BudgetError,
+    ClampedMean,
+    ClampedSum,
+    CountEstimate,
     DiscreteGaussianNoise,
     DiscreteLaplaceHistogram,
     DiscreteLaplaceNoise,
     GaussianNoise,
+    GroupedHistogram,
     InputError,
+    IntervalMatrix,
     LaplaceNoise,
     LikelihoodBox,
     NoisyHistogram,
     OutputTable,
+    PeriodicMatrices,
     PlanComparison,
     PrivacyGuarantee,
+    PublicCorrelation,
     RandomizedResponse,
     Release,
+    SharedBudget,
+    SyntheticTraces,
     Trajectories,
     TransitionMatrix,
     leakage_profiles,
     leakage_supremum,
     plan_budget,
+    plan_for_share,
     plan_noise,
     random_correlation,
     release_histograms,
+    smooth,
     temporal_leakage,
 )
 from temporaldp.values import REPLACE_ONE, checked_relation, compared_by_value, positive, whole_number
@@ -53,7 +64,10 @@ def values(budget):
     exact = temporal_leakage(somebody, epsilons=epsilons)
     paper = temporal_leakage(two, epsilons=epsilons, bound="paper")
     metric = temporal_leakage(somebody, epsilons=epsilons, metric=ONE_WAY)
-    curves = temporal_leakage(somebody, mechanisms=[LaplaceNoise(1.0 / budget, sensitivity=1.0)] * 3, delta=1e-3)
+    noise = [GaussianNoise(1.0 / budget, sensitivity=1.0)] * 3
+    pairs, curves = (temporal_leakage(somebody, mechanisms=noise, delta=1e-3, bound=b) for b in ("exact", "curve"))
+    verified = temporaldp.verify_leakage(somebody, noise, delta=1e-3, epsilon=budget, draws=200)
+    own = temporaldp.own_leakage(somebody, noise, delta=1e-3, draws=200)
     walks = Trajectories.from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
     plan = plan_budget(somebody, alpha=budget, horizon=3, bound="paper")
     noisy = plan_noise(somebody, alpha=budget, horizon=3, delta=1e-2)
@@ -66,6 +80,7 @@ def values(budget):
         matrix.leakage_profile().witnesses[0], leakage_profiles([matrix.dense()] * 2),
         exact, exact.attained, exact.evidence, exact.witness(), paper, *paper.members, metric, metric.evidence,
         *metric.evidence.path(1), curves, curves.evidence, curves.evidence.curve(2), plan, noisy,
+        pairs, pairs.evidence, verified, own, attacked(budget), verification(budget),
         plan.optimality, dataclasses.replace(plan.source, step=f"{budget} hours"),
         pure, held, at_delta, pure.evidence, held.evidence, at_delta.evidence,
         GaussianNoise(1.0 / budget, sensitivity=1.0), LaplaceNoise(1.0 / budget, sensitivity=1.0),
@@ -74,8 +89,48 @@ def values(budget):
         LikelihoodBox.laplace_counts([1.0 / budget, 4.0]),
         DiscreteLaplaceHistogram(int(100 * budget)), NoisyHistogram(int(100 * budget), "gaussian"),
         Release(([1, 2], None), np.array([budget, 0.0])),
-        released(walks, plan),
+        released(walks, plan), *uncertain(matrix, budget), *for_counts(matrix, plan, walks, budget),
     ]  # fmt: skip
+
+
+def uncertain(matrix, budget):
+    """What is known of a correlation that nobody knows exactly, and of people who differ."""
+    walks = Trajectories.from_sequences([list("abcabcaabb"), list("bcabbacbca"), list("ccabaabcab")])
+    chain = temporaldp.estimate_words(walks, order=2, prior=budget)
+    near = IntervalMatrix(matrix.dense() * 0.9, np.minimum(matrix.dense() * 1.1, 1.0), matrix.states)
+    people = [Adversary(matrix, matrix, name=name) for name in ("Ann", "Bo")]
+    epsilons = [budget] * 4
+    found = temporaldp.leakage_uncertainty(walks, epsilons=epsilons, n_draws=8)
+    diagnosis = temporaldp.diagnose(walks, epsilon=budget)
+    return [
+        near, dataclasses.replace(near.origin, source="learnt", epsilon=budget, spend="one"), PeriodicMatrices([near, matrix]),
+        chain, temporaldp.lifted_leakage(chain, epsilons=epsilons),
+        found, found.posterior, temporaldp.worst_member(Adversary(near), epsilons=epsilons), diagnosis, *diagnosis.models,
+        temporaldp.leakage_distribution(people, epsilon=budget), plan_for_share(people, alpha=budget, share=0.5),
+    ]  # fmt: skip
+
+
+def for_counts(matrix, plan, walks, budget):
+    """Mechanisms of other tables than one histogram, and what public knowledge makes of released counts."""
+    known = PublicCorrelation(matrix, source="a test")
+    tables = {"counts": DiscreteLaplaceHistogram(int(8 * budget)), "sum": ClampedSum(0.0, budget, 2)}
+    found = temporaldp.tradeoff(Adversary(matrix), known, n_people=50, horizon=4, alphas=[budget], window=2)
+    counts = np.full((4, 3), budget)
+    return [
+        known, *tables.values(), ClampedMean(0.0, budget, 2), GroupedHistogram(int(8 * budget), 3), SharedBudget(tables),
+        CountEstimate(counts, counts - 1.0, counts + 1.0), smooth(released(walks, plan), known, total=9),
+        found, *found.points, *found.user_points,
+    ]  # fmt: skip
+
+
+def attacked(budget):
+    """Rates that were made up: those of a release are of noise that is drawn."""
+    return temporaldp.ReleaseAttack(budget, 0.0, 3, 3, np.array([1.0, 0.0]), np.array([1.0, 0.0]), [], [], 0, 1.0)
+
+
+def verification(budget):
+    """How a plan was verified, in numbers that were made up."""
+    return temporaldp.Verification(budget * 1e-3, 1e-6, 100, 0, 5, 3.0, False)
 
 
 def released(walks, plan):
@@ -95,8 +150,8 @@ def test_every_public_kind_of_value_is_among_them(kinds):
         if inspect.isclass(thing) and (dataclasses.is_dataclass(thing) or hasattr(thing, "_fields"))
     }
     # What was converted from another mechanism is reached through these; states of a computation are no values. A comparison of
-    # plans holds errors, which have no equals.
-    assert public - {type(value) for value in kinds[0]} == {PlanComparison}
+    # plans holds errors, which have no equals; made-up traces are drawn once, and are compared by nobody.
+    assert public - {type(value) for value in kinds[0]} == {PlanComparison, SyntheticTraces}
 
 
 def test_values_equal_their_copies_and_nothing_else(kinds):

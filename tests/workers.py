@@ -91,7 +91,9 @@ def noise_plan():
 @cache
 def accountant():
     """Made once, before the forks: what lasts for ever takes longer to find than a process lives."""
-    return TemporalAccountant(ADVERSARY, alpha=ALPHA)
+    made = TemporalAccountant(ADVERSARY, alpha=ALPHA)
+    assert made.reserve > 0.0  # which looks for it
+    return made
 
 
 def opened(ledger, drawn, noise=0):

@@ -7,6 +7,8 @@
     │   ├── MatrixError                    a matrix that is not a transition matrix
     │   ├── StateError                     state names that are missing, repeated, unknown or do not match
     │   ├── BudgetError                    an epsilon, alpha or horizon that is not admissible
+    │   │   └── SpentError                 a step held back: the plan, the horizon or what can be spent for ever is used up
+    │   ├── LateDataError                  a step held back: its time comes before one that was released
     │   ├── TraceError                     traces that cannot be read as one state per user and time
     │   └── EstimationError                a correlation that the traces do not determine
     ├── PlanError (ValueError)             no budget of the asked kind holds the asked level
@@ -40,6 +42,14 @@ class StateError(InputError):
 
 class BudgetError(InputError):
     """An epsilon, alpha, horizon or number of steps that is not admissible."""
+
+
+class SpentError(BudgetError):
+    """A step that is held back: the plan, the horizon, or what can be spent for ever, is used up. Nothing was drawn."""
+
+
+class LateDataError(InputError):
+    """A step that is held back: its time comes before one that was released already. Nothing was drawn."""
 
 
 class TraceError(InputError):
@@ -113,3 +123,19 @@ class LedgerError(TemporaldpError, OSError):
 
 class LedgerMismatchError(LedgerError, ValueError):
     """A ledger that was made for something else: another adversary, level, data schema or mechanism."""
+
+
+class InputDiffersWarning(UserWarning):
+    """A step that was released is asked for again with other data; it gives the output that it had, and nothing was drawn.
+
+    Parameters
+    ----------
+    time : str
+        The step's label.
+    """
+
+    def __init__(self, time: str) -> None:
+        super().__init__(
+            f"time {time!r} was released from other data than these; what was published stays, and is given again"
+        )
+        self.time = time

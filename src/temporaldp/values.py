@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -12,6 +13,12 @@ import numpy as np
 from temporaldp.errors import BudgetError, InputError
 
 Kind = TypeVar("Kind")
+
+ULP = sys.float_info.epsilon
+"""From 1 to the next double."""
+
+ROUNDOFF = ULP / 2.0
+"""The most that rounding to the nearest double changes a number, relatively."""
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Budgets and levels outside are refused, in nats: arithmetic on them would leave the range of doubles."""

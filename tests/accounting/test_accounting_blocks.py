@@ -16,7 +16,7 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
     plan_budget,
-    release,
+    release_snapshots,
 )
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
@@ -34,14 +34,14 @@ def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
     with TemporalAccountant(ADVERSARY, alpha=3.0) as outer:
         mechanism([3, 4], 0.1)
         with TemporalAccountant(ADVERSARY) as inner, TemporalAccountant(ADVERSARY) as innermost:
-            released = release(mechanism, [[3, 4]] * 2, plan)
+            released = release_snapshots(mechanism, [[3, 4]] * 2, plan)
         assert inner.ledger.tolist() == innermost.ledger.tolist() == released.epsilons.tolist()
         with pytest.raises(LeakageBudgetError), inner:
-            release(mechanism, [[3, 4]] * 3, plan_budget(ADVERSARY, alpha=20.0, horizon=3))
+            release_snapshots(mechanism, [[3, 4]] * 3, plan_budget(ADVERSARY, alpha=20.0, horizon=3))
         assert (len(inner), len(outer)) == (2, 3), "one refusal, and nobody is charged"
         drawn = []
         with pytest.raises(LeakageBudgetError):
-            release(
+            release_snapshots(
                 lambda snapshot, epsilon: drawn.append(snapshot),
                 [1, 2, 3],
                 plan_budget(ADVERSARY, alpha=20.0, horizon=3),

@@ -1,8 +1,9 @@
-"""(epsilon, delta) leakage: never below the definition, tight where the theorem says so, and known special cases."""
+"""(epsilon, delta) leakage by one curve: never below the definition, tight where the theorem says so, known special cases."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,12 +11,11 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import temporaldp
 from oracles import hockey_stick, told_by_all
 from temporaldp import (
     Adversary,
     BudgetError,
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
     GaussianNoise,
     InputError,
     LaplaceNoise,
@@ -24,14 +24,14 @@ from temporaldp import (
     RandomizedResponse,
     TemporalAccountant,
     TransitionMatrix,
-    leakage_supremum,
     smoothed_correlation,
     strongest_correlation,
-    temporal_leakage,
 )
-from temporaldp.accounting import grid, lasting_curves
-from temporaldp.accounting.mechanisms import epsilon_of_one
+from temporaldp.accounting import grid
+from temporaldp.mechanisms.protocol import epsilon_of_one
 
+temporal_leakage = partial(temporaldp.temporal_leakage, bound="curve")
+leakage_supremum = partial(temporaldp.leakage_supremum, bound="curve")
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 NOISE = GaussianNoise(10.0, sensitivity=1.0)
 ULPS = 1e-13
@@ -73,13 +73,13 @@ def random_case(rng):
     )
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_never_below_the_definition_at_any_epsilon(seed, kernels):
     """Thousands of finite mechanisms, all of whose sequences of outputs are enumerated."""
     if kernels == "numpy" and seed:
         pytest.skip("one kernel is enough where enumeration takes seconds")
     rng = np.random.default_rng(seed)
-    for _ in range(600):
+    for _ in range(600 if seed else 80):
         table, past, future, adversary, n_steps = random_case(rng)
         h, delta = float(rng.choice([0.005, 0.02, 0.1])), float(10.0 ** rng.integers(-9, -1))
         series = temporal_leakage(adversary, mechanisms=[OutputTable(table)] * n_steps, delta=delta, discretization=h)
@@ -97,7 +97,7 @@ def test_tight_for_two_values_that_may_change_places():
     """Two values, symmetric matrices and mechanism: every inequality of the proof is an equality, so the truth lies between."""
     rng = np.random.default_rng(3)
     epsilons = np.array([0.0, 0.01, 0.1, 0.5, 1.0, 2.0])
-    for _ in range(100):
+    for _ in range(25):
         (p, q, r), n_steps = rng.uniform(0.0, 1.0, 3), int(rng.integers(1, 7))
         table, past, future = (np.array([[x, 1 - x], [1 - x, x]]) for x in (p, q, r))
         adversary = Adversary(TransitionMatrix(past), TransitionMatrix(future))
@@ -115,18 +115,18 @@ def test_tight_for_two_values_that_may_change_places():
 
 def test_the_numbers_of_the_theory():
     """THEORY, section 5: 0.397 for one release, 0.5025 in the limit, 1.995 for 20 without correlation's help."""
-    series = temporal_leakage(Adversary(WALK, WALK), mechanisms=[NOISE] * 40, delta=1e-6, discretization=2e-4)
+    series = temporal_leakage(Adversary(WALK, WALK), mechanisms=[NOISE] * 40, delta=1e-6, discretization=5e-4)
     assert series.epsilons[0] == pytest.approx(0.397, abs=5e-4)
     assert series.backward[-1] == pytest.approx(0.5025, abs=5e-5)
-    assert series.evidence.gaps("backward")[-1] < 1e-5
-    limits = leakage_supremum(Adversary(WALK, WALK), mechanism=NOISE, delta=1e-6, discretization=2e-4)
+    assert series.evidence.gaps("backward")[-1] < 5e-5
+    limits = leakage_supremum(Adversary(WALK, WALK), mechanism=NOISE, delta=1e-6, discretization=5e-4)
     assert series.backward.max() <= limits.backward <= series.backward.max() + 1e-6
     assert series.temporal.max() <= limits.temporal <= series.temporal.max() + 1e-6
     still = Adversary(strongest_correlation(2))
     assert temporal_leakage(still, mechanisms=[NOISE] * 20, delta=1e-6).worst == pytest.approx(1.995, abs=1e-3)
 
 
-@pytest.mark.parametrize("n_steps", [2, 7, 30])
+@pytest.mark.parametrize("n_steps", [2, 30])
 def test_who_never_moves_is_told_the_composition(n_steps):
     adversary = Adversary(strongest_correlation(3), strongest_correlation(3))
     series = temporal_leakage(adversary, mechanisms=[NOISE] * n_steps, delta=1e-6)
@@ -149,7 +149,7 @@ def test_who_forgets_everything_leaks_one_release():
 
 def test_a_small_delta_meets_pure_privacy_from_below():
     mechanism, n_steps = LaplaceNoise(10.0, sensitivity=1.0), 10
-    pure = temporal_leakage(Adversary(WALK, WALK), epsilons=[mechanism.pure_epsilon] * n_steps)
+    pure = temporaldp.temporal_leakage(Adversary(WALK, WALK), epsilons=[mechanism.pure_epsilon] * n_steps)
     found = []
     for delta in (1e-2, 1e-4, 1e-8, 1e-16, 1e-40):
         series = temporal_leakage(Adversary(WALK, WALK), mechanisms=[mechanism] * n_steps, delta=delta)
@@ -159,10 +159,12 @@ def test_a_small_delta_meets_pure_privacy_from_below():
     assert found == sorted(found)
     assert found[0] < 0.7 * pure.worst and found[-1] == pytest.approx(pure.worst, rel=2e-3)
     guarantee = temporal_leakage(Adversary(WALK), epsilons=[0.1] * n_steps, delta=1e-300 if False else 1e-50)
-    assert guarantee.worst == pytest.approx(temporal_leakage(Adversary(WALK), epsilons=[0.1] * n_steps).worst, rel=2e-3)
+    assert guarantee.worst == pytest.approx(
+        temporaldp.temporal_leakage(Adversary(WALK), epsilons=[0.1] * n_steps).worst, rel=2e-3
+    )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.floats(0.001, 1.0), st.floats(1.0, 50.0), st.integers(-9, -2))
 def test_more_delta_more_noise_and_less_correlation_leak_less(s, scale, exponent):
     def worst(smoothing, noise, delta):
@@ -188,49 +190,6 @@ def test_a_finer_grid_lies_within_the_gap():
     assert fine.evidence.gaps().max() < 0.05 * coarse.evidence.gaps().max()
 
 
-def test_a_supremum_is_a_curve_that_one_step_does_not_raise():
-    """Also where the pure leakage has none: one road in, budget above log(1 / 0.8)."""
-    road = Adversary(backward=TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]))
-    mechanism = DiscreteLaplaceNoise(5.0)
-    assert leakage_supremum(road, epsilon=mechanism.pure_epsilon).backward == math.inf
-    limits = leakage_supremum(road, mechanism=mechanism, delta=1e-6)
-    long = temporal_leakage(road, mechanisms=[mechanism] * 400, delta=1e-6)
-    assert long.worst <= limits.backward <= long.worst + 1e-5
-    assert limits.evidence.backward.epsilon(1e-6) == limits.backward and limits.evidence.gap < 1e-3
-    assert leakage_supremum(Adversary(strongest_correlation(2)), mechanism=mechanism, delta=1e-6).backward == math.inf
-    two = leakage_supremum({"a": road, "b": Adversary(WALK)}, mechanism=mechanism, delta=1e-6)
-    assert (two.worst_user, two.temporal) == ("a", limits.temporal)
-
-
-CHAIN = TransitionMatrix([[0.616, 0.243, 0.141], [0.497, 0.048, 0.455], [0.613, 0.124, 0.263]])
-
-
-def table(x):
-    """A table of outputs one of which is all but impossible for two of three values."""
-    return OutputTable([[1.0 - x, x], [1.0 - x, x], [0.1412, 0.8588]])
-
-
-@pytest.mark.parametrize(
-    ("matrix", "mechanism", "nearly", "delta"),
-    [
-        (CHAIN, table(1e-20), table(1e-20 * (1 + 1e-6)), 1e-9),
-        (CHAIN, table(1e-30), table(1e-30 * (1 + 1e-6)), 1e-25),
-        (WALK, DiscreteGaussianNoise(0.25), DiscreteGaussianNoise(0.25 * (1 - 1e-9)), 1e-9),
-        (TransitionMatrix([[0.65, 0.35], [0.35, 0.65]]), DiscreteLaplaceNoise(0.6), DiscreteLaplaceNoise(0.599), 7e-9),
-    ],
-)
-def test_a_certificate_is_found_where_rounding_is_not_small_beside_delta(monkeypatch, matrix, mechanism, nearly, delta):
-    """Curves near 1 are rounded by 1e-16 in every step, which is what nothing may be raised by at a delta of 1e-9."""
-    monkeypatch.setattr(lasting_curves, "MOST_STEPS", 60)
-    adversary = Adversary(matrix)
-    supremum = leakage_supremum(adversary, mechanism=mechanism, delta=delta)
-    assert supremum.backward < math.inf
-    mixed = [mechanism, nearly] * 30  # never twice the same, so that nothing is held
-    every = temporal_leakage(adversary, mechanisms=mixed, delta=delta).backward
-    constant = temporal_leakage(adversary, mechanisms=[mechanism] * 60, delta=delta).backward
-    assert constant.max() <= supremum.backward <= every.max() * (1 + 1e-5)
-
-
 def test_a_loud_release_is_forgotten_at_the_pace_of_the_chain():
     """A curve that falls is not held where it happens to be: nothing raises it, but it has not settled."""
     loud, quiet = GaussianNoise(1.0, sensitivity=1.0), NOISE
@@ -245,8 +204,8 @@ def test_a_loud_release_is_forgotten_at_the_pace_of_the_chain():
 def test_a_constant_release_settles_and_nothing_after_is_below():
     """Curves are lifted a little and kept once they settle; a run that never does so is not above by more than that."""
     matrix = smoothed_correlation(strongest_correlation(4), s=0.05)
-    long = temporal_leakage(Adversary(matrix), mechanisms=[NOISE] * 300, delta=1e-6)
-    mixed = [NOISE, GaussianNoise(10.0 * (1 + 1e-12), sensitivity=1.0)] * 150  # never twice the same
+    long = temporal_leakage(Adversary(matrix), mechanisms=[NOISE] * 150, delta=1e-6)
+    mixed = [NOISE, GaussianNoise(10.0 * (1 + 1e-12), sensitivity=1.0)] * 75  # never twice the same
     other = temporal_leakage(
         Adversary(matrix), mechanisms=mixed, delta=1e-6, discretization=long.evidence.discretization
     )
@@ -300,8 +259,8 @@ BAD = [
     ({"mechanisms": NOISE, "delta": 1e-6}, "one per step"),
     ({"mechanisms": [], "delta": 1e-6}, "at least one"),
     ({"mechanisms": [0.1], "delta": 1e-6}, "expected a mechanism"),
-    ({"mechanisms": [NOISE], "delta": 1e-6, "bound": "paper"}, "one curve for all pairs"),
-    ({"mechanisms": [NOISE], "delta": 1e-6, "metric": np.ones((2, 2))}, "one curve for all pairs"),
+    ({"mechanisms": [NOISE], "delta": 1e-6, "bound": "paper"}, "one for all pairs"),
+    ({"mechanisms": [NOISE], "delta": 1e-6, "metric": np.ones((2, 2))}, "a metric does not apply"),
     ({"mechanisms": [NOISE], "delta": 1e-6, "discretization": 0.0}, "discretization"),
     ({"mechanisms": [GaussianNoise(1e-4, 1.0)], "delta": 1e-6, "discretization": 1e-6}, "larger discretization"),
     ({"mechanisms": [NOISE] * 3, "delta": 1e-6}, "matrices serve 2 steps"),

@@ -144,9 +144,16 @@ def test_the_sum_has_no_supremum_and_keeps_nothing_back():
         TemporalAccountant(WALK, alpha=1.0, bound=SUM, reserve=1e-6)
 
 
-def test_a_plan_says_which_ways_it_knows():
-    with pytest.raises((InputError, PlanError), match="'exact' or 'paper'"):
-        plan_budget(WALK, alpha=1.0, horizon=5, bound=SUM)
+@pytest.mark.parametrize("method", ["optimal", "quantified", "uniform"])
+def test_a_plan_by_the_sum_spends_alpha_in_all(method):
+    plan = plan_budget(WALK, alpha=1.0, horizon=5, method=method, bound=SUM)
+    assert (plan.bound, math.fsum(plan.epsilons)) == ("sum", pytest.approx(1.0, rel=2e-3))
+    assert math.fsum(plan.epsilons) <= 1.0
+
+
+def test_nothing_lasts_by_the_sum():
+    with pytest.raises(PlanError, match="by the way of accounting 'sum'"):
+        plan_budget(WALK, alpha=1.0, bound=SUM)
 
 
 # Another one: total variation. ``E_g`` of two rows is at most their total variation theta, so that what arrives is at most

@@ -33,10 +33,10 @@ from temporaldp import (
     strongest_correlation,
     temporal_leakage,
 )
-from temporaldp.accounting.distances import box_of
 from temporaldp.accounting.metric import MetricAccounting
 from temporaldp.accounting.pair_leakage import PairwiseLeakage
 from temporaldp.leakage.lifting import closed, lifted, no_trees, off_diagonal
+from temporaldp.mechanisms.distances import box_of
 
 EXACT_VALUES = json.loads((REPOSITORY / "tests" / "exact_values.json").read_text())
 DIRECTIONS = ("backward", "forward", "temporal")

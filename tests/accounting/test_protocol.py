@@ -1,4 +1,4 @@
-"""One contract for all ways of accounting: exact, exact with boxes, the paper's, pair by pair, and privacy curves."""
+"""One contract for all ways of accounting: exact, with boxes, the paper's, pair by pair, intervals, and privacy curves."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting.curve import CurveAccounting
+from temporaldp.accounting.interval import IntervalAccounting
 
 HIGH, LOW = np.array([0.9, 0.3, 0.5]), np.array([-0.1, 0.0, -0.4])
 BOX = HIGH[:, None] - LOW[None, :]
@@ -45,7 +46,7 @@ class TestExactWithBoxes(FilterContract):
     """The odometer and the filter count pair by pair: never below the exact leakage of a box, and somewhat above it."""
 
     way = WayOfAccounting(
-        "exact", {"metric": BOX}, whole_box, is_exact=True, odometer_is_series=False, distance=float(BOX.max())
+        "exact", {"metric": BOX}, whole_box, is_exact=True, online="metric", distance=float(BOX.max())
     )
     room_is_used = False
 
@@ -72,10 +73,20 @@ class TestMetric(FilterContract):
     )
 
 
+@pytest.mark.slow
+class TestInterval(FilterContract):
+    """With matrices that are known exactly, intervals of no width; the reserve is found to a thousandth."""
+
+    way = WayOfAccounting("interval", {"bound": IntervalAccounting()}, worst_mechanism)
+    room_is_used = False
+
+
 class TestCurve(Contract):
     """A series of guarantees is also held below the leakage without a delta; the odometer goes by curves alone."""
 
-    way = WayOfAccounting("curve", {"delta": DELTA, "discretization": 0.01}, worst_mechanism, odometer_is_series=False)
+    way = WayOfAccounting(
+        "curve", {"delta": DELTA, "discretization": 0.01, "bound": "curve"}, worst_mechanism, online="curve"
+    )
 
     def test_never_below_the_definition(self, rng):
         """At a delta: the hockey-stick divergence of all sequences of outputs of a finite mechanism."""

@@ -9,12 +9,16 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kernels import kernels
 from matrices import matrices
 from temporaldp import (
     Adversary,
     TransitionMatrix,
 )
 from temporaldp.accounting.scalar import ScalarLoss
+
+__all__ = ["kernels"]  # both, in every run of the tests
+
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 

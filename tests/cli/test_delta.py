@@ -10,7 +10,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from command import temporaldp
 from conftest import REPOSITORY
-from temporaldp import load_plan, load_released
+from temporaldp import TransitionMatrix, load_plan, load_released, save_matrix
 from temporaldp.report.words import number, span
 
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
@@ -21,48 +21,65 @@ def said(result):
     return " ".join(result.stdout.split())
 
 
-def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon():
-    words = said(temporaldp("audit", SAMPLE, "--mechanism", "gaussian", "--scale", "10", "--delta", "1e-6"))
-    alone = pld.from_discrete_gaussian_mechanism(10.0, 1, value_discretization_interval=1e-4).self_compose(2)
-    audit = ("audit", SAMPLE, "--mechanism", "gaussian", "--scale", "10", "--delta", "1e-6", "--json")
-    found = json.loads(temporaldp(*audit).stdout)
-    assert found["epsilon"] == pytest.approx(alone.get_epsilon_for_delta(1e-6), abs=2e-4)
-    assert f"{number(found['epsilon'], up=True)} at delta 1e-06" in words and "nats at delta 1e-06" in words
-    assert f"leakage, at worst (upper bound) {number(found['worst_leakage'], up=True)}, 2.4 times the promise" in words
-    assert "No two values differ by more" in words
-    found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-6", "--json").stdout)
-    pure = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json").stdout)
-    assert found["delta"] == 1e-6 and 0.0 <= found["gap"] < 0.01 and found["bound"] == "curve"
+@pytest.fixture(name="walk")
+def _walk(tmp_path):
+    """Options for three states and six steps."""
+    rows = TransitionMatrix([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.0, 0.4, 0.6]], ["a", "b", "c"])
+    save_matrix(rows, tmp_path / "rows.json")
+    return "--backward", tmp_path / "rows.json", "--forward", tmp_path / "rows.json", "--horizon", "6"
+
+
+def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
+    audit = ("audit", *walk, "--mechanism", "gaussian", "--scale", "10", "--delta", "1e-2")
+    words = said(temporaldp(*audit, "--verify", "--draws", "40000"))
+    alone = pld.from_discrete_gaussian_mechanism(10.0, 1, value_discretization_interval=1e-3).self_compose(2)
+    found = json.loads(temporaldp(*audit, "--json").stdout)
+    assert (
+        found["epsilon"] == pytest.approx(alone.get_epsilon_for_delta(1e-2), abs=1e-3) and found["own_leakage"] is None
+    )
+    assert f"{number(found['epsilon'], up=True)} at delta 0.01" in words and "nats at delta 0.01" in words
+    assert (
+        f"leakage, at worst (upper bound) {number(found['worst_leakage'], up=True)}, " in words
+        and "times the promise" in words
+    )
+    assert "of the release itself, by simulation between" in words and "1e-05 that the draws deceive" in words
+    assert "no two values are told apart better" in words and found["bound"] == "pair_curve"
+    found = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--delta", "1e-2", "--json").stdout)
+    pure = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--json").stdout)
+    assert found["delta"] == 1e-2 and found["gap"] is None and found["bound"] == "pair_curve"
     assert (np.array(found["temporal"]) <= np.array(pure["temporal"])).all()
     assert found["worst_leakage"] < 0.8 * pure["paper"]["worst_leakage"]
-    gate = ("audit", SAMPLE, "--mechanism", "laplace", "--scale", "20", "--delta", "1e-6", "--max-leakage")
-    assert temporaldp(*gate, "1").returncode == 0
-    refused = temporaldp(*gate, "0.5")
-    assert refused.returncode == 3 and "at delta 1e-06" in " ".join(refused.stderr.split())
+    refused = temporaldp(*audit, "--max-leakage", "0.05")
+    assert refused.returncode == 3 and "at delta 0.01" in " ".join(refused.stderr.split())
 
 
 def test_plan_release_and_report_at_a_delta(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
-    traces = tmp_path / "traces.csv"  # of the sample the first eight steps
-    traces.write_text("\n".join(",".join(line.split(",")[:9]) for line in SAMPLE.read_text().splitlines()) + "\n")
-    words = said(temporaldp("plan", traces, "--alpha", "1", "--delta", "1e-6", "--horizon", "8", "-o", plan))
+    traces = tmp_path / "traces.csv"  # of the sample the first three steps
+    traces.write_text("\n".join(",".join(line.split(",")[:4]) for line in SAMPLE.read_text().splitlines()) + "\n")
+    words = said(
+        temporaldp("plan", traces, "--prior", "1", "--alpha", "1", "--delta", "1e-3", "--horizon", "3", "-o", plan)
+    )
     scales = span(load_plan(plan).scales)
-    assert "Plan for alpha = 1, delta = 1e-06" in words and f"discrete Gaussian noise of scale {scales} counts" in words
+    assert "Plan for alpha = 1, delta = 0.001" in words and f"discrete Gaussian noise of scale {scales} counts" in words
     words = said(temporaldp("release", traces, "--plan", plan, "-o", counts))
     assert (
-        "at most 1 nats at delta 1e-06" in words and f"exact discrete Gaussian (OpenDP), scale {scales} counts" in words
+        "at most 1 nats at delta 0.001" in words and f"exact discrete Gaussian (OpenDP), scale {scales} counts" in words
     )
     assert load_released(counts).noise == "gaussian"
-    said(temporaldp("report", traces, "--plan", plan, "--released", counts, "-o", page))
+    said(temporaldp("report", traces, "--prior", "1", "--plan", plan, "--released", counts, "-o", page))
     text = " ".join(page.read_text().split())
     assert "The plan holds its level" in text
-    assert "The release is (1, 1e-06)-DP_T" in text and "times as likely as under the other, plus 1e-06" in text
+    level = number(load_plan(plan).leakage.worst, up=True)  # pair by pair the search ends within a thousandth of alpha
+    assert f"The release is ({level}, 0.001)-DP_T" in text and "times as likely as under the other, plus 0.001" in text
     assert f"discrete Gaussian noise of scale {scales} counts" in text
     assert "exact discrete Gaussian noise from OpenDP" in text and "How much noise each has was decided before" in text
     other = tmp_path / "pure.parquet"
-    said(temporaldp("plan", traces, "--alpha", "1", "-o", tmp_path / "pure.json"))
+    said(temporaldp("plan", traces, "--prior", "1", "--alpha", "1", "-o", tmp_path / "pure.json"))
     said(temporaldp("release", traces, "--plan", tmp_path / "pure.json", "-o", other))
-    mixed = temporaldp("report", traces, "--plan", plan, "--released", other, "-o", tmp_path / "mixed.html")
+    mixed = temporaldp(
+        "report", traces, "--prior", "1", "--plan", plan, "--released", other, "-o", tmp_path / "mixed.html"
+    )
     assert mixed.returncode == 2 and "not released under this plan" in " ".join(mixed.stderr.split())
     assert not (tmp_path / "mixed.html").exists()
 
@@ -72,6 +89,8 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
     [
         (("audit", SAMPLE, "--mechanism", "gaussian", "--delta", "1e-6"), "--mechanism and --scale together"),
         (("audit", SAMPLE, "--mechanism", "gaussian", "--scale", "3"), "--delta D"),
+        (("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-3", "--verify"), "--verify simulates"),
+        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-3", "--verify"), "--horizon T"),
         (
             ("audit", SAMPLE, "--mechanism", "gaussian", "--scale", "3", "--epsilon", "1", "--delta", "0.1"),
             "one of --epsilon",

@@ -1,4 +1,4 @@
-"""Trajectories and the matrices learnt from them."""
+"""Matrices learnt from trajectories."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from temporaldp import (
     EstimationError,
     InputError,
-    StateError,
-    TraceError,
     Trajectories,
     estimate_adversaries,
     estimate_transition_matrix,
@@ -77,41 +75,6 @@ def test_steps_that_are_not_consecutive_are_not_counted():
     data = Trajectories(codes, states=["a", "b"], consecutive=np.array([True, False, True]))
     counted = estimate_transition_matrix(data, direction="forward", prior=1.0).dense()
     assert counted == pytest.approx(np.array([[1 / 4, 3 / 4], [1 / 2, 1 / 2]]))
-
-
-def test_histogram_counts_everybody_who_is_there():
-    data = Trajectories.from_sequences([["a", "b", None], ["a"]], states=["b", "a", "c"])
-    assert data.histogram().tolist() == [[0, 2, 0], [1, 0, 0], [0, 0, 0]]
-
-
-@pytest.mark.parametrize(
-    ("rows", "states", "error", "message"),
-    [
-        ([], None, TraceError, "at least one sequence"),
-        ([[]], None, TraceError, "at least one state"),
-        ([["a", "a"]], None, TraceError, "at least 2 different states, got only 'a'"),
-        ([["a", "b"]], ["a", "c"], StateError, "hold 'b'"),
-        ([["a", "b"]], ["a", "b", "a"], StateError, "given twice"),
-    ],
-)
-def test_bad_sequences_are_refused(rows, states, error, message):
-    with pytest.raises(error, match=message):
-        Trajectories.from_sequences(rows, states=states)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"codes": np.zeros((0, 3), dtype=int)}, "at least one user"),
-        ({"codes": np.array([[0, 2]])}, "codes from -1 to 1"),
-        ({"codes": np.array([[0.0, 1.0]])}, "integer codes"),
-        ({"codes": np.array([[0, 1]]), "times": ["t"]}, "2 times"),
-        ({"codes": np.array([[0, 1], [1, 0]]), "users": ["x", "x"]}, "distinct"),
-    ],
-)
-def test_bad_tables_are_refused(arguments, message):
-    with pytest.raises(TraceError, match=message):
-        Trajectories(**arguments, states=["a", "b"])
 
 
 def test_bad_arguments_of_estimation_are_refused():

@@ -1,4 +1,4 @@
-"""Trajectories: some users of all, and the order in which names stand."""
+"""Trajectories: what is refused, counts, some users of all, and the order in which names stand."""
 
 from __future__ import annotations
 
@@ -67,3 +67,38 @@ def test_numbers_stand_by_size_and_other_names_letter_by_letter():
     assert walks.states == ("-1", "1", "2", "2.5", "9", "10", "A", "b10", "b9")
     with pytest.raises(StateError, match="'9', '10', 'x'"):
         Trajectories.from_sequences([["10", "9", "x", "1"]], states=["1", "2"])
+
+
+def test_histogram_counts_everybody_who_is_there():
+    data = Trajectories.from_sequences([["a", "b", None], ["a"]], states=["b", "a", "c"])
+    assert data.histogram().tolist() == [[0, 2, 0], [1, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "states", "error", "message"),
+    [
+        ([], None, TraceError, "at least one sequence"),
+        ([[]], None, TraceError, "at least one state"),
+        ([["a", "a"]], None, TraceError, "at least 2 different states, got only 'a'"),
+        ([["a", "b"]], ["a", "c"], StateError, "hold 'b'"),
+        ([["a", "b"]], ["a", "b", "a"], StateError, "given twice"),
+    ],
+)
+def test_bad_sequences_are_refused(rows, states, error, message):
+    with pytest.raises(error, match=message):
+        Trajectories.from_sequences(rows, states=states)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"codes": np.zeros((0, 3), dtype=int)}, "at least one user"),
+        ({"codes": np.array([[0, 2]])}, "codes from -1 to 1"),
+        ({"codes": np.array([[0.0, 1.0]])}, "integer codes"),
+        ({"codes": np.array([[0, 1]]), "times": ["t"]}, "2 times"),
+        ({"codes": np.array([[0, 1], [1, 0]]), "users": ["x", "x"]}, "distinct"),
+    ],
+)
+def test_bad_tables_are_refused(arguments, message):
+    with pytest.raises(TraceError, match=message):
+        Trajectories(**arguments, states=["a", "b"])

@@ -7,9 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from kernels import compiled_kernels
 from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage
 from temporaldp.accounting import pair_search
 from temporaldp.leakage.two_steps import _norm, stay_below
+
+__all__ = ["compiled_kernels"]  # with NumPy alone in `make test-slow`
 
 pytest.importorskip("numba")
 

@@ -42,7 +42,7 @@ def leaks(plan, adversary, factor=1.0):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("horizon", [None, 1, 8])
-@pytest.mark.parametrize(("alpha", "delta"), [(1.0, 1e-6), (0.3, 1e-3)])
+@pytest.mark.parametrize(("alpha", "delta"), [(1.0, 1e-3), pytest.param(0.3, 1e-6, marks=pytest.mark.slow)])
 def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kind):
     adversary = Adversary(WALK, WALK)
     plan = plan_noise(adversary, alpha=alpha, delta=delta, horizon=horizon, noise=kind)
@@ -52,25 +52,51 @@ def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kin
     assert plan.leakage.worst == leaks(plan, adversary)
 
 
-def test_no_worse_than_a_constant_and_half_the_noise_of_pure_privacy_in_the_long_run():
+def test_no_small_change_of_the_scales_holds_with_less_noise_nor_does_a_constant():
+    """Other shapes with a fifth of a percent less noise: none holds."""
+    adversary, n_steps = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK), 5
+    plan = plan_noise(adversary, alpha=1.0, delta=1e-3, horizon=n_steps)
+    rng = np.random.default_rng(0)
+    shapes = [np.ones(n_steps)]
+    for size in (0.01, 0.05, 0.2):
+        shapes += [plan.scales * (1.0 + size * rng.uniform(-1.0, 1.0, n_steps)) for _ in range(6)]
+    for shape in shapes:
+        noise = [DiscreteGaussianNoise(scale) for scale in shape * (0.998 * plan.scales.mean() / shape.mean())]
+        assert temporal_leakage(adversary, mechanisms=noise, delta=1e-3, discretization=1e-3).worst > 1.0
+    assert (
+        plan.mean_absolute_noise == plan.optimality.error >= plan.optimality.error_bound > 0.5 * plan.optimality.error
+    )
+
+
+def test_no_noise_of_two_steps_holds_below_the_certified_bound():
+    """Every pair of scales of a grid that holds, by brute force."""
+    adversary = Adversary(WALK, TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]))
+    plan = plan_noise(adversary, alpha=1.0, delta=1e-3, horizon=2, noise="laplace")
+    low, high = plan.optimality.error_bound, plan.mean_absolute_noise
+    best, grid = np.inf, plan.scales.mean() * np.geomspace(0.6, 1.7, 12)
+    for first in grid:
+        for second in grid:
+            noise = [DiscreteLaplaceNoise(first), DiscreteLaplaceNoise(second)]
+            if temporal_leakage(adversary, mechanisms=noise, delta=1e-3, discretization=5e-3, bound="curve").worst <= 1:
+                best = min(best, mean_absolute_noise([first, second], "laplace"))
+    assert 0.9 * high < low <= high and low <= best < 1.2 * high
+
+
+@pytest.mark.slow
+def test_half_the_noise_of_pure_privacy_in_the_long_run():
     adversary = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK)
-    plan = plan_noise(adversary, alpha=1.0, delta=1e-6, horizon=12)
-    flat = np.full(12, plan.scales.mean())
-    noise = [DiscreteGaussianNoise(scale) for scale in flat]
-    at = {"delta": 1e-6, "discretization": planned_discretization(1.0)}
-    assert np.ptp(plan.scales) == 0.0 or temporal_leakage(adversary, mechanisms=noise, **at).worst > 1.0
-    gaussian, pure = plan_noise(adversary, alpha=1.0, delta=1e-6), plan_budget(adversary, alpha=1.0)
+    gaussian, pure = plan_noise(adversary, alpha=1.0, delta=1e-3), plan_budget(adversary, alpha=1.0)
     assert gaussian.mean_absolute_noise < 0.6 * pure.mean_absolute_noise
 
 
 def test_several_users_and_a_correlation_that_forgets_nothing():
     users = {"a": Adversary(WALK), "b": Adversary(TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]), WALK)}
-    plan = plan_noise(users, alpha=1.0, delta=1e-6)
-    alone = [plan_noise(one, alpha=1.0, delta=1e-6).scales[0] for one in users.values()]
+    plan = plan_noise(users, alpha=1.0, delta=1e-3)
+    alone = [plan_noise(one, alpha=1.0, delta=1e-3).scales[0] for one in users.values()]
     assert plan.scales[0] == pytest.approx(max(alone), rel=1e-4)
     with pytest.raises(PlanError, match="horizon"):
-        plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-6)
-    assert plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-6, horizon=4).leakage.worst <= 1.0
+        plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-3)
+    assert plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-3, horizon=4).leakage.worst <= 1.0
 
 
 def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):

@@ -20,8 +20,8 @@ from temporaldp import (
     load_sample,
     plan_budget,
     random_correlation,
-    release,
     release_histograms,
+    release_snapshots,
     smoothed_correlation,
     strongest_correlation,
     temporal_leakage,
@@ -123,7 +123,7 @@ def test_never_above_alpha_and_never_worse_than_the_other_methods(matrix, alpha,
 def test_no_plan_on_a_fine_grid_is_better_or_below_the_bound():
     adversary = Adversary(TransitionMatrix([[0.9, 0.1], [0.0, 1.0]]), TransitionMatrix([[0.7, 0.3], [0.1, 0.9]]))
     plan = plan_by_paper(adversary, alpha=1.0, horizon=3)
-    grid = np.linspace(0.02, 1.0, 50)
+    grid = np.linspace(0.02, 1.0, 30)
     feasible = [
         error(budgets)
         for budgets in np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)
@@ -187,7 +187,7 @@ def test_weights_move_budgets_and_a_step_without_weight_gets_none():
     assert plan_by_paper(adversary, alpha=1.0, horizon=6, objective=weights).epsilons.tolist() == plan.epsilons.tolist()
     with pytest.raises(InputError, match="given twice"):
         plan_by_paper(adversary, alpha=1.0, horizon=6, objective=weights, weights=weights)
-    assert release(lambda count, epsilon: count, range(6), plan).outputs == (0, 1, 2, None, 4, 5)
+    assert release_snapshots(lambda count, epsilon: count, range(6), plan).outputs == (0, 1, 2, None, 4, 5)
 
 
 def test_a_histogram_without_budget_is_not_published():

@@ -28,7 +28,7 @@ def database(store, name, tmp_path, request):
     return postgres.create_database(request.getfixturevalue("postgres_server"), name)
 
 
-QUICK, LONG, ON_ONE_LEDGER = 30, 500, 50
+QUICK, LONG, ON_ONE_LEDGER = 20, 500, 50
 """Processes that are killed in the usual run and in the long one; and on one ledger, where each of them counts all steps."""
 
 KILLS = [
@@ -38,8 +38,8 @@ KILLS = [
     pytest.param("postgresql", LONG, marks=pytest.mark.slow),
 ]
 RACES = [
-    ("sqlite", 60),
-    ("postgresql", 60),
+    ("sqlite", 30),
+    ("postgresql", 30),
     pytest.param("sqlite", 1000, marks=pytest.mark.slow),
     pytest.param("postgresql", 1000, marks=pytest.mark.slow),
 ]
@@ -61,7 +61,7 @@ def test_killed_at_random_moments_nothing_is_drawn_or_spent_twice(store, n_kills
     print(f"{store}: {n_kills} kills, {n_steps} steps, {n_published} outputs handed out, {n_lost} draws lost by kills")
     many = n_kills == LONG  # few kills on a busy machine may meet no process between its draw and its commit
     assert n_lengths > (n_kills // 10 if many else 1), "most processes did nothing: the test shows little"
-    assert n_published > (n_kills if many else 0)
+    assert not many or n_published > n_kills
     assert not many or n_lost > 0, "no process was killed between its draw and its commit"
 
 
@@ -142,8 +142,9 @@ def joined(folder):
     return folder
 
 
-def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(tmp_path):
-    """A KeyboardInterrupt raised at each line of our own code in turn, while a step is released."""
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(stride, tmp_path):
+    """A KeyboardInterrupt raised at each line of our own code in turn, or at every fourth, while a step is released."""
     files = {
         "stream.py",
         "ledger.py",
@@ -185,8 +186,8 @@ def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(tmp_path):
             assert len(outer) >= before
             assert stream.accountant.ledger.tolist() == stream.ledger.epsilons.tolist()
             assert len(stream) == time + 1
-            time, at = time + 1, at + 1
-        assert interrupted > 60
+            time, at = time + 1, at + stride
+        assert interrupted > 60 / stride
         assert len(outer) >= len(stream)
     assert accounting_blocks.charged() == ()
     with Ledger(place) as ledger:

@@ -17,8 +17,8 @@ from temporaldp import (
     load_sample,
     plan_budget,
     plan_noise,
-    release,
     release_histograms,
+    release_snapshots,
     save_released,
 )
 from temporaldp.planning.histogram_noise import noise_quantile
@@ -75,12 +75,12 @@ def test_what_counts_pure_epsilons_refuses_such_noise(tmp_path):
         release_histograms(load_sample(), plan)
     assert len(accountant) == 0
     with pytest.raises(InputError, match="gives scales, not budgets"):
-        release(lambda one, epsilon: one, [1], plan)
+        release_snapshots(lambda one, epsilon: one, [1], plan)
     for kind in (NoisyHistogram(5, "laplace"), DiscreteLaplaceHistogram(5)):
         with pytest.raises(InputError, match="gaussian"):
-            release(kind, [[1, 2, 3, 4, 5]], plan)
+            release_snapshots(kind, [[1, 2, 3, 4, 5]], plan)
     with pytest.raises(InputError, match="with the scale of its noise"):
-        release(NoisyHistogram(5, "laplace"), [[1, 2, 3, 4, 5]], plan_budget(Adversary(), alpha=1.0))
+        release_snapshots(NoisyHistogram(5, "laplace"), [[1, 2, 3, 4, 5]], plan_budget(Adversary(), alpha=1.0))
 
 
 def test_a_mechanism_with_noise_is_called_with_the_planned_scales():
@@ -93,7 +93,7 @@ def test_a_mechanism_with_noise_is_called_with_the_planned_scales():
             called.append(scale)
             return snapshot
 
-    result = release(Noted(), ["a", "b"], plan, start=1)
+    result = release_snapshots(Noted(), ["a", "b"], plan, start=1)
     assert called == plan.scales[1:].tolist()
     assert result.outputs == ("a", "b") and result.epsilons.tolist() == plan.epsilons[1:].tolist()
 

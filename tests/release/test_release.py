@@ -25,8 +25,8 @@ from temporaldp import (
     load_released,
     load_sample,
     plan_budget,
-    release,
     release_histograms,
+    release_snapshots,
     save_released,
 )
 from temporaldp.planning.histogram_noise import mean_absolute_noise, noise_quantile
@@ -117,7 +117,7 @@ def test_any_mechanism_is_called_once_a_step_with_its_budget():
         calls.append((snapshot, epsilon))
         return snapshot.upper()
 
-    result = release(mechanism, (letter for letter in "abc"), plan)
+    result = release_snapshots(mechanism, (letter for letter in "abc"), plan)
     assert result.outputs == ("A", "B", "C")
     assert calls == list(zip("abc", plan.epsilons, strict=False))
     assert result.epsilons.tolist() == plan.epsilons[:3].tolist()
@@ -130,9 +130,9 @@ def test_nothing_is_drawn_when_the_plan_is_too_short_or_there_is_nothing():
         raise AssertionError("noise was drawn")
 
     with pytest.raises(BudgetError, match="shorter than the data"):
-        release(never, [1, 2, 3], plan)
+        release_snapshots(never, [1, 2, 3], plan)
     with pytest.raises(BudgetError, match="at least one snapshot"):
-        release(never, [], plan)
+        release_snapshots(never, [], plan)
 
 
 def test_a_mechanism_that_overspends_is_stopped_before_it_draws():
@@ -144,7 +144,7 @@ def test_a_mechanism_that_overspends_is_stopped_before_it_draws():
             raise AssertionError("noise was drawn")
 
     with pytest.raises(BudgetError, match="says it spends"):
-        release(Greedy(), [1], plan_budget(Adversary(), alpha=1.0))
+        release_snapshots(Greedy(), [1], plan_budget(Adversary(), alpha=1.0))
 
 
 def test_histograms_are_released_with_what_opendp_says_was_spent():

@@ -27,7 +27,7 @@ def test_a_step_released_again_gives_the_same_output_and_spends_nothing(place):
         first = [stream.release([70, 30], time=f"2024-01-01T0{hour}:00") for hour in range(5)]
         spent = stream.accountant.ledger.tolist()
     with opened(place) as stream:
-        again = [stream.release([1, 99], time=f"2024-01-01 0{hour}:00:00") for hour in range(5)]  # another spelling
+        again = [stream.release([70, 30], time=f"2024-01-01 0{hour}:00:00") for hour in range(5)]  # another spelling
         assert len(stream) == 5
         assert stream.accountant.ledger.tolist() == spent
         stream.release([70, 30], time="2024-01-01T05:00")

@@ -15,26 +15,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import accounting_blocks
+from temporaldp.accounting.accountant_checks import checked_budget, checked_horizon, checked_releases, checked_reserve
+from temporaldp.accounting.adoption import Adoption, adoption_of, caught_up
 from temporaldp.accounting.curves import checked_delta
-from temporaldp.accounting.distances import checked_distances
-from temporaldp.accounting.events import epsilon_of, release_from, release_of
-from temporaldp.accounting.filter import Filters
+from temporaldp.accounting.filter import Filters, filters_at_start
 from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter, Odometer
-from temporaldp.accounting.refusal import refusal
+from temporaldp.accounting.refusal import MOST_SHOWN, refusal
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.ways import budgets, online_ways
 from temporaldp.correlation import Adversaries, Population
+from temporaldp.correlation.timeline import Timeline
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.values import LARGEST, REPLACE_ONE, checked_relation, positive, whole_number
+from temporaldp.mechanisms.distances import checked_distances, require_no_nearer
+from temporaldp.mechanisms.events import epsilon_of, release_from, release_of
+from temporaldp.values import REPLACE_ONE, checked_relation, positive, whole_number
 
 FloatArray = NDArray[np.float64]
 
 FEW_BEHIND = 64
 """Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag further,
 as after a ledger was read, they wait until they are needed."""
-
-CLOSE_RESERVES = 1e-9
-"""Relative. Reserves closer than this are not told apart."""
 
 
 class TemporalAccountant:
@@ -84,9 +84,9 @@ class TemporalAccountant:
     the correlation remembers. Threads may share an accountant.
 
     As a context manager, it is charged by every release made with this package inside the block, in the same thread or task
-    (`release`, `release_histograms`, a `ContinualRelease`'s new steps, and a mechanism of the package that is called by itself:
-    one step a call), before noise is drawn. In nested blocks every one of them is charged: a day's filter in a lifetime's
-    odometer.
+    (`release_snapshots`, `release_histograms`, a `ContinualRelease`'s new steps, and a mechanism of the package that is called
+    by itself: one step a call), before noise is drawn. In nested blocks every one of them is charged: a day's filter in a
+    lifetime's odometer.
 
     Examples
     --------
@@ -133,32 +133,39 @@ class TemporalAccountant:
         if isinstance(bound, Accounting):
             self._delta = bound.delta
         self._population = Population.of(adversary)
-        self._horizon = _checked_horizon(self._population, horizon)
-        self._asked = _checked_reserve(reserve, self._alpha)
-        self._how: dict[str, Any] = {"bound": bound, "metric": metric, "delta": delta, "discretization": discretization}
+        self._horizon = checked_horizon(self._population, horizon)
+        self._population = self._first = self._population.counted_over(self._horizon)
+        self._asked = checked_reserve(reserve, self._alpha)
+        way = "curve" if delta is not None and bound == "exact" else bound
+        self._how: dict[str, Any] = {"bound": way, "metric": metric, "delta": delta, "discretization": discretization}
         self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
         self._spent: list[Any] = []
         self._accounting()  # refuses what is no way of accounting
-        self._filters = self._at_start() if self._alpha is not None else None
+        self._expected: float | None = None
+        self._last_allowed: Filters | None = None
+        if reserve is not None or self._horizon is not None or self._delta or not isinstance(bound, str):
+            _ = self._filters  # refuses what cannot be held; the largest reserve is looked for when it is needed
         self._n_reserved = 0
-        self._counted: tuple[int, list[Odometer]] | None = None
+        self._counted: tuple[int, int, list[Odometer]] | None = None
+        self._adoptions: tuple[Adoption, ...] = ()
+        self._timelines: tuple[Timeline, ...] = ()
         self._end: int | None = None
         self._lock = threading.RLock()
 
-    def _at_start(self) -> Filters:
-        """The filters of all users, before the first step."""
-        assert self._alpha is not None
-        alpha, horizon, users = self._alpha, self._horizon, self._population.users
-        groups = [(way, [users[k] for k in numbers]) for way, numbers in self._accounting()]
-        found = [way.filters(some, alpha, self._asked, horizon) for way, some in groups]
-        kept = min(reserve for _, reserve in found)
-        if self._asked is None:  # nobody need keep more than is kept about everybody
-            for number, (way, some) in enumerate(groups):
-                if found[number][1] > kept * (1.0 + CLOSE_RESERVES):
-                    found[number] = way.filters(some, alpha, kept, horizon)
-        order = [k for _, numbers in self._accounting() for k in numbers]
-        each = dict(zip(order, [one for filters, _ in found for one in filters], strict=True))
-        return Filters(tuple(each[k] for k in range(len(users))), alpha, kept, horizon)
+    @property
+    def _filters(self) -> Filters | None:
+        """What was allowed when it was last asked; looked for when it is first needed. None for an odometer."""
+        if self._last_allowed is None and self._alpha is not None:
+            self._last_allowed = filters_at_start(
+                self._accounting(), self._population.users, self._alpha, self._horizon, self._asked, self._expected
+            )
+        return self._last_allowed
+
+    def expect_reserve(self, reserve: float) -> None:
+        """Begin with what an earlier accountant of the same release found that it can keep, if that holds (it is tried)."""
+        if not (self._alpha is not None and 0.0 < reserve <= self._alpha):
+            raise BudgetError(f"expected a reserve up to alpha = {self._alpha}, got {reserve!r}")
+        self._expected = reserve
 
     def _accounting(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
         """The ways of accounting, and the users who are counted by each. At a delta the grid depends on the first release.
@@ -198,7 +205,9 @@ class TemporalAccountant:
     @property
     def reserve(self) -> float:
         """The budget that every later step can still spend, in nats, if only what was admitted is spent; 0 for none."""
-        return 0.0 if self._filters is None else self._filters.reserve
+        if self._filters is None:
+            return 0.0
+        return self._adoptions[-1].reserve if self._adoptions else self._filters.reserve
 
     @property
     def asked_reserve(self) -> float | None:
@@ -225,7 +234,7 @@ class TemporalAccountant:
 
     @property
     def population(self) -> Population:
-        """The adversaries, with names; a single one may be nameless."""
+        """The adversaries, with names, as they are known now; a single one may be nameless."""
         return self._population
 
     @property
@@ -284,12 +293,14 @@ class TemporalAccountant:
 
     def leakage_of(self, spent: ArrayLike | Sequence[Any]) -> LeakageSeries:
         """What these budgets would leak, one a step from the first on, counted as this accountant counts; nothing is spent."""
-        asked = self._asked_for(spent)
+        asked = checked_releases(spent, self._delta)
         releases: dict[str, Any] = {"mechanisms": asked} if self._delta else {"epsilons": asked}
-        return temporal_leakage(self._until(len(asked)), **releases, **self._how)
+        return temporal_leakage(self.adversaries_until(len(asked)), **releases, **self._how)
 
-    def _until(self, n_steps: int) -> Population:
-        """The adversaries with their matrices of so many steps."""
+    def adversaries_until(self, n_steps: int) -> Population:
+        """Everybody who is accounted for, with their matrices of so many steps, those before an adoption too."""
+        if self._timelines:
+            return Population(tuple(one.until(n_steps) for one in self._timelines), self._population.names)
         return Population(tuple(one.between(0, n_steps) for one in self._population.users), self._population.names)
 
     def check(self, epsilon: Any, *, last: bool = False) -> bool:
@@ -341,16 +352,44 @@ class TemporalAccountant:
             self._note([self._possible(epsilon)], last)
         return self
 
+    def adopt(self, adversary: Adversaries, *, both: bool = False, reserve: float | None = None) -> Self:
+        """Account by other matrices from the next step on, exactly; the steps so far keep theirs (docs/theory.md, section 17).
+
+        Parameters
+        ----------
+        adversary : Adversary, or an iterable or mapping of them
+            What is known from now on. A new name may be anybody; who is not named keeps the old matrices.
+        both : bool
+            Hold the level whether the correlation has changed or not.
+        reserve : float, optional
+            What every later step may spend, as an earlier call found it. Default: the largest that the level allows.
+
+        Raises
+        ------
+        InputError
+            It does not count by the exact leakage, has a horizon, or the matrices do not fit. Nothing changed then.
+        """
+        with self._lock:
+            now = Population.of(adversary)
+            way, kept = self._accounting()[0][0], checked_reserve(reserve, self._alpha)
+            made, self._timelines = adoption_of(
+                self._population, now, self._timelines, len(self._spent), way, self._allowed, self._horizon, both=both,
+                reserve=kept, asked=self._asked,
+            )  # fmt: skip
+            self._n_reserved, self._ways = len(self._spent), None
+            self._population, self._adoptions = made.population, (*self._adoptions, made)
+        return self
+
     def _note(self, budgets: list[Any], last: bool) -> None:
         """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""
         self._end = len(self._spent) + len(budgets) if last else None
         self._spent += budgets
-        if self._filters is not None and len(self._spent) - self._filters.n_steps <= FEW_BEHIND:
+        if self._last_allowed is not None and len(self._spent) - self._last_allowed.n_steps <= FEW_BEHIND:
             _ = self._allowed
 
     def check_all(self, epsilons: ArrayLike | Sequence[Any], *, last: bool = False) -> bool:
         """True if `spend_all` would spend these; otherwise the error that it would raise. Changes nothing."""
-        asked = self._asked_for(epsilons)
+        asked = checked_releases(epsilons, self._delta)
         with self._lock:
             left = None if self._horizon is None else self._horizon - len(self)
             if left is not None and 0 < left < len(asked):
@@ -378,7 +417,7 @@ class TemporalAccountant:
         LeakageBudgetError, BudgetError
             As for `spend`, of the first step that is refused. Nothing was spent.
         """
-        asked = self._asked_for(epsilons)
+        asked = checked_releases(epsilons, self._delta)
         with self._lock:
             self.check_all(asked, last=last)
             self._note([self._possible(epsilon) for epsilon in asked], last)
@@ -446,11 +485,13 @@ class TemporalAccountant:
         Raises
         ------
         InputError
-            An event that is not known here: Gaussian noise has no epsilon with delta = 0, sampling is not supported.
+            An event without an epsilon that is known here (Gaussian noise, sampling), or a metric counts less than it spends.
         LeakageBudgetError
             The budgets are refused; then none of the steps is spent.
         """
         spent = event if self._delta else epsilon_of(event)
+        if not self._delta and spent > 0.0:
+            require_no_nearer(self.metric, repr(event))
         return self.spend_all([spent] * whole_number(count, "count", least=1, error=BudgetError))
 
     def supports(self, event: Any) -> bool:
@@ -483,16 +524,22 @@ class TemporalAccountant:
         """Everybody's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
         # Taken out while they change: after an interrupt they are made anew.
         known, self._counted = self._counted, None
-        if known is None:
-            users = self._population.users
-            made = {k: way.odometer(users[k]) for way, numbers in self._accounting(following) for k in numbers}
-            known = 0, [made[k] for k in range(len(users))]
-        counted, odometers = known
+        counted, adopted, odometers = known or (0, 0, self._new_odometers(following))
+        for adoption in self._adoptions[adopted:]:
+            odometers = adoption.counted(odometers, self._spent[counted : adoption.step])
+            counted, adopted = adoption.step, adopted + 1
         for odometer in odometers:
             odometer.extend(self._spent[counted:])
         if self._spent or not self._delta:
-            self._counted = len(self._spent), odometers
+            self._counted = len(self._spent), adopted, odometers
         return odometers
+
+    def _new_odometers(self, following: Any) -> list[Odometer]:
+        """Everybody's odometer before the first step, and before anything was adopted."""
+        users = self._first.users
+        ways = online_ways(self._first, [], **self._how) if self._adoptions else self._accounting(following)
+        made = {k: way.odometer(users[k]) for way, numbers in ways for k in numbers}
+        return [made[k] for k in range(len(users))]
 
     @property
     def _is_over(self) -> bool:
@@ -501,11 +548,9 @@ class TemporalAccountant:
     @property
     def _allowed(self) -> Filters | None:
         """What is allowed after all that was spent; None for an odometer."""
-        now = self._filters
-        while now is not None and now.n_steps < len(self._spent):
-            now = now.after(self._spent[now.n_steps])
-        self._filters = now
-        return now
+        known = self._filters
+        self._last_allowed = None if known is None else caught_up(known, self._adoptions, self._spent)
+        return self._last_allowed
 
     def __copy__(self) -> Self:
         """An accountant of its own, with the same past."""
@@ -517,7 +562,7 @@ class TemporalAccountant:
         """All but the lock; what changes when something is spent is copied, so that nobody sees it half changed."""
         with self._lock:
             state = {key: value for key, value in self.__dict__.items() if key != "_lock"}
-            counted = self._counted and (self._counted[0], [copy(odometer) for odometer in self._counted[1]])
+            counted = self._counted and (*self._counted[:2], [copy(odometer) for odometer in self._counted[2]])
             return state | {"_spent": list(self._spent), "_counted": counted}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -535,6 +580,8 @@ class TemporalAccountant:
             if number is not None:
                 way = next(way for way, numbers in self._accounting() if number in numbers)
                 user, name = self._population.users[number], self._population.names[number]
+                if self._timelines:
+                    user = self._timelines[number].until(len(self._spent) + MOST_SHOWN)
                 raise refusal(allowed, way, user, name, self._spent, budget, last=last)
         return budget
 
@@ -542,7 +589,7 @@ class TemporalAccountant:
         """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""
         if check_end and self._is_over:
             raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
-        budget = self._countable(epsilon) if self._delta else _checked_budget(epsilon)
+        budget = self._countable(epsilon) if self._delta else checked_budget(epsilon)
         if check_end and self._horizon is not None and len(self) >= self._horizon:
             raise BudgetError(f"all {self._horizon} steps of the horizon are over; nothing may follow")
         return budget
@@ -553,15 +600,6 @@ class TemporalAccountant:
         for way, numbers in self._accounting(release):
             way.require_countable([self._population.users[k] for k in numbers], release)
         return release
-
-    def _asked_for(self, epsilons: ArrayLike | Sequence[Any]) -> list[Any]:
-        if not self._delta:
-            return list(budgets(epsilons).tolist())
-        if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Sequence | np.ndarray) or not len(epsilons):
-            raise BudgetError(
-                f"expected what is published at each step, one or more in a sequence, got {type(epsilons).__name__}"
-            )
-        return [release_from(one) for one in epsilons]
 
     def _admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
         if self._is_over or (self._horizon is not None and len(self) + len(epsilons) > self._horizon):
@@ -575,41 +613,8 @@ class TemporalAccountant:
         """
         if self._filters is None:
             return False
-        number, reserve = self._n_reserved, self._filters.reserve
+        number, reserve = self._n_reserved, self.reserve
         while number < len(self._spent) and self._spent[number] <= reserve:
             number += 1
         self._n_reserved = number
         return number == len(self._spent) and max(epsilons, default=0.0) <= reserve
-
-
-def _checked_budget(epsilon: Any) -> float:
-    try:
-        budget = math.nan if isinstance(epsilon, str | bytes | bool) else float(epsilon)
-    except (TypeError, ValueError):
-        budget = math.nan
-    if not 0.0 <= budget <= LARGEST:
-        raise BudgetError(
-            f"expected epsilon to be a number from 0 to {LARGEST:g} nats, got {epsilon!r}; mechanisms are counted at a delta"
-        )
-    return budget
-
-
-def _checked_reserve(reserve: float | None, alpha: float | None) -> float | None:
-    if reserve is None:
-        return None
-    if not 0.0 <= reserve <= LARGEST:
-        raise BudgetError(f"expected a reserve from 0 to {LARGEST:g} nats, got {reserve!r}")
-    if alpha is None and reserve:
-        raise BudgetError("a reserve is kept below a level: give alpha as well, or leave the reserve out")
-    return float(reserve)
-
-
-def _checked_horizon(population: Population, horizon: int | None) -> int | None:
-    known = None if horizon is None else whole_number(horizon, "horizon", least=1, error=BudgetError)
-    for name, user in population:
-        serves = user.n_steps
-        if serves is not None and known is not None and serves != known:
-            who = "the adversary" if name is None else f"adversary {name!r}"
-            raise BudgetError(f"{who} has matrices for {serves} steps, but the horizon is {known}")
-        known = known if serves is None else serves
-    return known

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.adversary import Correlation, matrices_of
 from temporaldp.leakage import LeakageProfile
-from temporaldp.values import SMALLEST
+from temporaldp.values import SMALLEST, ULP
 
 TINY = 1e-300
 """Absolute tolerance of the root: none to speak of; the relative one decides."""
@@ -47,16 +45,15 @@ def constant_budget(backward: LeakageProfile | None, forward: LeakageProfile | N
         return ConstantBudget(alpha, alpha, 0.0)
     level = alpha
     if imbalance(alpha) > 0.0:
-        level = float(brentq(imbalance, 0.0, alpha, xtol=TINY, rtol=4.0 * np.finfo(np.float64).eps, maxiter=1000))
+        level = float(brentq(imbalance, 0.0, alpha, xtol=TINY, rtol=4.0 * ULP, maxiter=1000))
     other = forward_level(level)
     return ConstantBudget(level, other, min(_sustainable(backward, level), _sustainable(forward, other)))
 
 
 def merged_profile(correlation: Correlation) -> LeakageProfile | None:
     """The pointwise largest loss over the matrices of one direction; None if the adversary knows none."""
-    matrices = correlation if isinstance(correlation, tuple) else () if correlation is None else (correlation,)
     merged: LeakageProfile | None = None
-    for matrix in matrices:
+    for matrix in matrices_of(correlation):
         profile = matrix.leakage_profile()
         merged = profile if merged is None else merged.merge(profile)
     return merged

@@ -10,20 +10,19 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import grid
-from temporaldp.accounting.mechanisms import Mechanism, epsilon_of_one
-from temporaldp.correlation import TransitionMatrix
-from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.adversary import Correlation, matrix_at
+from temporaldp.correlation.periodic import Matrix
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, epsilon_of_one
 from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
-Release: TypeAlias = tuple[Mechanism, ...]
 
 SMALLEST_DELTA = 1e-60
 """Nobody means less."""
@@ -129,9 +128,9 @@ class Side:
 
     def __init__(self, discretization: float, delta: float, *, up: bool) -> None:
         self.h, self.delta, self.up = discretization, delta, up
-        self._thetas: dict[int, tuple[TransitionMatrix, FloatArray, float]] = {}
+        self._thetas: dict[int, tuple[Matrix, FloatArray, float]] = {}
         self._masses: dict[int, tuple[FloatArray, FloatArray, float]] = {}
-        self._own: dict[Release, FloatArray] = {}
+        self._own: dict[Mechanisms, FloatArray] = {}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Side):
@@ -145,20 +144,20 @@ class Side:
         """A copy begins without what was computed, which is kept by the identity of matrices and curves of this process."""
         return partial(Side, up=self.up), (self.h, self.delta)
 
-    def own(self, release: Release) -> FloatArray:
+    def own(self, release: Mechanisms) -> FloatArray:
         """What one release says by itself."""
         if release not in self._own:
             found = NOTHING
             for mechanism in release:
                 one = self._one(mechanism)
                 for _ in range(mechanism.coordinates):
-                    found = self.together(found, one)
+                    found = self.composed(found, one)
             self._own[release] = found
         return self._own[release]
 
     def _one(self, mechanism: Mechanism) -> FloatArray:
         """One coordinate: on the grid, up to where delta has reached its limit."""
-        tail = TAIL * self.delta + 4.0 * grid.ROUNDED * mechanism.limit
+        tail = TAIL * self.delta + 4.0 * ROUNDED * mechanism.limit
         size = POINTS
         while True:
             low, high = mechanism.bounds(self.h * np.arange(size + 1, dtype=np.float64))
@@ -178,7 +177,7 @@ class Side:
         falling = np.minimum.accumulate(np.maximum(low - max(float(low[-1]) - mechanism.limit, 0.0), 0.0))
         return grid.trimmed(grid.lowered(falling, self.h), tail, up=False)
 
-    def together(self, first: FloatArray, second: FloatArray) -> FloatArray:
+    def composed(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """What two independent outputs say together."""
         if first is NOTHING or second is NOTHING:
             return second if first is NOTHING else first
@@ -186,12 +185,12 @@ class Side:
         made = grid.composed(first, self.h, m, infinite, up=self.up, finest=FINEST * self.delta)
         return grid.trimmed(made, TAIL * self.delta, up=self.up)
 
-    def through(self, matrix: TransitionMatrix | None, curve: FloatArray, *, times: float = 1.0) -> FloatArray:
+    def through(self, matrix: Matrix | None, curve: FloatArray, *, times: float = 1.0) -> FloatArray:
         """What a curve says one step further along the correlation, raised by a factor."""
         if matrix is None or curve is NOTHING:
             return NOTHING
-        reach = self._reach(matrix, curve)
-        passed = grid.carried(grid.padded(curve, reach), self.h, self._theta(matrix, reach), up=self.up)
+        reach = self.reach(matrix, curve, TAIL * self.delta)
+        passed = grid.arriving_profile(grid.padded(curve, reach), self.h, self._theta(matrix, reach), up=self.up)
         if not self.up:
             limit = float(grid.rounded(curve[-1:] * self._thetas[id(matrix)][2], up=False)[0])
             passed = grid.lowered(np.append(passed, min(limit, float(passed[-1]))), self.h)
@@ -202,25 +201,25 @@ class Side:
         """The epsilon of a curve at the delta in question."""
         return grid.epsilon_at(curve, self.h, self.delta, up=self.up)
 
-    def contraction(self, matrix: TransitionMatrix) -> float:
+    def contraction(self, matrix: Matrix) -> float:
         """The largest total variation between rows: what an infinite loss is multiplied by in each step."""
         return float(self._theta(matrix, 1)[0])
 
-    def _reach(self, matrix: TransitionMatrix, curve: FloatArray) -> int:
+    def reach(self, matrix: Matrix, curve: FloatArray, tail: float) -> int:
         """Points after a step: an infinite loss becomes finite unless a set of values tells two rows apart for certain."""
         size = curve.size
-        if curve[-1] <= TAIL * self.delta:
+        if curve[-1] <= tail:
             return size
         while True:
             theta, limit = self._theta(matrix, size), self._thetas[id(matrix)][2]
-            settled = np.flatnonzero((theta - limit) * curve[-1] <= TAIL * self.delta)
+            settled = np.flatnonzero((theta - limit) * curve[-1] <= tail)
             if settled.size:
                 return max(curve.size, int(settled[0]) + 1)
             if size >= grid.MOST_POINTS:
                 return curve.size
             size *= 2
 
-    def _theta(self, matrix: TransitionMatrix, size: int) -> FloatArray:
+    def _theta(self, matrix: Matrix, size: int) -> FloatArray:
         """The contraction curve at `size` points of the grid or more, and what it falls to, on this side."""
         kept = self._thetas.get(id(matrix))
         if kept is None or kept[1].size < size:
@@ -238,29 +237,29 @@ class Side:
         return kept[1], kept[2]
 
 
-def walked(
-    side: Side, correlation: Correlation, releases: Sequence[Release]
+def arriving_curves(
+    side: Side, correlation: Correlation, releases: Sequence[Mechanisms]
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """(what arrives at each step, that and the step's own release), in the order of `releases`.
 
     Where release and matrix stay the same and the curve settles, one that no further step raises is shown to be one, and kept.
     """
     arrived, total = [NOTHING], [side.own(releases[0])]
-    last: tuple[TransitionMatrix | None, Release] | None = None
-    held, passed, after = False, NOTHING, total[0]
+    last: tuple[Matrix | None, Mechanisms] | None = None
+    settled, passed, after = False, NOTHING, total[0]
     since, tried, rise = 0, False, math.inf
     for t in range(1, len(releases)):
-        matrix = correlation[t - 1] if isinstance(correlation, tuple) else correlation
+        matrix = matrix_at(correlation, t - 1)
         now = (matrix, releases[t - 1])
         same = last is not None and now[0] is last[0] and now[1] == last[1] and releases[t] == releases[t - 1]
-        if not (held and same):
-            held = False
+        if not (settled and same):
+            settled = False
             own = side.own(releases[t])
             before = total[-1]
             passed = side.through(matrix, before)
-            after = side.together(passed, own)
+            after = side.composed(passed, own)
             if same and after.size == before.size and (after == before).all():
-                held, passed, after = True, arrived[-1], before
+                settled, passed, after = True, arrived[-1], before
             elif same and side.up and matrix is not None:
                 rise, risen = max(grid.raised_by(after, before * INFLATED), 0.0), rise
                 least = SETTLED * side.delta
@@ -271,7 +270,7 @@ def walked(
                     above, _ = ceiling(side, matrix, own, start, most=len(releases) - t)
                     tried = True
                     if above is not None and grid.raised_by(after, above) <= 0.0:
-                        held, passed, after = True, side.through(matrix, above), above
+                        settled, passed, after = True, side.through(matrix, above), above
             if not same and last is not None:
                 since, tried, rise = t, False, math.inf
         arrived.append(passed)
@@ -282,7 +281,7 @@ def walked(
 
 def ceiling(
     side: Side,
-    matrix: TransitionMatrix,
+    matrix: Matrix,
     own: FloatArray,
     start: FloatArray,
     *,
@@ -300,7 +299,7 @@ def ceiling(
     if share >= 1.0:
         return None, 0
     for steps in range(1, most + 1):
-        after = side.together(side.through(matrix, high, times=INFLATED), own)
+        after = side.composed(side.through(matrix, high, times=INFLATED), own)
         rise = max(grid.raised_by(after, high * (1.0 + (INFLATED - 1.0) / 4.0)), 0.0)
         if rise <= SETTLED * side.delta or rise >= risen:
             excess, lift = (
@@ -310,7 +309,7 @@ def ceiling(
             for _ in range(LIFTS):
                 lift += 4.0 * excess / (1.0 - share)
                 above = np.minimum(high * INFLATED + lift, 1.0)
-                excess = grid.raised_by(side.together(side.through(matrix, above), own), above)
+                excess = grid.raised_by(side.composed(side.through(matrix, above), own), above)
                 if excess <= 0.0:
                     return above, steps
         if after[-1] > side.delta or (beyond < math.inf and side.epsilon(after) > beyond):
@@ -319,7 +318,7 @@ def ceiling(
     return None, most
 
 
-def chosen_discretization(releases: Iterable[Release], delta: float, given: float | None) -> float:
+def chosen_discretization(releases: Iterable[Mechanisms], delta: float, given: float | None) -> float:
     """The distance of the grid: given, or fine enough for the release with the most noise."""
     if given is not None:
         if not (isinstance(given, int | float | np.floating) and 1e-9 <= given <= 1.0):

@@ -20,9 +20,8 @@ from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, likely_
 from temporaldp.accounting.exact_filter import ExactStanding
 from temporaldp.accounting.exact_odometer import CountedExactly, ExactOdometer
 from temporaldp.accounting.exact_population import MemberLeakage, exact_population, worth_the_kernel
+from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit, leakage_if_held, never_above
-from temporaldp.accounting.likelihood_box import LikelihoodBox
-from temporaldp.accounting.metric import MetricAccounting
 from temporaldp.accounting.monotone_search import CLOSE as CLOSE_TO_LARGEST
 from temporaldp.accounting.monotone_search import largest_lasting
 from temporaldp.accounting.pair_search import RISE, Direction, Maxima
@@ -36,16 +35,18 @@ from temporaldp.accounting.protocol import (
     Limits,
     Odometer,
     Side,
-    constant_matrix,
+    constant_known_matrix,
     largest_limits,
 )
 from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.adversary import known_at
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.leakage.batch import BATCHED
 from temporaldp.leakage.kernels import chosen_kernels, repeated
 from temporaldp.leakage.recurrence import has_supremum
-from temporaldp.leakage.rollouts import U
+from temporaldp.mechanisms.likelihood_box import LikelihoodBox
 from temporaldp.progress import part
+from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
@@ -122,10 +123,9 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         if turned:
             narrowed, ceiling = narrowed.reversed, ceiling[::-1]
         matrices, into = ordered_matrices(correlation, len(releases), turned=turned)
-        first = correlation[0] if isinstance(correlation, tuple) else correlation
-        return ExactArrivals(*arrivals(matrices, into, narrowed, ceiling, likely_pairs(first)))
+        return ExactArrivals(*arrivals(matrices, into, narrowed, ceiling, likely_pairs(known_at(correlation, 0))))
 
-    def together(
+    def leakage(
         self,
         user: Adversary,
         past: ExactArrivals | Limit | None,
@@ -183,7 +183,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: Releases) -> Limit | None:
         """The supremum of what arrives and the step's own part."""
-        matrix = constant_matrix(user, side)
+        matrix = constant_known_matrix(user, side)
         if matrix is None:
             return None
         if release.is_plain and not has_supremum(matrix.probabilities, float(release.width[0])):
@@ -192,7 +192,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         ceiling = float((PAPER.lasting_arrivals(user, side, release.width) + release.width)[0])
         return exact_limit(rows_of(matrix), release, ceiling, likely_pairs(matrix))
 
-    def together_for_ever(
+    def lasting_leakage(
         self,
         user: Adversary,
         past: ExactArrivals | Limit | None,
@@ -231,7 +231,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         """The largest suprema. Few users' need to be known: others are proved not to exceed the largest found so far."""
         if len(users) == 1 or not release.is_plain:
             return super().limits(users, release)
-        known = [matrix for user in users for matrix in (constant_matrix(user, side) for side in SIDES)]
+        known = [matrix for user in users for matrix in (constant_known_matrix(user, side) for side in SIDES)]
         know_profiles([matrix for matrix in known if matrix is not None])
         papers = [PAPER.limits([user], release.width) for user in users]
         above = np.array([[getattr(paper, way) for way in DIRECTIONS] for paper in papers])
@@ -259,6 +259,10 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         past, future, both = (float(level) * rise for level in largest)
         return Limits(past, future, both, numbers[worst.worst], worst.certified)
 
+    def unspent(self, horizon: int) -> float:
+        """As much as a filter gives away, and as much again."""
+        return 2.0 * SLACK
+
     def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Suppose that the level holds, and see whether rollouts that end within it prove it: one search is enough."""
 
@@ -277,7 +281,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
 
     def _leakage_if_held(self, user: Adversary, release: Releases, alpha: float) -> float:
         """TPL for ever, if it is at most alpha; otherwise more than alpha."""
-        matrices = [constant_matrix(user, side) for side in SIDES]
+        matrices = [constant_known_matrix(user, side) for side in SIDES]
         if release.is_plain and any(
             matrix is not None and not has_supremum(matrix.probabilities, float(release.width[0]))
             for matrix in matrices
@@ -286,25 +290,14 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         past, future = (_rows(matrix) for matrix in matrices)
         return leakage_if_held(past, future, release, alpha)
 
-    @property
-    def _distances(self) -> FloatArray:
-        """What the box says about every pair of values, shape (n, n)."""
-        apart = self._unit.lift[0][:, None] - self._unit.drop[0][None, :]
-        np.fill_diagonal(apart, 0.0)
-        return np.asarray(apart)
-
     def odometer(self, user: Adversary) -> Odometer:
-        """By rollouts that are continued from step to step; pair by pair where values differ."""
-        if not self._unit.is_plain:
-            return MetricAccounting(self._distances).odometer(user)
+        """By rollouts that are continued from step to step; of plain privacy only."""
         return CountedExactly(ExactOdometer.at_start(user))
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[Sequence[Filter], float]:
-        """By the signs of rollouts; pair by pair, an upper bound, where values differ."""
-        if not self._unit.is_plain:
-            return MetricAccounting(self._distances).filters(users, alpha, reserve, horizon)
+        """By the signs of rollouts; of plain privacy only."""
         kept = reserve
         if kept is None:
             kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
@@ -322,7 +315,7 @@ def _dominated(users: list[Adversary], release: Releases, largest: FloatArray) -
     length = max(1, PAIRS_AT_ONCE // n**2)
     for first in range(0, len(users), length):
         some = users[first : first + length]
-        rows = [tuple(_rows(constant_matrix(user, side)) for side in SIDES) for user in some]
+        rows = [tuple(_rows(constant_known_matrix(user, side)) for side in SIDES) for user in some]
         dense = not any(m is not None and not isinstance(m, np.ndarray) for user in rows for m in user)
         if dense and np.isfinite(largest).all():
             below[first : first + length] = never_above(rows, release, largest)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.likelihood_box import LikelihoodBox
 from temporaldp.accounting.pair_search import FEW_PAIRS, REACHED, Direction, Maxima, Pairs, PairSearch, widest
-from temporaldp.leakage.rollouts import Chain, U
+from temporaldp.leakage.rollouts import Chain
+from temporaldp.mechanisms.likelihood_box import LikelihoodBox
 from temporaldp.progress import part
+from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]

@@ -15,8 +15,10 @@ from temporaldp.accounting.exact_arrivals import Releases
 from temporaldp.accounting.pair_search import Direction, Pairs, every_pair_at, own_part
 from temporaldp.accounting.protocol import Direction as DirectionName
 from temporaldp.correlation import TransitionMatrix
+from temporaldp.correlation.adversary import Correlation, exactly_known, known_at
 from temporaldp.errors import InputError
-from temporaldp.leakage.rollouts import Items, U, observation, solve
+from temporaldp.leakage.rollouts import Items, observation, solve
+from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value, whole_number
 
 FloatArray = NDArray[np.float64]
@@ -180,14 +182,12 @@ def _observed(direction: Direction, item: Items) -> tuple[BoolArray, float]:
     return observation(direction.chain, int(t), int(i), int(j), float(found.rho[0])), float(found.attained[0])
 
 
-def ordered_matrices(
-    correlation: TransitionMatrix | tuple[TransitionMatrix, ...], n_steps: int, *, turned: bool
-) -> tuple[tuple[Any, ...], IntArray]:
+def ordered_matrices(correlation: Correlation, n_steps: int, *, turned: bool) -> tuple[tuple[Any, ...], IntArray]:
     """The different matrices of one direction, and which of them leads into each step; the last step first if `turned`."""
     into = np.zeros(n_steps, np.int64)
     if not isinstance(correlation, tuple):
-        return (rows_of(correlation),), into
-    ordered = correlation[::-1] if turned else correlation
+        return (rows_of(known_at(correlation, 0)),), into
+    ordered = tuple(map(exactly_known, correlation[::-1] if turned else correlation))
     distinct = {id(matrix): matrix for matrix in ordered}
     numbers = {key: k for k, key in enumerate(distinct)}
     into[1:] = [numbers[id(matrix)] for matrix in ordered]

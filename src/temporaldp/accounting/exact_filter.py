@@ -30,13 +30,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact_reserve import Tail, lasting_tail
+from temporaldp.accounting.exact_reserve import LastingTail, NoTail, Tail, lasting_tail
 from temporaldp.accounting.exact_sides import Problem, Side, Way
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError
 from temporaldp.leakage.kernels import repeated
-from temporaldp.leakage.rollouts import U
 from temporaldp.leakage.signs import Coefficients, Path, proved_below, values
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -75,7 +75,7 @@ class ExactStanding:
         Pairs of values at earlier steps that what follows may still bring above the level.
     open : Coefficients
         Their rollouts into the future, up to the next step.
-    held : bool
+    keeps_reserve : bool
         Whether the budgets so far, followed by the reserve at every later step, hold the level.
     broken : bool
         Whether the budgets so far may exceed it by themselves.
@@ -87,7 +87,7 @@ class ExactStanding:
     past: Side
     pairs: IntArray
     open: Coefficients
-    held: bool = True
+    keeps_reserve: bool = True
     broken: bool = False
     _largest: dict[bool, float] = field(default_factory=dict)
 
@@ -124,10 +124,34 @@ class ExactStanding:
         nothing = Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), np.zeros(0))
         return cls(problem, tail, 0, Side.at_start(problem.n), np.zeros(0, np.int64), nothing)
 
+    def adopted(self, adversary: Adversary) -> Self:
+        """With another correlation from the next step on; no reserve is kept until it is asked for (`with_reserve`).
+
+        The steps so far keep their matrices; what arrived from them, and their rollouts, are taken over.
+        """
+        later = Problem.of(adversary, self.problem.alpha, None)
+        problem = self.problem.changed(self.n_steps, later)
+        past = self.past
+        if problem.backward is not None:
+            with repeated(self.n_steps):
+                past = past.changed(problem.backward, problem.values, self.n_steps)
+        return replace(self, problem=problem, past=past, tail=NoTail(), keeps_reserve=not self.broken, _largest={})
+
+    def with_reserve(self, reserve: float) -> Self | None:
+        """Keep a budget, or one smaller by some billionths, for every later step; None if the level does not allow it."""
+        ahead = [way and replace(way, matrices=way.matrices[-1:], changes=()) for way in self.problem.ways]
+        tail = lasting_tail(replace(self.problem, backward=ahead[0], forward=ahead[1]), reserve)
+        if tail is None or self.broken or self.is_over:
+            return None
+        if isinstance(tail, LastingTail) and self.problem.forward is not None:
+            tail = tail.among(self.problem.forward.matrices)
+        now = replace(self, tail=tail, keeps_reserve=False, _largest={})
+        return replace(now, keeps_reserve=True) if now._fits(tail.epsilon, False) else None
+
     @property
     def reserve(self) -> float:
         """The budget that every later step may spend, in nats: a lower bound; 0 once no longer, or where nothing is kept."""
-        return self.tail.epsilon if self.held else 0.0
+        return self.tail.epsilon if self.keeps_reserve else 0.0
 
     def is_final(self, last: bool = False) -> bool:
         """Whether the next step is the last one."""
@@ -151,7 +175,7 @@ class ExactStanding:
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
         """Whether a budget may be spent next: proved. A step that publishes nothing always may."""
-        if epsilon == 0.0 or (self.held and epsilon <= self.tail.epsilon):
+        if epsilon == 0.0 or (self.keeps_reserve and epsilon <= self.tail.epsilon):
             return not self.is_over
         if self.broken or self.is_over:
             return False
@@ -162,10 +186,10 @@ class ExactStanding:
     def after(self, epsilon: float) -> Self:
         """After one more budget, whether it was admitted or not: what is spent is spent."""
         t = self.n_steps
-        held = (self.held and epsilon <= self.tail.epsilon) or self.admits_with_reserve(epsilon)
+        keeps_reserve = (self.keeps_reserve and epsilon <= self.tail.epsilon) or self.admits_with_reserve(epsilon)
         # A budget that leaves no room for the reserve may still hold the level.
-        broken = self.broken or not (held or epsilon == 0.0 or self._fits(epsilon, True))
-        now = replace(self, n_steps=t + 1, held=held, broken=broken, _largest={})
+        broken = self.broken or not (keeps_reserve or epsilon == 0.0 or self._fits(epsilon, True))
+        now = replace(self, n_steps=t + 1, keeps_reserve=keeps_reserve, broken=broken, _largest={})
         if broken or now.is_over:
             return now
         with repeated(self.n_steps):
@@ -252,12 +276,12 @@ class ExactStanding:
 
     def _found(self, final: bool) -> float:
         """The largest budget: Newton's steps down from what the step itself allows, all signs proved there."""
-        least = self.tail.epsilon if self.held and not final else 0.0
+        least = self.tail.epsilon if self.keeps_reserve and not final else 0.0
         epsilon = self._room(final)
         for items, behind in self._checks(final):
             epsilon = _lowered(items, behind, epsilon, least, self.problem.room)
         # What follows for ever with the reserve holds with it at the last step too.
-        return max(epsilon, self.tail.epsilon if self.held else 0.0)
+        return max(epsilon, self.tail.epsilon if self.keeps_reserve else 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 from temporaldp.accounting.exact_sides import KEPT, LEAST_KEPT, Problem, Side
 from temporaldp.correlation import Adversary
 from temporaldp.leakage.kernels import repeated
-from temporaldp.leakage.rollouts import Chain, Items, U, solve
+from temporaldp.leakage.rollouts import Chain, Items, solve
 from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -132,6 +133,17 @@ class ExactOdometer:
             past = self.past if way is None else self.past.after(way, problem.values, t, epsilon, t + 1)
             now = replace(self, n_steps=t + 1, past=past, spent=spent, open=self._moved(epsilon))
             return now._raised(epsilon, self.past.arriving)._without_sealed()
+
+    def adopted(self, adversary: Adversary) -> Self:
+        """With another correlation from the next step on; the steps so far keep their matrices."""
+        later = Problem.of(adversary, math.inf, None)
+        problem = self.problem.changed(self.n_steps, later)
+        if problem.backward is None or problem.n < 2:
+            return replace(self, problem=problem)
+        with repeated(self.n_steps):
+            return replace(
+                self, problem=problem, past=self.past.changed(problem.backward, problem.values, self.n_steps)
+            )
 
     @property
     def _level(self) -> float:
@@ -255,6 +267,10 @@ class CountedExactly:
         """Take note of the budgets of the next steps."""
         for epsilon in releases:
             self._now, self._asked = self._after(epsilon), None
+
+    def adopted(self, adversary: Adversary) -> CountedExactly:
+        """With another correlation from the next step on."""
+        return CountedExactly(self._now.adopted(adversary))
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL so far and the first step that has it."""

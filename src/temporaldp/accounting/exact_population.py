@@ -17,8 +17,9 @@ from temporaldp.accounting.pair_search import Direction, Pairs
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.leakage.batch import BATCHED, compute_profiles
 from temporaldp.leakage.kernels import chosen_kernels, spread
-from temporaldp.leakage.rollouts import Chain, U
+from temporaldp.leakage.rollouts import Chain
 from temporaldp.progress import progressed
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -26,6 +27,9 @@ IntArray = NDArray[np.int64]
 WORTH_COMPILING, WORTH_COMPILING_ALONE = 1 << 19, 1 << 22
 """Entries of all pairs at all steps (``users T n^3``) from which the kernel is worth loading: user by user, some seconds. For
 one user other ways take less than a second below the second number."""
+
+LEAST_STATES = 5
+"""Values that a step counts for at least: user by user, a step of fewer takes as long, about a millisecond."""
 
 LONGEST_ALONE = 200
 """Steps of one user that the kernel solves faster than others: where leakage takes longer to settle, each step of many."""
@@ -124,19 +128,28 @@ def worth_the_kernel(users: Sequence[Adversary], epsilons: FloatArray) -> bool:
     if len(sizes) != 1:
         return False
     n, n_steps = sizes.pop(), len(epsilons)
-    work = len(users) * min(n_steps, LONGEST_WORK) * n**3
+    work = len(users) * min(n_steps, LONGEST_WORK) * max(n, LEAST_STATES) ** 3
     if n > BATCHED or work < (WORTH_COMPILING_ALONE if len(users) == 1 else WORTH_COMPILING):
         return False
     settles = n_steps >= WORTH_SETTLING and bool((epsilons == epsilons[0]).all())
     if not settles and _most_rows(len(users), n, epsilons) < n_steps:
         return False
-    if chosen_kernels(work) != "numba":
-        return False
+    return chosen_kernels(work) == "numba" and are_constant_and_dense(users)
+
+
+def are_constant_and_dense(users: Sequence[Adversary]) -> bool:
+    """Whether every correlation is unknown, or one dense matrix for all transitions."""
     return all(
         matrix is None or (isinstance(matrix, TransitionMatrix) and not matrix.is_sparse)
         for one in users
         for matrix in (one.backward, one.forward)
     )
+
+
+def relative_error(n: int) -> float:
+    """Of an entry in one step."""
+    # Roundings of a sum of products, by eights and then by fours; of two factors; of the rows' own last digits.
+    return (n // 8 + n % 8 // 4 + n % 4 + 8) * U
 
 
 def _most_rows(n_users: int, n: int, epsilons: FloatArray) -> int:
@@ -149,7 +162,7 @@ def exact_population(users: Sequence[Adversary], epsilons: FloatArray) -> Popula
     """The exact leakage of users for whom `worth_the_kernel` holds."""
     from temporaldp.leakage.compiled.population import population
 
-    stack, past, future = _numbered(users)
+    stack, past, future = numbered(users)
     n, n_steps = stack.shape[1], len(epsilons)
     profiles = compute_profiles(stack, tuple(map(str, range(n))))
     d, x = (np.ascontiguousarray(profiles.points[:, k]) for k in (0, 1))
@@ -158,9 +171,7 @@ def exact_population(users: Sequence[Adversary], epsilons: FloatArray) -> Popula
     past, future = keys // (len(stack) + 1) - 1, keys % (len(stack) + 1) - 1
     shape = (len(keys), 3, n_steps)
     proved, attained, pairs = np.empty(shape), np.empty(shape), np.empty(shape, np.int32)
-    # Roundings of a sum of products, by eights and then by fours; of two factors; of the rows' own last digits.
-    gamma = (n // 8 + n % 8 // 4 + n % 4 + 8) * U
-
+    gamma = relative_error(n)
     most = _most_rows(len(users), n, epsilons)
 
     def work_on(first: int, last: int) -> None:
@@ -180,7 +191,7 @@ def exact_population(users: Sequence[Adversary], epsilons: FloatArray) -> Popula
     return Population(proved, attained, pairs, which.ravel(), releases)
 
 
-def _numbered(users: Sequence[Adversary]) -> tuple[FloatArray, IntArray, IntArray]:
+def numbered(users: Sequence[Adversary]) -> tuple[FloatArray, IntArray, IntArray]:
     """The different matrices, and for each user the number of the backward and of the forward one, -1 where it is unknown."""
     numbers: dict[int, int] = {}
     different: list[FloatArray] = []

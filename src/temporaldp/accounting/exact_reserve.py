@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact_sides import Problem, Side, Way, arrivals
-from temporaldp.leakage.rollouts import LONGEST, Chain, Items, U, solve
+from temporaldp.leakage.rollouts import LONGEST, Chain, Items, solve
 from temporaldp.leakage.signs import Coefficients, Path
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -69,6 +70,13 @@ class LastingTail:
     arrives: FloatArray
     path: Path | None
     rollouts: Coefficients | None
+
+    def among(self, matrices: FloatArray) -> LastingTail:
+        """A copy, where its matrix is the last one of several, shape (k, n, n)."""
+        if self.path is None:
+            return self
+        leads = np.full(len(self.path.leads), len(matrices) - 1)
+        return replace(self, path=self.path._replace(matrices=matrices, leads=leads))
 
     def arriving(self, t: int) -> FloatArray:
         """As at every step."""

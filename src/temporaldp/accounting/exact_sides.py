@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.exact_evidence import rows_of
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import Correlation
-from temporaldp.leakage.rollouts import Chain, Items, U, dense, solve
+from temporaldp.correlation.adversary import Correlation, exactly_known, known_at
+from temporaldp.leakage.rollouts import Chain, Items, dense, solve
 from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients, Path, backward, proved_below, values
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -56,11 +58,14 @@ class Way:
         Number of the matrix of each transition, in order of time; None: one matrix, for ever.
     backwards : bool
         Whether it leads from a step to the one before.
+    changes : tuple of int
+        Steps from which on the next matrix is valid, where the correlation changed; `which` is None then.
     """
 
     matrices: FloatArray
     which: IntArray | None
     backwards: bool
+    changes: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, correlation: Correlation, *, backwards: bool) -> Self | None:
@@ -68,18 +73,22 @@ class Way:
         if correlation is None:
             return None
         if not isinstance(correlation, tuple):
-            return cls(np.ascontiguousarray(dense(rows_of(correlation)))[None], None, backwards)
+            return cls(np.ascontiguousarray(dense(rows_of(known_at(correlation, 0))))[None], None, backwards)
         distinct = {id(matrix): matrix for matrix in correlation}
         numbers = {key: k for k, key in enumerate(distinct)}
         which = np.array([numbers[id(matrix)] for matrix in correlation], dtype=np.int64)
-        return cls(np.stack([dense(rows_of(matrix)) for matrix in distinct.values()]), which, backwards)
+        return cls(np.stack([dense(rows_of(exactly_known(matrix))) for matrix in distinct.values()]), which, backwards)
 
     def leads_on(self, step: int) -> int:
         """Number of the matrix that leads away from a step; 0 where none does."""
         if self.which is None:
-            return 0
+            return bisect_right(self.changes, step)
         transition = step - 1 if self.backwards else step
         return int(self.which[transition]) if 0 <= transition < len(self.which) else 0
+
+    def changed(self, step: int, later: Way) -> Way:
+        """With the one matrix of another way from a step on."""
+        return replace(self, matrices=np.concatenate((self.matrices, later.matrices)), changes=(*self.changes, step))
 
     @property
     def memory(self) -> float:
@@ -127,6 +136,19 @@ class Problem:
         blur = 8.0 * float(backward(n, np.array(steps)))
         slack = min(max(SLACK * alpha, blur), LARGEST_SLACK * alpha) if known else 0.0
         return cls(*sides, n, (i, j), n_steps, alpha, alpha - slack)
+
+    @property
+    def ways(self) -> tuple[Way | None, Way | None]:
+        """Both directions, backward first."""
+        return self.backward, self.forward
+
+    def changed(self, step: int, later: Problem) -> Problem:
+        """With the matrices of another problem from a step on; the level stays."""
+        ways = [
+            None if now is None or then is None else now.changed(step, then)
+            for now, then in ((self.backward, later.backward), (self.forward, later.forward))
+        ]
+        return replace(self, backward=ways[0], forward=ways[1])
 
     @property
     def slack(self) -> float:
@@ -224,6 +246,14 @@ class Side:
         every = np.arange(len(pair[0]))
         # Of many pairs most are never close to the level.
         return replace(self, path=path)._computed(way, pair, following, every, CLOSE if len(every) <= FEW else COARSE)
+
+    def changed(self, way: Way, pair: tuple[IntArray, IntArray], following: int) -> Self:
+        """With another matrix from the step that follows on: what arrives there through it, to rounding."""
+        if self.path is None:
+            return self
+        every = np.arange(len(pair[0]))
+        moved = replace(self, path=self.path._replace(matrices=way.matrices))
+        return moved._computed(way, pair, following, every, CLOSE)
 
     def closer(self, way: Way, pair: tuple[IntArray, IntArray], following: int, which: IntArray) -> Self:
         """With what arrives about some pairs computed to rounding."""

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
-from temporaldp.accounting.protocol import Filter
+from temporaldp.accounting.protocol import Accounting, Filter
 from temporaldp.accounting.scalar import U
+from temporaldp.correlation import Adversary
+from temporaldp.errors import BudgetError
 
 BISECTIONS = 60
 """Halvings of the bracket for a budget of several steps: the last digits of a double."""
 
 SPARE = 64.0 * U
 """Share of alpha that a promise for several steps keeps, for the roundings of each of them."""
+
+CLOSE_RESERVES = 1e-9
+"""Relative. Reserves closer than this are not told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ class Filters:
         Number of steps; nothing is kept at the last one.
     n_steps : int
         Number of steps so far.
+    n_adopted : int
+        How often another correlation was taken over.
     """
 
     each: tuple[Filter, ...]
@@ -38,6 +46,7 @@ class Filters:
     reserve: float
     horizon: int | None
     n_steps: int = 0
+    n_adopted: int = 0
 
     def is_final(self, last: bool) -> bool:
         """Whether the next step is the last one."""
@@ -78,3 +87,38 @@ class Filters:
                 break
         # Just inside the level, room grows from step to step; exactly on it, the roundings given away would.
         return max(low - steps * SPARE * self.alpha, 0.0)
+
+
+def filters_at_start(
+    ways: Sequence[tuple[Accounting[Any, Any], list[int]]],
+    users: Sequence[Adversary],
+    alpha: float,
+    horizon: int | None,
+    asked: float | None,
+    expected: float | None,
+) -> Filters:
+    """Everybody's filters before the first step, by the ways of accounting and the numbers of the users counted by each.
+
+    `asked` is the reserve to keep; None for the largest, which `expected` may be.
+
+    Raises
+    ------
+    BudgetError
+        alpha does not allow the reserve, or budgets cannot be chosen as one goes.
+    """
+    groups = [(way, [users[k] for k in numbers]) for way, numbers in ways]
+    reserve, found = asked, None
+    if asked is None and expected is not None:
+        with suppress(BudgetError):
+            found = [way.filters(some, alpha, expected, horizon) for way, some in groups]
+            reserve = expected
+    if found is None:
+        found = [way.filters(some, alpha, asked, horizon) for way, some in groups]
+    kept = min(reserve for _, reserve in found)
+    if reserve is None:  # nobody need keep more than is kept about everybody
+        for number, (way, some) in enumerate(groups):
+            if found[number][1] > kept * (1.0 + CLOSE_RESERVES):
+                found[number] = way.filters(some, alpha, kept, horizon)
+    order = [k for _, numbers in ways for k in numbers]
+    each = dict(zip(order, [one for filters, _ in found for one in filters], strict=True))
+    return Filters(tuple(each[k] for k in range(len(users))), alpha, kept, horizon)

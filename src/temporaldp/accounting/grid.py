@@ -23,13 +23,10 @@ from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.leakage.profile import LeakageProfile
+from temporaldp.mechanisms.protocol import ROUNDED
+from temporaldp.values import ULP
 
 FloatArray = NDArray[np.float64]
-
-ULP = np.finfo(np.float64).eps
-
-ROUNDED = 16.0 * ULP
-"""Relative. More than the few rounded operations of one entry can lose."""
 
 DIRECT = 1 << 22
 """Products up to which a convolution is summed term by term: a relative error only. Beyond, by FFT, whose error is absolute."""
@@ -74,7 +71,7 @@ def contraction_bounds(profile: LeakageProfile, losses: FloatArray) -> tuple[Flo
     return lower, np.minimum(upper, 1.0)
 
 
-def carried(D: FloatArray, h: float, theta: FloatArray, *, up: bool) -> FloatArray:
+def arriving_profile(D: FloatArray, h: float, theta: FloatArray, *, up: bool) -> FloatArray:
     """One step through a correlation: ``theta(gamma) D(1 + (gamma - 1) / theta(gamma))`` at the grid points (Theorem 5)."""
     theta = theta[: D.size]
     losses = h * np.arange(D.size, dtype=np.float64)
@@ -122,6 +119,23 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
     # Rounding may leave a tail that does not fall: the largest value to the right (up), the smallest to the left (down).
     sums = np.maximum.accumulate(sums[::-1])[::-1] if up else np.minimum.accumulate(np.maximum(sums, 0.0))
     return rounded(sums, up=up)
+
+
+def pair_masses(D: FloatArray, reverse: FloatArray, h: float) -> tuple[FloatArray, float]:
+    """(m, infinite) of one ordered pair whose other order has the profile `reverse`, of the same length; an upper bound.
+
+    Under the first of both the masses sum to 1, under the second too, but for rounding: a loss of 0 gets what the larger one
+    leaves, and what the first has too much of could be an infinite loss.
+    """
+    right, infinite = masses(D, h, up=True)
+    left, lost = masses(reverse, h, up=True)
+    K = D.size - 1
+    falling = np.exp(-h * np.arange(1, K + 1))
+    gain, loss = right[K + 1 :], left[K + 1 :]
+    first = 1.0 - infinite - float(gain.sum()) - float((loss * falling).sum())
+    second = 1.0 - lost - float((gain * falling).sum()) - float(loss.sum())
+    both = np.concatenate(((loss * falling)[::-1], [max(first, second, 0.0)], gain))
+    return both, min(infinite + max(first - second, 0.0), 1.0)
 
 
 def masses(D: FloatArray, h: float, *, up: bool) -> tuple[FloatArray, float]:

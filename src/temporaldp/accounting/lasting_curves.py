@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import grid
-from temporaldp.accounting.curves import NOTHING, SETTLED, Release, Side, ceiling
-from temporaldp.correlation import TransitionMatrix
+from temporaldp.accounting.curves import NOTHING, SETTLED, Side, ceiling
+from temporaldp.correlation.periodic import Matrix
+from temporaldp.mechanisms.protocol import Mechanisms
 
 FloatArray = NDArray[np.float64]
 
@@ -16,7 +17,7 @@ MOST_STEPS = 20_000
 
 
 def lasting_curves(
-    up: Side, down: Side, matrix: TransitionMatrix | None, release: Release, beyond: float
+    up: Side, down: Side, matrix: Matrix | None, release: Mechanisms, beyond: float
 ) -> tuple[FloatArray | None, FloatArray]:
     """A curve that no further step raises, or None; and a lower bound of what some horizon reaches."""
     high, low = up.own(release), down.own(release)
@@ -26,7 +27,7 @@ def lasting_curves(
         return None, low
     above, steps = ceiling(up, matrix, up.own(release), high, most=MOST_STEPS, beyond=beyond)
     for _ in range(steps):
-        before, low = low, down.together(down.through(matrix, low), down.own(release))
+        before, low = low, down.composed(down.through(matrix, low), down.own(release))
         if grid.raised_by(low, before) <= SETTLED * down.delta:
             break
     return above, low

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curves import NOTHING, PrivacyCurve, Release, Side
+from temporaldp.accounting.curves import NOTHING, PrivacyCurve, Side
 from temporaldp.accounting.protocol import Direction
 from temporaldp.errors import InputError
+from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
@@ -33,7 +34,7 @@ class Run:
     def curve(self, step: int, direction: Direction) -> FloatArray:
         """The profile at a step."""
         if direction == "temporal":
-            return self.side.together(self.backward[step], self.future[step])
+            return self.side.composed(self.backward[step], self.future[step])
         return self.backward[step] if direction == "backward" else self.forward[step]
 
     def epsilons(self, direction: Direction) -> FloatArray:
@@ -63,7 +64,7 @@ class LeakageCurves:
         BPL, FPL and TPL with delta = 0, where every mechanism has a pure epsilon.
     """
 
-    releases: tuple[Release, ...]
+    releases: tuple[Mechanisms, ...]
     upper: Run
     lower: Run
     pure: dict[Direction, FloatArray] | None = None
@@ -119,7 +120,7 @@ class LeakageCurves:
             return float(self.epsilons("temporal")[first])
         side = self.upper.side
         between = composition(side, self.releases[first + 1 : end - 1])
-        whole = side.together(side.together(self.upper.backward[first], between), self.upper.forward[end - 1])
+        whole = side.composed(side.composed(self.upper.backward[first], between), self.upper.forward[end - 1])
         if self.pure is None:
             return side.epsilon(whole)
         inside = [mechanism.pure_epsilon for release in self.releases[first + 1 : end - 1] for mechanism in release]
@@ -135,7 +136,7 @@ class LeakageCurves:
         return min(found, pure)
 
 
-def promised(side: Side, releases: Sequence[Release]) -> FloatArray:
+def promised(side: Side, releases: Sequence[Mechanisms]) -> FloatArray:
     """What each release leaks by itself at the delta in question, shape (T,), in nats; an upper bound."""
     known = {
         release: min(side.epsilon(side.own(release)), math.fsum(one.pure_epsilon for one in release))
@@ -144,15 +145,15 @@ def promised(side: Side, releases: Sequence[Release]) -> FloatArray:
     return np.array([known[release] for release in releases])
 
 
-def composition(side: Side, releases: Sequence[Release]) -> FloatArray:
+def composition(side: Side, releases: Sequence[Mechanisms]) -> FloatArray:
     """What all these releases say together about somebody whose values may all differ; equal ones by repeated squaring."""
     found = NOTHING
     for release, count in Counter(releases).items():
         power, left = side.own(release), count
         while left:
             if left & 1:
-                found = side.together(found, power)
+                found = side.composed(found, power)
             left >>= 1
             if left:
-                power = side.together(power, power)
+                power = side.composed(power, power)
     return found

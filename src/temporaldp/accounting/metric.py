@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from temporaldp.accounting.lasting_metric import MetricSearch, lasting_metric
 from temporaldp.accounting.pair_leakage import PairwiseLeakage
 from temporaldp.accounting.paper import PaperAccounting
-from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, constant_known_matrix
 from temporaldp.accounting.recursion import reversed_correlation
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.adversary import Correlation, exactly_known, known_at, matrix_at
 from temporaldp.leakage.lifting import Trees, lifted, no_trees, off_diagonal
 from temporaldp.values import compared_by_value
 
@@ -56,7 +56,7 @@ class MetricAccounting(StepwiseAccounting[FloatArray]):
             return lifted_arrivals(user.backward, releases, self.distances)
         return lifted_arrivals(reversed_correlation(user.forward), releases[::-1], self.distances)[::-1]
 
-    def together(
+    def leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], releases: FloatArray, future: tuple[FloatArray, ...]
     ) -> Leakage:
         """The largest entry of each sum; never above the paper's bound, by one ulp neither."""
@@ -72,7 +72,7 @@ class MetricAccounting(StepwiseAccounting[FloatArray]):
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[FloatArray, ...]:
         """What arrives from a metric that a step does not raise; infinite where none is found."""
-        matrix = constant_matrix(user, side)
+        matrix = constant_known_matrix(user, side)
         if matrix is None:
             return (np.zeros_like(self.distances),)
         ceiling = float((self._paper.lasting_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
@@ -80,7 +80,7 @@ class MetricAccounting(StepwiseAccounting[FloatArray]):
         found = lasting_metric(matrix, float(release[0]) * self.distances, ceiling=ceiling, search=search)
         return (np.full_like(self.distances, np.inf) if found is None else found.arrived,)
 
-    def together_for_ever(
+    def lasting_leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
     ) -> Limits:
         """The largest entry of each sum; never above the paper's bound."""
@@ -114,12 +114,11 @@ class MetricSteps:
 
     def arriving(self, side: Side, transition: int, release: float, before: FloatArray) -> FloatArray:
         """The lifting of what was known one step before."""
-        correlation = getattr(self._user, side)
-        matrix = correlation[transition] if isinstance(correlation, tuple) else correlation
+        matrix = matrix_at(getattr(self._user, side), transition)
         if matrix is None:
             return self.nothing
         known = before + release * self._distances
-        return lifted(matrix.dense(), known, matrix.leakage_profile(), no_trees(len(known)))
+        return lifted(exactly_known(matrix).dense(), known, matrix.leakage_profile(), no_trees(len(known)))
 
     def leakage(self, past: FloatArray, release: float, future: FloatArray) -> float:
         """The largest entry of the sum."""
@@ -162,7 +161,7 @@ def lifted_arrivals(correlation: Correlation, spent: FloatArray, distances: Floa
     last: tuple[TransitionMatrix | None, float] = (None, -1.0)
     stays = False
     for t in range(1, len(spent)):
-        matrix = correlation[t - 1] if isinstance(correlation, tuple) else correlation
+        matrix = None if correlation is None else known_at(correlation, t - 1)
         now = (matrix, float(spent[t - 1]))
         stays = stays and now == last
         if matrix is not None and not stays:

@@ -11,6 +11,9 @@ from temporaldp.values import SMALLEST
 CLOSE = 1e-8
 """Relative distance from the largest number at which a search ends."""
 
+MOST_TRIES, NEAR, AIM = 14, 1e-3, 0.9996
+"""Numbers that are tried where each is costly, how close to the largest one ends the search, and the share that is aimed at."""
+
 LEAST_SHARE = 1e-9
 """Of alpha: a smaller budget for ever is no plan."""
 
@@ -61,3 +64,26 @@ def largest_lasting(worst: Callable[[float], float], most: float, ceiling: float
     if known < least and told(least) > ceiling:
         return known
     return largest(told, max(known, least), most, ceiling)
+
+
+def largest_in_few_tries(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:
+    """The largest number found with ``worst <= ceiling``, mostly to a thousandth; `low` has it, and worst increases.
+
+    Regula falsi, halving (by ratio) where it does not help: the answer is from the side that holds.
+    """
+    at_low, at_high = worst(low), math.inf
+    for _ in range(MOST_TRIES):
+        if high <= low * (1.0 + NEAR) or at_low >= ceiling * (1.0 - NEAR):
+            break
+        middle = math.sqrt(low * high)
+        if at_low < at_high < math.inf:
+            share = (AIM * ceiling - at_low) / (at_high - at_low)
+            middle = low + min(max(share, 0.02), 0.98) * (high - low)
+        elif at_low > 0.0:
+            middle = min(max(low * ceiling / at_low * AIM, low * (1.0 + NEAR)), middle)
+        value = worst(middle)
+        if value <= ceiling:
+            low, at_low = middle, value
+        else:
+            high, at_high = middle, value
+    return low

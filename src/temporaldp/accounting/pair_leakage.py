@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import Direction
-from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation import TransitionMatrix
+from temporaldp.correlation.adversary import Correlation, matrix_at
 from temporaldp.errors import InputError
 from temporaldp.leakage.lifting import flow_of
 from temporaldp.values import compared_by_value, whole_number
@@ -124,7 +125,8 @@ class PairwiseLeakage:
             there = at + way
             if known is None or not 0 <= there < len(self):
                 break
-            matrix = known[min(at, there)] if isinstance(known, tuple) else known
+            matrix = matrix_at(known, min(at, there))
+            assert isinstance(matrix, TransitionMatrix)
             metric = self.metric(there, "backward" if way < 0 else "forward")
             flow = flow_of(matrix.dense(), metric, i, j)
             if not flow.shares.size or flow.shares[0] <= 0.0:

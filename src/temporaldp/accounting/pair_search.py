@@ -13,19 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.leakage.rollouts import (
-    BACKWARD_SHARE,
-    LARGEST_LEAKAGE,
-    Arrivals,
-    Chain,
-    Items,
-    U,
-    bound,
-    evaluate,
-    solve,
-)
+from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Arrivals, Chain, Items, bound, evaluate, solve
 from temporaldp.leakage.two_steps import applies, stay_below
 from temporaldp.progress import progressed
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

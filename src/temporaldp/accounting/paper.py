@@ -11,20 +11,21 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.paper_filter import PaperFilter, PaperSteps, Reserve, asked_reserve, largest_reserve
+from temporaldp.accounting.paper_filter import SPARE, PaperFilter, PaperSteps, Reserve, asked_reserve, largest_reserve
 from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.recursion import arrivals_of_users, reversed_correlation
 from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
+from temporaldp.values import ULP
 
 FloatArray = NDArray[np.float64]
-EPSILON = float(np.finfo(np.float64).eps)
 
 
 class PaperAccounting(Accounting[FloatArray, FloatArray]):
     """Releases are epsilons, shape (T,); what arrives at each step is one number, shape (T,)."""
 
     name = "paper"
+    takes_sets = True
 
     def __init__(self, largest_distance: float = 1.0) -> None:
         self.largest_distance = largest_distance
@@ -42,7 +43,7 @@ class PaperAccounting(Accounting[FloatArray, FloatArray]):
         (arrived,) = _arrivals([user], side, releases)
         return np.asarray(arrived)
 
-    def together(self, user: Adversary, past: FloatArray, releases: FloatArray, future: FloatArray) -> Leakage:
+    def leakage(self, user: Adversary, past: FloatArray, releases: FloatArray, future: FloatArray) -> Leakage:
         """Sums."""
         return Leakage(past + releases, future + releases, past + future + releases)
 
@@ -53,15 +54,19 @@ class PaperAccounting(Accounting[FloatArray, FloatArray]):
             return np.zeros(1)
         return np.array([matrix.leakage_profile().supremum(epsilon=float(release[0]))]) - release
 
-    def together_for_ever(self, user: Adversary, past: FloatArray, release: FloatArray, future: FloatArray) -> Limits:
+    def lasting_leakage(self, user: Adversary, past: FloatArray, release: FloatArray, future: FloatArray) -> Limits:
         """Sums."""
         before, own, after = (float(one[0]) for one in (past, release, future))
         return Limits(before + own, after + own, before + own + after)
 
+    def unspent(self, horizon: int) -> float:
+        """A little for each step."""
+        return horizon * SPARE
+
     def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """By the paper's Algorithm 2, without its loop; less what roundings at every step may take."""
         largest = largest_reserve([PaperSteps(user) for user in users], alpha).epsilon
-        return largest / self.largest_distance * (1.0 - 4.0 * EPSILON)
+        return largest / self.largest_distance * (1.0 - 4.0 * ULP)
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[float, float]:
         """By the recursion, as far back as it changes."""
@@ -77,7 +82,7 @@ class PaperAccounting(Accounting[FloatArray, FloatArray]):
             kept, epsilon = asked_reserve(steps, alpha, reserve * distance), reserve
         else:
             kept = Reserve(0.0, (0.0,) * len(users)) if horizon is not None else largest_reserve(steps, alpha)
-            epsilon = kept.epsilon / distance * (1.0 - 4.0 * EPSILON if distance != 1.0 else 1.0)
+            epsilon = kept.epsilon / distance * (1.0 - 4.0 * ULP if distance != 1.0 else 1.0)
         found = [PaperFilter.at_start(one, alpha, v, horizon) for one, v in zip(steps, kept.arriving, strict=True)]
         return found, epsilon
 
@@ -85,8 +90,7 @@ class PaperAccounting(Accounting[FloatArray, FloatArray]):
         """All users at once, in machine code where they are many."""
         past, future = (_arrivals(users, side, releases) for side in ("backward", "forward"))
         return [
-            self.together(user, before, releases, after)
-            for user, before, after in zip(users, past, future, strict=True)
+            self.leakage(user, before, releases, after) for user, before, after in zip(users, past, future, strict=True)
         ]
 
 

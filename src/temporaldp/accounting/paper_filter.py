@@ -27,7 +27,7 @@ from temporaldp.accounting.constant_budget import constant_budget, merged_profil
 from temporaldp.accounting.protocol import Side
 from temporaldp.accounting.scalar import SUM_ROUNDING, ScalarLoss, U
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.adversary import Correlation, matrices_of
 from temporaldp.errors import BudgetError
 from temporaldp.leakage.profile import LeakageProfile
 from temporaldp.values import SMALLEST
@@ -80,8 +80,7 @@ class PaperSteps:
 def _losses(correlation: Correlation) -> list[ScalarLoss]:
     if correlation is None:
         return [ScalarLoss.of(None)]
-    matrices = correlation if isinstance(correlation, tuple) else (correlation,)
-    return [ScalarLoss.of(matrix.leakage_profile()) for matrix in matrices]
+    return [ScalarLoss.of(matrix.leakage_profile()) for matrix in matrices_of(correlation)]
 
 
 @dataclass(frozen=True, slots=True)

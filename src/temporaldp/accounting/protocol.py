@@ -2,13 +2,13 @@ r"""What every way of accounting offers. Series, suprema, the accountant, plans,
 
 A way of accounting follows what is known about one person's value from step to step. The releases before a step tell the
 adversary something about the value there, which *arrives* through the backward correlation; those after it do so through the
-forward one. Given the value, past, present and future are independent, so that the three are put *together* at each step::
+forward one. Given the value, past, present and future are independent, so that the three add up to the *leakage* of each step::
 
     releases  ->  arrivals(backward)  \
-                  the step's own part  }->  together  ->  backward, forward and temporal privacy leakage
+                  the step's own part  }->  leakage:  backward, forward and temporal privacy leakage
     releases  ->  arrivals(forward)   /
 
-There are four ways. They differ in what they keep of a release (`R`) and of what arrives (`A`):
+There are five ways. They differ in what they keep of a release (`R`) and of what arrives (`A`):
 
 ==========  ===========================================  ========================================================
 way         of a release                                 of what arrives
@@ -17,6 +17,8 @@ exact       what an output can say for each value        rollouts: which observa
 paper       its epsilon                                  one number
 metric      its epsilon times distances of values        one number for each pair of values
 curve       its mechanisms                               a privacy curve, the delta of every epsilon
+pair_curve  its mechanisms                               a privacy curve for each pair of values
+interval    its epsilon                                  one number for each pair of values, of every matrix of a set
 ==========  ===========================================  ========================================================
 """
 
@@ -32,7 +34,8 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.monotone_search import largest_lasting
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.adversary import Correlation, exactly_known
+from temporaldp.correlation.periodic import Matrix, PeriodicMatrices
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
 
@@ -43,12 +46,13 @@ A = TypeVar("A")
 Side: TypeAlias = Literal["backward", "forward"]
 Direction: TypeAlias = Literal["backward", "forward", "temporal"]
 Bound: TypeAlias = Literal["exact", "paper"]
+DeltaBound: TypeAlias = Literal["exact", "curve", "pair_curve"]
 AccountingName: TypeAlias = str
 """One of `ACCOUNTINGS`, or how a way of accounting that somebody made calls itself."""
 
 SIDES: tuple[Side, ...] = ("backward", "forward")
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
-ACCOUNTINGS = ("exact", "paper", "metric", "curve")
+ACCOUNTINGS = ("exact", "paper", "metric", "curve", "pair_curve", "interval", "verified")
 
 
 SPARED = 4e-12
@@ -121,6 +125,8 @@ class Accounting(ABC, Generic[R, A]):
     """A way of accounting. Numbers are exact or upper bounds, never too low; more budget never lowers any of them."""
 
     name: ClassVar[AccountingName]
+    takes_sets: ClassVar[bool] = False
+    """Whether its numbers hold for every matrix of an `IntervalMatrix`, as those of a leakage profile do."""
     delta: float = 0.0
 
     @abstractmethod
@@ -136,7 +142,7 @@ class Accounting(ABC, Generic[R, A]):
         """What arrives at each of T steps from the releases before it ("backward") or after it ("forward")."""
 
     @abstractmethod
-    def together(self, user: Adversary, past: A, releases: R, future: A) -> Leakage:
+    def leakage(self, user: Adversary, past: A, releases: R, future: A) -> Leakage:
         """What past, own release and future say at each step."""
 
     @abstractmethod
@@ -144,7 +150,7 @@ class Accounting(ABC, Generic[R, A]):
         """What arrives if one release repeats for ever: no horizon's arrival exceeds it. `release` has one step."""
 
     @abstractmethod
-    def together_for_ever(self, user: Adversary, past: A, release: R, future: A) -> Limits:
+    def lasting_leakage(self, user: Adversary, past: A, release: R, future: A) -> Limits:
         """What past, own release and future say if one release repeats for ever, in both directions of time."""
 
     def series(self, users: Sequence[Adversary], releases: R) -> list[Leakage]:
@@ -153,7 +159,7 @@ class Accounting(ABC, Generic[R, A]):
         for k, user in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), "leakage of every step"):
                 past, future = (self.arrivals(user, side, releases) for side in SIDES)
-                found.append(self.together(user, past, releases, future))
+                found.append(self.leakage(user, past, releases, future))
         return found
 
     def limits(self, users: Sequence[Adversary], release: R) -> Limits:
@@ -162,7 +168,7 @@ class Accounting(ABC, Generic[R, A]):
         for k, user in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), "leakage for ever"):
                 past, future = (self.lasting_arrivals(user, side, release) for side in SIDES)
-                found.append(self.together_for_ever(user, past, release, future))
+                found.append(self.lasting_leakage(user, past, release, future))
         return largest_limits(found)
 
     def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
@@ -173,6 +179,10 @@ class Accounting(ABC, Generic[R, A]):
 
         most = alpha / float(self.promised(self.of_epsilons(np.ones(1)))[0])
         return largest_lasting(worst, most, alpha * (1.0 - SPARED))
+
+    def unspent(self, horizon: int) -> float:
+        """Share of alpha that a plan for so many steps leaves, so that the filters, which round, admit it step by step."""
+        return SPARED
 
     def require_countable(self, users: Sequence[Adversary], release: Any) -> None:
         """Refuse what an odometer could not count, before it is spent; here nothing."""
@@ -196,7 +206,7 @@ class Accounting(ABC, Generic[R, A]):
         """
 
 
-AnyBound: TypeAlias = Bound | Accounting[Any, Any]
+AnyBound: TypeAlias = Bound | DeltaBound | Accounting[Any, Any]
 """What users give: a name, or a way of accounting of their own."""
 
 
@@ -229,6 +239,18 @@ def checked_bound(bound: str) -> Bound:
     return "exact" if bound == "exact" else "paper"
 
 
+def checked_delta_bound(bound: str) -> DeltaBound:
+    """The name of a way of accounting at a delta: "exact" is the default, the tightest that is affordable."""
+    if bound == "exact":
+        return "exact"
+    if bound in {"curve", "pair_curve"}:
+        return "curve" if bound == "curve" else "pair_curve"
+    raise InputError(
+        "with a delta leakage is bounded by privacy curves: expected bound to be left out, 'curve' (one for all pairs of "
+        f"values) or 'pair_curve' (one for each), got {bound!r}"
+    )
+
+
 def checked_accounting(bound: str) -> AccountingName:
     """The name of a way of accounting, as a file says it."""
     if bound in ACCOUNTINGS:
@@ -236,12 +258,31 @@ def checked_accounting(bound: str) -> AccountingName:
     raise InputError(f"expected bound to be one of {', '.join(map(repr, ACCOUNTINGS))}, got {bound!r}")
 
 
-def constant_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:
-    """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
+def weakest(names: Sequence[AccountingName]) -> AccountingName:
+    """How a number is accounted for that is the largest of some which are accounted for in these ways."""
+    return next((name for name in names if name != "exact"), "exact")
+
+
+def require_lasting(user: Adversary, side: Side) -> None:
+    """Refuse matrices for a number of steps only, by `InputError`."""
     correlation: Correlation = getattr(user, side)
     if isinstance(correlation, tuple):
         raise InputError(
             f"the supremum needs constant matrices, got a sequence of {len(correlation)}; nothing is known of later steps. "
-            "Use temporal_leakage for the steps that the sequence covers"
+            "Use temporal_leakage for the steps that the sequence covers, or PeriodicMatrices if they come again"
         )
+
+
+def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
+    """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
+    require_lasting(user, side)
+    correlation: Correlation = getattr(user, side)
+    assert not isinstance(correlation, tuple)
+    assert not isinstance(correlation, PeriodicMatrices)  # `temporaldp.accounting.periodic` writes clocks out
     return correlation
+
+
+def constant_known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:
+    """The same, where only a matrix that is known exactly will do; `InputError` for intervals."""
+    matrix = constant_matrix(user, side)
+    return None if matrix is None else exactly_known(matrix)

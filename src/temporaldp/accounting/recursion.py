@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.scalar import ScalarLoss
-from temporaldp.correlation import TransitionMatrix
-from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.adversary import Correlation, matrix_at
+from temporaldp.correlation.periodic import Matrix
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.leakage.kernels import chosen_kernels, spread
 from temporaldp.leakage.profile import LeakageProfile
@@ -81,9 +81,9 @@ def reversed_correlation(correlation: Correlation) -> Correlation:
 def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
     """What arrives at every step of every user, shape (users, T), through the correlations of one direction."""
     numbers: dict[int, int] = {}
-    matrices: list[TransitionMatrix] = []
+    matrices: list[Matrix] = []
 
-    def number(matrix: TransitionMatrix | None) -> int:
+    def number(matrix: Matrix | None) -> int:
         if matrix is None:
             return -1
         if id(matrix) not in numbers:
@@ -93,10 +93,10 @@ def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) ->
 
     n_transitions = len(spent) - 1
     if any(isinstance(correlation, tuple) for correlation in correlations):
-        each = [c if isinstance(c, tuple) else (c,) * n_transitions for c in correlations]
-        which = np.array([[number(matrix) for matrix in row] for row in each], dtype=np.int64)
+        each = [[number(matrix_at(c, k)) for k in range(n_transitions)] for c in correlations]
+        which = np.array(each, dtype=np.int64)
     else:
-        one = np.array([number(c) for c in correlations if not isinstance(c, tuple)], dtype=np.int64)
+        one = np.array([number(matrix_at(c, 0)) for c in correlations], dtype=np.int64)
         which = np.broadcast_to(one[:, None], (len(correlations), n_transitions))
     if n_transitions:
         know_profiles(matrices)

@@ -15,6 +15,9 @@ from temporaldp.errors import LeakageBudgetError
 RECENT, TO_COME = 256, (0, 64, 512, 4096)
 """Steps before and after a refused one, with the reserve, whose leakage tells why it was refused: as many as show it."""
 
+MOST_SHOWN = TO_COME[-1] + 2
+"""Steps from a refused one on whose matrices are needed to say why."""
+
 
 def refusal(
     allowed: Filters,

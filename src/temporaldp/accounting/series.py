@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, Observation
 from temporaldp.accounting.leakage_curves import LeakageCurves
 from temporaldp.accounting.pair_leakage import PairwiseLeakage
-from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, AnyBound
+from temporaldp.accounting.pair_leakage_curves import PairLeakageCurves
+from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, AnyBound, weakest
 from temporaldp.accounting.ways import ways
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError
@@ -47,8 +48,9 @@ class LeakageSeries:
     members : tuple of LeakageSeries
         One per user where there are several; empty for a single user.
     bound : str
-        "exact", or which upper bound: "paper", its recursions; "metric", one metric a step (given a metric); "curve", one
-        privacy curve a step (with a delta); or the name of a way of accounting that was given.
+        "exact", or which upper bound: "paper", its recursions; "metric", one metric a step (given a metric); with a
+        delta "curve", one privacy curve a step, or "pair_curve", one for each pair of values; "interval", for every matrix of a
+        set (an `IntervalMatrix`); or the name of a way of accounting that was given.
     delta : float
         0 for pure differential privacy. Otherwise all leakage is the epsilon at this delta: (epsilon, delta)-DP_T.
     evidence : ExactLeakage, PairwiseLeakage, LeakageCurves or None
@@ -64,7 +66,7 @@ class LeakageSeries:
     members: tuple[LeakageSeries, ...] = ()
     bound: AccountingName = "exact"
     delta: float = 0.0
-    evidence: ExactLeakage | PairwiseLeakage | LeakageCurves | None = None
+    evidence: ExactLeakage | PairwiseLeakage | LeakageCurves | PairLeakageCurves | None = None
 
     def __post_init__(self) -> None:
         for field in ("epsilons", *DIRECTIONS):
@@ -124,7 +126,7 @@ class LeakageSeries:
     def worst_pair(self, time: int | None = None) -> tuple[str, str] | None:
         """The value that is leaked about most at a step (default: the worst), and the one it is told from; None if unknown."""
         member = self.worst_member
-        if not isinstance(member.evidence, ExactLeakage | PairwiseLeakage):
+        if not isinstance(member.evidence, ExactLeakage | PairwiseLeakage | PairLeakageCurves):
             return None
         return member.evidence.worst_pair(self.worst_time if time is None else time)
 
@@ -179,9 +181,9 @@ class LeakageSeries:
             return self._whole_curves().window(first, end)
         return math.fsum([self.backward[first], self.forward[end - 1], *self.epsilons[first + 1 : end - 1]])
 
-    def _whole_curves(self) -> LeakageCurves:
+    def _whole_curves(self) -> LeakageCurves | PairLeakageCurves:
         """Epsilons at one delta do not add up: what several steps leak together needs their curves."""
-        if not isinstance(self.evidence, LeakageCurves):
+        if not isinstance(self.evidence, LeakageCurves | PairLeakageCurves):
             raise InputError(
                 "what several steps leak together at a delta follows from whole curves, which a plan read from a file does not "
                 "have; call temporal_leakage with its mechanisms"
@@ -230,6 +232,9 @@ def temporal_leakage(
     With a `metric` that is no box, one number for each pair of values is carried, an upper bound (docs/theory.md,
     section 8; the lifting of Chatzikokolakis et al., CONCUR 2014); ``series.bound`` is then "metric".
 
+    Of an adversary with an `IntervalMatrix`: an upper bound for every matrix of the set, also if it changes within the set at
+    every step (docs/theory.md, section 12); ``series.bound`` is then "interval". A metric counts by its largest distance.
+
     With `mechanisms` and `delta` leakage is the epsilon at that delta, of any mechanisms: their privacy profiles are carried
     through the correlation and composed with the next release (docs/theory.md, section 9). Discretisation rounds up;
     ``series.evidence`` has the whole curves, and says how much of the result is discretisation.
@@ -250,7 +255,9 @@ def temporal_leakage(
     delta : float, optional
         From 1e-60 to below 1. Needed with `mechanisms` that are no boxes; with `epsilons`, each is any mechanism with that
         guarantee.
-    bound : {"exact", "paper"}, or a way of accounting
+    bound : {"exact", "paper"}, with a delta {"exact", "curve", "pair_curve"}, or a way of accounting
+        With a delta: one privacy curve for all pairs of values, or one for each, which is tighter and takes longer. Default:
+        one for each where that takes minutes at most; ``series.bound`` says which it was (docs/theory.md, section 16).
         Of your own: an instance of a subclass of `temporaldp.accounting.Accounting` (docs/architecture.md). It then takes
         `epsilons`, or as `mechanisms` what it keeps of releases itself, and no metric or delta.
     metric : array_like, shape (n, n), optional
@@ -299,7 +306,7 @@ def temporal_leakage(
     >>> temporal_leakage(walk, mechanisms=[noise] * 20, delta=1e-6).backward.round(3)[[0, 1, 2, 19]]
     array([0.397, 0.467, 0.49 , 0.503])
     """
-    population = Population.of(adversary)
+    population = Population.of(adversary).over(_n_steps(epsilons, mechanisms))
     members: list[LeakageSeries | None] = [None] * len(population)
     for way, releases, numbers in ways(
         population,
@@ -310,7 +317,6 @@ def temporal_leakage(
         metric=metric,
         discretization=discretization,
     ):
-        population.require_steps(len(releases))
         promised = _frozen(way.promised(releases))
         leakages = way.series([population.users[k] for k in numbers], releases)
         for k, leakage in zip(numbers, leakages, strict=True):
@@ -321,6 +327,12 @@ def temporal_leakage(
     return _largest([member for member in members if member is not None])
 
 
+def _n_steps(epsilons: ArrayLike | None, mechanisms: Sequence[Any] | None) -> int:
+    """How many releases there are, for matrices that are written out for them; what is no sequence is refused later."""
+    given = mechanisms if epsilons is None else epsilons
+    return len(given) if isinstance(given, Sized) else 0
+
+
 def _largest(members: list[LeakageSeries]) -> LeakageSeries:
     """The largest over users at every step."""
     first = members[0]
@@ -328,5 +340,11 @@ def _largest(members: list[LeakageSeries]) -> LeakageSeries:
         return first
     past, future, both = (np.max([getattr(m, field) for m in members], axis=0) for field in DIRECTIONS)
     return LeakageSeries(
-        first.epsilons, past, future, both, members=tuple(members), bound=first.bound, delta=first.delta
+        first.epsilons,
+        past,
+        future,
+        both,
+        members=tuple(members),
+        bound=weakest([member.bound for member in members]),
+        delta=first.delta,
     )

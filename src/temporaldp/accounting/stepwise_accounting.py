@@ -65,7 +65,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
             arrived.append(steps.raised(after) if raised else after)
         return tuple(arrived if side == "backward" else arrived[::-1])
 
-    def together(
+    def leakage(
         self, user: Adversary, past: tuple[Arrived, ...], releases: FloatArray, future: tuple[Arrived, ...]
     ) -> Leakage:
         """Step by step."""
@@ -105,7 +105,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
             arrived = after
         return ()
 
-    def together_for_ever(
+    def lasting_leakage(
         self, user: Adversary, past: tuple[Arrived, ...], release: FloatArray, future: tuple[Arrived, ...]
     ) -> Limits:
         """As at every step; infinite where nothing is proved of a direction."""

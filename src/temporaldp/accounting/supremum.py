@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.curve import CurveLimits
 from temporaldp.accounting.exact import ExactLimits
 from temporaldp.accounting.metric import MetricLimits
-from temporaldp.accounting.protocol import SIDES, AccountingName, AnyBound, Limits, constant_matrix, largest_limits
+from temporaldp.accounting.periodic import limits_of
+from temporaldp.accounting.protocol import (
+    SIDES,
+    AccountingName,
+    AnyBound,
+    Limits,
+    largest_limits,
+    require_lasting,
+    weakest,
+)
 from temporaldp.accounting.ways import ways
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError
@@ -90,14 +99,15 @@ def leakage_supremum(
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        With constant matrices.
+        With constant matrices, or with `PeriodicMatrices`; suprema are then over all phases too.
     epsilon : float, > 0, optional
         In nats.
     mechanism : mechanism, optional
         In place of `epsilon`; as for `temporal_leakage`. Without a delta: a `LikelihoodBox`.
     delta : float, optional
         Needed with a `mechanism` that is no box; with `epsilon`, any mechanism with that guarantee.
-    bound : {"exact", "paper"}, or a way of accounting
+    bound : {"exact", "paper"}, with a delta {"exact", "curve", "pair_curve"}, or a way of accounting
+        With a delta as for `temporal_leakage`.
         "exact": certified from above, and within 1e-9 of what some horizon attains. "paper": closed form over the leakage
         profile, exact to rounding. With a metric that is no box: the fixed point of the metric, an upper bound, and `inf` where
         no certificate is found.
@@ -136,12 +146,13 @@ def leakage_supremum(
     population = Population.of(adversary)
     for user in population.users:
         for side in SIDES:
-            constant_matrix(user, side)
+            require_lasting(user, side)
     if mechanism is not None and epsilon is not None:
         raise BudgetError("expected either epsilon or a mechanism, got both")
     budget = None if epsilon is None else positive(epsilon, "epsilon")
     found: list[tuple[float, Limits]] = []
     names: list[str | None] = []
+    bounds: list[AccountingName] = []
     for way, release, numbers in ways(
         population,
         epsilons=None if budget is None else [budget],
@@ -154,7 +165,8 @@ def leakage_supremum(
         promised = float(way.promised(release)[0])
         if not way.delta:
             positive(promised, "what each release promises by itself")
-        limits = way.limits([population.users[k] for k in numbers], release)
+        limits = limits_of(way, [population.users[k] for k in numbers], release)
+        bounds.append(way.name)
         found.append((promised, limits))
         names.append(population.names[numbers[limits.worst]])
     largest = largest_limits([limits for _, limits in found])
@@ -165,7 +177,7 @@ def leakage_supremum(
         largest.forward,
         largest.temporal,
         names[worst],
-        way.name,
+        weakest(bounds),
         way.delta,
         largest.certified,
         largest.evidence,

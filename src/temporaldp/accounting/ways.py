@@ -4,29 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.curve import CurveAccounting, guarantee_of
-from temporaldp.accounting.curves import Release, checked_delta, chosen_discretization
-from temporaldp.accounting.distances import box_of, checked_distances, largest_distance
-from temporaldp.accounting.events import releases_of
+from temporaldp.accounting.curves import COARSEST, checked_delta, chosen_discretization
 from temporaldp.accounting.exact import ExactAccounting
 from temporaldp.accounting.exact_arrivals import Releases
-from temporaldp.accounting.likelihood_box import LikelihoodBox
+from temporaldp.accounting.interval import IntervalAccounting
 from temporaldp.accounting.metric import MetricAccounting
+from temporaldp.accounting.pair_curve import PairCurveAccounting, affordable, checked_pairs
 from temporaldp.accounting.paper import PaperAccounting
-from temporaldp.accounting.protocol import Accounting, AnyBound, Bound, checked_bound
+from temporaldp.accounting.protocol import (
+    Accounting,
+    AnyBound,
+    Bound,
+    DeltaBound,
+    checked_bound,
+    checked_delta_bound,
+)
 from temporaldp.correlation import Population
+from temporaldp.correlation.adversary import exactly_known
 from temporaldp.errors import BudgetError, InputError, StateError
+from temporaldp.mechanisms.distances import box_of, checked_distances, largest_distance
+from temporaldp.mechanisms.events import releases_of
+from temporaldp.mechanisms.likelihood_box import LikelihoodBox
+from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.values import LARGEST
 
 FloatArray = NDArray[np.float64]
 States: TypeAlias = tuple[str, ...] | None
 Way: TypeAlias = tuple[Accounting[Any, Any], Any]
 """A way of accounting, and the releases as it keeps them."""
+
+COARSER = 4
+"""Times the grid of one curve is that of each pair, unless one is given: what that costs falls with its square."""
+
+FOR_EVER = 1000
+"""Steps of a supremum, for what is affordable: it ends where it settles."""
+
+
+class Kind(NamedTuple):
+    """What users have in common who are accounted for in one way.
+
+    Parameters
+    ----------
+    states : tuple of str or None
+        Where states do not matter, those of the first user.
+    is_uncertain : bool
+        Whether of their matrices only a set is known.
+    """
+
+    states: States
+    is_uncertain: bool
 
 
 def ways(
@@ -41,15 +73,19 @@ def ways(
 ) -> Iterator[tuple[Accounting[Any, Any], Any, list[int]]]:
     """The way of accounting, the releases as it keeps them, and the numbers of the users who are accounted for like that.
 
-    One way for everybody, but for a metric with named rows, which is put in the order of each user's own states.
+    One way for everybody, but for users of whose matrices only a set is known, and for a metric with named rows, which is put
+    in the order of each user's own states.
     """
-    way_for: Callable[[States], Way]
+    way_for: Callable[[Kind], Way]
     if isinstance(bound, Accounting):
         _require_nothing_else(metric, delta, discretization)
+        _require_known(bound, population.is_uncertain)
         way_for = partial(_same, _own(bound, epsilons, mechanisms))
     elif delta is not None:
-        _require_one_curve(bound, metric)
-        way_for = partial(_same, _curve(epsilons, mechanisms, delta, discretization))
+        _require_no_metric(metric)
+        way_for = partial(
+            _same, _curve(population, epsilons, mechanisms, delta, discretization, checked_delta_bound(bound))
+        )
     elif mechanisms is not None:
         if epsilons is not None or metric is not None:
             raise InputError(
@@ -57,19 +93,28 @@ def ways(
             )
         way_for = partial(_boxes, _checked_boxes(mechanisms), checked_bound(bound))
     elif epsilons is not None:
-        way_for = partial(_epsilons, budgets(epsilons), metric, bound)
+        way_for = partial(_epsilons, budgets(epsilons), metric, checked_bound(bound))
     else:
         raise BudgetError("expected epsilons, one per step, or mechanisms; got neither")
-    for states, numbers in alike(population, by_states=metric is not None or mechanisms is not None):
-        yield *way_for(states), numbers
+    for kind, numbers in alike(population, by_states=metric is not None or mechanisms is not None):
+        yield *way_for(kind), numbers
 
 
-def alike(population: Population, *, by_states: bool) -> list[tuple[States, list[int]]]:
-    """The numbers of the users with the same states, for each such group; everybody where states do not matter."""
-    groups: dict[States, list[int]] = {}
+def alike(population: Population, *, by_states: bool) -> list[tuple[Kind, list[int]]]:
+    """The numbers of the users who are accounted for in one way, for each such group."""
+    groups: dict[Kind, list[int]] = {}
     for number, user in enumerate(population.users):
-        groups.setdefault(user.states if by_states else None, []).append(number)
+        groups.setdefault(Kind(user.states if by_states else None, user.is_uncertain), []).append(number)
     return list(groups.items())
+
+
+def _require_known(way: Accounting[Any, Any], is_uncertain: bool) -> None:
+    if is_uncertain and not way.takes_sets:
+        raise InputError(
+            f"the way of accounting {way.name!r} is about matrices that are known exactly, and of this adversary's only a set "
+            "is (IntervalMatrix): leave out bound=, or give one whose numbers hold for every matrix of a set and that says so "
+            "(takes_sets = True)"
+        )
 
 
 def _require_nothing_else(metric: ArrayLike | None, delta: float | None, discretization: float | None) -> None:
@@ -87,17 +132,18 @@ def _own(way: Accounting[Any, Any], epsilons: ArrayLike | None, mechanisms: Sequ
     return way, mechanisms if epsilons is None else way.of_epsilons(budgets(epsilons))
 
 
-def _require_one_curve(bound: str, metric: ArrayLike | None) -> None:
-    if checked_bound(bound) == "paper" or metric is not None:
-        raise InputError(
-            "with a delta there is one curve for all pairs of values: neither bound='paper' nor a metric applies"
-        )
+def _require_no_metric(metric: ArrayLike | None) -> None:
+    if metric is not None:
+        raise InputError("with a delta mechanisms say how they tell values apart: a metric does not apply")
 
 
-def way_of_epsilons(bound: AnyBound, metric: ArrayLike | None, states: States) -> Accounting[Any, Any]:
+def way_of_epsilons(
+    bound: AnyBound, metric: ArrayLike | None, kind: Kind, *, online: bool = False
+) -> Accounting[Any, Any]:
     """Exact where what a release can say is a box; else with one number for each pair of values, or one for all.
 
-    A way of accounting that somebody made stays as it is.
+    Where only a set of matrices is known, a bound for all of them. A way of accounting that somebody made stays as it is.
+    `online`, where releases come one after the other, the box of a metric is counted pair by pair, from above.
 
     Raises
     ------
@@ -106,23 +152,26 @@ def way_of_epsilons(bound: AnyBound, metric: ArrayLike | None, states: States) -
     """
     if isinstance(bound, Accounting):
         _require_nothing_else(metric, None, None)
+        _require_known(bound, kind.is_uncertain)
         return bound
     chosen = checked_bound(bound)
-    distances = checked_distances(metric, states)
+    distances = checked_distances(metric, kind.states)
     if chosen == "paper":
         return PaperAccounting(largest_distance(distances))
+    if kind.is_uncertain:
+        return IntervalAccounting(largest_distance(distances))
     if distances is None:
         return ExactAccounting()
-    box = box_of(distances)
+    box = None if online and (distances + np.eye(len(distances)) != 1.0).any() else box_of(distances)
     return MetricAccounting(distances) if box is None else ExactAccounting(box)
 
 
-def _same(way: Way, _: States) -> Way:
+def _same(way: Way, _: Kind) -> Way:
     return way
 
 
-def _epsilons(spent: FloatArray, metric: ArrayLike | None, bound: Bound, states: States) -> Way:
-    way = way_of_epsilons(bound, metric, states)
+def _epsilons(spent: FloatArray, metric: ArrayLike | None, bound: Bound, kind: Kind) -> Way:
+    way = way_of_epsilons(bound, metric, kind)
     releases = way.of_epsilons(spent)
     most = float(way.promised(releases).max())
     if not most <= LARGEST:
@@ -143,18 +192,26 @@ def _checked_boxes(mechanisms: Sequence[Any]) -> list[LikelihoodBox | None]:
     return list(mechanisms)
 
 
-def _boxes(boxes: list[LikelihoodBox | None], bound: Bound, states: States) -> Way:
-    n_values = next(len(box.low) for box in boxes if box is not None) if states is None else len(states)
+def _boxes(boxes: list[LikelihoodBox | None], bound: Bound, kind: Kind) -> Way:
+    n_values = next(len(box.low) for box in boxes if box is not None) if kind.states is None else len(kind.states)
     for step, box in enumerate(boxes):
         if box is not None and len(box.low) != n_values:
             raise StateError(f"the box of step {step} has {len(box.low)} values, the correlation has {n_values} states")
     releases = Releases.of_boxes(boxes, n_values)
-    return (PaperAccounting(), releases.width) if bound == "paper" else (ExactAccounting(), releases)
+    if bound == "paper":
+        return PaperAccounting(), releases.width
+    return (IntervalAccounting(), releases.width) if kind.is_uncertain else (ExactAccounting(), releases)
 
 
 def _curve(
-    epsilons: ArrayLike | None, mechanisms: Sequence[Any] | None, delta: float, discretization: float | None
+    population: Population,
+    epsilons: ArrayLike | None,
+    mechanisms: Sequence[Any] | None,
+    delta: float,
+    discretization: float | None,
+    bound: DeltaBound,
 ) -> Way:
+    """Pair by pair where that is asked for, or affordable and nothing else is; else one curve."""
     if (epsilons is None) == (mechanisms is None):
         raise BudgetError("expected either epsilons or mechanisms, one per step")
     level = checked_delta(delta)
@@ -163,7 +220,18 @@ def _curve(
     else:
         assert mechanisms is not None
         releases = releases_of(mechanisms)
-    return CurveAccounting(level, chosen_discretization(releases, level, discretization)), releases
+    one = CurveAccounting(level, chosen_discretization(releases, level, discretization))
+    coarser = one.discretization if discretization is not None else min(COARSER * one.discretization, COARSEST)
+    if bound == "pair_curve":
+        checked_pairs(level)
+        for matrix in (one for user in population.users for one in user.matrices):
+            exactly_known(matrix)
+    steps = len(releases) - 1 or FOR_EVER
+    if bound == "pair_curve" or (
+        bound == "exact" and affordable(population.users, releases, coarser, level, steps=steps)
+    ):
+        return PairCurveAccounting(one, max(coarser, one.discretization)), releases
+    return one, releases
 
 
 def budgets(epsilons: ArrayLike) -> FloatArray:
@@ -185,7 +253,7 @@ def budgets(epsilons: ArrayLike) -> FloatArray:
 
 def online_ways(
     population: Population,
-    first: Sequence[Release | None],
+    first: Sequence[Mechanisms | None],
     *,
     bound: AnyBound,
     metric: ArrayLike | None,
@@ -194,17 +262,23 @@ def online_ways(
 ) -> list[tuple[Accounting[Any, Any], list[int]]]:
     """The way of accounting for releases that come one after the other, and the numbers of the users who are counted by it.
 
-    At a delta the `first` release chooses the grid. A metric with named rows needs a way for each order of states.
+    At a delta the `first` release chooses the grid. A metric with named rows needs a way for each order of states, a set of
+    matrices one of its own.
     """
     if isinstance(bound, Accounting):
         _require_nothing_else(metric, delta, discretization)
     elif delta is not None:
-        _require_one_curve(bound, metric)
+        _require_no_metric(metric)
+        if checked_delta_bound(bound) == "pair_curve":
+            raise InputError(
+                "an accountant with a delta counts by one curve: at every step it looks at all earlier ones again, for which a "
+                "curve for each pair takes too long; call temporal_leakage with the mechanisms so far"
+            )
         level = checked_delta(delta)
         known = [release for release in first if release is not None]
         way = CurveAccounting(level, chosen_discretization(known, level, discretization))
         return [(way, list(range(len(population))))]
     return [
-        (way_of_epsilons(bound, metric, states), numbers)
-        for states, numbers in alike(population, by_states=metric is not None)
+        (way_of_epsilons(bound, metric, kind, online=True), numbers)
+        for kind, numbers in alike(population, by_states=metric is not None)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from temporaldp import (
+    Adversary,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     ExactLeakage,
@@ -18,14 +19,18 @@ from temporaldp import (
     LeakageCurves,
     LeakageSeries,
     LeakageSupremum,
+    LeakageUncertainty,
+    OwnLeakage,
     PrivacyGuarantee,
+    TransitionMatrix,
     leakage_supremum,
+    own_leakage,
     temporal_leakage,
 )
 from temporaldp.accounting.exact_evidence import Attained
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import Inputs, absences, gather
+from temporaldp.cli.inputs import Inputs, absences, gather, uncertainty_of
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
@@ -33,11 +38,15 @@ from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.report import Evidence
 from temporaldp.report.figures import audit_figure, leakage_figure
 from temporaldp.report.style import figure_suffix, save_figure
+from temporaldp.report.uncertainty import range_figure, uncertainty_figure, uncertainty_sentence
 from temporaldp.report.words import number, paper, reasons, steps, supremum, witness
 from temporaldp.values import positive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+RANGE_POINTS = 13
+"""Probabilities of staying that a picture of a range shows."""
 
 
 @o.grouped
@@ -75,6 +84,16 @@ def audit(
             show_default=False,
         ),
     ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify", help="With --mechanism: how far the bound is from the release's own leakage, by simulation."
+        ),
+    ] = False,
+    failure: o.FailureOption = None,
+    draws: o.DrawsOption = 400_000,
+    seconds: o.SecondsOption = None,
+    seed: o.SeedOption = 0,
     all_steps: Annotated[bool, typer.Option("--all", help="Show every step in the table.")] = False,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -83,32 +102,41 @@ def audit(
     TRACES may be left out if --backward or --forward gives the correlation and --horizon the number of steps.
     """
     promise = _promise(epsilon, delta, mechanism, scale)
+    if verify and isinstance(promise, float):
+        raise InputError("--verify simulates the noise of a release: give --mechanism M --scale S --delta D")
     if delta is not None and bound is o.Bounds.PAPER:
         raise InputError("--bound paper is about delta = 0: with --delta there is one way to account")
     limit = None if max_leakage is None else positive(max_leakage, "--max-leakage")
     if figure is not None:
         figure_suffix(figure)
-        require_writable(figure, reads=(traces, *known.files))
+        require_writable(figure, reads=(traces, *known.files, *reading.files))
     inputs = gather(traces, reading, known)
     n_steps = inputs.n_steps(horizon)
     with working("accounting"):
         if delta is not None:
             found = audit_with_delta(inputs, promise, delta, n_steps)
+            if verify:
+                found = replace(found, own=_own(inputs, promise, delta, n_steps, failure, draws, seconds, seed))
         else:
             assert isinstance(promise, float)
             found = audit_of(inputs, promise, n_steps, bound)
+            found = replace(found, uncertainty=uncertainty_of(inputs, known, found.series))
         evidence = found.evidence(inputs)
+    warn(inputs.scarcity)
     warn(inputs.provenance.warning)
     warn(absences(inputs.trajectories))
     if figure is not None:
         with working("drawing", writes=True):
-            save_figure(_figure(evidence), figure)
+            save_figure(_figure(inputs, evidence), figure)
     if as_json:
         say_json(audit_document(inputs, found))
     else:
         show_audit(inputs, found, evidence, all_steps=all_steps)
         if figure is not None:
             console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
+    if limit is not None and inputs.scarcity is not None:
+        warn("whether the leakage is within --max-leakage cannot be said: see above")
+        raise typer.Exit(3)
     if limit is not None and found.series.worst > limit:
         warn(f"the leakage {number(found.series.worst, up=True)} is above --max-leakage {limit:g}{found.by}")
         raise typer.Exit(3)
@@ -141,6 +169,8 @@ class Audit:
     limits: LeakageSupremum
     paper: LeakageSeries | None = None
     paper_limits: LeakageSupremum | None = None
+    uncertainty: LeakageUncertainty | None = None
+    own: OwnLeakage | None = None
 
     @property
     def by(self) -> str:
@@ -161,6 +191,7 @@ class Audit:
             name_users=True,
             paper=self.paper,
             paper_supremum=self.paper_limits,
+            uncertainty=self.uncertainty,
         )
 
 
@@ -185,15 +216,34 @@ def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -
     return Audit(series, limits)
 
 
+def _own(
+    inputs: Inputs,
+    mechanism: Any,
+    delta: float,
+    n_steps: int,
+    failure: float | None,
+    draws: int,
+    seconds: float | None,
+    seed: int,
+) -> OwnLeakage:
+    """How far the bound is from what the release itself leaks."""
+    if len(inputs.adversaries) > 1:
+        raise InputError("--verify is about one correlation: leave out --per-user")
+    releases = [mechanism] * n_steps
+    return own_leakage(
+        inputs.adversaries[0], releases, delta=delta, failure=failure, draws=draws, seconds=seconds, seed=seed
+    )
+
+
 def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
     """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
-    series, paper = found.series, None
+    series, paper, gap = found.series, None, _gap(found.series)
     if found.paper is not None and found.paper_limits is not None:
         paper = _arrays(found.paper) | {"worst_leakage": found.paper.worst, "supremum": _supremum(found.paper_limits)}
     return {
         "epsilon": float(series.epsilons[0]),
         "delta": series.delta,
-        "gap": json_number(_gap(series)) if series.delta else None,
+        "gap": None if gap is None else json_number(gap),
         "states": inputs.states,
         "times": inputs.times(len(series)),
         "bound": series.bound,
@@ -206,11 +256,15 @@ def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
         "supremum": _supremum(found.limits) | {"certified": found.limits.certified},
         "witness": _witness(series),
         "paper": paper,
+        "uncertainty": None if found.uncertainty is None else _uncertainty(found.uncertainty),
+        "own_leakage": None if found.own is None else asdict(found.own),
+        "learning_epsilon": inputs.provenance.epsilon,
         "user_level": series.user_level,
         "unit": "nats",
         "neighboring_relation": "replace_one",
         "correlation": inputs.provenance.sentence,
         "warning": inputs.provenance.warning,
+        "scarcity": inputs.scarcity,
     }
 
 
@@ -220,6 +274,19 @@ def _arrays(leakage: LeakageSeries | Attained) -> dict[str, list[float]]:
 
 def _supremum(limits: LeakageSupremum) -> dict[str, Any]:
     return {name: json_number(getattr(limits, name)) for name in DIRECTIONS}
+
+
+def _uncertainty(found: LeakageUncertainty) -> dict[str, Any]:
+    """The three numbers, and what lies between them."""
+    people = None if found.people is None else found.people.quantile(found.confidence)
+    return {
+        "confidence": found.confidence,
+        "estimate": json_number(found.estimate),
+        "posterior_quantile": found.posterior.quantile(found.confidence),
+        "people_quantile": people,
+        "attained": found.attained,
+        "guaranteed": found.guaranteed,
+    }
 
 
 def _witness(series: LeakageSeries) -> dict[str, Any] | None:
@@ -236,22 +303,36 @@ def _witness(series: LeakageSeries) -> dict[str, Any] | None:
     }
 
 
-def _figure(evidence: Evidence) -> Figure:
+def _figure(inputs: Inputs, evidence: Evidence) -> Figure:
+    if evidence.uncertainty is not None:
+        return uncertainty_figure(evidence.uncertainty)
+    if inputs.stays is not None and inputs.states is not None and not evidence.leakage.delta:
+        return _range(inputs.stays, len(inputs.states), evidence.leakage)
     seen = evidence.observation
     if seen is None:
         return leakage_figure(evidence.leakage, evidence.times)
     return audit_figure(evidence.leakage, evidence.times, seen, paper=evidence.paper)
 
 
-def _gap(series: LeakageSeries) -> float:
-    """How much of the worst leakage discretisation can be."""
+def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) -> Figure:
+    """Leakage if every value stays with the same probability and else goes anywhere alike, over the range."""
+    chances = np.linspace(*stays, RANGE_POINTS)
+    apart = (1.0 - np.eye(n_states)) / (n_states - 1)
+    known = [TransitionMatrix(p * np.eye(n_states) + (1.0 - p) * apart) for p in chances]
+    users = {f"{k}": Adversary(matrix, matrix) for k, matrix in enumerate(known)}
+    series = temporal_leakage(users, epsilons=guarantee.epsilons)
+    return range_figure(chances.tolist(), [one.worst for one in series.members], guarantee.worst)
+
+
+def _gap(series: LeakageSeries) -> float | None:
+    """How much of the worst leakage discretisation can be; None where that is not known: pair by pair, and without a delta."""
     curves = series.worst_member.evidence
-    return float(curves.gaps()[series.worst_time]) if isinstance(curves, LeakageCurves) else 0.0
+    return float(curves.gaps()[series.worst_time]) if isinstance(curves, LeakageCurves) else None
 
 
 def show_audit(inputs: Inputs, found: Audit, evidence: Evidence, *, all_steps: bool = False) -> None:
     """The audit for people."""
-    series, times = found.series, evidence.times
+    series, times, gap = found.series, evidence.times, _gap(found.series)
     epsilon, worst_user = float(series.epsilons[0]), series.worst_user
     at = f" at delta {series.delta:g}" if series.delta else ""
     kind = "exact" if series.bound == "exact" else "upper bound"
@@ -259,21 +340,33 @@ def show_audit(inputs: Inputs, found: Audit, evidence: Evidence, *, all_steps: b
         ("correlation", inputs.provenance.sentence),
         ("states", ", ".join(inputs.states or ())),
         ("promised at each step", number(epsilon, up=True) + at),
-        (f"leakage, at worst ({kind})", _times(series.worst, epsilon)),
+        (f"leakage, at worst ({kind})", _worst(inputs, series.worst, epsilon)),
         ("where", _where(evidence.explained_step, times)),
         *([("about", worst_user)] if worst_user else []),
         ("if it went on for ever", _limits(found.limits)),
         *([("by the paper's upper bound", paper(evidence) or "")] if found.paper is not None else []),
-        *([("of it discretisation, at most", number(_gap(series), up=True))] if series.delta else []),
+        *([("of the release itself, by simulation", found.own.sentence)] if found.own is not None else []),
+        *([("of it discretisation, at most", number(gap, up=True))] if gap is not None else []),
+        *([("learning the correlation cost", _learning(inputs, series))] if inputs.provenance.epsilon else []),
         ("user level (all steps together)", number(series.user_level, up=True)),
     ]
     data = inputs.trajectories
     people = "" if data is None else f"{data.n_users} people, "
-    facts(f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's value)", rows)
+    title = f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's value)"
+    if inputs.scarcity is not None:
+        facts(title, rows[:4])
+        return
+    facts(title, rows)
     steps_table(series, times, every_row=all_steps)
-    for sentence in (*reasons(evidence), witness(evidence)):
+    uncertain = None if found.uncertainty is None else uncertainty_sentence(found.uncertainty)
+    for sentence in (uncertain, *reasons(evidence), witness(evidence)):
         if sentence:
             console.print(sentence, markup=False)
+
+
+def _learning(inputs: Inputs, series: LeakageSeries) -> str:
+    spent = inputs.provenance.epsilon
+    return f"{number(spent, up=True)}, so {number(series.worst + spent, up=True)} in all"
 
 
 def _where(step: int, times: Sequence[str]) -> str:
@@ -282,6 +375,13 @@ def _where(step: int, times: Sequence[str]) -> str:
 
 def _times(leakage: float, epsilon: float) -> str:
     return f"{number(leakage, up=True)}, {leakage / epsilon:.1f} times the promise"
+
+
+def _worst(inputs: Inputs, leakage: float, epsilon: float) -> str:
+    """The number beside the promise; where too little was observed, that it says nothing."""
+    if inputs.scarcity is not None:
+        return f"cannot be told from so few transitions (by the prior, {number(leakage, up=True)})"
+    return _times(leakage, epsilon)
 
 
 def _limits(limits: LeakageSupremum) -> str:

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from temporaldp import (
     Adversary,
+    CountedTraces,
     InputError,
+    IntervalMatrix,
+    LeakageSeries,
+    LeakageUncertainty,
     Source,
     StateError,
-    Trajectories,
+    Traces,
+    TransitionMatrix,
     estimate_adversaries,
+    estimate_periodic,
+    leakage_uncertainty,
+    load_correlation,
     load_matrix,
+    read_counts,
     read_traces,
+    sticky,
 )
 from temporaldp.cli.options import CorrelationOptions, Known, TraceOptions
 from temporaldp.cli.render import working
+from temporaldp.correlation.coverage import coverage
 from temporaldp.correlation.estimation import Direction
+from temporaldp.correlation.origin import together
 from temporaldp.correlation.states import in_order, listed
 from temporaldp.progress import progressed
 from temporaldp.report import Provenance
@@ -26,12 +39,18 @@ from temporaldp.report import Provenance
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything that a subcommand works on."""
+    """Everything that a subcommand works on.
+
+    `learnt_from` are the traces that the correlation was learnt from, `stays` the range by which it was stated.
+    """
 
     adversaries: tuple[Adversary, ...]
     provenance: Provenance
-    trajectories: Trajectories | None
+    trajectories: Traces | None
     step: str | None = None
+    scarcity: str | None = None
+    learnt_from: Traces | None = None
+    stays: tuple[float, float] | None = None
 
     @property
     def everyone(self) -> Adversary | tuple[Adversary, ...]:
@@ -47,12 +66,13 @@ class Inputs:
     @property
     def source(self) -> Source:
         """What a plan says of the correlation."""
-        return Source(self.states, self.step, self.provenance.sentence, self.provenance.warning)
+        how = self.provenance
+        return Source(self.states, self.step, how.sentence, how.warning, how.epsilon)
 
     def n_steps(self, horizon: int | None) -> int:
         """The horizon if it is given, else the number of steps in the data."""
         if horizon is None and self.trajectories is None:
-            raise InputError("without TRACES the number of steps is unknown; give --horizon T")
+            raise InputError("without TRACES or --counts the number of steps is unknown; give --horizon T")
         if horizon is not None and horizon < 1:
             raise InputError(f"expected --horizon of at least 1 step, got {horizon}")
         return horizon if horizon is not None else self.trajectories.n_times  # type: ignore[union-attr]
@@ -69,17 +89,26 @@ def gather(
 ) -> Inputs:
     """Read the data if there are any, and find out what the adversary knows; `states` are a plan's, in its order."""
     given = known.backward is not None or known.forward is not None
-    if given and (known.history is not None or known.per_user or known.prior or known.learn is not Known.BOTH):
-        raise InputError("--backward and --forward replace learning: drop --history, --per-user, --prior and --learn")
+    if reading.counted:
+        if traces is not None:
+            raise InputError("--transitions and --counts take the place of TRACES: give one or the other")
+        return _counted(reading, known, states)
+    _require_one_source(known, given)
+    if known.stays is not None:
+        return _stated(traces, reading, known.stays, states)
+    if known.correlation is not None:
+        return _from_file(traces, reading, known.correlation, states)
     if given:
         adversary = _given(known, states)
         return Inputs((adversary,), _provenance(traces, known, reading), _optional(traces, reading, adversary.states))
     if traces is None and known.history is None:
-        raise InputError("expected TRACES or --history to learn from, or matrices with --backward and --forward")
+        raise InputError(
+            "expected TRACES, --transitions or --history to learn from, or matrices with --backward and --forward"
+        )
     if known.history is None:
         assert traces is not None
         everything = read(traces, reading, states)
-        return Inputs(_learnt(everything, known), _provenance(traces, known, reading), everything, everything.step)
+        return _made(everything, known, _provenance(traces, known, reading), everything)
     past = read(known.history, reading, states)
     data = _optional(traces, reading, past.states)
     if data is not None and None not in (past.step, data.step) and past.step != data.step:
@@ -92,30 +121,184 @@ def gather(
             f"--per-user needs a history of everybody in TRACES, but {known.history.name} has nobody called "
             f"{listed(unknown)}; leave out --per-user or give a longer history"
         )
-    return Inputs(_learnt(past, known), _provenance(traces, known, reading), data, past.step)
+    return _made(past, known, _provenance(traces, known, reading), data)
 
 
-def read(path: Path, reading: TraceOptions, states: Sequence[str] | None = None) -> Trajectories:
+def _require_one_source(known: CorrelationOptions, given: bool) -> None:
+    """Options that contradict one another, or say nothing without another one, are refused."""
+    ways = [given, known.correlation is not None, known.stays is not None]
+    if sum(ways) > 1:
+        raise InputError("expected one of --backward and --forward, --correlation, and --stays")
+    if any(ways) and known.learning:
+        raise InputError(
+            "--backward, --forward, --correlation and --stays replace learning: drop --history, --per-user, --prior, --learn, "
+            "--confidence, --period and --phase"
+        )
+    if known.phase is not None and known.period is None:
+        raise InputError("--phase says at which step of a clock the release begins: give --period P too")
+    if known.confidence is not None and (known.prior or known.period is not None):
+        raise InputError("--confidence holds whatever a prior would say, at every time: drop --prior and --period")
+    if known.per_user and known.period is not None:
+        raise InputError("--period learns one clock for everybody: drop --per-user")
+
+
+def _made(
+    past: Traces,
+    known: CorrelationOptions,
+    provenance: Provenance,
+    data: Traces | None,
+) -> Inputs:
+    """Inputs learnt from traces: one matrix a direction, or one for each phase of a clock."""
+    if known.period is None:
+        return Inputs(_learnt(past, known), provenance, data, past.step, scarcity(past), learnt_from=past)
+    clock = estimate_periodic(past, period=known.period, phase=known.phase, prior=known.prior)
+    if known.learn is not Known.BOTH:
+        side = known.learn.value
+        clock = Adversary(**{side: getattr(clock, side)})
+    return Inputs((clock,), provenance, data, past.step, scarcity(past))
+
+
+def _stated(traces: Path | None, reading: TraceOptions, stays: str, states: tuple[str, ...] | None) -> Inputs:
+    """A range of correlations that somebody states; the data or --states name the states."""
+    try:
+        least, most = (float(part) for part in stays.split(":"))
+    except ValueError:
+        raise InputError(f"expected --stays FROM:TO, two probabilities such as 0.7:0.95, got {stays!r}") from None
+    data = _optional(traces, reading, states)
+    named = data.states if data is not None else states
+    listing = _names(reading.states)
+    if named is None and listing is not None:
+        named = tuple(listing)
+    if named is None:
+        raise InputError("--stays needs the states: give TRACES, or --states A,B,C")
+    matrix = sticky(stays=(least, most), states=named)
+    provenance = Provenance("stated", text=matrix.origin.sentence)
+    return Inputs((Adversary(matrix, matrix),), provenance, data, stays=(least, most))
+
+
+def _from_file(traces: Path | None, reading: TraceOptions, path: Path, states: tuple[str, ...] | None) -> Inputs:
+    """What a file of both directions holds, in the order of a plan's states, with where it comes from."""
+    loaded = load_correlation(path)
+    if states is not None and loaded.states is not None and set(states) == set(loaded.states):
+        sides = (loaded.backward, loaded.forward)
+        loaded = Adversary(
+            *(m.reordered(states) if isinstance(m, TransitionMatrix | IntervalMatrix) else m for m in sides)
+        )
+    origin = together(matrix.origin for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
+    provenance = Provenance("matrices", name=path.name)
+    if origin is not None:
+        source: Literal["learnt", "stated"] = "learnt" if origin.source == "learnt" else "stated"
+        provenance = Provenance(source, name=path.name, text=origin.sentence, epsilon=origin.epsilon)
+    return Inputs((loaded,), provenance, _optional(traces, reading, loaded.states))
+
+
+def uncertainty_of(inputs: Inputs, known: CorrelationOptions, leakage: LeakageSeries) -> LeakageUncertainty | None:
+    """What is plausible beside what is guaranteed, where --confidence asks for it; None elsewhere, and at a delta."""
+    if known.confidence is None or known.per_user or inputs.learnt_from is None or leakage.delta:
+        return None
+    return leakage_uncertainty(inputs.learnt_from, epsilons=leakage.epsilons, confidence=known.confidence)
+
+
+def read(path: Path, reading: TraceOptions, states: Sequence[str] | None = None) -> Traces:
     """Traces by the given options; `states` decides unless --states does."""
-    named = None if reading.states is None else [name.strip() for name in reading.states.split(",")]
-    if named is not None and states is not None and set(named) != set(states):
-        raise StateError(f"--states names {', '.join(named)}, but the correlation or plan names {', '.join(states)}")
-    return read_traces(
-        path,
-        layout=reading.layout.value,
-        user=reading.user,
-        time=reading.time,
-        state=reading.state,
-        states=states or named,
+    with working("reading traces"):
+        return read_traces(
+            path,
+            layout=reading.layout.value,
+            user=reading.user,
+            time=reading.time,
+            state=reading.state,
+            by=reading.by,
+            states=_domain(reading, states),
+            delimiter=reading.delimiter,
+            gaps=reading.gaps,
+            sort=reading.sort,
+            absent=reading.absent,
+            every=reading.every,
+            fill=None if reading.fill is None else reading.fill.value,
+            zone=reading.zone,
+            people=_names(reading.people),
+            groups=_names(reading.groups),
+            since=reading.since,
+            until=reading.until,
+            memory=reading.memory,
+        )
+
+
+def read_data(
+    path: Path | None, reading: TraceOptions, states: Sequence[str] | None = None, *, correlation: bool = False
+) -> Traces:
+    """Traces, or the counts that take their place: of people at each time, or with `correlation` whatever there is."""
+    if path is not None and not reading.counted:
+        return read(path, reading, states)
+    if path is not None:
+        raise InputError("--transitions and --counts take the place of TRACES: give one or the other")
+    if reading.counts is None and not (correlation and reading.transitions is not None):
+        raise InputError("expected TRACES, or --counts in their place")
+    return read_counts(
+        transitions=reading.transitions if correlation else None,
+        counts=reading.counts,
+        states=_domain(reading, states),
+        by=reading.by,
+        groups=_names(reading.groups),
+        since=reading.since,
+        until=reading.until,
         delimiter=reading.delimiter,
-        gaps=reading.gaps,
-        sort=reading.sort,
     )
 
 
-def absences(data: Trajectories | None) -> str | None:
+def _counted(reading: TraceOptions, known: CorrelationOptions, states: tuple[str, ...] | None) -> Inputs:
+    """Counts in place of traces: the correlation from --transitions, from a history or from matrices."""
+    given = known.backward is not None or known.forward is not None
+    elsewhere = given or known.history is not None or known.correlation is not None or known.stays is not None
+    if reading.transitions is None or elsewhere:
+        if reading.transitions is not None:
+            raise InputError(
+                "--transitions say what the adversary knows: leave out --history, --backward, --forward, --correlation and "
+                "--stays"
+            )
+        found = gather(None, replace(reading, counts=None), known, states)
+        return replace(found, trajectories=read_data(None, reading, found.states))
+    data = read_data(None, reading, states, correlation=True)
+    assert isinstance(data, CountedTraces)
+    if known.period is not None:
+        raise InputError("--period needs to know when people move: give TRACES, counts of transitions do not say it")
+    learnt = _learnt(data, known)
+    provenance = Provenance(
+        "protected",
+        known.prior,
+        known.per_user,
+        reading.transitions.name,
+        reading.states is not None,
+        confidence=known.confidence or 0.0,
+    )
+    return Inputs(learnt, provenance, data if data.has_histogram else None, data.step, scarcity(data))
+
+
+def _domain(reading: TraceOptions, states: Sequence[str] | None) -> Sequence[str] | None:
+    """The public list of states: --states, or those of a correlation or a plan, which must be the same."""
+    named = _names(reading.states)
+    if named is not None and states is not None and set(named) != set(states):
+        raise StateError(f"--states names {', '.join(named)}, but the correlation or plan names {', '.join(states)}")
+    return states or named
+
+
+def _names(listing: str | None) -> list[str] | None:
+    """Names that are separated by commas."""
+    return None if listing is None else [name.strip() for name in listing.split(",")]
+
+
+def scarcity(learnt_from: Traces) -> str | None:
+    """What must be said first where too few transitions were observed; None where there are enough, or nobody knows."""
+    if isinstance(learnt_from, CountedTraces) and not learnt_from.has_histogram:
+        return None
+    covered = coverage(learnt_from)
+    return covered.sentence if covered.is_scarce else None
+
+
+def absences(data: Traces | None) -> str | None:
     """What a reader must know where somebody is not observed at every step; None if everybody always is."""
-    if data is None or (data.codes >= 0).all():
+    if data is None or int(data.histogram().sum()) == data.n_users * data.n_times:
         return None
     return (
         "some people are not observed at every step. How many are observed when is treated as public and is not protected; "
@@ -123,7 +306,7 @@ def absences(data: Trajectories | None) -> str | None:
     )
 
 
-def _optional(traces: Path | None, reading: TraceOptions, states: Sequence[str] | None) -> Trajectories | None:
+def _optional(traces: Path | None, reading: TraceOptions, states: Sequence[str] | None) -> Traces | None:
     return None if traces is None else read(traces, reading, states)
 
 
@@ -136,11 +319,13 @@ def _given(known: CorrelationOptions, states: tuple[str, ...] | None) -> Adversa
     )
 
 
-def _learnt(data: Trajectories, known: CorrelationOptions) -> tuple[Adversary, ...]:
+def _learnt(data: Traces, known: CorrelationOptions) -> tuple[Adversary, ...]:
     directions: tuple[Direction, ...] = ("backward", "forward")
     if known.learn is not Known.BOTH:
         directions = ("backward",) if known.learn is Known.BACKWARD else ("forward",)
-    found = estimate_adversaries(data, prior=known.prior, per_user=known.per_user, directions=directions)
+    found = estimate_adversaries(
+        data, prior=known.prior, per_user=known.per_user, directions=directions, confidence=known.confidence
+    )
     total = data.n_users if known.per_user else 1
     learnt = []
     with working("learning correlations"):
@@ -159,6 +344,23 @@ def _provenance(traces: Path | None, known: CorrelationOptions, reading: TraceOp
     if known.history is not None:
         same = traces is not None and traces.exists() and known.history.exists() and traces.samefile(known.history)
         given = reading.states is not None
-        return Provenance("protected" if same else "history", known.prior, known.per_user, known.history.name, given)
+        source: Literal["protected", "history"] = "protected" if same else "history"
+        return Provenance(
+            source,
+            known.prior,
+            known.per_user,
+            known.history.name,
+            given,
+            confidence=known.confidence or 0.0,
+            period=known.period or 0,
+        )
     assert traces is not None
-    return Provenance("protected", known.prior, known.per_user, traces.name, reading.states is not None)
+    return Provenance(
+        "protected",
+        known.prior,
+        known.per_user,
+        traces.name,
+        reading.states is not None,
+        confidence=known.confidence or 0.0,
+        period=known.period or 0,
+    )

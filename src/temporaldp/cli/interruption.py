@@ -61,6 +61,9 @@ def _end(heard: socket.socket) -> None:
 
 def leave(message: str, code: int) -> NoReturn:
     """Say how far it was and end the process, whatever its other threads do."""
+    from temporaldp.files.spilled import remove_temporary_files
+
+    remove_temporary_files()
     print(message, file=sys.stderr)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # its reader may have gone

@@ -1,7 +1,8 @@
-"""`temporaldp ledger`: look at a ledger, and check it."""
+"""`temporaldp ledger`: look at a ledger, check it, export it, keep it up, and adopt another correlation."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -9,14 +10,18 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from temporaldp import Ledger
+from temporaldp import InputError, Ledger, OutputError, adopt_correlation, export_ledger
 from temporaldp.cli import options as o
+from temporaldp.cli.inputs import gather
 from temporaldp.cli.release import promised
-from temporaldp.cli.render import console, facts, say_json
+from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.files.atomic import require_writable
 from temporaldp.release.chain import LedgerRow
+from temporaldp.release.export import export_suffix, said_of
+from temporaldp.release.store import file_of
 from temporaldp.report.words import number, span, steps
 
-app = typer.Typer(help="Look at the ledger of a release, and check it.", no_args_is_help=True)
+app = typer.Typer(help="Look at the ledger of a release, check it, and keep it up.", no_args_is_help=True)
 
 LAST_ROWS = 10
 
@@ -27,6 +32,7 @@ ACCOUNTED = {
     "exact": "the exact leakage",
     "paper": "the paper's upper bound of the leakage",
     "metric": "an upper bound of the leakage, pair by pair",
+    "interval": "an upper bound of the leakage for every matrix of a set",
 }
 """By which leakage a release of budgets holds its level, in words."""
 
@@ -83,12 +89,108 @@ def verify(
             console.print(f"{name}: {value}")
 
 
+@app.command("export")
+def export(
+    place: Place,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="Where to write every step (.parquet, .csv or .json).", show_default=False),
+    ],
+    overwrite: o.OverwriteOption = False,
+) -> None:
+    """Every step with its time, budget or noise, leakage so far and what was released, as one table."""
+    export_suffix(output)
+    require_writable(output, reads=(file_of(place),))
+    if output.exists() and not overwrite:
+        raise OutputError(f"{output} exists; say --overwrite to replace it")
+    with Ledger(place) as ledger:
+        export_ledger(ledger, output)
+        console.print(f"{steps(len(ledger))} written to {output}, head {ledger.head}", soft_wrap=True, markup=False)
+
+
+@app.command("adopt")
+@o.grouped
+def adopt(
+    reading: o.TraceOptions,
+    known: o.CorrelationOptions,
+    place: Place,
+    both: Annotated[
+        bool,
+        typer.Option(
+            "--both", help="Hold the level whether the correlation has changed or not: the larger leakage counts."
+        ),
+    ] = False,
+    adopted_by: Annotated[
+        str | None,
+        typer.Option(
+            "--adopted-by", metavar="WHO", help="Who adopts it. Default: the name of the account.", show_default=False
+        ),
+    ] = None,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Account by another correlation from the next step on; steps so far keep theirs, and the level stays held for all."""
+    if known.history is None and known.backward is None and known.forward is None:
+        raise InputError("expected what the adversary knows from now on: --history, or --backward and --forward")
+    with Ledger(place) as ledger:
+        before = ledger.configuration["states"]
+        found = gather(None, reading, known, None if before is None else tuple(before))
+        if None not in (found.step, ledger.configuration["step"]) and found.step != ledger.configuration["step"]:
+            raise InputError(
+                f"one step of the history is {found.step}, one step of the release {ledger.configuration['step']}: a "
+                "correlation over another length of time says nothing about it"
+            )
+        with working("what the level allows now"):
+            event = adopt_correlation(ledger, found.everyone, both=both, by=adopted_by)
+        if as_json:
+            say_json({"ledger": ledger.place, "from_step": event.step, "by": event.by, "at": event.at, **event.details})
+            return
+        kept = event.details["reserve"]
+        facts(
+            "Adopted",
+            [
+                ("from step", f"{event.step + 1} on" + (", the larger of both counts" if both else "")),
+                ("by", f"{event.by}, {event.at}"),
+                ("every step can spend", f"{number(kept, down=True)} nats, for ever"),
+                ("head", ledger.head),
+            ],
+        )
+        if kept == 0.0:
+            warn("nothing can be spent for ever under this correlation: steps to come are held back (exit code 3)")
+        console.print("Release from now on with this correlation.", style="dim")
+
+
+@app.command("backup")
+def backup(
+    place: Place,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the copy; never replaces a file.", show_default=False)
+    ],
+) -> None:
+    """Copy an SQLite ledger as of one moment, while a release goes on, and check the copy."""
+    with Ledger(place) as ledger:
+        ledger.back_up(output)
+    with Ledger(output) as copy:
+        copy.verify()
+        console.print(f"{steps(len(copy))} copied to {output}, head {copy.head}", soft_wrap=True, markup=False)
+
+
+@app.command("compact")
+def compact(place: Place) -> None:
+    """Give room back to the disk; no step and no head changes."""
+    with Ledger(place) as ledger:
+        before = ledger.head
+        ledger.store.compact()
+        ledger.verify(head=before)
+        console.print(f"compacted: {steps(len(ledger))}, head {ledger.head}")
+
+
 def _document(ledger: Ledger) -> dict[str, Any]:
     return {
         "ledger": ledger.place,
         **ledger.configuration,
         "unit": "nats",
         "head": ledger.head,
+        "events": said_of(ledger)["events"],
         "steps": [
             {
                 "step": r.step,
@@ -112,6 +214,9 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
         rows.append(("states", ", ".join(known["states"])))
     if known["step"] is not None:
         rows.append(("one step", str(known["step"])))
+    for event in ledger.events:
+        what = "another correlation" + (", and the one before it" if event.details.get("both") else "")
+        rows.append(("adopted", f"{what}, from step {event.step + 1} on, by {event.by}, {event.at}"))
     spent = ledger.epsilons[ledger.epsilons > 0.0]
     if spent.size:
         rows.append(("spent per step", span(spent, up=True)))
@@ -123,6 +228,12 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
 def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     """What the release promises and, if that is at a delta, the noise that it had so far."""
     known = ledger.configuration
+    if "bound" not in known:
+        cost = number(known["alpha"], up=True)
+        return [
+            ("guarantee", f"{cost}-differential privacy for all values of a person together"),
+            ("of", "a correlation"),
+        ]
     promise = ("guarantee", promised(known["alpha"], known.get("delta", 0.0)))
     if "noise" not in known:
         return [promise, ("by", ACCOUNTED[known["bound"]])]

@@ -9,28 +9,57 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from temporaldp import LeakageBudgetError, LedgerError, PlanError, TemporaldpError, __version__
-from temporaldp.cli import audit, demo, ledger, plan, release, report, reproduce
+from temporaldp import (
+    LateDataError,
+    LeakageBudgetError,
+    LedgerError,
+    PlanError,
+    SpentError,
+    TemporaldpError,
+    __version__,
+)
+from temporaldp.cli import (
+    attack,
+    audit,
+    demo,
+    diagnose,
+    learn,
+    ledger,
+    plan,
+    population,
+    release,
+    report,
+    reproduce,
+    smooth,
+    tradeoff,
+)
 from temporaldp.cli.interruption import Interrupted, hear_signals, leave
 from temporaldp.cli.render import errors
 
 BAD_INPUT = 2
 LEVEL_NOT_HELD = 3
 LEDGER_UNUSABLE = 4
+LATE_DATA = 5
 
 app = typer.Typer(
     name="temporaldp",
     help="Differential privacy under temporal correlations: audit a release, plan its budgets, publish, report.",
     epilog="Exit codes: 0 done; 2 bad input, nothing was written; 3 the level is not, or cannot be, held; "
-    "4 a ledger cannot be read, written or trusted.",
+    "or the budget is used up; 4 a ledger cannot be read, written or trusted; 5 data came too late to be released.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command("audit")(audit.audit)
+app.command("diagnose")(diagnose.diagnose)
+app.command("learn")(learn.learn)
 app.command("plan")(plan.plan)
+app.command("tradeoff")(tradeoff.tradeoff)
+app.command("population")(population.population)
 app.command("release")(release.release)
+app.command("smooth")(smooth.smooth)
 app.add_typer(ledger.app, name="ledger")
+app.command("attack")(attack.attack)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
@@ -75,8 +104,10 @@ def main() -> None:
 
 
 def _code(error: TemporaldpError) -> int:
-    if isinstance(error, PlanError | LeakageBudgetError):
+    if isinstance(error, PlanError | LeakageBudgetError | SpentError):
         return LEVEL_NOT_HELD
+    if isinstance(error, LateDataError):
+        return LATE_DATA
     return LEDGER_UNUSABLE if isinstance(error, LedgerError) else BAD_INPUT
 
 

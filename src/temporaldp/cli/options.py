@@ -24,6 +24,13 @@ class Layout(StrEnum):
     SEQUENCES = "sequences"
 
 
+class Fills(StrEnum):
+    """What somebody is at a step without an event."""
+
+    LAST = "last"
+    ABSENT = "absent"
+
+
 class Known(StrEnum):
     """Which correlations are learnt."""
 
@@ -56,11 +63,9 @@ TracesArgument: TypeAlias = Annotated[
     typer.Argument(
         metavar="TRACES",
         show_default=False,
-        help="CSV or Parquet, long (user, time, state) or wide (one column a step); or text, one person's sequence a line.",
+        help="CSV or Parquet, long (user, time, state) or wide (one column a step), a file, a pattern or a folder; or text, "
+        "one person's sequence a line.",
     ),
-]
-RequiredTraces: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="TRACES", show_default=False, help="CSV or Parquet, long or wide; or text sequences.")
 ]
 LayoutOption: TypeAlias = Annotated[
     Layout, _option("--layout", help="Layout of TRACES; auto: by suffix and column names.", panel=TRACES)
@@ -80,6 +85,63 @@ GapsOption: TypeAlias = Annotated[
 ]
 SortOption: TypeAlias = Annotated[
     bool, _option("--sort", help="Sort rows or columns by time instead of refusing times out of order.", panel=TRACES)
+]
+ByOption: TypeAlias = Annotated[
+    str | None,
+    _option("--by", help="Column with the group that a person belongs to.", panel=TRACES, metavar="COLUMN"),
+]
+GroupsOption: TypeAlias = Annotated[
+    str | None,
+    _option("--groups", help="With --by: only the people of these groups.", panel=TRACES, metavar="A,B"),
+]
+PeopleOption: TypeAlias = Annotated[
+    str | None,
+    _option("--people", help="Only these people.", panel=TRACES, metavar="A,B"),
+]
+SinceOption: TypeAlias = Annotated[
+    str | None,
+    _option("--since", help="Only times from this one on.", panel=TRACES, metavar="TIME"),
+]
+UntilOption: TypeAlias = Annotated[
+    str | None,
+    _option("--until", help="Only times up to this one.", panel=TRACES, metavar="TIME"),
+]
+AbsentOption: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--absent",
+        help="A state for people without a row at a time: presence is then protected.",
+        panel=TRACES,
+        metavar="NAME",
+    ),
+]
+EveryOption: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--every",
+        help="Rows are events: put them on a grid of 15min, 1h or 1d.",
+        panel=TRACES,
+        metavar="STEP",
+    ),
+]
+ZoneOption: TypeAlias = Annotated[
+    str | None,
+    _option("--zone", help="With --every: whose clock it is, such as Europe/Amsterdam.", panel=TRACES, metavar="ZONE"),
+]
+FillOption: TypeAlias = Annotated[
+    Fills | None,
+    _option("--fill", help="With --every: at a step without an event, what people were last, or absent.", panel=TRACES),
+]
+MemoryOption: TypeAlias = Annotated[
+    str, _option("--memory", help="What reading may take; more is spilled to temporary files.", panel=TRACES)
+]
+TransitionsOption: TypeAlias = Annotated[
+    Path | None,
+    _option("--transitions", help="In place of TRACES: a table with the columns from, to, count.", panel=TRACES),
+]
+CountsOption: TypeAlias = Annotated[
+    Path | None,
+    _option("--counts", help="In place of TRACES: a table with the columns time, state, count.", panel=TRACES),
 ]
 BackwardOption: TypeAlias = Annotated[
     Path | None,
@@ -102,6 +164,44 @@ PriorOption: TypeAlias = Annotated[
 ]
 PerUserOption: TypeAlias = Annotated[
     bool, _option("--per-user", help="One correlation per person instead of one for all.", panel=CORRELATION)
+]
+CorrelationFileOption: TypeAlias = Annotated[
+    Path | None,
+    _option(
+        "--correlation",
+        help="Correlation of both directions in one file (.npz), as learn writes it, instead of learning.",
+        panel=CORRELATION,
+    ),
+]
+StaysOption: TypeAlias = Annotated[
+    str | None,
+    _option(
+        "--stays",
+        help="Every correlation under which a value stays with a probability in this range, such as 0.7:0.95.",
+        panel=CORRELATION,
+        metavar="FROM:TO",
+    ),
+]
+ConfidenceOption: TypeAlias = Annotated[
+    float | None,
+    _option(
+        "--confidence",
+        help="Every correlation within Clopper-Pearson intervals of what traces show, such as 0.95.",
+        panel=CORRELATION,
+        metavar="C",
+    ),
+]
+PeriodOption: TypeAlias = Annotated[
+    int | None,
+    _option("--period", help="One correlation for each of so many steps of a clock.", panel=CORRELATION, metavar="P"),
+]
+PhaseOption: TypeAlias = Annotated[
+    int | None,
+    _option(
+        "--phase",
+        help="With --period: at which step of the clock the release begins; 0: where the traces learnt from do.",
+        panel=CORRELATION,
+    ),
 ]
 HorizonOption: TypeAlias = Annotated[
     int | None, typer.Option("--horizon", metavar="T", help="Number of steps.", show_default=False)
@@ -131,7 +231,29 @@ MechanismOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+FailureOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--failure",
+        metavar="P",
+        help="With --verify: the probability that draws deceive; a thousandth of delta unless given.",
+        show_default=False,
+    ),
+]
+DrawsOption: TypeAlias = Annotated[int, typer.Option("--draws", help="With --verify: how many draws.")]
+SecondsOption: TypeAlias = Annotated[
+    float | None, typer.Option("--seconds", help="With --verify: a limit of time.", show_default=False)
+]
+SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Of all draws.")]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table.")]
+SyntheticOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--synthetic",
+        help="Also draw made-up traces from the smoothed counts and the correlation (.csv), for who needs rows.",
+        show_default=False,
+    ),
+]
 OverwriteOption: TypeAlias = Annotated[
     bool, typer.Option("--overwrite", help="Replace an output that is already there.")
 ]
@@ -149,6 +271,28 @@ class TraceOptions:
     delimiter: DelimiterOption = None
     gaps: GapsOption = False
     sort: SortOption = False
+    absent: AbsentOption = None
+    every: EveryOption = None
+    fill: FillOption = None
+    zone: ZoneOption = None
+    by: ByOption = None
+    groups: GroupsOption = None
+    people: PeopleOption = None
+    since: SinceOption = None
+    until: UntilOption = None
+    memory: MemoryOption = "1GiB"
+    transitions: TransitionsOption = None
+    counts: CountsOption = None
+
+    @property
+    def files(self) -> tuple[Path | None, ...]:
+        """The files that are read in place of traces."""
+        return self.transitions, self.counts
+
+    @property
+    def counted(self) -> bool:
+        """Whether counts take the place of traces."""
+        return self.transitions is not None or self.counts is not None
 
 
 @dataclass(frozen=True)
@@ -161,11 +305,22 @@ class CorrelationOptions:
     learn: KnownOption = Known.BOTH
     prior: PriorOption = 0.0
     per_user: PerUserOption = False
+    correlation: CorrelationFileOption = None
+    stays: StaysOption = None
+    confidence: ConfidenceOption = None
+    period: PeriodOption = None
+    phase: PhaseOption = None
 
     @property
     def files(self) -> tuple[Path | None, ...]:
         """The files that are read for it."""
-        return self.backward, self.forward, self.history
+        return self.backward, self.forward, self.history, self.correlation
+
+    @property
+    def learning(self) -> bool:
+        """Whether an option about learning from traces was given."""
+        chosen = self.history is not None or self.per_user or bool(self.prior) or self.learn is not Known.BOTH
+        return chosen or self.confidence is not None or self.period is not None or self.phase is not None
 
 
 GROUPS = (TraceOptions, CorrelationOptions)

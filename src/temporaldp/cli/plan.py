@@ -35,12 +35,13 @@ from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import Noise, laplace_scales, mean_absolute_noise
 from temporaldp.planning.plan import Method
 from temporaldp.report.figures import comparison_figure
+from temporaldp.report.noise_beside_counts import NoiseBesideCounts
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.words import number, steps
-from temporaldp.values import positive
+from temporaldp.values import positive, whole_number
 
-SAME = 1e-9
-"""Relative difference of noise below which two plans have as much."""
+SAME = 1e-6
+"""Relative difference of noise below which two plans have as much: plans leave up to 1e-7 of alpha unspent."""
 
 
 class ObjectiveOption(StrEnum):
@@ -86,7 +87,22 @@ def plan(
     bound: o.BoundOption = o.Bounds.EXACT,
     delta: o.DeltaOption = None,
     mechanism: o.MechanismOption = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="With --delta and --horizon: look for less noise by simulation (minutes).")
+    ] = False,
+    failure: o.FailureOption = None,
+    draws: o.DrawsOption = 1_000_000,
+    seconds: o.SecondsOption = None,
+    seed: o.SeedOption = 0,
     compare: Annotated[bool, typer.Option("--compare", help="Print every method's plan side by side.")] = False,
+    population: Annotated[
+        int | None,
+        typer.Option(
+            "--population",
+            help="How many people are counted, to compare the noise with; by default those of TRACES.",
+            show_default=False,
+        ),
+    ] = None,
     figure: Annotated[
         Path | None,
         typer.Option("--figure", help="Draw the budgets of every method (.png or .svg).", show_default=False),
@@ -100,12 +116,13 @@ def plan(
     """Choose budgets so that no step leaks more than alpha, whatever is released before and after it."""
     level = positive(alpha, "--alpha")
     compared = compare or figure is not None
-    _require_together(compared, horizon, delta, mechanism)
+    _require_together(compared, horizon, delta, mechanism, verify)
+    by: dict[str, Any] = {"verify": verify, "failure": failure, "draws": draws, "seconds": seconds, "seed": seed}
     if delta is not None:
         _require_noise_alone(compared, method, objective, bound)
     for place in (output, figure):
         if place is not None:
-            require_writable(place, reads=(traces, *known.files))
+            require_writable(place, reads=(traces, *known.files, *reading.files))
     if figure is not None:
         figure_suffix(figure)
     inputs = gather(traces, reading, known)
@@ -113,7 +130,7 @@ def plan(
     chosen: Method | None = None if method is None else method.value
     with working("planning"):
         if delta is not None:
-            made: Plan = plan_noise(everyone, alpha=level, delta=delta, noise=_noise(mechanism), horizon=horizon)
+            made: Plan = plan_noise(everyone, alpha=level, delta=delta, noise=_noise(mechanism), horizon=horizon, **by)
         else:
             how: dict[str, Any] = {
                 "alpha": level,
@@ -124,19 +141,35 @@ def plan(
             comparison = compare_plans(everyone, **how) if compared else comparison
             made = comparison.plans.get(chosen or "optimal") or plan_budget(everyone, method=chosen, **how)
     made = dataclasses.replace(made, source=inputs.source)
+    warn(inputs.scarcity)
     warn(made.source.warning)
     warn(absences(inputs.trajectories))
     if output is not None:
         save_plan(made, output)
     if figure is not None and horizon is not None:
         save_figure(comparison_figure(comparison.plans, inputs.times(horizon)), figure)
+    beside = _beside(inputs, made, population)
+    warn(None if beside is None else beside.warning)
     if as_json:
-        say_json(plan_document(made) | {"mean_absolute_noise": made.mean_absolute_noise} | _comparison(comparison))
+        share = None if beside is None else beside.share
+        about: dict[str, Any] = {"mean_absolute_noise": made.mean_absolute_noise, "noise_beside_counts": share}
+        about |= {"alpha_in_all": made.alpha_in_all} if made.source.learning_epsilon else {}
+        say_json(plan_document(made) | about | _comparison(comparison))
         return
-    show_plan(inputs, made, all_steps=all_steps)
+    show_plan(inputs, made, all_steps=all_steps, beside=beside)
     if compare:
         show_comparison(comparison)
     _say_written(plan=output, figure=figure)
+
+
+def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCounts | None:
+    """The noise beside an average count; None if nobody said how many people there are."""
+    n_people = population if population is not None or inputs.trajectories is None else inputs.trajectories.n_users
+    if n_people is None or inputs.states is None:
+        return None
+    return NoiseBesideCounts(
+        made.mean_absolute_noise, whole_number(n_people, "--population", least=1), len(inputs.states)
+    )
 
 
 def _say_written(**places: Path | None) -> None:
@@ -149,12 +182,16 @@ def _noise(mechanism: o.Noises | None) -> Noise:
     return "laplace" if mechanism is o.Noises.LAPLACE else "gaussian"
 
 
-def _require_together(compared: bool, horizon: int | None, delta: float | None, mechanism: o.Noises | None) -> None:
+def _require_together(
+    compared: bool, horizon: int | None, delta: float | None, mechanism: o.Noises | None, verify: bool
+) -> None:
     """Options that say nothing without another one are refused."""
     if compared and horizon is None:
         raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
     if delta is None and mechanism is not None:
         raise BudgetError("--mechanism is planned for a delta: give --delta D, such as 1e-6")
+    if verify and (delta is None or horizon is None):
+        raise BudgetError("--verify simulates a number of steps at a delta: give --delta D and --horizon T")
 
 
 def _require_noise_alone(
@@ -224,10 +261,13 @@ def _(plan: BudgetPlan) -> list[tuple[str, str]]:
 @_particulars.register
 def _(plan: NoisePlan) -> list[tuple[str, str]]:
     at = f"{plan.delta:g}: budgets and leakage are the epsilon at this delta"
-    return [("noise", f"{plan.description}, fixed beforehand"), ("delta", at)]
+    found = plan.verification
+    verified = [] if found is None else [("verified", found.sentence)]
+    certificate = [] if plan.optimality is None else [("certificate", _certificate(plan.optimality))]
+    return [("noise", f"{plan.description}, fixed beforehand"), ("delta", at), *verified, *certificate]
 
 
-def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False) -> None:
+def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False, beside: NoiseBesideCounts | None = None) -> None:
     """The plan for people."""
     first, middle, last = (number(float(made.epsilons[k]), down=True) for k in (0, len(made.epsilons) // 2, -1))
     spent = f"{first} at every step"
@@ -244,6 +284,8 @@ def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False) -> None:
             f"{number(made.leakage.worst, up=True)} of {made.alpha:g}",
         ),
         ("mean absolute noise per count", f"{made.mean_absolute_noise:.4g}"),
+        ("noise beside counts", "give --population N to compare" if beside is None else beside.sentence),
+        *([("learning the correlation cost", _in_all(made))] if made.source.learning_epsilon else []),
     ]
     facts(f"Plan for {made.level} (nats, replace one person's value)", rows)
     if isinstance(made.leakage, LeakageSeries):
@@ -254,6 +296,12 @@ def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False) -> None:
                 f"alpha / T at every step has less noise here ({naive:.4g} per count on average) and holds the same level: try "
                 "--method optimal without --delta, which is never worse"
             )
+
+
+def _in_all(made: Plan) -> str:
+    spent, total = made.source.learning_epsilon, number(made.alpha_in_all, up=True)
+    at = f" at delta {number(made.delta_in_all, up=True)}" if made.delta else ""
+    return f"{number(spent, up=True)}: alpha + epsilon = {made.alpha:g} + {spent:g} = {total} in all{at}"
 
 
 def _certificate(found: Optimality) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,28 +14,37 @@ import typer
 from temporaldp import (
     ContinualRelease,
     DiscreteLaplaceHistogram,
+    InputDiffersWarning,
     InputError,
     NoisyHistogram,
+    PublicCorrelation,
     ReleasedHistograms,
+    SmoothedHistograms,
     TemporalAccountant,
-    Trajectories,
+    Traces,
     consistent_counts,
+    filtered_histograms,
     load_plan,
     load_released,
     release_histograms,
     save_released,
 )
+from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import absences, gather, read
+from temporaldp.cli.inputs import absences, gather, read_data
+from temporaldp.cli.operation import ledger_facts, logged, nearly_used, other_data, say_forecast, trial_place
 from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.cli.smoothing import public_correlation, save_all, smoothed_document
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import NoisePlan, Plan
+from temporaldp.planning.histogram_noise import mean_absolute_noise
 from temporaldp.release.histogram import histogram_mechanism
 from temporaldp.release.histograms import gap_before
 from temporaldp.release.outputs import from_text
 from temporaldp.release.released import release_suffix
 from temporaldp.release.store import file_of
+from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
 from temporaldp.report.words import number, span, steps
 
 LEDGER = "Ledger: steps released once, whatever happens"
@@ -46,7 +56,7 @@ class Setup:
 
     plan: Plan | None
     accountant: TemporalAccountant | None
-    data: Trajectories
+    data: Traces
     step: str | None
     warning: str | None
 
@@ -57,14 +67,41 @@ class Setup:
         return DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states)
 
 
+@dataclass(frozen=True, slots=True)
+class Smoothing:
+    """Smoothed counts, what they were smoothed by, and where to write them."""
+
+    found: SmoothedHistograms
+    correlation: PublicCorrelation
+    output: Path
+    synthetic: Path | None
+
+    @classmethod
+    def of(
+        cls,
+        found: SmoothedHistograms | None,
+        correlation: PublicCorrelation | None,
+        output: Path | None,
+        synthetic: Path | None,
+    ) -> Smoothing | None:
+        """None where nothing was smoothed."""
+        if found is None or correlation is None or output is None:
+            return None
+        return cls(found, correlation, output, synthetic)
+
+    def save(self) -> list[tuple[str, str]]:
+        """Write them; what to say of them."""
+        return save_all(self.found, self.correlation, self.output, self.synthetic)
+
+
 @o.grouped
 def release(
     reading: o.TraceOptions,
     known: o.CorrelationOptions,
-    traces: o.RequiredTraces,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write the counts (.parquet or .csv).", show_default=False)
     ],
+    traces: o.TracesArgument = None,
     plan: Annotated[
         Path | None, typer.Option("--plan", help="Plan from `temporaldp plan`.", show_default=False)
     ] = None,
@@ -108,6 +145,53 @@ def release(
     consistent: Annotated[
         bool, typer.Option("--consistent", help="Post-process to non-negative counts that keep the public total.")
     ] = False,
+    smooth: Annotated[
+        Path | None,
+        typer.Option(
+            "--smooth",
+            help="Also write counts smoothed by a public correlation (--history, --forward), with 95 % intervals; with a "
+            "ledger each step from the past alone, stored with it.",
+            show_default=False,
+        ),
+    ] = None,
+    synthetic: o.SyntheticOption = None,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head",
+            help="A head that was noted elsewhere: an older copy of the ledger releases nothing (exit code 4).",
+            show_default=False,
+            rich_help_panel=LEDGER,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Say what would be spent and what would leak; nothing is drawn or written.",
+            rich_help_panel=LEDGER,
+        ),
+    ] = False,
+    warn_at: Annotated[
+        float | None,
+        typer.Option(
+            "--warn-at",
+            metavar="SHARE",
+            help="Warn once this share of alpha (or, under a plan, of its steps) is used, such as 0.8.",
+            show_default=False,
+            rich_help_panel=LEDGER,
+        ),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log",
+            metavar="FILE",
+            help="Append one line of JSON about this run: numbers and codes, nothing about a person.",
+            show_default=False,
+            rich_help_panel=LEDGER,
+        ),
+    ] = None,
     overwrite: o.OverwriteOption = False,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -117,43 +201,110 @@ def release(
     --overwrite. With --ledger, a step that was released gives the same counts again, and later ones are added.
     """
     release_suffix(output)
-    require_writable(output, reads=(traces, plan, *known.files))
+    require_writable(output, reads=(traces, plan, *known.files, *reading.files))
+    _require_smoothing(smooth, synthetic, output, (traces, plan, *known.files, *reading.files), consistent)
     if ledger is None:
-        _require_plan_only(plan, alpha, horizon, bound, known)
+        _require_plan_only(
+            plan,
+            alpha,
+            horizon,
+            bound,
+            o.CorrelationOptions() if smooth is not None else known,
+            upkeep=(dry_run, warn_at, log, head),
+        )
         assert plan is not None
         _refuse_existing(output, overwrite)
         setup = _plan_alone(load_plan(plan), traces, reading)
         assert setup.plan is not None
+        public = None if smooth is None else public_correlation(traces, reading, known, setup.data.states)
         with working("drawing noise"):
             released = release_histograms(setup.data, setup.plan, consistent=consistent)
         save_released(released, output)
-        _say(released, setup, output, None, as_json)
+        found = None
+        if public is not None:
+            totals = setup.data.histogram().sum(axis=1)
+            with working("smoothing"):
+                found = smooth_released(released, public, total=totals, times=setup.data.times)
+        _say(released, setup, output, None, as_json, Smoothing.of(found, public, smooth, synthetic))
         return
     file = file_of(ledger)
     if file is not None and os.path.realpath(file) == os.path.realpath(output):
         raise OutputError(f"--ledger and --output are both {output}; the counts would take the ledger's place")
-    setup = _setup(traces, reading, known, plan, alpha, horizon, bound)
-    with ContinualRelease(
+    share = None if warn_at is None else _checked_share(warn_at)
+    with logged(log) as line:
+        setup = _setup(traces, reading, known, plan, alpha, horizon, bound, smoothing=smooth is not None)
+        public = None if smooth is None else public_correlation(traces, reading, known, setup.data.states)
+        if dry_run:
+            with trial_place(ledger) as place, _opened(setup, place, public) as stream:
+                if head is not None:
+                    stream.ledger.verify(head=head)
+                say_forecast(stream, setup.data, as_json)
+            return
+        with _opened(setup, ledger, public) as stream:
+            if head is not None:
+                stream.ledger.verify(head=head)
+            if not overwrite and not _is_earlier(output, stream, setup.data):
+                _refuse_existing(output, overwrite)
+            before, gap = len(stream), gap_before(setup.data, stream)
+            with working("drawing noise"), warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always", InputDiffersWarning)
+                released = release_histograms(setup.data, stream, consistent=consistent)
+            save_released(released, output)
+            line |= {"new_steps": len(stream) - before, **ledger_facts(stream)}
+            warn(gap)
+            warn(other_data([str(one.message.time) for one in told if isinstance(one.message, InputDiffersWarning)]))
+            warn(nearly_used(stream, share))
+            found = None if public is None else filtered_histograms(setup.data, stream)
+            _say(released, setup, output, (stream, before), as_json, Smoothing.of(found, public, smooth, synthetic))
+
+
+def _opened(setup: Setup, ledger: str, public: PublicCorrelation | None) -> ContinualRelease[Any, Any]:
+    return ContinualRelease(
         setup.mechanism,
         ledger=ledger,
         accountant=setup.accountant,
         plan=setup.plan,
         states=setup.data.states,
         step=setup.step,
-    ) as stream:
-        if not overwrite and not _is_earlier(output, stream, setup.data):
-            _refuse_existing(output, overwrite)
-        before, gap = len(stream), gap_before(setup.data, stream)
-        with working("drawing noise"):
-            released = release_histograms(setup.data, stream, consistent=consistent)
-        save_released(released, output)
-        warn(gap)
-        _say(released, setup, output, (stream, before), as_json)
+        correlation=public,
+    )
+
+
+def _require_smoothing(
+    smooth: Path | None, synthetic: Path | None, output: Path, reads: tuple[Path | None, ...], consistent: bool
+) -> None:
+    if smooth is None:
+        if synthetic is not None:
+            raise InputError("--synthetic draws traces from smoothed counts: give --smooth FILE too")
+        return
+    if consistent:
+        raise InputError(
+            "--consistent changes the counts that --smooth reads: leave it out. Smoothed counts are consistent anyway"
+        )
+    release_suffix(smooth)
+    for place in (smooth, synthetic):
+        if place is not None:
+            require_writable(place, reads=(*reads, output))
+    if len({os.path.realpath(place) for place in (output, smooth, synthetic) if place}) < 2 + (synthetic is not None):
+        raise OutputError("--output, --smooth and --synthetic name the same file; give each its own")
+
+
+def _checked_share(share: float) -> float:
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"expected --warn-at to be a share above 0 and up to 1, such as 0.8, got {share:g}")
+    return share
 
 
 def _require_plan_only(
-    plan: Path | None, alpha: float | None, horizon: int | None, bound: o.Bounds | None, known: o.CorrelationOptions
+    plan: Path | None,
+    alpha: float | None,
+    horizon: int | None,
+    bound: o.Bounds | None,
+    known: o.CorrelationOptions,
+    upkeep: tuple[bool, float | None, Path | None, str | None],
 ) -> None:
+    if any(upkeep):
+        raise InputError("--dry-run, --warn-at, --log and --head are for a release with --ledger")
     if any(one is not None for one in (alpha, horizon, bound)) or known != o.CorrelationOptions():
         raise InputError(
             "--alpha, --horizon, --bound and what the adversary knows are for a release with --ledger; without one, "
@@ -171,7 +322,7 @@ def _refuse_existing(output: Path, overwrite: bool) -> None:
         )
 
 
-def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Trajectories) -> bool:
+def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> bool:
     """Whether the file is what this ledger released before, and all of it comes again: replacing it loses nothing."""
     if not output.exists():
         return True
@@ -193,13 +344,15 @@ def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Trajecto
 
 
 def _setup(
-    traces: Path,
+    traces: Path | None,
     reading: o.TraceOptions,
     known: o.CorrelationOptions,
     plan: Path | None,
     alpha: float | None,
     horizon: int | None,
     bound: o.Bounds | None,
+    *,
+    smoothing: bool,
 ) -> Setup:
     """What holds the level of a release with a ledger."""
     if plan is None and alpha is None:
@@ -224,6 +377,8 @@ def _setup(
     if known.history is None and known.backward is None and known.forward is None:
         raise InputError("with --ledger, a correlation is learnt from --history only: TRACES grow from run to run")
     if isinstance(planned, NoisePlan):
+        if smoothing and alpha is None and bound is None:  # the correlation is there to smooth by
+            return _plan_alone(planned, traces, reading)
         raise InputError(
             "the plan's noise is fixed beforehand and holds the level by itself: leave out --history, --backward and "
             "--forward. They are for an accountant, which lets budgets be chosen as one goes; at a delta that may not be, "
@@ -243,8 +398,8 @@ def _setup(
     return Setup(planned, accountant, found.trajectories, found.step, warning)
 
 
-def _plan_alone(plan: Plan, traces: Path, reading: o.TraceOptions) -> Setup:
-    return Setup(plan, None, read(traces, reading, plan.source.states), plan.source.step, plan.source.warning)
+def _plan_alone(plan: Plan, traces: Path | None, reading: o.TraceOptions) -> Setup:
+    return Setup(plan, None, read_data(traces, reading, plan.source.states), plan.source.step, plan.source.warning)
 
 
 def _say(
@@ -253,13 +408,25 @@ def _say(
     output: Path,
     ledger: tuple[ContinualRelease[Any, Any], int] | None,
     as_json: bool,
+    smoothing: Smoothing | None,
 ) -> None:
+    """Write what is still to be written, and tell everything."""
     warn(setup.warning)
     warn(absences(setup.data))
+    beside = NoiseBesideCounts(
+        mean_absolute_noise(released.scales, released.noise), setup.data.n_users, len(released.states)
+    )
+    smoothed = [] if smoothing is None else smoothing.save()
+    if smoothing is None:
+        warn(beside.warning)
+        warn(impossible_counts(released, setup.data.n_users))
     if as_json:
-        say_json(_document(released, output) | ({} if ledger is None else _ledger_document(*ledger)))
+        document = _document(released, output) | {"noise_beside_counts": beside.share}
+        document |= {} if ledger is None else _ledger_document(*ledger)
+        say_json(document | ({} if smoothing is None else smoothed_document(smoothing.found, smoothing.output)))
         return
-    show_release(released, output, () if ledger is None else _ledger_facts(*ledger))
+    more = (() if ledger is None else _ledger_facts(*ledger)) + tuple(smoothed)
+    show_release(released, output, (("noise beside counts", beside.sentence), *more))
     if ledger is None:
         console.print(
             "Keep this file: a second release of the same data spends the budgets a second time.", style="dim"

@@ -12,6 +12,7 @@ from temporaldp import (
     InputError,
     LeakageSeries,
     LeakageSupremum,
+    Ledger,
     ReleasedHistograms,
     leakage_supremum,
     load_plan,
@@ -20,11 +21,13 @@ from temporaldp import (
 )
 from temporaldp.accounting.protocol import Bound
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import Inputs, absences, gather
+from temporaldp.cli.inputs import Inputs, absences, gather, uncertainty_of
+from temporaldp.cli.ledger_report import evidence_of
 from temporaldp.cli.render import console, warn, working
 from temporaldp.correlation.states import require_same_states
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import Plan
+from temporaldp.release.store import file_of
 from temporaldp.report import Evidence, write_report
 from temporaldp.values import positive
 
@@ -41,6 +44,15 @@ def report(
         float | None, typer.Option("--epsilon", help="What each step promises, in nats.", show_default=False)
     ] = None,
     plan: Annotated[Path | None, typer.Option("--plan", help="Plan to report on.", show_default=False)] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            "--ledger",
+            metavar="LEDGER",
+            help="Ledger to report on: what was released, against the correlation that it was accounted with.",
+            show_default=False,
+        ),
+    ] = None,
     released: Annotated[
         Path | None, typer.Option("--released", help="Released histograms to show.", show_default=False)
     ] = None,
@@ -57,8 +69,15 @@ def report(
 ) -> None:
     """Write one self-contained HTML page: the guarantee in words, reasons, assumptions, figures, numbers.
 
-    Report on a constant promise (--epsilon), on a plan (--plan), or on what was released (--plan and --released).
+    Report on a constant promise (--epsilon), on a plan (--plan), on what was released (--plan and --released), or on a ledger.
     """
+    if ledger is not None:
+        if epsilon is not None or released is not None or horizon is not None or bound is not o.Bounds.EXACT:
+            raise InputError(
+                "--ledger says what was released, spent and by which bound: leave out the options that say so too"
+            )
+        _report_ledger(ledger, traces, reading, known, plan, output, true_counts, name_users, title)
+        return
     if (epsilon is None) == (plan is None):
         raise InputError("expected one of --epsilon (a constant promise) and --plan (planned budgets)")
     if true_counts and (traces is None or released is None):
@@ -78,8 +97,9 @@ def report(
         raise InputError("the times of the released histograms are not those of TRACES, or stand in another order")
     with working("accounting"):
         leakage, limits = _accounted(inputs, planned, epsilon, n_steps, bound.value)
-        exact = leakage.bound == "exact"
-        paper, paper_limits = _accounted(inputs, planned, epsilon, n_steps, "paper") if exact else (None, None)
+        tighter = leakage.bound in {"exact", "interval"}
+        paper, paper_limits = _accounted(inputs, planned, epsilon, n_steps, "paper") if tighter else (None, None)
+        uncertainty = uncertainty_of(inputs, known, leakage)
         evidence = Evidence(
             adversaries=inputs.adversaries,
             leakage=leakage,
@@ -93,17 +113,48 @@ def report(
             name_users=name_users,
             paper=paper,
             paper_supremum=paper_limits,
+            uncertainty=uncertainty,
         )
+    _write(evidence, inputs, output, title)
+
+
+def _write(evidence: Evidence, inputs: Inputs | None, output: Path, title: str) -> None:
+    """Write the page, and say what its reader must know; exit code 3 if the level is not held."""
     with working("drawing", writes=True):
         write_report(evidence, output, title=title)
-    for sentence in (*evidence.warnings, absences(inputs.trajectories)):
+    told = (None, None) if inputs is None else (inputs.scarcity, absences(inputs.trajectories))
+    for sentence in (told[0], *evidence.warnings, told[1]):
         warn(sentence)
     if evidence.internal:
         warn("the page is marked as internal: " + " ".join(evidence.internal))
     console.print(f"report written to {output}", soft_wrap=True, markup=False)
     if evidence.level_held is False:
-        warn("the plan's level is not held against this report's adversary; the page says so")
+        whose = "release" if evidence.plan is None else "plan"
+        warn(f"the {whose}'s level is not held against this report's adversary; the page says so")
         raise typer.Exit(3)
+
+
+def _report_ledger(
+    ledger: str,
+    traces: Path | None,
+    reading: o.TraceOptions,
+    known: o.CorrelationOptions,
+    plan: Path | None,
+    output: Path,
+    true_counts: bool,
+    name_users: bool,
+    title: str,
+) -> None:
+    if true_counts or traces is not None:
+        raise InputError("a report on a ledger shows what was released alone: leave out TRACES and --true-counts")
+    require_writable(output, reads=(plan, file_of(ledger), *known.files))
+    with Ledger(ledger) as opened:
+        states = opened.configuration["states"]
+        given = known != o.CorrelationOptions()
+        inputs = gather(None, reading, known, None if states is None else tuple(states)) if given else None
+        with working("accounting"):
+            evidence = evidence_of(opened, None if plan is None else load_plan(plan), inputs, name_users=name_users)
+    _write(evidence, inputs, output, title)
 
 
 Accounted: TypeAlias = tuple[LeakageSeries, LeakageSupremum | None]

@@ -1,9 +1,17 @@
 """What the adversary knows: transition matrices, estimating them, generating them."""
 
 from temporaldp.correlation.adversary import Adversary
+from temporaldp.correlation.counted import CountedTraces
 from temporaldp.correlation.estimation import estimate_adversaries, estimate_transition_matrix
 from temporaldp.correlation.generators import random_correlation, smoothed_correlation, strongest_correlation
+from temporaldp.correlation.interval_matrix import IntervalMatrix, sticky
+from temporaldp.correlation.lifted_chain import LiftedChain, estimate_dwell_times, estimate_words
+from temporaldp.correlation.origin import Origin
+from temporaldp.correlation.pairs import pair_adversary, transition_trajectories
+from temporaldp.correlation.periodic import PeriodicMatrices
+from temporaldp.correlation.periodic_estimation import estimate_periodic
 from temporaldp.correlation.population import Adversaries, Population
+from temporaldp.correlation.traces import Traces
 from temporaldp.correlation.trajectories import Trajectories
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatrix
 
@@ -11,12 +19,24 @@ __all__ = [
     "ROW_SUM_TOLERANCE",
     "Adversaries",
     "Adversary",
+    "CountedTraces",
+    "IntervalMatrix",
+    "LiftedChain",
+    "Origin",
+    "PeriodicMatrices",
     "Population",
+    "Traces",
     "Trajectories",
     "TransitionMatrix",
     "estimate_adversaries",
+    "estimate_dwell_times",
+    "estimate_periodic",
     "estimate_transition_matrix",
+    "estimate_words",
+    "pair_adversary",
     "random_correlation",
     "smoothed_correlation",
+    "sticky",
     "strongest_correlation",
+    "transition_trajectories",
 ]

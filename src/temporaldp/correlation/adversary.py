@@ -9,11 +9,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temporaldp.correlation.interval_matrix import IntervalMatrix
+from temporaldp.correlation.periodic import Matrix, PeriodicMatrices
 from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.transition import FloatArray, TransitionMatrix, distribution
 from temporaldp.errors import InputError, MatrixError
 
-Correlation: TypeAlias = TransitionMatrix | tuple[TransitionMatrix, ...] | None
+Correlation: TypeAlias = Matrix | tuple[Matrix, ...] | PeriodicMatrices | None
 
 STATIONARY_TOLERANCE = 1e-12
 """Relative distance per entry within which a distribution is the chain's stationary one: rounding, not movement."""
@@ -25,11 +27,12 @@ class Adversary:
 
     Parameters
     ----------
-    backward : TransitionMatrix, sequence of TransitionMatrix, or None
+    backward : TransitionMatrix, IntervalMatrix, sequence of them, PeriodicMatrices, or None
         ``Pr(l[t-1] | l[t])``: row = the value now, column = the value before. A sequence has one matrix per
         transition: element k (from 0) relates time k + 1 (rows) to time k (columns), so T - 1 of them serve T steps.
-        None: unknown to the adversary, who then learns nothing from past releases.
-    forward : TransitionMatrix, sequence of TransitionMatrix, or None
+        With `PeriodicMatrices` it depends on the clock, for any number of steps. With an `IntervalMatrix` all is accounted
+        for every matrix of the set. None: unknown to the adversary, who then learns nothing from past releases.
+    forward : TransitionMatrix, IntervalMatrix, sequence of them, PeriodicMatrices, or None
         ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. Element k relates time k (rows) to
         time k + 1 (columns). None: nothing is learnt from future releases.
     name : str, optional
@@ -40,7 +43,7 @@ class Adversary:
     StateError
         The matrices do not name the same states in the same order.
     InputError
-        Sequences of different length, or something that is no TransitionMatrix.
+        Sequences of different length, clocks of different period or phase, or something that is no matrix.
 
     Examples
     --------
@@ -54,8 +57,8 @@ class Adversary:
 
     def __init__(
         self,
-        backward: TransitionMatrix | Sequence[TransitionMatrix] | None = None,
-        forward: TransitionMatrix | Sequence[TransitionMatrix] | None = None,
+        backward: Matrix | Sequence[Matrix] | PeriodicMatrices | None = None,
+        forward: Matrix | Sequence[Matrix] | PeriodicMatrices | None = None,
         *,
         name: str | None = None,
     ) -> None:
@@ -69,6 +72,12 @@ class Adversary:
         lengths = {len(value) for value in known.values() if isinstance(value, tuple)}
         if len(lengths) > 1:
             raise InputError(f"backward and forward sequences must be equally long, got {sorted(lengths)} matrices")
+        clocks = {(one.period, one.phase) for one in known.values() if isinstance(one, PeriodicMatrices)}
+        if len(clocks) > 1 or (clocks and lengths):
+            raise InputError(
+                "expected one clock for both directions: matrices of the same period that begin at the same phase, and no "
+                "sequence for a number of steps beside them"
+            )
 
     @classmethod
     def from_forward(
@@ -105,9 +114,10 @@ class Adversary:
         >>> len(adversary.backward), adversary.n_steps
         (3, 4)
         """
-        chain = _correlation(forward, "forward")
-        if chain is None:
-            raise InputError("expected a forward matrix or a sequence of them, got None")
+        given = _correlation(forward, "forward")
+        if given is None or isinstance(given, PeriodicMatrices):
+            raise InputError(f"expected a forward matrix or a sequence of them, got {type(given).__name__}")
+        chain = tuple(map(exactly_known, given)) if isinstance(given, tuple) else exactly_known(given)
         first = chain[0] if isinstance(chain, tuple) else chain
         marginal = distribution(initial, first.states)
         if isinstance(chain, tuple):
@@ -135,12 +145,17 @@ class Adversary:
         return cls(tuple(backward), chain, name=name)
 
     @property
-    def matrices(self) -> tuple[TransitionMatrix, ...]:
+    def matrices(self) -> tuple[Matrix, ...]:
         """All matrices the adversary knows, backward ones first."""
-        known: list[TransitionMatrix] = []
+        known: list[Matrix] = []
         for value in (self.backward, self.forward):
-            known += [] if value is None else value if isinstance(value, tuple) else [value]
+            known += matrices_of(value)
         return tuple(known)
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether some matrix is known up to intervals only: then there is no exact leakage, only bounds for the whole set."""
+        return any(isinstance(matrix, IntervalMatrix) for matrix in self.matrices)
 
     @property
     def states(self) -> tuple[str, ...] | None:
@@ -153,12 +168,59 @@ class Adversary:
         lengths = [len(value) + 1 for value in (self.backward, self.forward) if isinstance(value, tuple)]
         return lengths[0] if lengths else None
 
+    @property
+    def period(self) -> int | None:
+        """Number of phases after which matrices come again; None if they do not depend on a clock."""
+        clocks = [one for one in (self.backward, self.forward) if isinstance(one, PeriodicMatrices)]
+        return clocks[0].period if clocks else None
+
     def between(self, first: int, n_steps: int) -> Adversary:
         """The adversary of `n_steps` steps from step `first` on, with the matrices of the transitions between them."""
         last = first + n_steps - 1
-        known = (self.backward, self.forward)
-        parts = (one[first:last] or None if isinstance(one, tuple) else one for one in known)
-        return Adversary(*parts, name=self.name)
+
+        def part(one: Correlation) -> Correlation:
+            if isinstance(one, PeriodicMatrices):
+                return one.between(first, last) or None
+            return one[first:last] or None if isinstance(one, tuple) else one
+
+        return Adversary(part(self.backward), part(self.forward), name=self.name)
+
+    def over(self, n_steps: int) -> Adversary:
+        """The same adversary for a release of so many steps: the matrices of a clock are written out."""
+        return self if self.period is None else self.between(0, n_steps)
+
+
+def matrices_of(correlation: Correlation) -> tuple[Matrix, ...]:
+    """The matrices of a direction, each as often as it is given; none of an unknown one."""
+    if correlation is None:
+        return ()
+    if isinstance(correlation, PeriodicMatrices):
+        return correlation.matrices
+    return correlation if isinstance(correlation, tuple) else (correlation,)
+
+
+def matrix_at(correlation: Correlation, transition: int) -> Matrix | None:
+    """The matrix of a transition, counted from 0 in the order of time."""
+    if isinstance(correlation, PeriodicMatrices):
+        return correlation.between(transition, transition + 1)[0]
+    return correlation[transition] if isinstance(correlation, tuple) else correlation
+
+
+def known_at(correlation: Correlation, transition: int) -> TransitionMatrix:
+    """The matrix of a transition through a correlation that is not unknown, if it is known exactly; else `InputError`."""
+    matrix = matrix_at(correlation, transition)
+    assert matrix is not None
+    return exactly_known(matrix)
+
+
+def exactly_known(matrix: Matrix) -> TransitionMatrix:
+    """The matrix, where only one that is known exactly will do; `InputError` for intervals."""
+    if isinstance(matrix, IntervalMatrix):
+        raise InputError(
+            "expected a matrix that is known exactly, got an IntervalMatrix: for a set of matrices there are bounds, by "
+            "temporal_leakage, leakage_supremum and plan_budget; or take one of its matrices, such as matrix.central()"
+        )
+    return matrix
 
 
 def _is_stationary(marginal: FloatArray, chain: TransitionMatrix) -> bool:
@@ -171,15 +233,15 @@ def _is_stationary(marginal: FloatArray, chain: TransitionMatrix) -> bool:
         return np.array_equal(marginal @ chain.probabilities, marginal)
 
 
-def _correlation(value: TransitionMatrix | Sequence[TransitionMatrix] | None, which: str) -> Correlation:
-    if value is None or isinstance(value, TransitionMatrix):
+def _correlation(value: Matrix | Sequence[Matrix] | PeriodicMatrices | None, which: str) -> Correlation:
+    if value is None or isinstance(value, TransitionMatrix | IntervalMatrix | PeriodicMatrices):
         return value
     matrices = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     for position, matrix in enumerate(matrices):
-        if not isinstance(matrix, TransitionMatrix):
+        if not isinstance(matrix, TransitionMatrix | IntervalMatrix):
             raise InputError(
-                f"expected {which} to be a TransitionMatrix, a sequence of them or None, "
-                f"got {type(matrix).__name__} (item {position}); wrap it: TransitionMatrix(probabilities)"
+                f"expected {which} to be a TransitionMatrix (or an IntervalMatrix), a sequence of them, PeriodicMatrices or "
+                f"None, got {type(matrix).__name__} (item {position}); wrap it: TransitionMatrix(probabilities)"
             )
     if not matrices:
         raise InputError(f"the {which} sequence is empty; it needs one matrix per transition, or None")

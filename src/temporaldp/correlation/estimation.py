@@ -1,13 +1,19 @@
 """Transition matrices learnt from many people's sequences."""
 
-from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from temporaldp.correlation.adversary import Adversary
+from temporaldp.correlation.confidence import checked_confidence, intervals_of_counts
+from temporaldp.correlation.counted import CountedTraces
+from temporaldp.correlation.coverage import coverage
+from temporaldp.correlation.interval_matrix import IntervalMatrix
+from temporaldp.correlation.origin import Origin
+from temporaldp.correlation.periodic import Matrix
 from temporaldp.correlation.states import listed
-from temporaldp.correlation.trajectories import IntArray, Trajectories
+from temporaldp.correlation.traces import Grouped, IntArray, Traces, as_traces
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, InputError
 
@@ -15,10 +21,11 @@ MOST_STATES = 20_000
 """States up to which a dense table of counts is made: 3 GiB."""
 
 Direction: TypeAlias = Literal["backward", "forward"]
+BOTH: tuple[Direction, Direction] = ("backward", "forward")
 
 
 def estimate_transition_matrix(
-    trajectories: Trajectories, *, direction: Direction, prior: float = 0.0, user: str | None = None
+    traces: Traces | Any, *, direction: Direction, prior: float = 0.0, user: str | None = None
 ) -> TransitionMatrix:
     """Maximum-likelihood transition matrix, or the posterior mean under a symmetric Dirichlet prior.
 
@@ -27,7 +34,8 @@ def estimate_transition_matrix(
 
     Parameters
     ----------
-    trajectories : Trajectories
+    traces : Traces, or a table
+        A table has the columns user, time and state; `read_traces` takes others.
     direction : {"forward", "backward"}
         "forward": row = state at t, column = state at t + 1. "backward": row = state at t + 1, column = state at t.
     prior : float, >= 0
@@ -43,34 +51,47 @@ def estimate_transition_matrix(
 
     Examples
     --------
+    >>> from temporaldp import Trajectories
     >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
     >>> estimate_transition_matrix(walks, direction="forward").dense().round(3)
     array([[0.333, 0.667],
            [0.667, 0.333]])
     """
-    if user is not None and user not in trajectories.users:
-        raise InputError(f"unknown user {user!r}; the traces hold {listed(trajectories.users)}")
-    return _estimate(trajectories, direction, prior, None if user is None else trajectories.users.index(user))
+    table = as_traces(traces)
+    _checked(direction, prior)
+    require_countable(table)
+    counts = everybody_transitions(table) if user is None else table.transition_counts(user)
+    return _estimate(table, counts, direction, prior, user)
 
 
 def estimate_adversaries(
-    trajectories: Trajectories,
+    traces: Traces | Any,
     *,
     prior: float = 0.0,
     per_user: bool = False,
-    directions: tuple[Direction, ...] = ("backward", "forward"),
+    per_group: bool = False,
+    directions: tuple[Direction, ...] = BOTH,
+    confidence: float | None = None,
 ) -> Iterator[Adversary]:
     """Adversaries who know what these traces show: one for the whole population, or one per user, named after them.
 
     Parameters
     ----------
-    trajectories : Trajectories
+    traces : Traces, or a table
+        A table has the columns user, time and state; `read_traces` takes others.
     prior : float, >= 0
         As in `estimate_transition_matrix`.
     per_user : bool
         One adversary per user, each learnt from that user's trace alone; mostly needs a prior.
+    per_group : bool
+        One adversary per group of traces that were read by a column with groups, named after it.
     directions : tuple of {"backward", "forward"}
         Which correlations the adversary knows.
+    confidence : float, optional
+        Between 0 and 1. Matrices are then `IntervalMatrix`: Clopper-Pearson intervals that hold for all entries of all
+        directions together with this confidence (Bonferroni), if the values form a Markov chain; as if the number of visits
+        to each value had been fixed (docs/theory.md, section 12). With adversaries per user or group, for each of them by
+        itself. Takes no prior.
 
     Yields
     ------
@@ -80,56 +101,130 @@ def estimate_adversaries(
     ------
     EstimationError
         Names the state, and the user if there is one.
+
+    Examples
+    --------
+    >>> from temporaldp import Trajectories
+    >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    >>> adversary = next(estimate_adversaries(walks, confidence=0.9))
+    >>> adversary.forward.lower.round(3)
+    array([[0.002, 0.046],
+           [0.046, 0.002]])
     """
-    for row in range(trajectories.n_users) if per_user else (None,):
-        known = {direction: _estimate(trajectories, direction, prior, row) for direction in directions}
-        name = None if row is None else trajectories.users[row]
+    table = as_traces(traces)
+    people: Iterable[tuple[str | None, IntArray]]
+    for direction in directions:
+        _checked(direction, prior)
+    if confidence is not None and prior:
+        raise InputError("expected either a prior or a confidence: intervals hold whatever a prior would say")
+    level = None if confidence is None else checked_confidence(confidence)
+    if per_user and per_group:
+        raise InputError("expected one adversary per person or per group, not both")
+    if per_group:
+        if not isinstance(table, Grouped):
+            raise InputError("expected traces that were read by a column with groups: read_traces(..., by='region')")
+        require_countable(table)
+        people = table.group_transitions()
+    elif not per_user:
+        people = [(None, everybody_transitions(table))]
+    else:
+        require_countable(table)
+        people = table.user_transitions()
+    for name, counts in people:
+        if level is None:
+            known: dict[Direction, Matrix] = {d: _estimate(table, counts, d, prior, name) for d in directions}
+        else:
+            known = intervals(counts, table.states, directions, level)
         yield Adversary(backward=known.get("backward"), forward=known.get("forward"), name=name)
 
 
-def _estimate(trajectories: Trajectories, direction: Direction, prior: float, row: int | None) -> TransitionMatrix:
+def adversary_of(counts: IntArray, states: tuple[str, ...], *, prior: float, name: str | None) -> Adversary:
+    """The adversary who knows one person's transitions, both ways.
+
+    Raises
+    ------
+    EstimationError
+    """
+    traces = CountedTraces(states, transitions=counts)
+    known = {direction: _estimate(traces, counts, direction, prior, name) for direction in BOTH}
+    return Adversary(backward=known["backward"], forward=known["forward"], name=name)
+
+
+def require_countable(traces: Traces) -> None:
+    """Raise `EstimationError` where there can be no table of transitions: too many states, or a single time."""
+    n = traces.n_states
+    if n > MOST_STATES:
+        raise EstimationError(
+            f"the traces hold {n} different states ({listed(traces.states, 3)}), and a matrix over them would not fit "
+            f"in memory (at most {MOST_STATES}); is that the column with the state? Group its values into fewer"
+        )
+    if not isinstance(traces, CountedTraces) and traces.n_times < 2:
+        raise EstimationError(
+            "the traces have a single time step, and a correlation needs at least two; give longer traces"
+        )
+
+
+def _checked(direction: Direction, prior: float) -> None:
     if direction not in {"backward", "forward"}:
         raise InputError(f"expected direction 'backward' or 'forward', got {direction!r}")
     if not (np.isfinite(prior) and prior >= 0):
         raise InputError(f"expected a finite prior >= 0 (Dirichlet concentration per cell), got {prior}")
-    counts = _transition_counts(trajectories, row)
-    who = "" if row is None else f" of user {trajectories.users[row]!r}"
-    return _normalised(counts if direction == "forward" else counts.T, trajectories.states, direction, prior, who)
 
 
-def _transition_counts(trajectories: Trajectories, row: int | None) -> IntArray:
-    """Counts N[i, j] of i at t, j at t + 1; of everybody, or of the user in that row."""
-    n = trajectories.n_states
-    if n > MOST_STATES:
+def intervals(
+    counts: IntArray, states: tuple[str, ...], directions: tuple[Direction, ...], confidence: float
+) -> dict[Direction, Matrix]:
+    """Interval matrices that hold all entries of all directions together."""
+    found: dict[Direction, Matrix] = {}
+    for direction in directions:
+        of_rows = counts if direction == "forward" else counts.T
+        low, high = intervals_of_counts(of_rows, risk=(1.0 - confidence) / len(directions))
+        origin = Origin("estimated", _sentence(of_rows, states, direction, confidence))
+        found[direction] = IntervalMatrix(low, high, states, origin=origin)
+    return found
+
+
+def _sentence(counts: IntArray, states: tuple[str, ...], direction: Direction, confidence: float) -> str:
+    unseen = [states[k] for k in np.flatnonzero(counts.sum(axis=1) == 0)]
+    none = f" No transition of {listed(unseen)} was seen: its {direction} row may be anything." if unseen else ""
+    return f"Estimated from {int(counts.sum())} transitions, all entries together at {confidence:.4g} confidence.{none}"
+
+
+def everybody_transitions(traces: Traces) -> IntArray:
+    """Transitions of everybody together, shape (n_states, n_states); `EstimationError` where there are none."""
+    require_countable(traces)
+    counts = traces.transition_counts()
+    if not counts.any():
         raise EstimationError(
-            f"the traces hold {n} different states ({listed(trajectories.states, 3)}), and a matrix over them would not fit "
-            f"in memory (at most {MOST_STATES}); is that the column with the state? Group its values into fewer"
+            "nobody is observed at two consecutive times, so the traces show no transition; "
+            + _advice(traces, "check the times")
         )
-    if trajectories.n_times < 2:
-        raise EstimationError(
-            "the traces have a single time step, and a correlation needs at least two; give longer traces"
-        )
-    codes = trajectories.codes if row is None else trajectories.codes[[row]]
-    now, after = codes[:, :-1], codes[:, 1:]
-    observed = (now >= 0) & (after >= 0) & trajectories.consecutive
-    if row is None and not observed.any():
-        raise EstimationError(
-            "nobody is observed at two consecutive times, so the traces show no transition; check the times"
-        )
-    cells = now[observed].astype(np.int64) * n + after[observed]
-    return np.bincount(cells, minlength=n * n).reshape(n, n)
+    return counts
 
 
-def _normalised(
-    counts: IntArray, states: tuple[str, ...], direction: Direction, prior: float, who: str
+def _estimate(
+    traces: Traces, counts: IntArray, direction: Direction, prior: float, user: str | None
 ) -> TransitionMatrix:
-    weights = counts + prior
+    _checked(direction, prior)
+    who = "" if user is None else f" of user {user!r}"
+    weights = (counts if direction == "forward" else counts.T) + prior
     totals = weights.sum(axis=1)
     if not (totals > 0).all():
-        empty = [states[k] for k in np.flatnonzero(~(totals > 0))]
+        empty = [traces.states[k] for k in np.flatnonzero(~(totals > 0))]
         other = "next" if direction == "forward" else "previous"
         raise EstimationError(
             f"the traces{who} show no {other} state for {listed(empty)}, so there is no {direction} row for it; "
-            "give a prior (prior=1, or --prior 1), longer traces, or fewer states"
+            f"{_advice(traces, 'give a prior (prior=1, or --prior 1), longer traces, or fewer states')}"
         )
-    return TransitionMatrix(weights / totals[:, None], states)
+    return TransitionMatrix(weights / totals[:, None], traces.states)
+
+
+def _advice(traces: Traces, otherwise: str) -> str:
+    """What to try where a row is lacking; a prior would only hide that events were taken for states."""
+    try:
+        covered = coverage(traces)
+    except InputError:  # counted traces without times
+        covered = None
+    if covered is not None and covered.is_scarce:
+        return covered.sentence
+    return otherwise

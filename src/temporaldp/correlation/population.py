@@ -54,8 +54,42 @@ class Population:
         """Number of steps that sequences of matrices serve; None if every matrix is constant."""
         return next((user.n_steps for user in self.users if user.n_steps is not None), None)
 
-    def require_steps(self, n_steps: int) -> None:
-        """Refuse a number of steps that somebody's sequences of matrices do not serve: `BudgetError`."""
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether of somebody only a set of matrices is known."""
+        return any(user.is_uncertain for user in self.users)
+
+    @property
+    def follows_a_clock(self) -> bool:
+        """Whether somebody's matrices depend on the clock."""
+        return any(user.period is not None for user in self.users)
+
+    def over(self, n_steps: int) -> Population:
+        """The same users for a release of so many steps: the matrices of clocks are written out.
+
+        Raises
+        ------
+        BudgetError
+            Somebody's sequences of matrices serve another number of steps.
+        """
+        self._require_steps(n_steps)
+        if not self.follows_a_clock:
+            return self
+        return Population(tuple(user.over(n_steps) for user in self.users), self.names)
+
+    def counted_over(self, n_steps: int | None) -> Population:
+        """The same for steps that are counted one by one; `BudgetError` where a clock leaves their phases open."""
+        if n_steps is not None:
+            return self.over(n_steps)
+        if self.follows_a_clock:
+            raise BudgetError(
+                "expected a horizon for matrices that follow a clock: what is kept for later steps depends on their phases. "
+                "Give the number of steps, as many as there may ever be, or plan one budget for any number of steps "
+                "(plan_budget without a horizon)"
+            )
+        return self
+
+    def _require_steps(self, n_steps: int) -> None:
         for name, user in self:
             if user.n_steps not in {None, n_steps}:
                 who = "the adversary's" if name is None else f"{name!r}'s"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.errors import StateError
+from temporaldp.errors import InputError, StateError
 
 NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 """A name that is a number."""
@@ -114,3 +114,11 @@ def listed(names: Sequence[object], limit: int = 8) -> str:
     """Names for a message: at most `limit` of them, then how many more."""
     shown = ", ".join(repr(str(name)[:60]) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+def require_different(user: str, time: str, state: str, group: str | None = None) -> None:
+    """Raise `InputError` where one column is to be two things."""
+    if len({user, time, state}) < 3:
+        raise InputError(f"expected three different columns, got user {user!r}, time {time!r} and state {state!r}")
+    if group in {user, time, state}:
+        raise InputError(f"expected a column of its own with the group, got {group!r}, which is another already")

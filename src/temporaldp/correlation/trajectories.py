@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from temporaldp.correlation.states import in_order, listed, printable, state_names
-from temporaldp.errors import StateError, TraceError
+from temporaldp.correlation.traces import IntArray
+from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.values import compared_by_value
-
-IntArray: TypeAlias = NDArray[np.int64]
 
 ABSENT = -1
 """Code of a user without a state at a time."""
@@ -148,6 +147,26 @@ class Trajectories:
             column = self.codes[:, t]
             counts[t] = np.bincount(column[column >= 0], minlength=n)
         return counts
+
+    def transition_counts(self, user: str | None = None) -> IntArray:
+        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of everybody, or of one user. Private."""
+        if user is None:
+            return self._transitions(self.codes)
+        if user not in self.users:
+            raise InputError(f"unknown user {user!r}; the traces hold {listed(self.users)}")
+        return self._transitions(self.codes[[self.users.index(user)]])
+
+    def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Everybody's name and transitions, one by one, in the order of `users`."""
+        for name, row in zip(self.users, self.codes, strict=True):
+            yield name, self._transitions(row[None])
+
+    def _transitions(self, codes: NDArray[np.signedinteger]) -> IntArray:
+        """A transition is counted only where both ends were observed one step apart."""
+        n, now, after = self.n_states, codes[:, :-1], codes[:, 1:]
+        observed = (now >= 0) & (after >= 0) & self.consecutive
+        cells = now[observed].astype(np.int64) * n + after[observed]
+        return np.bincount(cells, minlength=n * n).reshape(n, n)
 
     def __len__(self) -> int:
         return self.n_users

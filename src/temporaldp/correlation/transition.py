@@ -259,10 +259,12 @@ def checked_stack(matrices: ArrayLike) -> FloatArray:
     return stack
 
 
-def know_profiles(matrices: Iterable[TransitionMatrix]) -> None:
-    """Compute the profiles of small dense matrices that are not known yet, those of one size in one call."""
+def know_profiles(matrices: Iterable[object]) -> None:
+    """Compute the profiles of small dense matrices that are not known yet, those of one size in one call; leave out others."""
     waiting: dict[tuple[str, ...], list[TransitionMatrix]] = {}
     for matrix in matrices:
+        if not isinstance(matrix, TransitionMatrix):
+            continue
         if matrix._profile is None and not matrix.is_sparse and matrix.n_states <= BATCHED:
             waiting.setdefault(matrix.states, []).append(matrix)
     for states, group in waiting.items():

@@ -1,8 +1,20 @@
 """What is read and written: traces, matrices, plans, tables. Everything is written whole or not at all."""
 
+from temporaldp.files.correlations import load_correlation, save_correlation
+from temporaldp.files.counts import read_counts
 from temporaldp.files.matrices import load_matrix, save_matrix
 from temporaldp.files.plans import load_plan, save_plan
 from temporaldp.files.sample import load_sample
 from temporaldp.files.traces import read_traces
 
-__all__ = ["load_matrix", "load_plan", "load_sample", "read_traces", "save_matrix", "save_plan"]
+__all__ = [
+    "load_correlation",
+    "load_matrix",
+    "load_plan",
+    "load_sample",
+    "read_counts",
+    "read_traces",
+    "save_correlation",
+    "save_matrix",
+    "save_plan",
+]

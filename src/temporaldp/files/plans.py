@@ -13,10 +13,10 @@ from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.protocol import DIRECTIONS, checked_accounting
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
-from temporaldp.planning import BudgetPlan, NoisePlan, Optimality, Plan, Source
+from temporaldp.planning import BudgetPlan, NoisePlan, Optimality, Plan, Source, Verification
 from temporaldp.values import REPLACE_ONE
 
-FORMAT = "temporaldp.plan/3"
+FORMAT = "temporaldp.plan/4"
 
 KINDS: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
 """By the word in the file."""
@@ -52,9 +52,14 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "neighboring_relation": REPLACE_ONE,
         **{name: _plain(value) for name, value in own.items()},
         "epsilons": plan.epsilons.tolist(),
-        "leakage": leakage_document(plan.leakage),
+        "leakage": {"epsilons": _promised(plan), **leakage_document(plan.leakage)},
     }
     return document | {"digest": _digest(document)}
+
+
+def _promised(plan: Plan) -> list[float]:
+    """What each step leaks by itself; under a metric that is not the budget."""
+    return plan.leakage.epsilons.tolist() if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
 
 
 def _plain(value: Any) -> Any:
@@ -86,9 +91,12 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
         document = json.loads(source.read_text(encoding="utf-8"))
         _refuse_changed(document)
         kind = KINDS[document["kind"]]
-        own = {field.name: document[field.name] for field in fields(kind) if field.name not in {"leakage", "source"}}
+        own = {field.name: document[field.name] for field in fields(kind) if field.name in document}
+        own = {name: value for name, value in own.items() if name not in {"leakage", "source"}}
         if own.get("optimality") is not None:
             own["optimality"] = Optimality(**own["optimality"])
+        if own.get("verification") is not None:
+            own["verification"] = Verification(**own["verification"])
         source_states = document["source"].pop("states")
         states = None if source_states is None else tuple(source_states)
         plan = kind(leakage=_leakage(document), source=Source(states, **document["source"]), **own)
@@ -122,7 +130,8 @@ def json_number(value: float) -> float | str:
 
 def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:
     bound, delta = checked_accounting(document["bound"]), float(document["delta"])
-    epsilons, leakage = np.array(document["epsilons"], dtype=np.float64), document["leakage"]
+    leakage = document["leakage"]
+    epsilons = np.array(leakage["epsilons"], dtype=np.float64)
     if document["horizon"] is None:
         past, future, both = (float(leakage[field]) for field in DIRECTIONS)
         return LeakageSupremum(float(epsilons[0]), past, future, both, bound=bound, delta=delta)

@@ -1,20 +1,25 @@
 """The bundled sample: 151 people, 47 five-minute steps, 5 sleep stages."""
 
-from importlib.resources import as_file, files
+from __future__ import annotations
 
-from temporaldp.correlation import Trajectories
+from importlib.resources import as_file, files
+from typing import TYPE_CHECKING
+
 from temporaldp.files.traces import read_traces
+
+if TYPE_CHECKING:
+    from temporaldp.correlation.trace_table import TraceTable
 
 STAGES = ("W", "R", "N1", "N2", "N3")
 
 
-def load_sample() -> Trajectories:
+def load_sample() -> TraceTable:
     """Sleep stages of 151 people in 47 five-minute steps (HMC sleep staging database, CC BY 4.0; see NOTICE).
 
     Examples
     --------
     >>> load_sample()
-    Trajectories(151 users, 47 times, 5 states: 'W', 'R', 'N1', 'N2' and 1 more)
+    TraceTable(151 users, 47 times, 5 states: 'W', 'R', 'N1', 'N2' and 1 more)
     """
     with as_file(files("temporaldp.sample") / "sleep_5min.csv") as path:
         return read_traces(path, states=STAGES)

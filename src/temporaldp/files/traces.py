@@ -1,61 +1,72 @@
-"""Traces from CSV, Parquet or text, as `Trajectories`."""
+"""Traces from a table of any size: a frame, CSV or Parquet in one file or many, or text."""
 
 from __future__ import annotations
 
-import gzip
-import re
-import zlib
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from temporaldp.correlation import Trajectories
-from temporaldp.correlation.states import distinct, in_order, listed, state_names
-from temporaldp.correlation.trajectories import ABSENT
+from temporaldp.correlation.slices import Slices
+from temporaldp.correlation.states import require_different, state_names
 from temporaldp.errors import InputError, StateError, TraceError
-from temporaldp.files.atomic import brief, require_file
-from temporaldp.files.times import Times, ordered_labels, ordered_times
+from temporaldp.files.places import csv_header, is_parquet, kind_of, parquet_header, same_header, trace_files
+
+if TYPE_CHECKING:
+    from temporaldp.correlation.frames import Source, Table
+    from temporaldp.correlation.trace_table import TraceTable
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
-Column: TypeAlias = NDArray[np.object_]
+Fill: TypeAlias = Literal["last", "absent"]
 Domain: TypeAlias = tuple[str, ...] | None
-
-SAVED_INDEX = r"|Unnamed: \d+|__index_level_\d+__"
-"""Names that data frames give the column of row numbers when they are saved with it."""
-
-MISSING_WORDS = frozenset({"", "nan", "na", "n/a", "null", "none", "<na>"})
-"""What table programs write for a missing value; compared without case and surrounding blanks."""
 
 
 def read_traces(
-    path: str | Path,
+    source: Any,
     *,
     layout: Layout = "auto",
     user: str = "user",
     time: str = "time",
     state: str = "state",
+    by: str | None = None,
     states: Iterable[object] | None = None,
+    step: str | None = None,
     delimiter: str | None = None,
     gaps: bool = False,
     sort: bool = False,
-) -> Trajectories:
-    """Read who had which state when.
+    absent: str | None = None,
+    every: str | None = None,
+    fill: Fill | None = None,
+    zone: str | None = None,
+    people: Iterable[str] | None = None,
+    groups: Iterable[str] | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    memory: str = "1GiB",
+) -> TraceTable:
+    """Read who had which state when, from a table of any size.
+
+    Nothing but small tables is held in memory: how many people have each value at each time, and how many transitions there are
+    from each value to each other. Files are read by DuckDB; frames are asked where they are.
 
     Parameters
     ----------
-    path : path
-        ``.csv``, ``.tsv`` (also ``.gz``) or ``.parquet``: a table. Anything else: text with one person's sequence a line.
+    source : path, or a table
+        ``.csv``, ``.tsv`` (also ``.gz``) or ``.parquet``, a pattern (``data/*.parquet``) or a folder of such files; anything
+        else is text with one person's sequence a line. Or a table: pandas, Polars (eager or lazy), PyArrow, a DuckDB relation,
+        a PySpark DataFrame.
     layout : {"auto", "long", "wide", "sequences"}
         "long": one row per user and time, each user's rows in order of time. "wide": one row per user, one column per step,
         in order.
         "sequences": one person a line, states separated by blanks. "auto": by suffix, then by column names.
     user, time, state : str
         Column names of the long layout; `user` also of the wide one.
+    by : str, optional
+        A column with the group that a person belongs to, such as a region.
     states : sequence of names, optional
         The public domain, in this order; a state outside it is an error. Without it, the states that occur, sorted.
+    step : str, optional
+        How long one step has to be, as `.step` says it ("300 seconds", "1"); anything else is an error.
     delimiter : str, optional
         Of CSV files (default: comma, tab for .tsv) and of sequences (default: blanks).
     gaps : bool
@@ -63,11 +74,30 @@ def read_traces(
         shorter line of a sequence, always means that the user was not observed.) Gaps are not bridged.
     sort : bool
         Whether to sort rows (long) or columns (wide) by time. Without it, times out of order are an error: they often mean
-        that the column is not the time it seems to be.
+        that the column is not the time it seems to be. Rows of a DuckDB relation or a Spark DataFrame have no order, and are
+        always sorted.
+    absent : str, optional
+        A state of their own for people without a row at a time: how many are present is then protected like any other count,
+        and only the number of all people is public.
+    every : str, optional
+        The rows are events at odd times: put them on a grid with steps of "15min", "1h", "1d", "1w" (or of a number, for times
+        that are numbers). What somebody is at a step is what their last event until then says. Hours and shorter steps are
+        elapsed time; days and weeks are those of the clock in `zone`, whatever daylight saving makes of them.
+    fill : {"last", "absent"}
+        With `every`: what somebody is at a step with no event since the one before: what they were, from their first event on;
+        or absent (a state of its own, named by `absent`).
+    zone : str, optional
+        With `every`: where days begin, and whose clock it is that times without an offset show, such as "Europe/Amsterdam".
+    people, groups : sequences of names, optional
+        Only these people; only the people of these groups (with `by`).
+    since, until : str, optional
+        Only these times, both included.
+    memory : str
+        How much DuckDB may take for files, such as "4GiB"; what does not fit is spilled to temporary files.
 
     Returns
     -------
-    Trajectories
+    TraceTable
 
     Raises
     ------
@@ -79,273 +109,165 @@ def read_traces(
     StateError
         A state outside `states`.
     """
-    source = require_file(path, "traces")
-    if len({user, time, state}) < 3:
-        raise InputError(f"expected three different columns, got user {user!r}, time {time!r} and state {state!r}")
+    domain = None if states is None else state_names(states)
+    separator = _separator(delimiter)
+    if layout not in {"auto", "long", "wide", "sequences"}:
+        raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
+    require_different(user, time, state, by)
+    name, table, given = _opened(source, layout, (user, time, state), domain, separator, memory)
+    grid = _grid(every, fill, zone)
+    named = [None if names is None else tuple(map(str, names)) for names in (people, groups)]
+    chosen = Slices(named[0], named[1], since, until)
+    if chosen.groups is not None and by is None:
+        raise InputError("groups are chosen by a column: name it (by=..., or --by)")
+    away = "absent" if absent is None and fill == "absent" else absent
+    try:
+        made = _laid_out(table(), given, (user, time, state, by), domain, gaps, sort, away, grid, chosen)
+    except (TraceError, StateError) as error:
+        raise type(error)(f"{name}: {error}") from None
+    if step is not None and made.step != step:
+        raise TraceError(f"{name}: expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
+    return made
+
+
+def _separator(delimiter: str | None) -> str | None:
     separator = "\t" if delimiter == "\\t" else delimiter
     if separator is not None and (len(separator) != 1 or not separator.isascii()):
         raise InputError(f"expected a delimiter of one ASCII character (or \\t for a tab), got {delimiter!r}")
-    domain = None if states is None else state_names(states)
-    try:
-        if _is_table(source, layout):
-            return _from_table(source, layout, (user, time, state), domain, separator, gaps, sort)
-        return _from_lines(source, domain, separator)
-    except (TraceError, StateError) as error:
-        raise type(error)(f"{source}: {error}") from None
+    return separator
 
 
-def _is_table(source: Path, layout: Layout) -> bool:
-    if layout not in {"auto", "long", "wide", "sequences"}:
-        raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
-    suffixes = [suffix.lower() for suffix in source.suffixes]
-    return layout in {"long", "wide"} or (
-        layout == "auto" and (_is_parquet(source) or not {".csv", ".tsv", ".parquet"}.isdisjoint(suffixes))
-    )
+def _opened(
+    source: Any, layout: Layout, names: tuple[str, str, str], states: Domain, delimiter: str | None, memory: str
+) -> tuple[str, Callable[[], Table], Layout]:
+    """What messages call a source, how it becomes a table, and which layout it has."""
+    from temporaldp.correlation.frames import table_of
+
+    if not isinstance(source, str | os.PathLike):
+        if layout == "sequences":
+            raise InputError("layout sequences is for text; a table is long or wide")
+        return type(source).__name__, lambda: table_of(source), layout
+    paths = trace_files(source)
+    if layout in {"long", "wide"} or (layout == "auto" and all(kind_of(path) or is_parquet(path) for path in paths)):
+        return os.fspath(source), lambda: _table(paths, delimiter, memory), layout
+    if len(paths) > 1:
+        raise TraceError(f"{source}: sequences are read from one file, but these are {len(paths)}")
+    return os.fspath(source), lambda: _lines(paths[0], states, delimiter, memory), "sequences"
 
 
-def _is_parquet(source: Path) -> bool:
-    with source.open("rb") as file:
-        return source.suffix.lower() == ".parquet" or file.read(4) == b"PAR1"
-
-
-def _from_table(
-    source: Path,
+def _laid_out(
+    table: Table,
     layout: Layout,
-    names: tuple[str, str, str],
+    names: tuple[str, str, str, str | None],
     states: Domain,
-    delimiter: str | None,
     gaps: bool,
     sort: bool,
-) -> Trajectories:
-    table = _parquet(source) if _is_parquet(source) else _csv(source, delimiter)
-    table = table.rename_columns([name.strip() for name in table.column_names])
-    columns = table.column_names
-    user, time, state = names
-    _refuse_repeated(columns)
-    if layout == "auto":
-        layout = _guess_layout(columns, names)
-    if layout == "wide" and (saved := [name for name in columns if re.fullmatch(SAVED_INDEX, name)]):
-        raise TraceError(
-            f"column {listed(saved)} looks like the row index of a data frame, not like a step; "
-            "save without it (index=False) or drop the column"
-        )
-    needed = (user, time, state) if layout == "long" else (user,)
-    if lacking := [name for name in needed if name not in columns]:
-        options = {user: "--user", time: "--time", state: "--state"}
-        raise TraceError(
-            f"no column {listed(lacking)} (the file has {listed(columns)}); name yours with "
-            f"{', '.join(options[name] for name in lacking)}"
-            + ("" if delimiter else ", or the separator with --delimiter")
-        )
-    if table.num_rows == 0:
-        raise TraceError("the file has a header but no rows")
-    read = {name: _objects(table, name) for name in (needed if layout == "long" else columns)}
-    return _from_long(read, names, states, sort) if layout == "long" else _from_wide(read, user, states, gaps, sort)
+    absent: str | None,
+    grid: tuple[str, Fill, str | None] | None,
+    chosen: Slices,
+) -> TraceTable:
+    from temporaldp.correlation.grid import on_grid
+    from temporaldp.correlation.layouts import is_long, long_traces, require_columns, wide_traces
+    from temporaldp.correlation.succession import Between
+    from temporaldp.correlation.trace_table import TraceTable
+
+    user, time, state, by = names
+    between = Between.UNKNOWN if absent is None else Between.ABSENT
+    how: dict[str, Any] = {"states": states, "between": between, "absent": absent, "chosen": chosen}
+    if layout == "sequences":
+        cells = long_traces(table, "user", "time", "state")
+        return TraceTable(cells, sort=True, in_order_of_rows=True, **how)
+    require_columns(table, {})
+    if layout == "long" or (layout == "auto" and is_long(table, time, state)):
+        traces = long_traces(table, user, time, state, by)
+        if grid is None:
+            return TraceTable(traces, sort=sort, **how)
+        every, fill, zone = grid
+        gridded = on_grid(traces, every, zone, sort=sort)
+        how["between"] = Between.LAST if fill == "last" else Between.ABSENT
+        return TraceTable(gridded.traces, sort=True, times=gridded.times, **how)
+    if grid is not None:
+        raise InputError("every= and fill= are for events: one row each, with a column for the time (layout long)")
+    wide = wide_traces(table, user, states=states, gaps=gaps or absent is not None, sort=sort, group=by)
+    return TraceTable(wide.traces, sort=True, times=wide.times, gaps=True, in_order_of_rows=table.has_rows, **how)
 
 
-def _guess_layout(columns: Sequence[str], names: tuple[str, str, str]) -> Layout:
-    """Long if all three columns are there, wide if only the user's is; anything between is not guessed at."""
-    _, time, state = names
-    found = {name for name in (time, state) if name in columns}
-    if len(found) == 1:
-        (have,) = found
-        lacking = time if have == state else state
-        raise TraceError(
-            f"there is a column {have!r} but no column {lacking!r} (the file has {listed(columns)}); name it with "
-            f"--{'time' if lacking == time else 'state'}, or say --layout wide if every other column is a step"
+def _grid(every: str | None, fill: Fill | None, zone: str | None) -> tuple[str, Fill, str | None] | None:
+    """How events come onto a grid; None where rows are states already."""
+    if every is None:
+        if fill is not None or zone is not None:
+            raise InputError(
+                "fill and zone say how events come onto a grid: they need its step, every='1h' (--every 1h)"
+            )
+        return None
+    if fill not in {"last", "absent"}:
+        raise InputError(
+            "with every, say what somebody is at a step without an event: fill='last' (--fill last) for what they were, "
+            f"fill='absent' for absent; got {fill!r}"
         )
-    return "long" if len(found) == 2 else "wide"
+    return every, fill, zone
 
 
-def _from_long(read: dict[str, Column], names: tuple[str, str, str], states: Domain, sort: bool) -> Trajectories:
-    for name in names:
-        _refuse_missing(read[name], name, states if name == names[2] else None)
-    users, user_codes = distinct(_text(read[names[0]]))
-    times = ordered_times(read[names[1]], names[1])
-    domain, state_codes = _encoded(_text(read[names[2]]), states)
-    cells = user_codes.astype(np.int64) * len(times.labels) + times.codes
-    if not sort:
-        _refuse_unsorted(users, user_codes, times)
-    order = np.argsort(cells, kind="stable")
-    twice = np.flatnonzero(np.diff(cells[order]) == 0)
-    if twice.size:
-        first, second = order[twice[0]], order[twice[0] + 1]
-        raise TraceError(
-            f"user {users[user_codes[first]]!r} has two states at time {times.labels[times.codes[first]]!r} (data rows "
-            f"{first + 1} and {second + 1}: {domain[state_codes[first]]!r}, {domain[state_codes[second]]!r}); "
-            f"{twice.size} such repetitions; keep one row per user and time"
-        )
-    codes = np.full((len(users), len(times.labels)), ABSENT, dtype=np.int32)
-    codes.ravel()[cells] = state_codes
-    return Trajectories(
-        codes, states=domain, users=users, times=times.labels, consecutive=times.consecutive, step=times.step
+def file_table(source: str | os.PathLike[str], delimiter: str | None = None, memory: str = "1GiB") -> Table:
+    """A file, a pattern or a folder as one table, whatever its columns.
+
+    Raises
+    ------
+    MissingFileError, TraceError
+    """
+    try:
+        return _table(trace_files(source), _separator(delimiter), memory)
+    except TraceError as error:
+        raise TraceError(f"{source}: {error}") from None
+
+
+def _table(paths: tuple[Path, ...], delimiter: str | None, memory: str) -> Table:
+    """Files of one kind as one table."""
+    from temporaldp.files.embedded import FILE_BITS, Embedded
+
+    if all(map(is_parquet, paths)):
+        header = same_header(paths, [parquet_header(path) for path in paths])
+        mask = (1 << FILE_BITS) - 1
+        source = _source(paths, lambda row: (row >> FILE_BITS, row & mask))
+        return Embedded(memory).parquet(paths, header, source)
+    separator = delimiter or ("\t" if all(kind_of(path) == ".tsv" for path in paths) else ",")
+    header = same_header(paths, [csv_header(path, separator) for path in paths])
+    reading = Embedded(memory)
+    return reading.csv(
+        paths, header, separator, _source(paths, lambda row: _of_file(row, paths, reading.rows_of_files))
     )
 
 
-def _refuse_unsorted(users: Sequence[str], user_codes: NDArray[np.intp], times: Times) -> None:
-    by_user = np.argsort(user_codes, kind="stable")
-    falls = (np.diff(user_codes[by_user]) == 0) & (np.diff(times.codes[by_user]) < 0)
-    if falls.any():
-        earlier, later = by_user[int(np.argmax(falls))], by_user[int(np.argmax(falls)) + 1]
-        raise TraceError(
-            f"times are not in order: user {users[user_codes[later]]!r} has {times.labels[times.codes[later]]!r} (data row "
-            f"{later + 1}) after {times.labels[times.codes[earlier]]!r} (data row {earlier + 1}); if that column is the time, "
-            "sort with --sort"
-        )
+def _source(paths: tuple[Path, ...], split: Callable[[int], tuple[int, int]]) -> Source:
+    """How messages name a row: with its file where there are several."""
+    from temporaldp.correlation.frames import Source
+
+    def place(row: int) -> str:
+        if len(paths) == 1:
+            return f"data row {row + 1}"
+        file, own = split(row)
+        return f"data row {own + 1} of {paths[file].name}"
+
+    return Source(kind="file", place=place)
 
 
-def _from_wide(read: dict[str, Column], user: str, states: Domain, gaps: bool, sort: bool) -> Trajectories:
-    steps = [name for name in read if name != user]
-    if not steps:
-        raise TraceError(f"the wide layout needs one column per step beside {user!r}, but there is none")
-    times = ordered_labels(steps)
-    if sort and times is None:
-        raise TraceError(
-            f"the columns cannot be sorted by time: {listed(steps, 4)} are no numbers, dates or numbered words"
-        )
-    if times is not None and times.labels != tuple(steps):
-        if not sort:
-            raise TraceError(
-                f"the columns are not in order of time ({listed(steps, 4)}); if they are the steps, sort them with --sort"
-            )
-        steps = list(times.labels)
-    _refuse_missing(read[user], user)
-    users = _text(read[user])
-    names, counts = np.unique(users, return_counts=True)
-    if (counts > 1).any():
-        raise TraceError(f"user {names[counts > 1][0]!r} has {counts.max()} rows; the wide layout has one row per user")
-    if not gaps:
-        for step in steps:
-            _refuse_missing(read[step], step, states, "; if the person was not observed then, say so with --gaps")
-    cells = np.stack([_text(read[step]) for step in steps], axis=1)
-    observed = ~np.stack([_missing(read[step], states) for step in steps], axis=1)
-    if not observed.any():
-        raise TraceError("every cell is empty")
-    domain, state_codes = _encoded(cells[observed], states)
-    codes = np.full(cells.shape, ABSENT, dtype=np.int32)
-    codes[observed] = state_codes
-    if times is None:
-        return Trajectories(codes, states=domain, users=users, times=steps)
-    return Trajectories(codes, states=domain, users=users, times=steps, consecutive=times.consecutive, step=times.step)
+def _of_file(row: int, paths: tuple[Path, ...], counted: Callable[[], dict[str, int]]) -> tuple[int, int]:
+    """The file of a row of all CSV files together, and its number there."""
+    rows = counted()
+    for number, path in enumerate(paths):
+        n = rows.get(os.fspath(path), 0)
+        if row < n:
+            return number, row
+        row -= n
+    return len(paths) - 1, row
 
 
-def _from_lines(source: Path, states: Domain, delimiter: str | None) -> Trajectories:
-    opener = gzip.open if source.suffix.lower() == ".gz" else open
-    try:
-        with opener(source, "rt", encoding="utf-8-sig") as file:
-            text = [line.strip() for line in file if line.strip()]
-    except (UnicodeDecodeError, OSError, EOFError, zlib.error) as error:
-        reason = brief(error)
-        raise TraceError(f"expected text with one person's sequence a line, but it cannot be read: {reason}") from None
-    commas = {line.count(",") for line in text}
-    if delimiter is None and len(commas) == 1 and commas != {0}:
-        raise TraceError(
-            "this looks like a CSV table, not like sequences separated by blanks; say --layout long or --layout wide, or "
-            "--delimiter , if each line is one person's sequence"
-        )
-    lines = [[cell.strip() for cell in line.split(delimiter)] for line in text]
-    if not lines:
-        raise TraceError("the file is empty")
-    for number, line in enumerate(lines, start=1):
-        if bad := [cell for cell in line if cell.lower() in MISSING_WORDS and cell not in (states or ())]:
-            raise TraceError(
-                f"sequence {number} holds {bad[0]!r}, which is no state; split the sequence there or drop it"
-            )
-    return Trajectories.from_sequences(lines, states=states, users=range(1, len(lines) + 1))
+def _lines(path: Path, states: Domain, delimiter: str | None, memory: str) -> Table:
+    """One person's sequence a line."""
+    from temporaldp.correlation.frames import Source
+    from temporaldp.files.embedded import Embedded
+    from temporaldp.files.sequences import LINE_BITS, sequence_batches
 
-
-def _csv(source: Path, delimiter: str | None) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    separator = delimiter or ("\t" if ".tsv" in [suffix.lower() for suffix in source.suffixes] else ",")
-    try:
-        with pa.input_stream(str(source), compression="detect") as stream:
-            header = csv.open_csv(stream, parse_options=csv.ParseOptions(delimiter=separator)).schema.names
-        text = csv.ConvertOptions(column_types={name: pa.string() for name in header}, strings_can_be_null=False)
-        return csv.read_csv(str(source), parse_options=csv.ParseOptions(delimiter=separator), convert_options=text)
-    except (ValueError, TypeError, OSError, pa.ArrowException) as error:
-        raise TraceError(
-            f"expected a CSV table with a header row, but it cannot be read as one: {brief(error)}"
-        ) from None
-
-
-def _parquet(source: Path) -> Any:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        names = parquet.read_schema(str(source)).names
-        _refuse_repeated(names)
-        return parquet.read_table(str(source))
-    except (OSError, pa.ArrowException) as error:
-        raise TraceError(f"expected a Parquet table, but it cannot be read as one: {brief(error)}") from None
-
-
-def _refuse_repeated(columns: Sequence[str]) -> None:
-    if repeated := sorted({name for name in columns if columns.count(name) > 1}):
-        raise TraceError(f"column names are repeated: {listed(repeated)}")
-
-
-def _objects(table: Any, name: str) -> Column:
-    """A column as a NumPy array; missing entries are None, NaN or NaT."""
-    import pyarrow as pa
-
-    column = table.column(name)
-    if pa.types.is_dictionary(column.type):  # a category: its codes would turn a null into the last category
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise TraceError(f"column {name!r} holds values of type {kind}; expected text, numbers or times")
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        # Where pandas is installed, to_numpy() loads it, which takes longer than all the rest of reading a small file.
-        return np.array(column.to_pylist(), dtype=object)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
-
-
-def _missing(column: Column, states: Domain = None) -> NDArray[np.bool_]:
-    """Which entries are null, NaN, NaT or a word for them that is not the name of a state."""
-    if column.dtype.kind in "fM":
-        return np.asarray(np.isnan(column) if column.dtype.kind == "f" else np.isnat(column))
-    if column.dtype.kind != "O":
-        return np.zeros(len(column), dtype=bool)
-    words, inverse = _distinct(column)
-    named = set(states or ())
-    empty = [word is None or (str(word).strip().lower() in MISSING_WORDS and word not in named) for word in words]
-    return np.array(empty)[inverse]
-
-
-def _refuse_missing(
-    column: Column, name: str, states: Domain = None, advice: str = "; drop the row or fill it in"
-) -> None:
-    bad = np.flatnonzero(_missing(column, states))
-    if bad.size:
-        raise TraceError(
-            f"column {name!r} has no value in data row {bad[0] + 1} (got {column[bad[0]]!r}; {bad.size} such cells){advice}"
-        )
-
-
-def _text(column: Column) -> Column:
-    """Every entry as stripped text; whole floats (a column that once had gaps) as integers."""
-    if column.dtype.kind == "f":
-        whole = np.isfinite(column) & (column == np.floor(column))
-        return np.array([str(int(v)) if w else str(v) for v, w in zip(column, whole, strict=True)], dtype=object)
-    words, inverse = _distinct(column)
-    return np.array([str(word).strip() for word in words], dtype=object)[inverse]
-
-
-def _distinct(column: Column) -> tuple[list[Any], NDArray[np.intp]]:
-    """Distinct entries in order of appearance, and where each stands; works on mixed objects too."""
-    seen: dict[Any, int] = {}
-    inverse = np.fromiter((seen.setdefault(entry, len(seen)) for entry in column), dtype=np.intp, count=len(column))
-    return list(seen), inverse
-
-
-def _encoded(column: Column, states: Domain) -> tuple[tuple[str, ...], NDArray[np.intp]]:
-    """The domain and each entry's position in it."""
-    words, inverse = _distinct(column)
-    domain = tuple(in_order(words)) if states is None else states
-    position = {name: k for k, name in enumerate(domain)}
-    if unknown := [word for word in words if word not in position]:
-        raise StateError(f"state {listed(unknown)} is not among the expected states {listed(domain)}")
-    return domain, np.array([position[word] for word in words], dtype=np.intp)[inverse]
+    mask = (1 << LINE_BITS) - 1
+    source = Source(kind="file", place=lambda row: f"sequence {row >> LINE_BITS}, value {(row & mask) + 1}")
+    return Embedded(memory).batches(sequence_batches(path, states, delimiter), ("user", "time", "state"), source)

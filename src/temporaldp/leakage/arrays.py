@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from temporaldp.leakage.hull import TIE_TOLERANCE, hull_height, upper_hull
 from temporaldp.leakage.screens import Tangents, steeper, steepest_slope
+from temporaldp.values import ULP
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -43,8 +44,6 @@ ENOUGH = 0.002
 
 TIE = 1.0 + 4e-15
 """A pair must exceed a tangent by this factor: about the rounding of sums of a thousand terms."""
-
-ULP = float(np.finfo(np.float64).eps)
 
 
 def numpy_distance(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:

@@ -12,9 +12,11 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.values import ULP
+
 FloatArray = NDArray[np.float64]
 
-TIE_TOLERANCE = 8.0 * float(np.finfo(np.float64).eps)
+TIE_TOLERANCE = 8.0 * ULP
 """Relative height by which a point must rise above the hull without it. Ties in exact arithmetic differ by a few roundings; a
 point dropped as tied would change the loss by less than that same relative amount."""
 

@@ -58,6 +58,11 @@ def chosen_kernels(work: int) -> str:
     return choice
 
 
+def compiles() -> bool:
+    """Whether Numba can be loaded at all: for what is only ever computed in machine code."""
+    return _loads("numba") is None
+
+
 @cache
 def _loads(library: str) -> str | None:
     """Why a library cannot be loaded (Numba, for one, refuses a NumPy newer than it knows); None if it can."""

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.leakage.hull import hull_height, upper_hull
 from temporaldp.leakage.outer import outer_corners
-from temporaldp.leakage.vertex import ULP, largest_loss, largest_supremum, smallest_gap, vertex_loss
+from temporaldp.leakage.vertex import largest_loss, largest_supremum, smallest_gap, vertex_loss
 from temporaldp.leakage.witness import Witness, WitnessList, chosen
-from temporaldp.values import compared_by_value, positive
+from temporaldp.values import ULP, compared_by_value, positive
 
 FloatArray = NDArray[np.float64]
 

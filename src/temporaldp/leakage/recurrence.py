@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.values import ROUNDOFF as U
+
 FloatArray = NDArray[np.float64]
 
-U = float(np.finfo(np.float64).eps) / 2.0
 
 SOLVED = 3
 """Systems that are solved for a proof, each from what the last one led to."""

@@ -31,12 +31,12 @@ from numpy.typing import DTypeLike, NDArray
 
 from temporaldp.leakage.kernels import chosen_kernels
 from temporaldp.leakage.kernels import spread as spread_over
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-U = float(np.finfo(np.float64).eps) / 2.0
 
 BLOCK = 1 << 17
 """Entries rolled at once: they stay in the processor's cache."""

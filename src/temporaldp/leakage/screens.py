@@ -18,9 +18,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP
 
-ULP = float(np.finfo(np.float64).eps)
+FloatArray = NDArray[np.float64]
 
 CANCELLED = 16.0 * ULP
 """Times x, what the level of a crossing is lowered by: it is a difference of rounded terms of that size."""

@@ -46,14 +46,14 @@ class Search(Protocol):
 
 def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
     """The exact leakage profile of a matrix: every vertex is attained by a pair of rows and a set of columns."""
-    search = searched(matrix)
+    search = search_of(matrix)
     pair = disjoint_pair(matrix)
     if pair is not None:  # told apart with certainty: nothing leaks more, at any alpha
         return _profile_of(search, tuple(states), np.array(pair[:1]), np.array(pair[1:]), np.array([search.steepest]))
     return _profile_of(search, tuple(states), *search.vertices())
 
 
-def searched(matrix: Rows) -> Search:
+def search_of(matrix: Rows) -> Search:
     """The search for this matrix, by the kernels that the environment and its size choose."""
     n = matrix.shape[0]
     if scipy.sparse.issparse(matrix) and n <= DENSE_LIMIT and matrix.nnz > DENSE_SHARE * n * n:

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.leakage.kernels import chosen_kernels
-from temporaldp.leakage.rollouts import LONGEST, ROUGH, U
+from temporaldp.leakage.rollouts import LONGEST, ROUGH
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

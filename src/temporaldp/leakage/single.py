@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.leakage.search import disjoint_pair, searched
+from temporaldp.leakage.search import disjoint_pair, search_of
 from temporaldp.leakage.vertex import DIRECT_LIMIT, largest_loss
 
 
@@ -70,7 +70,7 @@ def loss(matrix: RowsWithNames, *, alpha: float) -> float:
         return float(matrix.leakage_profile().loss(level))
     if level == 0.0 or disjoint_pair(matrix.probabilities) is not None:
         return level
-    search = searched(matrix.probabilities)
+    search = search_of(matrix.probabilities)
     i, j, limit = search.best_at(math.exp(-level) / -math.expm1(-level))
     sums, _, _ = search.sums(np.array([i]), np.array([j]), np.array([limit]))
     d, x, q, c = (column[:, None] for column in sums.T)

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.leakage.kernels import chosen_kernels, spread
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 
-U = float(np.finfo(np.float64).eps) / 2.0
 
 SQUARINGS = 6
 """Times that a matrix is squared for its norm, which is then too large by a factor of n^(1/128) at most."""

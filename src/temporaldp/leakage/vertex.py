@@ -14,12 +14,12 @@ All arguments broadcast; all functions trust their input. Entries are 0 or norma
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.values import ULP
+
 FloatArray = NDArray[np.float64]
 
 DIRECT_LIMIT = 700.0
 """Up to here exp(-a) is a normal double, and 1 / exp(-a) does not overflow."""
-
-ULP = float(np.finfo(np.float64).eps)
 
 SLACK = 4.0 * ULP
 """Relative amount given to the safe side where the closed form of the supremum is a difference of rounded terms."""

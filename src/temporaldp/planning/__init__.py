@@ -2,8 +2,10 @@
 
 from temporaldp.planning.budget import PlanComparison, compare_plans, plan_budget, sustainable_budget
 from temporaldp.planning.noise import plan_noise
+from temporaldp.planning.people import SharePlan, plan_for_share
 from temporaldp.planning.plan import BudgetPlan, NoisePlan, Optimality, Plan, Source
 from temporaldp.planning.replan import replan
+from temporaldp.planning.verified_noise import Verification
 
 __all__ = [
     "BudgetPlan",
@@ -11,9 +13,12 @@ __all__ = [
     "Optimality",
     "Plan",
     "PlanComparison",
+    "SharePlan",
     "Source",
+    "Verification",
     "compare_plans",
     "plan_budget",
+    "plan_for_share",
     "plan_noise",
     "replan",
     "sustainable_budget",

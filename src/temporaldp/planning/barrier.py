@@ -2,8 +2,8 @@
 
 Notation
 --------
-z        variables, shape (T, 1 + number of carriers): column 0 is e, then one v per carrier (`carriers.py`)
-g        constraints, all > 0 inside: one (m, T - 1) array per carrier, then a (T,) array ``level - e - sum of its v`` per user;
+z        variables, shape (T, 1 + number of arrivals): column 0 is e, then one v per arrival (`arrivals.py`)
+g        constraints, all > 0 inside: one (m, T - 1) array per arrival, then a (T,) array ``level - e - sum of its v`` per user;
          the level is alpha, or less at a first step that earlier ones leave less room
 y        their multipliers
 mu       weight of the barrier ``-mu sum log g``; falls to nothing
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.planning.carriers import EARLIER, LATER, Carrier
+from temporaldp.planning.arrivals import EARLIER, LATER, Arrival
 
 FloatArray = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Program:
     alpha: float
     weights: FloatArray
     power: int
-    carriers: list[Carrier]
+    arrivals: list[Arrival]
     levels: FloatArray
 
     @property
@@ -69,14 +69,14 @@ class Program:
             return float((self.weights[on] / epsilons[on] ** self.power).sum())
 
     def columns(self, user: int) -> list[int]:
-        """Columns of z that add up to the user's leakage: e and the user's carriers."""
-        return [0] + [1 + k for k, carrier in enumerate(self.carriers) if carrier.user == user]
+        """Columns of z that add up to the user's leakage: e and the user's arrivals."""
+        return [0] + [1 + k for k, arrival in enumerate(self.arrivals) if arrival.user == user]
 
     def constraints(self, z: FloatArray) -> list[FloatArray]:
         """g(z); not a number, and so not positive, where a trial step went far out of range."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             found = [
-                z[c.target, 1 + k] - c.loss(z[c.source, 0] + z[c.source, 1 + k]) for k, c in enumerate(self.carriers)
+                z[c.target, 1 + k] - c.loss(z[c.source, 0] + z[c.source, 1 + k]) for k, c in enumerate(self.arrivals)
             ]
         return found + [level - z[:, self.columns(user)].sum(axis=1) for user, level in enumerate(self.levels)]
 
@@ -116,19 +116,19 @@ def minimise(program: Program, start: FloatArray) -> Solution:
 
 def _inside(program: Program, start: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
     """A strictly feasible z above `start`, and which of its entries cannot move."""
-    z = np.zeros((program.horizon, 1 + len(program.carriers)))
+    z = np.zeros((program.horizon, 1 + len(program.arrivals)))
     fixed = np.zeros(z.shape, dtype=bool)
     z[:, 0], fixed[:, 0] = np.where(program.published, start, 0.0), ~program.published
-    for k, carrier in enumerate(program.carriers):
-        z[:, 1 + k] = carrier.arrived(z[:, 0])
-        fixed[0 if carrier.backward else -1, 1 + k] = True
+    for k, arrival in enumerate(program.arrivals):
+        z[:, 1 + k] = arrival.arrived(z[:, 0])
+        fixed[0 if arrival.backward else -1, 1 + k] = True
     room = min(
         float((level - z[:, program.columns(user)].sum(axis=1)).min()) for user, level in enumerate(program.levels)
     )
     # Slopes of L are at most 1, so that margins which grow along each direction leave every constraint some slack.
     margins = 0.25 * room * np.linspace(0.5, 1.0, program.horizon)
-    for k, carrier in enumerate(program.carriers):
-        z[:, 1 + k] += np.where(fixed[:, 1 + k], 0.0, margins if carrier.backward else margins[::-1])
+    for k, arrival in enumerate(program.arrivals):
+        z[:, 1 + k] += np.where(fixed[:, 1 + k], 0.0, margins if arrival.backward else margins[::-1])
     return z, fixed
 
 
@@ -150,26 +150,26 @@ def _system(
     descent[on, 0] = p * w[on] / z[on, 0] ** (p + 1) / scale
     own[on, 0, 0] = p * (p + 1) * w[on] / z[on, 0] ** (p + 2) / scale
     slopes = []
-    for k, carrier in enumerate(program.carriers):
+    for k, arrival in enumerate(program.arrivals):
         column = 1 + k
-        first, second = carrier.slopes(z[carrier.source, 0] + z[carrier.source, column])
+        first, second = arrival.slopes(z[arrival.source, 0] + z[arrival.source, column])
         pull, stiff = mu / g[k], y[k] / g[k]
-        descent[carrier.target, column] += pull.sum(axis=0)
-        own[carrier.target, column, column] += stiff.sum(axis=0)
+        descent[arrival.target, column] += pull.sum(axis=0)
+        own[arrival.target, column, column] += stiff.sum(axis=0)
         push = (first * pull).sum(axis=0)
         bend = (stiff * first * first + np.maximum(y[k] * second, 0.0)).sum(axis=0)
         cross = (stiff * first).sum(axis=0)
         for a in (0, column):
-            descent[carrier.source, a] -= push
+            descent[arrival.source, a] -= push
             for b in (0, column):
-                own[carrier.source, a, b] += bend
-            if carrier.backward:
+                own[arrival.source, a, b] += bend
+            if arrival.backward:
                 next_[:, a, column] -= cross
             else:
                 next_[:, column, a] -= cross
         slopes.append(first)
     for user in range(program.n_users):
-        part = len(program.carriers) + user
+        part = len(program.arrivals) + user
         for a in program.columns(user):
             descent[:, a] -= mu / g[part]
             for b in program.columns(user):
@@ -243,7 +243,7 @@ def _multipliers(
     """The primal-dual step of the multipliers, shortened so that they stay positive."""
     changes = [
         move[c.target, 1 + k] - slopes[k] * (move[c.source, 0] + move[c.source, 1 + k])
-        for k, c in enumerate(program.carriers)
+        for k, c in enumerate(program.arrivals)
     ]
     changes += [-move[:, program.columns(user)].sum(axis=1) for user in range(program.n_users)]
     steps = [mu / b - a - a / b * change for a, b, change in zip(y, g, changes, strict=True)]

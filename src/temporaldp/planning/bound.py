@@ -2,13 +2,13 @@
 
 Notation
 --------
-e, v, L_h    as in `carriers.py`; B = e + v for each carrier
+e, v, L_h    as in `arrivals.py`; B = e + v for each arrival
 y            multipliers >= 0 of the solver's constraints, any at all
 
 **Weak duality.** For every feasible plan, the loss is at least the loss minus multipliers times (non-negative) constraints.
-With B in place of v that Lagrangian is a sum of functions of one variable each: one of every e_t, and for every carrier one of
+With B in place of v that Lagrangian is a sum of functions of one variable each: one of every e_t, and for every arrival one of
 every B_t, ``(a linear term) + sum_h y_h L_h(B_t)``. Their minima over [0, alpha] add up to a bound for *every* plan, though
-the problem is not convex. (That B >= e is forgotten, which can only lower the bound.) Where a carrier starts, B = e.
+the problem is not convex. (That B >= e is forgotten, which can only lower the bound.) Where a arrival starts, B = e.
 
 Minima are taken cell by cell of a grid: L_h increases, and its slope rises and then falls, so that on a cell the slope is at
 least its smaller value at the two ends.
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.planning.arrivals import Arrival
 from temporaldp.planning.barrier import Program
-from temporaldp.planning.carriers import Carrier
 
 FloatArray = NDArray[np.float64]
 
@@ -44,19 +44,19 @@ class Cells:
 
 def lower_bound(program: Program, multipliers: list[FloatArray]) -> float:
     """A number that the loss of no plan with temporal leakage at most alpha lies below; up to the last rounding."""
-    users = [np.maximum(part, 0.0) for part in multipliers[len(program.carriers) :]]
+    users = [np.maximum(part, 0.0) for part in multipliers[len(program.arrivals) :]]
     grid = np.linspace(0.0, program.alpha, CELLS + 1)
     total = -program.alpha * sum(float(part.sum()) for part in users)
     tilt = sum(users, np.zeros(program.horizon))  # coefficient of e_t
     at_ends = {0: Cells(np.zeros(CELLS), np.zeros(CELLS)), program.horizon - 1: Cells(np.zeros(CELLS), np.zeros(CELLS))}
     size = program.alpha * float(tilt.sum())
-    for k, carrier in enumerate(program.carriers):
+    for k, arrival in enumerate(program.arrivals):
         y = np.maximum(multipliers[k], 0.0)
         incoming = np.zeros(program.horizon)
-        incoming[carrier.target] = y.sum(axis=0)
-        coefficient = users[carrier.user] - incoming  # of v_t, hence of B_t, and minus that of e_t
-        start = 0 if carrier.backward else program.horizon - 1
-        for step, cells in _outgoing(program, carrier, y, grid):
+        incoming[arrival.target] = y.sum(axis=0)
+        coefficient = users[arrival.user] - incoming  # of v_t, hence of B_t, and minus that of e_t
+        start = 0 if arrival.backward else program.horizon - 1
+        for step, cells in _outgoing(program, arrival, y, grid):
             if step == start:
                 at_ends[step] = Cells(at_ends[step].value + cells.value, at_ends[step].slope + cells.slope)
             else:
@@ -72,13 +72,13 @@ def lower_bound(program: Program, multipliers: list[FloatArray]) -> float:
     return total - ROUNDING * (abs(total) + size)
 
 
-def _outgoing(program: Program, carrier: Carrier, y: FloatArray, grid: FloatArray) -> Iterator[tuple[int, Cells]]:
+def _outgoing(program: Program, arrival: Arrival, y: FloatArray, grid: FloatArray) -> Iterator[tuple[int, Cells]]:
     """For each source step, ``sum_h y_h L_h`` on the grid's cells."""
-    constant = carrier.d.shape[1] == 1
-    for k, step in enumerate(range(program.horizon)[carrier.source]):
+    constant = arrival.d.shape[1] == 1
+    for k, step in enumerate(range(program.horizon)[arrival.source]):
         if k == 0 or not constant:
             column = slice(0, 1) if constant else slice(k, k + 1)
-            one = Carrier(carrier.user, carrier.backward, carrier.d[:, column], carrier.x[:, column])
+            one = Arrival(arrival.user, arrival.backward, arrival.d[:, column], arrival.x[:, column])
             height, slope = one.loss(grid)[:, :-1], one.slopes(grid)[0]
             least = np.minimum(slope[:, :-1], slope[:, 1:])
         yield step, Cells(y[:, k] @ height, y[:, k] @ least)

@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from temporaldp.accounting.protocol import AnyBound, Bound, checked_bound
-from temporaldp.accounting.ways import alike, way_of_epsilons
+from temporaldp.accounting.protocol import Accounting, AnyBound
 from temporaldp.correlation import Adversaries
 from temporaldp.errors import BudgetError, InputError, PlanError
+from temporaldp.planning.enlarged_plan import enlarged_plan
 from temporaldp.planning.exact_plan import exact_plan
 from temporaldp.planning.optimal import measure
 from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import METHODS, BudgetPlan, Method, Objective
 from temporaldp.planning.request import Request
-
-ULP = float(np.finfo(np.float64).eps)
 
 
 def plan_budget(
@@ -29,7 +26,8 @@ def plan_budget(
     method: Method | None = None,
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
-    bound: Bound = "exact",
+    bound: AnyBound = "exact",
+    metric: ArrayLike | None = None,
 ) -> BudgetPlan:
     """Choose budgets so that temporal privacy leakage stays at or below alpha at every step.
 
@@ -53,11 +51,15 @@ def plan_budget(
         weighted.
     weights : array_like, shape (T,), optional
         How much each step matters to "optimal", >= 0. A step of weight 0 is not published and gets budget 0.
-    bound : {"exact", "paper"}
+    bound : {"exact", "paper"}, or a way of accounting
         By which leakage alpha is held. "exact": "optimal" is a local optimum of all budgets whose exact leakage is at most
         alpha, found with exact derivatives, and not certified (`error_bound` is None); "upper_bound" is what lasts for ever;
         "quantified" is the paper's plan, enlarged as far as holds; "uniform" stays alpha / T. "paper": the paper's
-        recursion, by which an accountant counts; "optimal" then comes with a certificate.
+        recursion, by which an accountant counts; "optimal" then comes with a certificate. Where only a set of matrices is
+        known, "exact" is the bound for all of them ("interval"): plans for one matrix, enlarged as far as that bound holds. So
+        are plans with a metric, and those by a way of accounting that somebody made.
+    metric : array_like, shape (n, n), optional
+        As for `temporal_leakage`: budgets multiply the distances, and alpha bounds the odds between any two values.
 
     Returns
     -------
@@ -69,6 +71,8 @@ def plan_budget(
     ------
     BudgetError
         alpha, the horizon or the weights are not admissible, or contradict the adversary's matrices or one another.
+    InputError
+        No such method, objective, bound or metric.
     PlanError
         No positive budget holds alpha with this method; names the two states that are told apart for certain.
 
@@ -94,7 +98,7 @@ def plan_budget(
         if weights is not None:
             raise InputError("weights are given twice: as the objective, and as weights")
         objective, weights = "mean_absolute_error", objective
-    request = Request.checked(adversary, alpha, horizon)
+    request = Request.checked(adversary, alpha, horizon, bound, metric)
     chosen = method or ("upper_bound" if request.horizon is None else "optimal")
     if chosen not in METHODS:
         raise InputError(f"expected method to be one of {', '.join(METHODS)}, got {method!r}")
@@ -103,7 +107,9 @@ def plan_budget(
     if weights is not None and chosen != "optimal":
         raise BudgetError(f"weights are for the method 'optimal'; {chosen!r} treats all steps alike")
     by = measure(objective, weights, request.horizon) if chosen == "optimal" and request.horizon is not None else None
-    make = paper_plan if checked_bound(bound) == "paper" else exact_plan
+    make = enlarged_plan
+    if metric is None and not isinstance(bound, Accounting):
+        make = paper_plan if bound == "paper" else enlarged_plan if request.population.is_uncertain else exact_plan
     return make(request, chosen, by)
 
 
@@ -122,7 +128,7 @@ def sustainable_budget(
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        With constant matrices.
+        With constant matrices, or with `PeriodicMatrices`.
     alpha : float, > 0
     bound : {"exact", "paper"}, or a way of accounting
     metric : array_like, shape (n, n), optional
@@ -143,11 +149,7 @@ def sustainable_budget(
     >>> [round(sustainable_budget(Adversary(ring, ring), alpha=1.0, bound=bound), 4) for bound in ("paper", "exact")]
     [0.0, 0.0885]
     """
-    request = Request.checked(adversary, alpha, None)
-    return min(
-        way_of_epsilons(bound, metric, states).lasting_epsilon([request.users[k] for k in numbers], request.alpha)
-        for states, numbers in alike(request.population, by_states=metric is not None)
-    )
+    return Request.checked(adversary, alpha, None, bound, metric).lasting_epsilon()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +175,8 @@ def compare_plans(
     horizon: int,
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
-    bound: Bound = "exact",
+    bound: AnyBound = "exact",
+    metric: ArrayLike | None = None,
 ) -> PlanComparison:
     """The plan of every method that has one, and why the others have none; arguments and errors as for `plan_budget`.
 
@@ -190,7 +193,9 @@ def compare_plans(
     for method in METHODS:
         own: dict[str, Any] = {"objective": objective, "weights": weights} if method == "optimal" else {}
         try:
-            made.plans[method] = plan_budget(everyone, alpha=alpha, horizon=horizon, method=method, bound=bound, **own)
+            made.plans[method] = plan_budget(
+                everyone, alpha=alpha, horizon=horizon, method=method, bound=bound, metric=metric, **own
+            )
         except PlanError as error:
             made.refusals[method] = error
     return made

@@ -10,8 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, temporal_leakage
-from temporaldp.accounting.exact import ExactAccounting
+from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.errors import PlanError
 from temporaldp.planning.exact_program import least_noise
@@ -20,7 +19,7 @@ from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import BudgetPlan, Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.search import levelled, stretched
-from temporaldp.planning.within_level import plan_within_level
+from temporaldp.planning.within_level import lasting_plan, plan_within_level
 
 FloatArray = NDArray[np.float64]
 
@@ -37,11 +36,11 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
     A plan that holds by the paper's bound holds exactly: the search starts there, and never ends with more noise.
     """
     # An accountant admits a little less than the level, so that it need not look back at a step for ever.
-    alpha, everyone = request.alpha * (1.0 - 4.0 * SLACK), request.population
+    alpha = request.alpha * (1.0 - 4.0 * SLACK)
 
     @lru_cache(maxsize=1)
     def series_of(epsilons: bytes) -> LeakageSeries:
-        return temporal_leakage(everyone, epsilons=np.frombuffer(epsilons))
+        return request.series(np.frombuffer(epsilons))
 
     def accounted(epsilons: FloatArray) -> LeakageSeries:
         """The exact leakage of these budgets. The last answer is kept: each search begins where another one ended."""
@@ -51,36 +50,33 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
         return accounted(epsilons).worst
 
     if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
-        budget = ExactAccounting().lasting_epsilon(request.users, request.alpha)
-        if budget <= 0.0:
-            raise request.nothing_lasts("exact")
-        return plan_within_level(request, np.full(request.n_shares, budget), method, "exact")
+        return lasting_plan(request, method)
     known = _by_paper(request, method, by)
     if method == "uniform":
-        return plan_within_level(request, known, method, "exact")
+        return plan_within_level(request, known, method)
     if by is None:
         more = [widen(known, worst, alpha) for widen in (stretched, levelled)]
         best = min(more, key=lambda epsilons: float(np.mean(1.0 / epsilons)))
-        return plan_within_level(request, best, method, "exact")
+        return plan_within_level(request, best, method)
     start = _enlarged(known, accounted, alpha)
     found = least_noise(list(request.users), alpha, by, start, accounted)
     if accounted(found).worst < alpha * (
         1.0 - UNUSED
     ):  # where leakage has kinks, the method may stop short of the level
         found = min(stretched(found, worst, alpha), levelled(found, worst, alpha), key=by.error)
-    plan = plan_within_level(request, found, method, "exact", leakage=accounted(found))
+    plan = plan_within_level(request, found, method, leakage=accounted(found))
     return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons)))
 
 
 def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArray:
     """Budgets that hold by the paper's bound: of the same method, or, where it has none, a constant one."""
     with suppress(PlanError):
-        return paper_plan(request, method, by).epsilons
+        return paper_plan(request.by("paper"), method, by).epsilons
     if request.has_constant_matrices:
-        budget = ExactAccounting().lasting_epsilon(request.users, request.alpha)
+        budget = request.lasting_epsilon()
         if budget > 0.0:
             return np.full(request.n_shares, budget)
-    raise request.nothing_lasts("exact")
+    raise request.nothing_lasts()
 
 
 def _enlarged(epsilons: FloatArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float) -> FloatArray:

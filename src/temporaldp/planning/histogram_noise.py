@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from temporaldp.errors import InputError
+from temporaldp.mechanisms import DiscreteGaussianNoise, DiscreteLaplaceNoise
 
 FloatArray = NDArray[np.float64]
 Noise: TypeAlias = Literal["gaussian", "laplace"]
@@ -45,6 +45,13 @@ def noise_quantile(scale: float, probability: float, noise: Noise = "laplace") -
     # Pr(|Z| > k) = 2 r^(k + 1) / (1 + r) with r = exp(-1 / scale).
     ratio = math.exp(-1.0 / scale)
     return max(0.0, math.ceil(math.log((1.0 - probability) * (1.0 + ratio) / 2.0) / math.log(ratio) - 1.0))
+
+
+def noise_variance(scale: float, noise: Noise = "laplace") -> float:
+    """Variance of the noise of one count; discrete Laplace ``2 r / (1 - r)^2`` with ``r = exp(-1 / scale)``."""
+    if noise == "gaussian":
+        return 2.0 * float(_gaussian(scale) @ np.square(np.arange(_reach(scale)))) / _total(scale)
+    return float(0.5 / np.sinh(0.5 / scale) ** 2)
 
 
 def mean_absolute_noise(scales: Sequence[float] | FloatArray, noise: Noise = "laplace") -> float:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.planning.histogram_noise import Noise
+from temporaldp.mechanisms.distances import require_no_nearer
+from temporaldp.planning.histogram_noise import FloatArray, Noise
 
 
 @runtime_checkable
@@ -80,13 +81,16 @@ def budget_measurement(mechanism: Callable[[Any, float], Any], budget: float, st
     return Measurement(mechanism, budget, spent)
 
 
-def require_budget_mechanism(mechanism: Any) -> None:
-    """Refuse what cannot be called with a budget, or would take it for something else.
+def require_budget_mechanism(mechanism: Any, *metrics: FloatArray | None) -> None:
+    """Refuse what cannot be called with a budget, would take it for something else, or leaks more than is counted.
+
+    `metrics` are those by which the budget is counted: a mechanism that says what it spends means it for any two values, also
+    for those which a metric puts closer together than 1.
 
     Raises
     ------
     InputError
-        It is nothing that can be called, or says that it is called with the scale of its noise.
+        It is nothing that can be called, or says that it is called with the scale of its noise, or a metric does not fit it.
     """
     if not callable(mechanism):
         raise InputError(f"expected a mechanism that can be called with (snapshot, epsilon), got {mechanism!r}")
@@ -95,6 +99,9 @@ def require_budget_mechanism(mechanism: Any) -> None:
             f"expected a mechanism that can be called with (snapshot, epsilon), got {mechanism!r}, which is called with the "
             "scale of its noise: it goes with a plan of plan_noise"
         )
+    if isinstance(mechanism, AccountedMechanism):
+        for metric in metrics:
+            require_no_nearer(metric, repr(mechanism))
 
 
 def require_noise_mechanism(mechanism: Any, noise: Noise) -> None:

@@ -1,7 +1,7 @@
 """Noise for (alpha, delta)-DP_T: the least scale that holds, by evaluating what leaks and moving the scale.
 
 Leakage falls as the noise grows, so the least constant scale is found by halving, and the safe side is returned. Where the
-horizon is known, less noise can do at the ends: powers of the shape of the optimal pure budgets are tried too.
+horizon is known, less noise can do at the ends: its shape is found by derivatives, and how little can do at all is certified.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,14 +18,18 @@ from numpy.typing import NDArray
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.curve import CurveAccounting
 from temporaldp.accounting.curves import checked_delta
-from temporaldp.accounting.mechanisms import epsilon_of_one
+from temporaldp.accounting.pair_curve import SETTLING, PairCurveAccounting, affordable, checked_pairs
+from temporaldp.accounting.periodic import limits_of
+from temporaldp.accounting.protocol import DeltaBound, checked_delta_bound
 from temporaldp.correlation import Adversaries
 from temporaldp.errors import PlanError
-from temporaldp.planning.histogram_noise import Noise, checked_noise, histogram_profile
-from temporaldp.planning.optimal import measure
-from temporaldp.planning.paper_plan import paper_plan
-from temporaldp.planning.plan import NoisePlan, planned_discretization
+from temporaldp.mechanisms.protocol import epsilon_of_one
+from temporaldp.planning.histogram_noise import Noise, checked_noise, histogram_profile, mean_absolute_noise
+from temporaldp.planning.noise_bound import least_mean_noise
+from temporaldp.planning.noise_shape import least_shape
+from temporaldp.planning.plan import NoisePlan, Optimality, planned_discretization
 from temporaldp.planning.request import Request
+from temporaldp.planning.verified_noise import Simulating, least_verified, verified_series
 
 FloatArray = NDArray[np.float64]
 Worst: TypeAlias = Callable[[FloatArray], float]
@@ -36,18 +40,38 @@ CLOSE = 1e-5
 LARGEST_SCALE = 50_000.0
 """Counts. If so much noise does not hold the level, none is planned."""
 
-ROUGH = 3e-3
-"""Relative distance at which a search ends while shapes are compared."""
+NEAR = 1e-3
+"""Relative distance at which a search with a curve for each pair of values ends, which takes seconds for each scale."""
 
-POWERS = (0.1, 0.5, 1.0)
-"""Of the shape of pure budgets: what is learnt at a delta adds up more slowly, so that less is to be gained at the ends."""
+LEAST_SHARE = 0.7
+"""A curve for each pair asks for more than that of the noise that one curve asks for, mostly; else the search goes on below."""
+
+EVALUATIONS = 12
+"""Scales that such a search looks at, about."""
+
+SHAPED = 2
+"""Times at most that scales are shaped again, by what each pair leaks at every step."""
+
+ROUGH = 3e-3
+"""Relative distance within which a shape that was found on a coarse grid holds the level, mostly."""
 
 SMALLEST_SCALE = 0.05
 """Counts. Less noise than this is none: a count is right with all but a probability of e^-20."""
 
 
 def plan_noise(
-    adversary: Adversaries, *, alpha: float, delta: float, noise: Noise = "gaussian", horizon: int | None = None
+    adversary: Adversaries,
+    *,
+    alpha: float,
+    delta: float,
+    noise: Noise = "gaussian",
+    horizon: int | None = None,
+    bound: DeltaBound = "exact",
+    verify: bool = False,
+    failure: float | None = None,
+    draws: int = 1_000_000,
+    seconds: float | None = None,
+    seed: int = 0,
 ) -> NoisePlan:
     """Choose the least noise on a histogram whose temporal leakage at a delta stays at or below alpha at every step.
 
@@ -66,13 +90,26 @@ def plan_noise(
         Discrete Gaussian or discrete Laplace noise on every count.
     horizon : int, optional
         Number of steps T. Without it, the plan holds for ever.
+    bound : {"exact", "curve", "pair_curve"}
+        By which accounting: one privacy curve for all pairs of values, or one for each. Default: one for each, where that takes
+        minutes at most; ``bound`` of the plan says which it was.
+    verify : bool
+        Look for less noise that simulation shows to hold the level, for the horizon (`verify_leakage`): minutes more.
+        ``verification`` of the plan says what came of it.
+    failure : float, optional
+        With verify: the probability that draws deceive, which is part of delta. Default: a thousandth of it.
+    draws, seed : int
+        With verify: trajectories in each direction of time for each amount of noise, and their seed.
+    seconds : float, optional
+        With verify: when to stop and keep what was verified by then, or the certified plan.
 
     Raises
     ------
     BudgetError
-        alpha, delta or the horizon is not admissible, or contradicts the adversary's matrices.
+        alpha, delta or the horizon is not admissible, or contradicts the adversary's matrices; with verify, there is no
+        horizon, or the failure probability is not below delta.
     InputError
-        There is no such noise.
+        There is no such noise; with verify, an adversary whose values cannot be drawn.
     PlanError
         No noise holds alpha.
 
@@ -84,15 +121,50 @@ def plan_noise(
     array([9.55])
     """
     request = Request.checked(adversary, alpha, horizon)
-    sought = _Calibration(request, checked_delta(delta), checked_noise(noise))
+    sought = _Calibration(request, checked_delta(delta), checked_noise(noise), checked_delta_bound(bound))
+    if sought.bound == "pair_curve" or verify:
+        checked_pairs(sought.delta)
+    by = (
+        Simulating(failure, draws, seconds, seed).checked(request.population, sought.delta, horizon) if verify else None
+    )
     if horizon is None:
         _require_forgetting(request)
-    scales = _least_scales(sought)
+    scales = _tightened(sought, _least_scales(sought))
     leakage = sought.leakage(scales)
     while leakage.worst > request.alpha:  # the same sums in the same order, so it should not happen
         scales = scales * (1.0 + CLOSE)
         leakage = sought.leakage(scales)
-    return NoisePlan(leakage=leakage, alpha=request.alpha, source=request.source, noise=sought.noise, scales=scales)
+    plan = NoisePlan(leakage=leakage, alpha=request.alpha, source=request.source, noise=sought.noise, scales=scales)
+    plan = plan if horizon is None else replace(plan, optimality=_optimality(sought, plan))
+    return plan if by is None else _verified(sought, plan, by)
+
+
+def _optimality(sought: _Calibration, plan: NoisePlan) -> Optimality:
+    """How little noise can hold the level at all by the plan's own accounting."""
+    worst = sought.worst_by_pairs if sought.goes_by_pairs else sought.worst
+    constant = sought.request.has_constant_matrices
+    least = least_mean_noise(
+        len(plan.scales),
+        plan.alpha,
+        lambda scale: worst(np.array([scale])) if constant else sought.promised(scale),
+        (lambda one, other: worst(np.array([one, other]))) if constant else None,
+        lambda scale: mean_absolute_noise([scale], plan.noise) if scale > 0.0 else 0.0,
+    )
+    return Optimality("mean_absolute_error", plan.mean_absolute_noise, min(least, plan.mean_absolute_noise))
+
+
+def _verified(sought: _Calibration, plan: NoisePlan, by: Simulating) -> NoisePlan:
+    """The plan with less noise, if less was verified by simulation."""
+    level = {"alpha": plan.alpha, "delta": plan.delta}
+    scales, found = least_verified(
+        sought.request.users, plan.noise, plan.scales, plan.mean_absolute_noise, by=by, **level
+    )
+    if not found.failure:
+        return replace(plan, verification=found)
+    certified = sought.leakage(scales)
+    assert isinstance(certified, LeakageSeries)
+    made = replace(plan, leakage=verified_series(certified, plan.alpha), scales=scales, verification=found)
+    return replace(made, optimality=None)  # the bound is about noise that accounting certifies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,73 +174,114 @@ class _Calibration:
     request: Request
     delta: float
     noise: Noise
+    bound: DeltaBound
 
     @property
     def discretization(self) -> float:
         """The grid of privacy losses."""
         return planned_discretization(self.request.alpha)
 
+    @property
+    def pair_discretization(self) -> float:
+        """The grid of the curves of pairs."""
+        return planned_discretization(self.request.alpha, "pair_curve")
+
     def leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
         """By the public accounting."""
         made = self._profiles(scales)
         everyone, delta, h = self.request.population, self.delta, self.discretization
+        bound: DeltaBound = "pair_curve" if self.goes_by_pairs else "curve"
+        h = self.pair_discretization if self.goes_by_pairs else h
         if self.request.horizon is None:
-            return leakage_supremum(everyone, mechanism=made[0], delta=delta, discretization=h)
-        return temporal_leakage(everyone, mechanisms=made, delta=delta, discretization=h)
+            return leakage_supremum(everyone, mechanism=made[0], delta=delta, discretization=h, bound=bound)
+        return temporal_leakage(everyone, mechanisms=made, delta=delta, discretization=h, bound=bound)
+
+    @property
+    def goes_by_pairs(self) -> bool:
+        """Whether a curve for each pair of values is asked for, or takes minutes at most for all that a search asks of it."""
+        if self.bound != "exact":
+            return self.bound == "pair_curve"
+        made = [(histogram_profile(self.noise, self.alone()),)] * (self.request.horizon or 1)
+        steps = EVALUATIONS * (self.request.horizon or SETTLING)
+        return affordable(self.request.users, made, self.pair_discretization, self.delta, steps=steps, settling=steps)
+
+    def temporal_by_pairs(self, scales: FloatArray) -> FloatArray:
+        """The leakage of every step with a curve for each pair of values, about each user."""
+        made = tuple((one,) for one in self._profiles(scales))
+        way = PairCurveAccounting(CurveAccounting(self.delta, self.pair_discretization), self.pair_discretization)
+        return np.stack([way.temporal(user, made) for user in self.request.users])
+
+    def worst_by_pairs(self, scales: FloatArray) -> float:
+        """The worst leakage with a curve for each pair of values."""
+        made = tuple((one,) for one in self._profiles(scales))
+        way = PairCurveAccounting(CurveAccounting(self.delta, self.pair_discretization), self.pair_discretization)
+        if self.request.horizon is None:
+            return way.limits(self.request.users, made).temporal
+        return way.worst(self.request.users, made)
 
     def worst(self, scales: FloatArray) -> float:
         """The worst leakage that `leakage` tells, without the lower run that tells how much of it is discretisation."""
         made = tuple((one,) for one in self._profiles(scales))
         way = CurveAccounting(self.delta, self.discretization, beyond=self.request.alpha)
         if self.request.horizon is None:
-            return way.limits(self.request.users, made).temporal
+            return limits_of(way, self.request.users, made).temporal
         return way.worst(self.request.users, made)
 
     def alone(self) -> float:
         """A scale, up to twice too large, at which a single release leaks at most alpha: where a search begins."""
         scale = SMALLEST_SCALE
-        while (
-            epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta) > self.request.alpha
-            and scale < LARGEST_SCALE
-        ):
+        while self.promised(scale) > self.request.alpha and scale < LARGEST_SCALE:
             scale *= 2.0
         return scale
+
+    def promised(self, scale: float) -> float:
+        """What one release leaks by itself."""
+        return epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta)
 
     def _profiles(self, scales: FloatArray) -> list[Any]:
         return [histogram_profile(self.noise, scale) for scale in scales.tolist()]
 
 
 def _least_scales(sought: _Calibration) -> FloatArray:
-    """The scales with the least mean that were found: constant, or bent like the optimal budgets."""
+    """The scales with the least mean that were found: constant or, with a horizon, shaped by derivatives."""
     request = sought.request
     flat = np.ones(request.n_shares)
     scales = flat * _least(flat, sought.worst, request.alpha, sought.alone(), CLOSE)
-    roughly: list[tuple[float, FloatArray]] = []
-    for shape in _shapes(request):
-        with suppress(PlanError):
-            roughly.append((_least(shape, sought.worst, request.alpha, float(scales[0] / shape.mean()), ROUGH), shape))
-    factor, shape = min(roughly, key=lambda found: found[0] * float(found[1].mean()), default=(math.inf, flat))
-    if factor * float(shape.mean()) >= float(scales[0]):
-        return scales
-    return shape * _least(shape, sought.worst, request.alpha, factor, CLOSE, low=factor * (1.0 - ROUGH))
-
-
-def _shapes(request: Request) -> list[FloatArray]:
-    """Scales relative to the least, bent by powers of the optimal budgets; none where these are the same at every step."""
     if request.n_shares == 1:
-        return []
+        return scales
+    shape = least_shape(request.users, sought.noise, scales, alpha=request.alpha, delta=sought.delta)
+    if shape is None or shape.mean() >= scales[0]:
+        return scales
     with suppress(PlanError):
-        budgets = paper_plan(request, "optimal", measure("mean_absolute_error", None, request.n_shares)).epsilons
-        if np.ptp(budgets) > 0.0:
-            return [(budgets.max() / budgets) ** power for power in POWERS]
-    return []
+        shape = shape * _least(shape, sought.worst, request.alpha, 1.0, CLOSE, low=1.0 - ROUGH)
+        return min(shape, scales, key=lambda one: float(one.mean()))
+    return scales
+
+
+def _tightened(sought: _Calibration, scales: FloatArray) -> FloatArray:
+    """Less of the same noise, as much less as a curve for each pair allows; the search begins at what one curve says."""
+    if not sought.goes_by_pairs:
+        return scales
+    request = sought.request
+    factor = _least(scales, sought.worst_by_pairs, request.alpha, 1.0, NEAR, low=LEAST_SHARE)
+    best = scales * min(factor, 1.0)
+    for _ in range(SHAPED if request.n_shares > 1 else 0):
+        leaks = sought.temporal_by_pairs(best)
+        shape = least_shape(request.users, sought.noise, best, alpha=request.alpha, delta=sought.delta, tighter=leaks)
+        if shape is None or shape.mean() >= best.mean():
+            break
+        found = shape * _least(shape, sought.worst_by_pairs, request.alpha, 1.0, NEAR, low=1.0 - ROUGH)
+        if found.mean() >= best.mean() * (1.0 - NEAR):
+            break
+        best = found
+    return best
 
 
 def _require_forgetting(request: Request) -> None:
     """Constant matrices, none of which tells two values apart for certain: else nothing lasts, however much noise there is."""
     for user, one in enumerate(request.users):
         if any(matrix.leakage_profile().contraction(1.0) >= 1.0 for matrix in one.matrices):
-            raise request.nothing_lasts("curve", user)
+            raise request.nothing_lasts(user, bound="curve")
 
 
 def _least(
@@ -176,16 +289,37 @@ def _least(
 ) -> float:
     """The least factor by which `shape` holds alpha, to a relative `close`, on the side that holds; looked for from `start`."""
     high, low = start, 0.5 * start if low is None else low
-    while worst(shape * high) > alpha:
-        low, high = high, 2.0 * high
+    at_low, at_high = 0.0, worst(shape * high)  # at_low is to be found while it is not above alpha
+    while at_high > alpha:
+        low, at_low, high = high, at_high, 2.0 * high
         if high * float(shape.max()) > LARGEST_SCALE:
             raise PlanError(
                 f"no noise up to a scale of {LARGEST_SCALE:g} holds alpha = {alpha:g} for so long at this delta: the "
                 "correlation is too strong. Give a (shorter) horizon T, a larger alpha, or a larger delta"
             )
-    while low > SMALLEST_SCALE and worst(shape * low) <= alpha:
-        low, high = 0.5 * low, low
+        at_high = worst(shape * high)
+    while at_low <= alpha and low > SMALLEST_SCALE:
+        at_low = worst(shape * low)
+        if at_low <= alpha:
+            low, high, at_high = 0.5 * low, low, at_low
     while high - low > close * high:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if worst(shape * middle) <= alpha else (middle, high)
+        middle = _between(low, high, at_low / alpha, at_high / alpha, close)
+        value = worst(shape * middle)
+        if value <= alpha:
+            high, at_high = middle, value
+        else:
+            low, at_low = middle, value
     return high
+
+
+def _between(low: float, high: float, above: float, below: float, close: float) -> float:
+    """Where to look next: leakage, as a share of the level, falls from `above` at `low` to `below` at `high` nearly as a power.
+
+    Just beyond where it would cross the level, towards the end that is further away: so both ends close in.
+    """
+    middle = math.sqrt(low * high)
+    if not (1.0 < above < math.inf and below > 0.0):
+        return middle
+    crossing = low * (high / low) ** (math.log(above) / math.log(above / below))
+    aimed = crossing * (1.0 + 0.4 * close if high / crossing > crossing / low else 1.0 - 0.4 * close)
+    return aimed if low * (1.0 + 0.1 * close) < aimed < high * (1.0 - 0.1 * close) else middle

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.paper_filter import PaperFilter
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
+from temporaldp.planning.arrivals import arrivals, undominated
 from temporaldp.planning.barrier import Program, minimise
 from temporaldp.planning.bound import lower_bound
-from temporaldp.planning.carriers import carriers, undominated
 from temporaldp.planning.plan import Objective
 
 FloatArray = NDArray[np.float64]
@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 POWERS: dict[str, int] = {"mean_absolute_error": 1, "mean_squared_error": 2}
 
 START_SHARES = (0.9, 0.5)
-"""Shares of a known plan that the solver starts from: inside, so that no constraint is tight. Leakage is not convex, and
+"""Shares of a known plan that the solver starts from: inside, so that no arrival is tight. Leakage is not convex, and
 starts differ in the local optimum that they lead to where weights are uneven and alpha is large."""
 
 WEIGHT_POWERS = (1.0, 0.5, 0.25)
@@ -84,8 +84,8 @@ def optimise(
     alpha: float,
     by: Measure,
     starts: list[FloatArray],
-    held: Callable[[FloatArray], FloatArray],
-    standings: list[PaperFilter] | None = None,
+    within_level: Callable[[FloatArray], FloatArray],
+    filters: list[PaperFilter] | None = None,
 ) -> Optimum:
     """The best budgets found from the given plans, never worse than any of them, with a certified lower bound.
 
@@ -96,17 +96,17 @@ def optimise(
     by : Measure
     starts : list of array, shape (T,)
         Plans that hold alpha by our own accounting.
-    held : callable
+    within_level : callable
         Shrinks budgets by ulps until our own accounting says at most alpha.
-    standings : list of PaperFilter, optional
+    filters : list of PaperFilter, optional
         Where earlier steps left each user. The bound is that of the level alone then: each step spends at most alpha.
     """
     horizon = len(by.weights)
     power = POWERS[by.objective]
-    if horizon == 1 and standings is None:
+    if horizon == 1 and filters is None:
         return Optimum(np.array([alpha]), by.error(np.array([alpha])))
     on = by.weights > 0.0
-    program = _program(users, alpha, by, standings)
+    program = _program(users, alpha, by, filters)
     eased = replace(program, weights=np.where(on, np.maximum(by.weights, LEAST_WEIGHT * by.weights.max()), 0.0))
     long = horizon > MOST_STEPS_FOR_EVERY_START
     known = [np.where(on, start, 0.0) for start in starts]  # spending less at some steps keeps them below alpha
@@ -122,10 +122,10 @@ def optimise(
     for start in ranked:
         for share in START_SHARES[: 1 if long else None]:
             solution = minimise(eased, share * start)
-            if standings is None:
+            if filters is None:
                 bounds.append(lower_bound(program, solution.multipliers))
             plans.append(solution.epsilons)
-    candidates += [plan for plan in map(_quietly(held), plans) if plan is not None]
+    candidates += [plan for plan in map(_quietly(within_level), plans) if plan is not None]
     best = min(candidates, key=by.error)
     error = by.error(best)
     # A bound above a plan that holds would be a rounding accident, and is not believed; nobody spends more than alpha a step.
@@ -133,17 +133,17 @@ def optimise(
     return Optimum(best, min(max([*believed, alpha**-power]), error))
 
 
-def _program(users: list[Adversary], alpha: float, by: Measure, standings: list[PaperFilter] | None) -> Program:
+def _program(users: list[Adversary], alpha: float, by: Measure, filters: list[PaperFilter] | None) -> Program:
     """The problem, with what earlier steps sent on and the room that they left."""
     horizon = len(by.weights)
     worst_users = undominated(users)
     levels = np.full((len(worst_users), horizon), alpha)
-    found = carriers(worst_users, alpha)
-    if standings is not None:
-        known = {id(user): standing for user, standing in zip(users, standings, strict=True)}
+    found = arrivals(worst_users, alpha)
+    if filters is not None:
+        known = {id(user): own for user, own in zip(users, filters, strict=True)}
         left = [known[id(user)] for user in worst_users]
-        carried = {c.user for c in found if c.backward}  # the others have no variable that could arrive
-        levels[:, 0] = [at.room + (at.arrived if user in carried else 0.0) for user, at in enumerate(left)]
+        with_backward = {c.user for c in found if c.backward}  # the others have no variable that could arrive
+        levels[:, 0] = [at.room + (at.arrived if user in with_backward else 0.0) for user, at in enumerate(left)]
         found = [replace(c, initial=left[c.user].arrived) if c.backward else c for c in found]
     return Program(alpha, by.weights, POWERS[by.objective], found, levels)
 
@@ -151,28 +151,28 @@ def _program(users: list[Adversary], alpha: float, by: Measure, standings: list[
 def _raised(program: Program, shape: FloatArray) -> FloatArray:
     """Budgets of this shape, as large as alpha allows by the solver's own recursion."""
 
-    def held(factor: float) -> bool:
+    def holds(factor: float) -> bool:
         epsilons = factor * shape
-        arrived = [carrier.arrived(epsilons) for carrier in program.carriers]
-        sums = [epsilons + sum(v for v, c in zip(arrived, program.carriers, strict=True) if c.user == user)
+        arrived = [arrival.arrived(epsilons) for arrival in program.arrivals]
+        sums = [epsilons + sum(v for v, c in zip(arrived, program.arrivals, strict=True) if c.user == user)
                 for user in range(program.n_users)]  # fmt: skip
         return bool((np.array(sums) <= program.levels).all())
 
     # TPL lies between the largest budget and the sum of all: a bracket, where nothing was spent before.
     low, high = program.alpha / float(shape.sum()), program.alpha / float(shape.max())
-    low = low if held(low) else 0.0
+    low = low if holds(low) else 0.0
     for _ in range(RAISING_STEPS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if held(middle) else (low, middle)
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return low * shape
 
 
-def _quietly(held: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray | None]:
-    """`held`, with None for budgets that cannot be held: another plan will do."""
+def _quietly(within_level: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray | None]:
+    """`within_level`, with None for budgets that cannot be held: another plan will do."""
 
     def attempt(epsilons: FloatArray) -> FloatArray | None:
         try:
-            return held(epsilons)
+            return within_level(epsilons)
         except PlanError:
             return None
 

@@ -16,11 +16,10 @@ from temporaldp.planning.optimal import Measure, optimise
 from temporaldp.planning.plan import BudgetPlan, Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level
-from temporaldp.values import SMALLEST
+from temporaldp.values import SMALLEST, ULP
 
 FloatArray = NDArray[np.float64]
 
-ULP = float(np.finfo(np.float64).eps)
 SMALLEST_SHARE = 64.0 * ULP
 """A budget below this share of alpha is lost in the rounding of a step, and no plan for ever is made of it."""
 
@@ -29,7 +28,7 @@ def paper_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
     """The plan of a method; with a measure, the optimal one."""
     if by is not None:
         return _optimal(request, by)
-    return plan_within_level(request, _budgets(request, method), method, "paper")
+    return plan_within_level(request, _budgets(request, method), method)
 
 
 def _budgets(request: Request, method: Method) -> FloatArray:
@@ -56,10 +55,10 @@ def _optimal(request: Request, by: Measure) -> BudgetPlan:
             starts.append(paper_plan(request, method, None).epsilons)
 
     def within_level(epsilons: FloatArray) -> FloatArray:
-        return plan_within_level(request, epsilons, "optimal", "paper").epsilons
+        return plan_within_level(request, epsilons, "optimal").epsilons
 
     found = optimise(list(request.users), request.alpha, by, starts, within_level)
-    plan = plan_within_level(request, found.epsilons, "optimal", "paper")
+    plan = plan_within_level(request, found.epsilons, "optimal")
     return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons), found.bound))
 
 
@@ -68,7 +67,7 @@ def _upper_bound(request: Request, user: int) -> float:
     alpha = request.alpha
     found = _constant_budget(request, user)
     if found.budget < max(SMALLEST_SHARE * alpha, SMALLEST):
-        raise request.nothing_lasts("paper", user)
+        raise request.nothing_lasts(user)
     # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
     return found.budget - 4.0 * ULP * alpha
 
@@ -79,7 +78,7 @@ def _quantified(request: Request, user: int, n_steps: int) -> FloatArray:
         return np.array([request.alpha])
     found = _constant_budget(request, user)
     if found.budget <= 0.0:
-        raise request.nothing_lasts("paper", user)
+        raise request.nothing_lasts(user)
     return np.array([found.backward_level, *[found.budget] * (n_steps - 2), found.forward_level])
 
 

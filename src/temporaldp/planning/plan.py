@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
-from temporaldp.accounting.protocol import AccountingName, Bound
-from temporaldp.correlation import Adversaries
+from temporaldp.accounting.protocol import AccountingName, AnyBound, Bound
+from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile, laplace_scales, mean_absolute_noise
 from temporaldp.planning.measurement import (
@@ -21,7 +22,8 @@ from temporaldp.planning.measurement import (
     require_budget_mechanism,
     require_noise_mechanism,
 )
-from temporaldp.values import compared_by_value
+from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
+from temporaldp.values import ULP, compared_by_value
 
 FloatArray = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
@@ -31,9 +33,13 @@ GRID = 2048.0
 """Points of the grid of privacy losses up to alpha: the same for every scale, so that leakage falls as noise grows."""
 
 
-def planned_discretization(alpha: float) -> float:
+PAIR_GRID = 4
+"""Times the grid of one curve is that of a curve for each pair: what that costs falls with its square, and is in the plan."""
+
+
+def planned_discretization(alpha: float, bound: AccountingName = "curve") -> float:
     """The grid on which a noise plan for alpha is held, in nats: who checks it on another may find a little more."""
-    return min(alpha / GRID, 0.01)
+    return min(alpha / GRID * (PAIR_GRID if bound == "pair_curve" else 1), 0.01)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +56,15 @@ class Source:
         Where it comes from, in words. A plan made from the very data that it protects depends on them.
     warning : str or None
         What a reader must know before publishing anything made with the plan; None if nothing.
+    learning_epsilon : float
+        What learning the correlation with differential privacy has cost, in nats; 0 unless it was learnt so.
     """
 
     states: tuple[str, ...] | None = None
     step: str | None = None
     provenance: str | None = None
     warning: str | None = None
+    learning_epsilon: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +76,12 @@ class Optimality:
     objective : {"mean_absolute_error", "mean_squared_error"}
         What the plan minimises: the mean of 1 / epsilon, or of 1 / epsilon^2, weighted if weights were given.
     error : float
-        The objective's value.
+        The objective's value; of a noise plan the mean absolute noise of a count.
     error_bound : float or None
         A certified lower bound: no budgets that hold alpha by the paper's bound have a smaller error, so ``error / error_bound
         - 1`` is the most that the plan can be short of optimal. None by the exact leakage: the plan is a local optimum (no
-        small change of its budgets has less noise and holds alpha), and nothing is certified about plans far from it.
+        small change of its budgets has less noise and holds alpha), and nothing is certified about plans far from it. Of a
+        noise plan: no noise of its kind whose leakage its own accounting bounds by alpha has a smaller error.
     """
 
     objective: Objective
@@ -111,13 +121,11 @@ class Plan(ABC):
     @property
     def epsilons(self) -> FloatArray:
         """What each step leaks by itself, in nats, shape (T,); with an unknown horizon the one number of every step, (1,)."""
-        if isinstance(self.leakage, LeakageSeries):
-            return self.leakage.epsilons
-        return _frozen([self.leakage.epsilon])
+        return self.leakage.epsilons if isinstance(self.leakage, LeakageSeries) else _frozen([self.leakage.epsilon])
 
     @property
     def bound(self) -> AccountingName:
-        """By which leakage alpha is held: "exact", "paper" or, at a delta, "curve" (one privacy curve a step)."""
+        """The way of accounting by which alpha is held, as its leakage says."""
         return self.leakage.bound
 
     @property
@@ -129,6 +137,19 @@ class Plan(ABC):
     def level(self) -> str:
         """What is held, in words."""
         return f"alpha = {self.alpha:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+
+    @property
+    def alpha_in_all(self) -> float:
+        """The level that the release and all that is published about its correlation hold together: alpha + epsilon, in nats.
+
+        At a delta it is held at `delta_in_all` (docs/theory.md, section 12).
+        """
+        return self.alpha + self.source.learning_epsilon
+
+    @property
+    def delta_in_all(self) -> float:
+        """The delta of that level: learning with epsilon makes it up to e^epsilon times the plan's own."""
+        return min(1.0, self.delta * math.exp(self.source.learning_epsilon) * (1.0 + 4.0 * ULP)) if self.delta else 0.0
 
     @property
     def mean_absolute_noise(self) -> float:
@@ -256,20 +277,31 @@ METHODS: dict[Method, str] = {
 class BudgetPlan(Plan):
     """Budgets that hold temporal privacy leakage at or below alpha at every step; from `plan_budget`.
 
-    `epsilons` are the budgets. Any mechanism can be called with them; a histogram then has discrete Laplace noise of `scales`.
+    Any mechanism can be called with them; a histogram then has discrete Laplace noise of `scales`.
 
     Parameters
     ----------
     leakage, alpha, source
         As for every plan: the leakage of these budgets, the level, and where the correlation comes from.
+    epsilons : array, shape (T,), or (1,) with an unknown horizon
+        The budgets, in nats.
     method : {"optimal", "upper_bound", "quantified", "uniform"}
         How it was made.
     optimality : Optimality or None
         Of an optimal plan, what it minimises and how far from least that can be.
+    metric : array, shape (n, n), or None
+        The distances between values that the budgets multiply; None for plain privacy.
     """
 
+    epsilons: FloatArray = field()  # `field()`, or the base's property would be taken for a default
     method: Method
     optimality: Optimality | None = None
+    metric: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("epsilons", "metric"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _frozen(getattr(self, name)))
 
     @property
     def noise(self) -> Noise:
@@ -299,9 +331,15 @@ class BudgetPlan(Plan):
             )
         return found
 
+    @property
+    def identity(self) -> list[Any]:
+        """With the metric, if there is one."""
+        plain: list[Any] = [self.horizon, self.epsilons.tolist(), self.terms]
+        return plain if self.metric is None else [*plain, self.metric.tolist()]
+
     def require_mechanism(self, mechanism: Any) -> None:
-        """One that is called with a budget."""
-        require_budget_mechanism(mechanism)
+        """One that is called with a budget, and promises no less than the plan and the accountants around count."""
+        require_budget_mechanism(mechanism, self.metric, *(one.metric for one in accounting_blocks.charged()))
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
         """All accountants around with all of them, or nobody with anything."""
@@ -313,11 +351,13 @@ class BudgetPlan(Plan):
 
     def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
         """Of any mechanisms with these epsilons."""
-        return temporal_leakage(adversary, epsilons=self.epsilons_for(n_steps), bound=bound)
+        return temporal_leakage(adversary, epsilons=self.epsilons_for(n_steps), bound=bound, metric=self.metric)
 
     def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
         """Of any mechanism with this epsilon."""
-        return leakage_supremum(adversary, epsilon=self.epsilons[0], bound=bound) if self.horizon is None else None
+        if self.horizon is not None:
+            return None
+        return leakage_supremum(adversary, epsilon=self.epsilons[0], bound=bound, metric=self.metric)
 
 
 @compared_by_value
@@ -336,10 +376,16 @@ class NoisePlan(Plan):
         Discrete Gaussian or discrete Laplace noise, on every count by itself.
     scales : array, of the shape of `epsilons`
         Its scale at each step, in counts.
+    optimality : Optimality or None
+        With a horizon: how far from least its noise can be, by its own accounting.
+    verification : Verification or None
+        How less noise was looked for by simulation; None if it was not.
     """
 
-    noise: Noise = field()  # `field()`, or the base's property would be taken for a default
+    noise: Noise = field()  # as for `BudgetPlan.epsilons`
     scales: FloatArray = field()
+    optimality: Optimality | None = None
+    verification: Verification | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scales", _frozen(self.scales))
@@ -354,7 +400,8 @@ class NoisePlan(Plan):
     def description(self) -> str:
         """The noise, and how much of it."""
         low, high = (f"{scale:.4g}" for scale in (self.scales.min(), self.scales.max()))
-        return f"discrete {self.noise.capitalize()} noise of scale {low if low == high else f'{low} to {high}'} counts"
+        noise = f"discrete {self.noise.capitalize()} noise of scale {low if low == high else f'{low} to {high}'} counts"
+        return f"{noise}, verified by simulation" if self.bound == "verified" else noise
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -396,17 +443,33 @@ class NoisePlan(Plan):
         return np.array([self.scales_for(1, start=step)[0] for step in steps])
 
     def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
-        """Of this noise, on the grid on which the plan was made."""
+        """Of this noise, by the accounting and on the grid by which the plan was made.
+
+        Where that does not show that the level of a verified plan is held, the draws by which it was verified are made again.
+        """
         profiles = [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
-        h = planned_discretization(self.alpha)
-        return temporal_leakage(adversary, mechanisms=profiles, delta=self.delta, bound=bound, discretization=h)
+        way, h = self._accounting(bound)
+        found = temporal_leakage(adversary, mechanisms=profiles, delta=self.delta, bound=way, discretization=h)
+        if self.bound != "verified" or self.verification is None or found.worst <= self.alpha:
+            return found
+        users = Population.of(adversary).over(len(self.scales)).users  # all planned steps: the first ones leak no more
+        level = {"alpha": self.alpha, "delta": self.delta}
+        held = is_verified(users, self.noise, self.scales, by=self.verification, **level)
+        return verified_series(found, self.alpha) if held else found
 
     def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
-        """Of this noise, on the grid on which the plan was made."""
+        """Of this noise, by the accounting and on the grid by which the plan was made."""
         if self.horizon is not None:
             return None
-        profile, h = histogram_profile(self.noise, float(self.scales[0])), planned_discretization(self.alpha)
-        return leakage_supremum(adversary, mechanism=profile, delta=self.delta, bound=bound, discretization=h)
+        profile, (way, h) = histogram_profile(self.noise, float(self.scales[0])), self._accounting(bound)
+        return leakage_supremum(adversary, mechanism=profile, delta=self.delta, bound=way, discretization=h)
+
+    def _accounting(self, bound: Bound) -> tuple[AnyBound, float]:
+        """The plan's own way of accounting, and its grid; the paper's bound is refused where it is used."""
+        way: AnyBound = bound
+        if bound == "exact":
+            way = "curve" if self.bound == "curve" else "pair_curve"
+        return way, planned_discretization(self.alpha, "pair_curve" if way == "pair_curve" else self.bound)
 
 
 def _frozen(values: Any) -> FloatArray:

@@ -72,9 +72,9 @@ def replan(
     >>> rest = replan(accountant)
     >>> plan.epsilons.round(3), rest.epsilons.round(3)
     (array([0.465, 0.354, 0.354, 0.465]), array([0.1  , 0.499, 0.377, 0.496]))
-    >>> from temporaldp import release
+    >>> from temporaldp import release_snapshots
     >>> with accountant:
-    ...     result = release(lambda count, epsilon: count, [7, 8, 9], rest, start=len(accountant))
+    ...     result = release_snapshots(lambda count, epsilon: count, [7, 8, 9], rest, start=len(accountant))
     >>> result.epsilons.round(3), len(accountant)
     (array([0.499, 0.377, 0.496]), 4)
     """
@@ -100,6 +100,8 @@ def replan(
         leakage=whole(tail),
         alpha=alpha,
         source=request.source,
+        epsilons=np.concatenate((spent, tail)),
+        metric=accountant.metric,
         method="optimal",
         optimality=Optimality(by.objective, by.error(tail)),
     )

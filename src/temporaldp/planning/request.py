@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.constant_budget import merged_profile
-from temporaldp.accounting.protocol import AccountingName
-from temporaldp.correlation import Adversaries, Adversary, Population
+from temporaldp.accounting.periodic import lasting_epsilon_of
+from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, weakest
+from temporaldp.accounting.ways import alike, way_of_epsilons
+from temporaldp.correlation import Adversaries, Adversary, IntervalMatrix, Population
 from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.origin import together
 from temporaldp.errors import BudgetError, PlanError
 from temporaldp.leakage import Witness
+from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.planning.plan import Source
 from temporaldp.values import positive, whole_number
+
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """A level to hold for every user, for T steps or for ever.
+    """A level to hold for every user, for T steps or for ever, and the way of accounting by which it is held.
 
     Parameters
     ----------
@@ -25,26 +35,42 @@ class Request:
     alpha : float
         In nats.
     horizon : int or None
+    bound, metric
+        As for `temporal_leakage`.
     """
 
     population: Population
     alpha: float
     horizon: int | None
+    bound: AnyBound = "exact"
+    metric: ArrayLike | None = None
 
     @classmethod
-    def checked(cls, adversary: Adversaries, alpha: float, horizon: int | None) -> Self:
+    def checked(
+        cls,
+        adversary: Adversaries,
+        alpha: float,
+        horizon: int | None,
+        bound: AnyBound = "exact",
+        metric: ArrayLike | None = None,
+    ) -> Self:
         """From what a user gives.
 
         Raises
         ------
         BudgetError
             alpha or the horizon is not admissible, or the horizon is not that of the matrices.
+        InputError
+            No such bound or metric.
         """
         made = cls(
             Population.of(adversary),
             positive(alpha, "alpha"),
             None if horizon is None else whole_number(horizon, "the horizon", least=1, error=BudgetError),
+            bound,
+            metric,
         )
+        made.ways()  # refuses what is no way of accounting
         for name, one in made.population:
             if one.n_steps not in {None, made.horizon}:
                 who = "the adversary" if name is None else f"adversary {name!r}"
@@ -52,7 +78,7 @@ class Request:
                     f"{who} has matrices for {one.n_steps} steps, but the horizon is {made.horizon or 'unknown'}; plan for "
                     f"{one.n_steps} steps, or give constant matrices"
                 )
-        return made
+        return made if made.horizon is None else replace(made, population=made.population.over(made.horizon))
 
     @property
     def users(self) -> tuple[Adversary, ...]:
@@ -71,11 +97,59 @@ class Request:
 
     @property
     def source(self) -> Source:
-        """What a plan says of the correlation until it is told more: its states."""
-        return Source(self.population.states)
+        """What a plan says of the correlation until it is told more: its states, and what matrices know of their origin."""
+        origin = together(m.origin for user in self.users for m in user.matrices if isinstance(m, IntervalMatrix))
+        if origin is None:
+            return Source(self.population.states)
+        return Source(self.population.states, provenance=origin.sentence, learning_epsilon=origin.epsilon)
 
-    def nothing_lasts(self, bound: AccountingName, user: int = 0) -> PlanError:
+    def by(self, bound: AnyBound) -> Self:
+        """A copy of the request by another bound, for plain privacy."""
+        return replace(self, bound=bound, metric=None)
+
+    def ways(self) -> list[tuple[Accounting[Any, Any], list[Adversary]]]:
+        """The ways of accounting for budgets, and the users who are accounted for by each."""
+        groups = alike(self.population, by_states=self.metric is not None)
+        return [
+            (way_of_epsilons(self.bound, self.metric, kind), [self.users[k] for k in numbers])
+            for kind, numbers in groups
+        ]
+
+    @property
+    def distances(self) -> FloatArray | None:
+        """The metric, checked, in the order of the states."""
+        return checked_distances(self.metric, self.population.states)
+
+    @property
+    def accounting(self) -> AccountingName:
+        """How the level is accounted for."""
+        return weakest([way.name for way, _ in self.ways()])
+
+    @property
+    def most_promised(self) -> float:
+        """What a release with a budget of one nat leaks by itself, at most: the largest distance of a metric."""
+        return max(float(way.promised(way.of_epsilons(np.ones(1)))[0]) for way, _ in self.ways())
+
+    @property
+    def unspent(self) -> float:
+        """Share of alpha that a plan leaves, so that an accountant, which rounds at every step, admits it."""
+        return 0.0 if self.horizon is None else max(way.unspent(self.horizon) for way, _ in self.ways())
+
+    def series(self, epsilons: FloatArray) -> LeakageSeries:
+        """What budgets leak."""
+        return temporal_leakage(self.population, epsilons=epsilons, bound=self.bound, metric=self.metric)
+
+    def supremum(self, epsilon: float) -> LeakageSupremum:
+        """What a budget leaks that every step spends."""
+        return leakage_supremum(self.population, epsilon=epsilon, bound=self.bound, metric=self.metric)
+
+    def lasting_epsilon(self) -> float:
+        """The budget that every step can spend for ever below alpha, for everybody; a lower bound, 0 if there is none."""
+        return min(lasting_epsilon_of(way, users, self.alpha) for way, users in self.ways())
+
+    def nothing_lasts(self, user: int = 0, *, bound: AccountingName | None = None) -> PlanError:
         """Why no budget ("curve": no noise) holds alpha for ever, and what to do."""
+        bound = bound or self.accounting
         name, adversary = self.population.names[user], self.users[user]
         who = "" if name is None else f" of {name!r}"
         otherwise = (
@@ -93,14 +167,21 @@ class Request:
             f"the correlation{who} tells {certain[0].value!r} and {certain[0].other_value!r} apart with certainty (their rows "
             "have no state in common), so by this bound leakage adds up with every step"
             if certain
-            else f"the correlation{who} is so strong that a step's budget vanishes in rounding"
+            else f"the correlation{who} is so strong that no budget was found that lasts"
         )
+        if bound == "interval":
+            return PlanError(
+                f"no positive budget holds alpha = {self.alpha:g} for ever for every matrix of the set: {why}. Give narrower "
+                f"bounds. {otherwise}"
+            )
         if bound == "paper":
             return PlanError(
                 f"no positive budget holds alpha = {self.alpha:g} for ever by the paper's bound: {why}. Plan by the exact "
                 f"leakage, which is the default. {otherwise}"
             )
-        return PlanError(f"no noise holds alpha = {self.alpha:g} for ever at any delta: {why}. {otherwise}")
+        what = "noise" if bound == "curve" else "positive budget"
+        at = "at any delta" if bound == "curve" else f"by the way of accounting {bound!r}"
+        return PlanError(f"no {what} holds alpha = {self.alpha:g} for ever {at}: {why}. {otherwise}")
 
 
 def _certain(correlation: Correlation) -> Witness | None:

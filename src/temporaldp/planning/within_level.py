@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
-from temporaldp.accounting.exact_sides import SLACK
-from temporaldp.accounting.paper_filter import SPARE
-from temporaldp.accounting.protocol import Bound
+from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.planning.plan import BudgetPlan, Method
 from temporaldp.planning.request import Request
 from temporaldp.values import SMALLEST
@@ -17,31 +14,35 @@ FloatArray = NDArray[np.float64]
 
 
 def plan_within_level(
-    request: Request,
-    epsilons: FloatArray,
-    method: Method,
-    bound: Bound,
-    leakage: LeakageSeries | LeakageSupremum | None = None,
+    request: Request, epsilons: FloatArray, method: Method, leakage: LeakageSeries | LeakageSupremum | None = None
 ) -> BudgetPlan:
     """The plan, shrunk by ulps, then by more, until our own accounting says at most alpha; the last factor is a half.
 
-    `leakage` is that of these very budgets, if it is known.
-
-    With a horizon a little stays unspent, so that an accountant admits the plan step by step.
+    `leakage` is that of these very budgets, if it is known. With a horizon a little stays unspent, so that an accountant admits
+    the plan step by step.
     """
-    horizon, everyone = request.horizon, request.population
-    unspent = 0.0 if horizon is None else horizon * SPARE if bound == "paper" else 2.0 * SLACK
-    ceiling = request.alpha * (1.0 - unspent)
+    ceiling = request.alpha * (1.0 - request.unspent)
     for halving in range(53):
         spent = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
-        if horizon is None and spent[0] < SMALLEST:
+        if request.horizon is None and spent[0] < SMALLEST:
             break
         if leakage is None or halving:
-            leakage = (
-                leakage_supremum(everyone, epsilon=float(spent[0]), bound=bound)
-                if horizon is None
-                else temporal_leakage(everyone, epsilons=spent, bound=bound)
-            )
+            leakage = request.supremum(float(spent[0])) if request.horizon is None else request.series(spent)
         if leakage.worst <= ceiling:
-            return BudgetPlan(leakage=leakage, alpha=request.alpha, source=request.source, method=method)
-    raise request.nothing_lasts(bound)
+            return BudgetPlan(
+                leakage=leakage,
+                alpha=request.alpha,
+                source=request.source,
+                epsilons=spent,
+                method=method,
+                metric=request.distances,
+            )
+    raise request.nothing_lasts()
+
+
+def lasting_plan(request: Request, method: Method) -> BudgetPlan:
+    """The largest budget that every step can spend for ever, at each step of the request."""
+    budget = request.lasting_epsilon()
+    if budget <= 0.0:
+        raise request.nothing_lasts()
+    return plan_within_level(request, np.full(request.n_shares, budget), method)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from temporaldp.errors import InputError
+from temporaldp.errors import InputError, LateDataError
 from temporaldp.files.moments import NUMBER, WORD, Moment, comes_after, in_words, moment, shortfall
 
 
@@ -65,7 +65,7 @@ class Calendar:
         if before is None or not now.has_order:
             return
         if not comes_after(before, label):
-            raise InputError(
+            raise LateDataError(
                 f"time {label!r} comes before {before!r}, which was released already; steps are accounted for in order, so a "
                 "late one cannot be released any more: leave it out"
             )

@@ -1,14 +1,17 @@
-"""The rows of a ledger and the chain of hashes that ties each to all before it."""
+"""The rows of a ledger, steps and events, and the chain of hashes that ties each to all before it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-FORMAT = "temporaldp ledger 3"
+FORMAT = "temporaldp ledger 4"
+
+FIELDS = {2: 7, 3: 7, 4: 8}
+"""How many fields of a step's row its hash covers, by the format in which the row was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,11 @@ class LedgerRow:
         Whether the step was declared the last.
     output : str or None
         What was published, as JSON; None for a step that was not.
+    digest : str or None
+        Of the input that the step was drawn from, under a key that is kept outside of the ledger
+        (`temporaldp.release.input_digest`); None where there is none.
+    format : int
+        Of the ledger, when the row was written.
     hash : str
         SHA-256 of this row and the hash before it.
     """
@@ -43,12 +51,62 @@ class LedgerRow:
     leakage: float | None
     last: bool
     output: str | None
+    digest: str | None
+    format: int
     hash: str
 
     @property
     def content(self) -> list[Any]:
-        """Everything but the hash."""
-        return [self.step, self.time, self.parameter, self.epsilon, self.leakage, self.last, self.output]
+        """Everything that the hash covers, besides the hash before it."""
+        fields = [
+            self.step, self.time, self.parameter, self.epsilon, self.leakage, self.last, self.output, self.digest
+        ]  # fmt: skip
+        return fields[: FIELDS.get(self.format, 0)]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEvent:
+    """Something that happened between two steps, such as the adoption of another correlation.
+
+    Parameters
+    ----------
+    number : int
+        From 0.
+    step : int
+        How many steps there were before it.
+    kind : str
+        "adopt".
+    at : str
+        When, by the clock of the machine: UTC, as ISO 8601.
+    by : str
+        Who: the name of the account on the machine, or what was given.
+    content : str
+        What, as JSON.
+    hash : str
+        SHA-256 of this event and the hash before it.
+    """
+
+    number: int
+    step: int
+    kind: str
+    at: str
+    by: str
+    content: str
+    hash: str
+
+    @property
+    def signed(self) -> list[Any]:
+        """Everything that the hash covers, besides the hash before it."""
+        return ["event", self.number, self.step, self.kind, self.at, self.by, self.content]
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The content."""
+        found: dict[str, Any] = json.loads(self.content)
+        return found
+
+
+Entry: TypeAlias = LedgerRow | LedgerEvent
 
 
 def canonical(document: Any) -> str:
@@ -57,8 +115,13 @@ def canonical(document: Any) -> str:
 
 
 def first_hash(configuration: str) -> str:
-    """The head of a ledger without rows: what it is for."""
-    return _digest(FORMAT, configuration)
+    """The head of a ledger without rows: what it is for, in the format that it began with.
+
+    A migration keeps what the configuration of the old format said under "began", so that no head changes.
+    """
+    document = json.loads(configuration)
+    began = document.get("began")
+    return _digest(FORMAT, configuration) if began is None else _digest(began["format"], canonical(began))
 
 
 def chained(previous: str, content: list[Any]) -> str:
@@ -66,17 +129,39 @@ def chained(previous: str, content: list[Any]) -> str:
     return _digest(previous, canonical(content))
 
 
-def broken_link(rows: Iterable[LedgerRow], *, start: int, previous: str) -> str | None:
-    """What is wrong with the first row that does not follow from those before it; None if all do."""
-    for position, row in enumerate(rows, start=start):
-        if row.step != position:
-            return f"step {position} is missing: the next row is step {row.step}"
+def in_order(rows: Iterable[LedgerRow], events: Iterable[LedgerEvent]) -> Iterator[Entry]:
+    """Steps, and before each of them the events that came before it."""
+    waiting = iter(events)
+    event = next(waiting, None)
+    for row in rows:
+        while event is not None and event.step <= row.step:
+            yield event
+            event = next(waiting, None)
+        yield row
+    while event is not None:
+        yield event
+        event = next(waiting, None)
+
+
+def broken_link(entries: Iterable[Entry], *, start: int, n_events: int, previous: str) -> str | None:
+    """What is wrong with the first entry that does not follow from those before it; None if all do."""
+    position = start
+    for entry in entries:
+        if isinstance(entry, LedgerEvent):
+            if entry.number != n_events or entry.step != position or entry.hash != chained(previous, entry.signed):
+                return f"event {entry.number} ({entry.kind}, {entry.at}) was changed after it was written, or one before it"
+            n_events += 1
+            previous = entry.hash
+            continue
+        if entry.step != position:
+            return f"step {position} is missing: the next row is step {entry.step}"
         try:
-            previous = chained(previous, row.content)
+            previous = chained(previous, entry.content)
         except (ValueError, TypeError):  # no value that we write: infinity, bytes
             previous = ""
-        if row.hash != previous:
-            return f"step {position} (time {row.time!r}) was changed after it was written, or a row before it was"
+        if entry.hash != previous:
+            return f"step {position} (time {entry.time!r}) was changed after it was written, or a row before it was"
+        position += 1
     return None
 
 

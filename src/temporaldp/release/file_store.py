@@ -13,6 +13,7 @@ there.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
 import tempfile
@@ -108,6 +109,67 @@ class FileStore(Store):
             # The step is durable; the checkpoint only saves it from somebody who deletes the log beside the file.
             with suppress(sqlite3.Error):
                 writer.connection.driver_connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def read_private(self, name: str) -> str | None:
+        """From a file in a folder beside the ledger."""
+        try:
+            return (self._private / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise LedgerError(f"cannot read {self._private / name}, which belongs to the ledger: {error}") from None
+
+    def write_private(self, name: str, content: str) -> str:
+        """Into a file in a folder beside the ledger: complete under another name first, and its owner's only."""
+        file = self._private / name
+        try:
+            self._private.mkdir(mode=0o700, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self._private)
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as writer:
+                    writer.write(content)
+                    writer.flush()
+                    os.fsync(writer.fileno())
+                with suppress(FileExistsError):
+                    os.link(temporary, file)  # never replaces a file
+            finally:
+                Path(temporary).unlink(missing_ok=True)
+            _synchronised(self._private)
+        except OSError as error:
+            raise LedgerError(f"cannot keep {file}, which belongs to the ledger: {error.strerror or error}") from None
+        return self.read_private(name) or content
+
+    def back_up(self, place: Path) -> None:
+        """By SQLite's backup: one moment, while others write; the private things are copied after it, and only added to."""
+        if os.path.lexists(place):
+            raise LedgerError(f"{place} exists; a backup never replaces a file: name another one")
+        with self.reading() as transaction, self._translated():
+            source: Any = transaction.connection.connection.driver_connection
+            handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)  # the owner's only
+            os.close(handle)
+            try:
+                target = sqlite3.connect(name)
+                try:
+                    source.backup(target)
+                finally:
+                    target.close()
+                _synchronised(Path(name))
+                os.link(name, place)
+            finally:
+                Path(name).unlink(missing_ok=True)
+        if self._private.is_dir():
+            shutil.copytree(self._private, f"{place}.private", ignore=shutil.ignore_patterns(".*"))
+
+    def compact(self) -> None:
+        """VACUUM, outside of a transaction, and the log folded into the file."""
+        with self._used(), self._translated(), self._connected().connect() as connection:
+            plain = connection.connection.driver_connection
+            plain.execute("VACUUM")
+            plain.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @property
+    def _private(self) -> Path:
+        return Path(f"{self._path}.private")
 
     def close(self) -> None:
         """Close the connections, for good."""

@@ -5,23 +5,52 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.protocol import AccountingName
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.errors import InputError, LedgerError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
+from temporaldp.release.adopting import ADOPT, correlations_at, take_in
 from temporaldp.release.chain import canonical
 from temporaldp.release.identity import correlations_of, metric_digest
+from temporaldp.release.kept_correlations import keep_correlations
+from temporaldp.release.kept_reserve import expect_kept_reserve
 from temporaldp.release.ledger import Ledger
 
 Mechanism = Callable[[Any, float], Any]
 
 LESS_THAN_PLANNED = 1e-6
 """Relative shortfall of what was spent from what was planned, from which on the rest is planned anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a step would spend and leak.
+
+    Parameters
+    ----------
+    time : str
+    parameter : float
+        What the mechanism would be called with: a budget in nats, or under a noise plan a scale; 0 for a step that would not be
+        published.
+    epsilon : float
+        In nats.
+    leakage : float or None
+        The largest of any step after it, in nats; None where nobody counts it.
+    """
+
+    time: str
+    parameter: float
+    epsilon: float
+    leakage: float | None
 
 
 class Guard(ABC):
@@ -50,9 +79,14 @@ class Guard(ABC):
     def pass_over(self, step: int) -> Measurement:
         """The next step if nothing is published at it; refused if there are no more steps."""
 
+    def begin(self, ledger: Ledger) -> None:
+        """Get ready for the steps of a ledger that was made for this; by default there is nothing to do."""
+        return
+
     def require_mechanism(self, mechanism: Mechanism) -> None:
-        """Refuse a mechanism that cannot be called with what the steps have: budgets, or scales of noise."""
-        require_budget_mechanism(mechanism)
+        """Refuse a mechanism that cannot be called with what the steps have, budgets or scales of noise, or leaks more."""
+        counting = (self.accountant, *accounting_blocks.charged())
+        require_budget_mechanism(mechanism, *(one.metric for one in counting if one is not None))
 
     def charge(self, epsilon: float, *, last: bool) -> None:
         """Charge the accountants of the blocks around the caller."""
@@ -61,6 +95,17 @@ class Guard(ABC):
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
         """The scales of a histogram's noise, in counts, at steps that spent these epsilons."""
         return laplace_scales(epsilons)
+
+    def forecast(self, mechanism: Mechanism, start: int, times: list[str]) -> list[Forecast]:
+        """What the steps from `start` on would spend and leak. Changes nothing."""
+        trial, found = copy(self), []
+        trial.accountant = copy(self.accountant)
+        for step, time in enumerate(times, start=start):
+            made = trial.measurement(mechanism, step, None, last=False)
+            found.append(Forecast(time, made.parameter, made.epsilon, trial.leakage_after(made.epsilon)))
+            if trial.accountant is not None:
+                trial.accountant.spend(made.epsilon)
+        return found
 
     @abstractmethod
     def replay(self, ledger: Ledger) -> None:
@@ -124,6 +169,19 @@ class AccountantGuard(Guard):
         self.alpha = _checked_alpha(accountant, plan)
         self.accountant, self.horizon, self._given, self._plan = copy(accountant), accountant.horizon, plan, plan
         self.bound = accountant.bound
+        self._n_adopted = 0
+
+    def begin(self, ledger: Ledger) -> None:
+        """Keep the matrices beside the ledger; with adoptions in it, begin with those that were valid at the first step."""
+        known = ledger.configuration["correlations"]
+        with suppress(LedgerError):  # a disk that is full or read-only: needed only if something is adopted one day
+            keep_correlations(ledger.store, self.accountant.population, known["salt"])
+        if any(event.kind == ADOPT for event in ledger.events):
+            before = correlations_at(ledger, known["users"])
+            self.accountant = TemporalAccountant(before, alpha=self.alpha, reserve=self.accountant.asked_reserve)
+        if self.horizon is None and self.accountant.asked_reserve is None and known["users"]:
+            with suppress(LedgerError):
+                expect_kept_reserve(self.accountant, ledger)
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """The level, the plan that was given, and the correlations by salted digests."""
@@ -149,7 +207,7 @@ class AccountantGuard(Guard):
             return self.accountant.remaining(last=True)
         kept = self.accountant.reserve
         if kept == 0.0:
-            raise BudgetError(
+            raise SpentError(
                 "no positive budget can be spent at every step for ever, so there is no default: give an epsilon for each "
                 "step, a plan, or a horizon"
             )
@@ -179,8 +237,7 @@ class AccountantGuard(Guard):
                 f"the accountant has {known} steps and the ledger {len(ledger)}: something else was charged to the release's "
                 "own accountant; open the release again"
             )
-        for row in ledger[known:]:
-            self.accountant.record(row.epsilon, last=row.last)  # another machine's rounding must not refuse a fact
+        self._n_adopted = take_in(self.accountant, ledger, self._n_adopted)
 
     def leakage_after(self, epsilon: float) -> float:
         """By the accountant."""
@@ -234,6 +291,10 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
             "the plan holds alpha by the exact leakage, and this accountant counts by an upper bound of it, which the plan "
             "would exceed: make the accountant with bound='exact', plan by the same bound, or give the plan alone"
         )
+    if not _same_metric(plan.metric, accountant.metric):
+        raise InputError(
+            "the plan's epsilons multiply other distances than the accountant's: make both with one metric"
+        )
     if plan.alpha > accountant.alpha:
         raise InputError(f"the plan holds alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")
     if plan.horizon is not None and accountant.horizon != plan.horizon:
@@ -241,6 +302,10 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
             f"the plan has {plan.horizon} steps, so the accountant needs a horizon of {plan.horizon}, got {accountant.horizon}"
         )
     return accountant.alpha
+
+
+def _same_metric(one: FloatArray | None, other: FloatArray | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 def plan_digest(plan: Plan) -> str:

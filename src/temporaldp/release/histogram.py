@@ -66,15 +66,14 @@ class DiscreteLaplaceHistogram:
         accounting_blocks.charge([self.epsilon_spent(epsilon)])
         return np.array(measurement(counts.tolist()), dtype=np.int64)
 
+    @property
+    def error_at_one(self) -> float:
+        """Mean absolute errors of all counts, added up, at epsilon = 1; at another epsilon, divided by it, nearly."""
+        return float(HISTOGRAM_SENSITIVITY * self.n_states)
+
     def scale(self, epsilon: float) -> float:
         """Scale of the noise (2 / epsilon, raised by ulps until OpenDP's own map grants at most epsilon)."""
-        budget = positive(epsilon, "epsilon")
-        scale = HISTOGRAM_SENSITIVITY / budget
-        for _ in range(64):
-            if _measurement(scale).map(HISTOGRAM_SENSITIVITY) <= budget:
-                return scale
-            scale = math.nextafter(scale, math.inf)
-        raise InputError(f"OpenDP grants no scale near {scale:g} for epsilon = {epsilon:g}; use a larger epsilon")
+        return granted_scale(HISTOGRAM_SENSITIVITY, positive(epsilon, "epsilon"))
 
     def epsilon_spent(self, epsilon: float) -> float:
         """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more, by a few ulps less."""
@@ -122,6 +121,21 @@ class NoisyHistogram:
                 "its block, under the plan"
             )
         return np.array(measurement(counts.tolist()), dtype=np.int64)
+
+
+def granted_scale(sensitivity: int, epsilon: float) -> float:
+    """Scale of discrete Laplace noise: sensitivity / epsilon, raised by ulps until OpenDP's own map grants at most epsilon."""
+    scale = sensitivity / epsilon
+    for _ in range(64):
+        if _measurement(scale).map(sensitivity) <= epsilon:
+            return scale
+        scale = math.nextafter(scale, math.inf)
+    raise InputError(f"OpenDP grants no scale near {scale:g} for epsilon = {epsilon:g}; use a larger epsilon")
+
+
+def exact_laplace(counts: IntArray, scale: float) -> IntArray:
+    """Counts with exact discrete Laplace noise, as OpenDP draws it."""
+    return np.array(_measurement(scale)(counts.tolist()), dtype=np.int64)
 
 
 @singledispatch

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation import Trajectories
 from temporaldp.correlation.states import require_same_states
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.correlation.traces import Traces, as_traces
+from temporaldp.errors import BudgetError, InputError, LateDataError, SpentError
 from temporaldp.files.moments import steps_between
 from temporaldp.planning import Plan
 from temporaldp.release.consistent import consistent_counts
-from temporaldp.release.continual import release
+from temporaldp.release.filtering import stored, stored_estimate
 from temporaldp.release.guards import Guard
 from temporaldp.release.histogram import histogram_mechanism
 from temporaldp.release.released import ReleasedHistograms
+from temporaldp.release.smoothed import SmoothedHistograms
+from temporaldp.release.snapshots import release_snapshots
 from temporaldp.release.stream import ContinualRelease
 
 IntArray = NDArray[np.int64]
@@ -29,7 +31,7 @@ GAP = 1.5
 
 
 def release_histograms(
-    trajectories: Trajectories,
+    traces: Traces | Any,
     plan: Plan | ContinualRelease[Any, Any],
     *,
     consistent: bool = False,
@@ -43,8 +45,9 @@ def release_histograms(
 
     Parameters
     ----------
-    trajectories : Trajectories
-        T steps. Its states are the public domain; the number of people at each step is public.
+    traces : Traces, or a table
+        T steps. A table has the columns user, time and state; `read_traces` takes others.
+        Its states are the public domain; the number of people at each step is public.
     plan : BudgetPlan or NoisePlan, or ContinualRelease of a histogram
         With at least T steps, and for the same states.
     consistent : bool
@@ -63,6 +66,7 @@ def release_histograms(
     LedgerError
         The ledger cannot be read or written. Steps before the one that failed are stored: running again goes on after them.
     """
+    trajectories = as_traces(traces)
     if isinstance(plan, ContinualRelease):
         return _continued(trajectories, plan, consistent)
     states, step = plan.source.states, plan.source.step
@@ -70,14 +74,14 @@ def release_histograms(
         require_same_states(states, trajectories.states, what="the data")
     _require_same_step(step, trajectories.step, what="plan")
     mechanism = histogram_mechanism(plan, trajectories.n_states)
-    result = release(mechanism, trajectories.histogram(), plan, start=start)
+    result = release_snapshots(mechanism, trajectories.histogram(), plan, start=start)
     return _assemble(
         trajectories, result.outputs, range(start, start + len(result.outputs)), result.epsilons, plan, consistent
     )
 
 
 def _assemble(
-    trajectories: Trajectories,
+    trajectories: Traces,
     outputs: Sequence[IntArray | None],
     steps: Sequence[int],
     spent: FloatArray,
@@ -106,7 +110,7 @@ def _assemble(
     )
 
 
-def _continued(trajectories: Trajectories, stream: ContinualRelease[Any, Any], consistent: bool) -> ReleasedHistograms:
+def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consistent: bool) -> ReleasedHistograms:
     """Steps that the ledger has, as they were; then the others."""
     if stream.states is not None:
         require_same_states(stream.states, trajectories.states, what="the data")
@@ -131,24 +135,50 @@ def _require_same_step(expected: str | None, found: str | None, *, what: str) ->
         )
 
 
-def _require_continuation(trajectories: Trajectories, stream: ContinualRelease[Any, Any], new: list[str]) -> None:
+def _require_continuation(trajectories: Traces, stream: ContinualRelease[Any, Any], new: list[str]) -> None:
     """New steps must follow all that the ledger has, one step or more apart, and there must be budgets for all of them."""
     times = trajectories.times
     if new and any(time not in new for time in times[times.index(new[0]) :]):
-        raise InputError(
+        raise LateDataError(
             f"time {new[0]!r} comes before steps that were released already, but was not released itself; steps are accounted "
             "for in order, so a late one cannot be released any more: leave it out"
         )
     left = stream.steps_left
     if left is not None and len(new) > left:
-        raise BudgetError(
+        raise SpentError(
             f"the release ends before the data do: its plan or horizon has room for {max(left, 0)} more, the data have "
             f"{len(new)} new steps; leave out the last, or begin another release with a ledger of its own"
         )
     stream.require_next(new)
 
 
-def gap_before(trajectories: Trajectories, stream: ContinualRelease[Any, Any]) -> str | None:
+def filtered_histograms(trajectories: Traces, stream: ContinualRelease[Any, Any]) -> SmoothedHistograms:
+    """The filtered counts of those times of the data that a continual release has published, as its ledger keeps them.
+
+    Raises
+    ------
+    InputError
+        The release has no correlation to filter by.
+    """
+    rows = [stream.row(time) for time in trajectories.times if stream.has(time)]
+    rows = [row for row in rows if row.output is not None]
+    if stream.correlation is None or not rows:
+        raise InputError("expected a release with a correlation to filter by, and at least one published step")
+    found = [stored_estimate(row) for row in rows]
+    return SmoothedHistograms(
+        np.stack([one.counts for one in found]),
+        np.stack([one.lower for one in found]),
+        np.stack([one.upper for one in found]),
+        trajectories.states,
+        tuple(row.time for row in rows),
+        np.array([stored(row)["total"] for row in rows], dtype=np.float64),
+        np.ones(len(rows), dtype=bool),
+        stream.correlation.source,
+        "past releases",
+    )
+
+
+def gap_before(trajectories: Traces, stream: ContinualRelease[Any, Any]) -> str | None:
     """What to know where new steps do not follow the last one released at once; None if they do, or nothing says."""
     new = [time for time in trajectories.times if not stream.has(time)]
     if not new or not len(stream):

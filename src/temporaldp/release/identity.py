@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation import Adversary, IntervalMatrix, PeriodicMatrices, TransitionMatrix
+from temporaldp.correlation.adversary import matrices_of
 
 
 def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None) -> dict[str, Any]:
@@ -39,11 +40,18 @@ def difference(kept: dict[str, Any], now: dict[str, Any]) -> str | None:
 def _digest(adversary: Adversary, salt: str) -> str:
     whole = hashlib.sha256(salt.encode("ascii"))
     for direction in (adversary.backward, adversary.forward):
-        matrices = () if direction is None else direction if isinstance(direction, tuple) else (direction,)
+        matrices = matrices_of(direction)
         kind = "none" if direction is None else "each" if isinstance(direction, tuple) else "constant"
+        if isinstance(direction, PeriodicMatrices):
+            kind = f"clock from {direction.phase}"
         whole.update(f"|{kind} {len(matrices)}".encode("ascii"))
         for matrix in matrices:
-            _add(whole, matrix)
+            if isinstance(matrix, IntervalMatrix):
+                whole.update(f"|interval {matrix.states!r}".encode())
+                for bound in (matrix.lower, matrix.upper):
+                    whole.update(np.ascontiguousarray(bound, dtype="<f8").tobytes())
+            else:
+                _add(whole, matrix)
     return whole.hexdigest()
 
 

@@ -9,14 +9,26 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError, LedgerError, LedgerMismatchError
-from temporaldp.release.chain import FORMAT, LedgerRow, broken_link, canonical, chained, first_hash
+from temporaldp.release.chain import (
+    FORMAT,
+    LedgerEvent,
+    LedgerRow,
+    broken_link,
+    canonical,
+    chained,
+    first_hash,
+    in_order,
+)
 from temporaldp.release.identity import difference
+from temporaldp.release.migrations import CURRENT, is_outdated, migrate, require_consistent
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import Transaction
@@ -86,13 +98,34 @@ class Ledger:
     def _start(self, store: Store) -> None:
         self._store, self._lock = store, threading.RLock()
         self._rows: list[LedgerRow] = []
+        self._events: list[LedgerEvent] = []
         try:
+            self._migrate()
             with store.reading() as transaction:
                 self._spelled, self.configuration = self._read_heading(transaction)
-                self._rows = self._read_new(transaction, [])
+                self._rows, self._events = self._read_new(transaction, [], [])
         except LedgerError:
             store.close()
             raise
+
+    def _migrate(self) -> None:
+        """Bring a ledger of an older format to this one."""
+        with self._store.reading() as transaction:
+            heading = transaction.heading()
+            outdated = heading is not None and is_outdated(heading[0], self.place)
+        if outdated:
+            with self._store.writing() as transaction:
+                migrate(transaction, self.place)
+
+    @property
+    def store(self) -> Store:
+        """What keeps it."""
+        return self._store
+
+    @property
+    def events(self) -> tuple[LedgerEvent, ...]:
+        """What happened between steps, in order."""
+        return tuple(self._events)
 
     @property
     def place(self) -> str:
@@ -102,7 +135,7 @@ class Ledger:
     @property
     def head(self) -> str:
         """Hash of the last row, which stands for the whole chain."""
-        return self._head_of(self._rows)
+        return self._head_of(self._rows, self._events)
 
     @property
     def epsilons(self) -> FloatArray:
@@ -143,6 +176,21 @@ class Ledger:
         """Let go of the file or the connections."""
         self._store.close()
 
+    def back_up(self, place: str | os.PathLike[str]) -> None:
+        """Copy an SQLite ledger as of one moment, with what is kept beside it, while others write.
+
+        Raises
+        ------
+        LedgerError
+            Something is there already, the copy cannot be written, or the ledger is a database (`pg_dump` copies that).
+        """
+        try:
+            self._store.back_up(Path(place))
+        except OSError as error:
+            if isinstance(error, LedgerError):
+                raise
+            raise LedgerError(f"cannot write the backup {os.fspath(place)}: {error.strerror or error}") from None
+
     def require_open(self) -> None:
         """`LedgerError` once it was closed."""
         self._store.require_open()
@@ -177,13 +225,13 @@ class Ledger:
             raise InputError(f"expected a head of at least {LEAST_HEAD_DIGITS} hexadecimal digits, got {head!r}")
         with self._lock, self._store.reading() as transaction:
             self._require_same_heading(transaction)
-            rows = self._read_new(transaction, [])
-            if rows[: len(self._rows)] != self._rows:
+            rows, events = self._read_new(transaction, [], [])
+            if rows[: len(self._rows)] != self._rows or events[: len(self._events)] != self._events:
                 raise LedgerError(f"{self.place}: steps that this process has seen are missing or were changed since")
-            self._rows = rows
+            self._rows, self._events = rows, events
         if head is None:
             return
-        known = [first_hash(self._spelled), *(row.hash for row in self._rows)]
+        known = [first_hash(self._spelled), *(row.hash for row in self._rows), *(event.hash for event in self._events)]
         if not any(one.startswith(head.lower()) for one in known):
             raise LedgerError(
                 f"{self.place}: none of its {len(self)} steps has the noted head {head!r}: this is an older copy or another "
@@ -200,18 +248,18 @@ class Ledger:
                 yield writer
             if writer.added is not None:
                 self._rows.append(writer.added)
+            if writer.noted is not None:
+                self._events.append(writer.noted)
 
     def _read_heading(self, transaction: Transaction) -> tuple[str, dict[str, Any]]:
         found = transaction.heading()
         if found is None:
             raise LedgerError(f"{self.place}: the row that says what the ledger is for was deleted")
-        try:
-            configuration = json.loads(found[0])
-            known = configuration.pop("format")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise LedgerError(f"{self.place}: the row that says what the ledger is for was changed") from None
-        if known != FORMAT:
-            raise LedgerError(f"{self.place}: expected format {FORMAT!r}, got {str(known)[:40]!r}")
+        is_outdated(found[0], self.place)  # refuses what cannot be read
+        require_consistent(found[0], self.place)
+        configuration = json.loads(found[0])
+        for name in ("format", "began"):
+            configuration.pop(name, None)
         return found[0], configuration
 
     def _require_same_heading(self, transaction: Transaction) -> None:
@@ -222,35 +270,51 @@ class Ledger:
     def _catch_up(self, transaction: Transaction) -> None:
         """Take in rows that were added since, after checking them."""
         self._require_same_heading(transaction)
-        self._rows += self._read_new(transaction, self._rows)
+        rows, events = self._read_new(transaction, self._rows, self._events)
+        self._rows += rows
+        self._events += events
 
-    def _read_new(self, transaction: Transaction, known: list[LedgerRow]) -> list[LedgerRow]:
+    def _read_new(
+        self, transaction: Transaction, known: list[LedgerRow], happened: list[LedgerEvent]
+    ) -> tuple[list[LedgerRow], list[LedgerEvent]]:
         """The rows after the known ones, checked."""
         heading = transaction.heading()
         _, n_steps, head = heading if heading is not None else ("", -1, "")
-        rows = transaction.rows(len(known))
+        rows, events = transaction.rows(len(known)), transaction.events(len(happened))
         total = len(known) + len(rows)
-        problem = broken_link(rows, start=len(known), previous=self._head_of(known))
+        previous = self._head_of(known, happened)
+        entries = list(in_order(rows, events))
+        problem = broken_link(entries, start=len(known), n_events=len(happened), previous=previous)
         if problem is None and n_steps != total:
             problem = f"it says that it has {n_steps} steps, but {total} are there: some were deleted or cut off"
-        if problem is None and head != self._head_of(rows or known):
+        if problem is None and head != (entries[-1].hash if entries else previous):
             problem = "its head is not the hash of its last step: steps were exchanged or cut off"
         if problem is not None:
             raise LedgerError(
                 f"{self.place}: {problem}. Nothing vouches for it any more; restore it from a backup that holds "
                 "every published step"
             )
-        return rows
+        return rows, events
 
-    def _head_of(self, rows: list[LedgerRow]) -> str:
+    def _head_of(self, rows: list[LedgerRow], events: list[LedgerEvent]) -> str:
+        if events and events[-1].step >= len(rows):
+            return events[-1].hash
         return rows[-1].hash if rows else first_hash(self._spelled)
+
+    @property
+    def correlations(self) -> dict[str, Any] | None:
+        """Salted digests of the correlations that are valid now: the last ones adopted; None without an accountant."""
+        known: dict[str, Any] | None = self.configuration.get("correlations")
+        adopted = [event.details["users"] for event in self._events if event.kind == "adopt"]
+        return {**known, "users": adopted[-1]} if known is not None and adopted else known
 
     def _require(self, configuration: dict[str, Any]) -> None:
         """Refuse a ledger of another configuration, unless it has no steps yet: then it gets this one."""
         asked = json.loads(canonical(configuration))
-        differing = [
-            key for key in sorted({*asked, *self.configuration}) if asked.get(key) != self.configuration.get(key)
-        ]
+        kept = {**self.configuration, "correlations": self.correlations}
+        if kept.get("plan") is not None and kept.get("bound") is None:
+            kept["bound"] = asked.get("bound")  # format 2: the plan's digest vouches for it
+        differing = [key for key in sorted({*asked, *kept}) if asked.get(key) != kept.get(key)]
         if differing and not self._rows:
             with self._lock, self._store.writing() as transaction:
                 self._catch_up(transaction)
@@ -258,11 +322,11 @@ class Ledger:
                     spelled = _spelled(configuration)
                     transaction.remake(spelled, first_hash(spelled))
             if not self._rows:
-                self._spelled, self.configuration, differing = spelled, asked, []
+                self._spelled, self.configuration, self._events, differing = spelled, asked, [], []
         if not differing:
             return
         self.close()
-        shown = "; ".join(_differs(key, self.configuration.get(key), asked.get(key)) for key in differing)
+        shown = "; ".join(_differs(key, kept.get(key), asked.get(key)) for key in differing)
         raise LedgerMismatchError(
             f"{self.place} is the ledger of another release. {shown}. Go on with what it was made for, or begin another ledger "
             "(which knows nothing of what this one spent)"
@@ -272,22 +336,40 @@ class Ledger:
 class LedgerWriter:
     """Adds one row inside `Ledger.writing`."""
 
-    __slots__ = ("_ledger", "_transaction", "added")
+    __slots__ = ("_ledger", "_transaction", "added", "noted")
 
     def __init__(self, ledger: Ledger, transaction: Transaction) -> None:
         self._ledger, self._transaction = ledger, transaction
         self.added: LedgerRow | None = None
+        self.noted: LedgerEvent | None = None
 
     def append(
-        self, *, time: str, parameter: float, epsilon: float, leakage: float | None, last: bool, output: str | None
+        self,
+        *,
+        time: str,
+        parameter: float,
+        epsilon: float,
+        leakage: float | None,
+        last: bool,
+        output: str | None,
+        digest: str | None,
     ) -> None:
         """Add the next step."""
         told = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
-        unsealed = LedgerRow(len(self._ledger), time, called, spent, told, bool(last), output, "")
+        unsealed = LedgerRow(len(self._ledger), time, called, spent, told, bool(last), output, digest, CURRENT, "")
         row = replace(unsealed, hash=chained(self._ledger.head, unsealed.content))
         self._transaction.append(row)
         self.added = row
+
+    def note(self, kind: str, *, by: str, details: dict[str, Any]) -> LedgerEvent:
+        """Add an event before the next step; gives it."""
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        unsealed = LedgerEvent(len(self._ledger.events), len(self._ledger), kind, at, by, canonical(details), "")
+        event = replace(unsealed, hash=chained(self._ledger.head, unsealed.signed))
+        self._transaction.append_event(event)
+        self.noted = event
+        return event
 
 
 def _spelled(configuration: dict[str, Any]) -> str:
@@ -296,7 +378,10 @@ def _spelled(configuration: dict[str, Any]) -> str:
 
 def _differs(key: str, kept: Any, asked: Any) -> str:
     if key == "correlations" and kept is not None and asked is not None:
-        return f"correlations: {difference(kept, asked)} (other matrices, history, prior or order of states)"
+        return (
+            f"correlations: {difference(kept, asked)} (other matrices, history, prior or order of states); if what the "
+            "adversary knows has changed, `temporaldp ledger adopt` goes on with the new one"
+        )
     if key in {"correlations", "plan"}:
         what = "an accountant" if key == "correlations" else "a plan"
         if kept is not None and asked is not None:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from temporaldp.accounting.protocol import AccountingName, checked_accounting
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
-from temporaldp.files.atomic import brief, replacing, require_file
+from temporaldp.files.atomic import brief, require_file
+from temporaldp.files.columns import METADATA_KEY, save_columns
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
 from temporaldp.values import REPLACE_ONE, compared_by_value
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
-METADATA_KEY = b"temporaldp"
 COLUMNS = ("time", "state", "count", "epsilon")
 
 
@@ -132,9 +132,8 @@ def save_released(released: ReleasedHistograms, path: str | Path) -> None:
     OutputError
         The file cannot be written; what stood there is untouched.
     """
-    write = _write_parquet if release_suffix(path) == ".parquet" else _write_csv
-    with replacing(path) as temporary:
-        write(released, temporary)
+    release_suffix(path)
+    save_columns(released.columns(), path, _guarantee(released))
 
 
 def load_released(path: str | Path) -> ReleasedHistograms:
@@ -180,28 +179,12 @@ def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
     }
 
 
-def _write_parquet(released: ReleasedHistograms, path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    table = pa.table(released.columns())
-    parquet.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(_guarantee(released))}), str(path))
-
-
 def _read_parquet(path: Path) -> ReleasedHistograms:
     from pyarrow import parquet
 
     table = parquet.read_table(str(path))
     said = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))
     return _assembled({name: table.column(name).to_pylist() for name in COLUMNS}, said)
-
-
-def _write_csv(released: ReleasedHistograms, path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        columns = released.columns()
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def _read_csv(path: Path) -> ReleasedHistograms:

@@ -24,6 +24,8 @@ SECONDS_TO_WAIT = 60
 ADVISORY_LOCK = 0x7DB_1ED6E2
 """PostgreSQL's lock of that number is held by whoever writes."""
 
+PRIVATE_TABLE = "CREATE TABLE IF NOT EXISTS temporaldp_private (name TEXT PRIMARY KEY, content TEXT NOT NULL)"
+
 SECRET = re.compile("password|secret|token|passfile|sslkey", re.IGNORECASE)
 """Parameters of a URL that are not shown."""
 
@@ -56,6 +58,28 @@ class Store(ABC):
     @abstractmethod
     def writing(self) -> Any:
         """A context: a `Transaction` that nobody else writes beside; durable when it ends, undone if it raises."""
+
+    @abstractmethod
+    def read_private(self, name: str) -> str | None:
+        """Something kept beside the ledger that is no part of it: a key, a matrix. None if it is not there."""
+
+    @abstractmethod
+    def write_private(self, name: str, content: str) -> str:
+        """Keep something beside the ledger, unless it is there already; gives what is kept.
+
+        Raises
+        ------
+        LedgerError
+            It cannot be kept.
+        """
+
+    @abstractmethod
+    def back_up(self, place: Path) -> None:
+        """A copy of the ledger as of one moment, with what is kept beside it, while others write. `LedgerError` if it fails."""
+
+    @abstractmethod
+    def compact(self) -> None:
+        """Give room back to the disk; no row changes."""
 
     @abstractmethod
     def close(self) -> None:
@@ -92,7 +116,7 @@ class PostgresStore(Store):
         import sqlalchemy as sa
 
         with self._translated(), self._connected().connect() as connection:
-            return bool(sa.inspect(connection).has_table(tables()[0].name))
+            return bool(sa.inspect(connection).has_table(tables().heading.name))
 
     def create(self, configuration: str, head: str) -> None:
         """Make an empty ledger, whole or not at all."""
@@ -114,6 +138,34 @@ class PostgresStore(Store):
         with self._translated(), self._connected().begin() as connection:
             self._prepare(connection)
             yield Transaction(connection)
+
+    def read_private(self, name: str) -> str | None:
+        """From a table of its own."""
+        with self._translated(), self._connected().begin() as connection:
+            return _private_of(connection, name)
+
+    def write_private(self, name: str, content: str) -> str:
+        """Into a table of its own."""
+        with self._translated(), self._connected().begin() as connection:
+            connection.exec_driver_sql(PRIVATE_TABLE)
+            connection.exec_driver_sql(
+                "INSERT INTO temporaldp_private (name, content) VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, content)
+            )
+            return _private_of(connection, name) or content
+
+    def back_up(self, place: Path) -> None:
+        """A database server has tools of its own for that."""
+        raise LedgerError(
+            f"{self.place} is a database: back it up with `pg_dump`, which sees one moment while others write, and restore it "
+            "with `pg_restore`"
+        )
+
+    def compact(self) -> None:
+        """VACUUM, outside of a transaction."""
+        with self._translated(), self._connected().connect() as connection:
+            plain = connection.execution_options(isolation_level="AUTOCOMMIT")
+            for table in tables():
+                plain.exec_driver_sql(f"VACUUM ANALYZE {table.name}")
 
     def close(self) -> None:
         """Close the connections, for good."""
@@ -145,6 +197,16 @@ class PostgresStore(Store):
                 ) from None
             sa.event.listen(self._engine, "connect", _plainly)
         return self._engine
+
+
+def _private_of(connection: sa.Connection, name: str) -> str | None:
+    import sqlalchemy as sa
+
+    if not sa.inspect(connection).has_table("temporaldp_private"):
+        return None
+    asked = "SELECT content FROM temporaldp_private WHERE name = %s"
+    found: str | None = connection.exec_driver_sql(asked, (name,)).scalar()
+    return found
 
 
 def _plainly(connection: Any, _: Any) -> None:

@@ -5,22 +5,28 @@ from __future__ import annotations
 import dataclasses
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Self
 
+import numpy as np
+
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.ways import budgets
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.errors import InputDiffersWarning, InputError, SpentError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
 from temporaldp.planning.measurement import Measurement
+from temporaldp.release import filtering
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
-from temporaldp.release.continual import Output, Snapshot
-from temporaldp.release.guards import Guard, guard_of
+from temporaldp.release.guards import Forecast, Guard, guard_of
+from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
-from temporaldp.release.outputs import as_text, from_text
+from temporaldp.release.outputs import as_text, from_text, with_filtered
+from temporaldp.release.snapshots import Output, Snapshot
+from temporaldp.smoothing import CountEstimate, PublicCorrelation, require_public
 from temporaldp.values import REPLACE_ONE
 
 
@@ -53,6 +59,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
     description : str, optional
         The mechanism's, part of what a ledger is for. Default: its ``repr`` if it is a dataclass, else its module and name, so
         that a function that moves to another module needs one.
+    correlation : PublicCorrelation, optional
+        Of a histogram: each step also gets its filtered counts, from the releases up to it, the public total (the sum of the
+        snapshot) and this correlation. They are stored with the step (`filtered`), and cost no privacy.
 
     Raises
     ------
@@ -90,6 +99,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         states: tuple[str, ...] | None = None,
         step: str | None = None,
         description: str | None = None,
+        correlation: PublicCorrelation | None = None,
     ) -> None:
         self._guard = guard_of(accountant, plan)
         self._guard.require_mechanism(mechanism)
@@ -106,7 +116,17 @@ class ContinualRelease(Generic[Snapshot, Output]):
             "states": None if schema is None else list(schema),
             "step": step or (None if plan is None else plan.source.step),
         }
+        self._filter: filtering.StepFilter | None = None
+        self._correlation: PublicCorrelation | None = None
+        if correlation is not None:
+            filtering.require_histogram(mechanism)
+            public = require_public(correlation)
+            public = public if schema is None else public.reordered(schema)
+            self._filter, self._correlation = filtering.StepFilter(public, self._guard), public
+            self._configured["filter"] = self._filter.identity
         self._ledger = Ledger.open(ledger, self._configuration)
+        self._digests = InputDigests(self._ledger.store)
+        self._guard.begin(self._ledger)
         self._calendar = Calendar(self.step)
         self._lock = threading.RLock()
         self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
@@ -126,6 +146,11 @@ class ContinualRelease(Generic[Snapshot, Output]):
     def guard(self) -> Guard:
         """What holds the level."""
         return self._guard
+
+    @property
+    def correlation(self) -> PublicCorrelation | None:
+        """What the counts are filtered by, if they are."""
+        return self._correlation
 
     @property
     def states(self) -> tuple[str, ...] | None:
@@ -160,6 +185,18 @@ class ContinualRelease(Generic[Snapshot, Output]):
         if position is None:
             raise KeyError(time)
         return self._ledger[position]
+
+    def filtered(self, time: object) -> CountEstimate:
+        """The filtered counts of a time that was released, with their intervals, as they were stored.
+
+        Raises
+        ------
+        KeyError
+            The time was not released.
+        InputError
+            The release has no correlation to filter by, or the step was passed over.
+        """
+        return filtering.stored_estimate(self.row(time))
 
     def require_next(self, times: Sequence[object]) -> None:
         """Refuse times that cannot be the next steps, in this order; changes nothing.
@@ -198,7 +235,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
         Parameters
         ----------
         snapshot
-            The data of this step, for the mechanism; not looked at if the time was released before.
+            The data of this step, for the mechanism. If the time was released before, the stored output is given whatever
+            they are; where they differ from what it was drawn from, an `InputDiffersWarning` says so.
         time : str, number, date or datetime
             The step's label. Times must come in order: numbers, dates, or words that end in a number are known again and
             compared in any spelling; other words are taken in the order in which they come.
@@ -225,10 +263,23 @@ class ContinualRelease(Generic[Snapshot, Output]):
         def measurement(step: int) -> Measurement:
             return self._guard.measurement(self._mechanism, step, asked, last=bool(last))
 
-        return self._publish(label_of(time), measurement, snapshot, bool(last))
+        label = label_of(time)
+        known = self._calendar.position(label) is not None
+        output = self._publish(label, measurement, snapshot, bool(last))
+        if known and self.input_differs(snapshot, time=time):
+            warnings.warn(InputDiffersWarning(self.row(time).time), stacklevel=2)
+        return output
+
+    def input_differs(self, snapshot: Snapshot, *, time: object) -> bool | None:
+        """Whether a released step would be drawn from other data than it was: by a keyed digest, never by the data.
+
+        None where nothing can be said: the time was not published, the digest's key is lost, or the data are no plain values.
+        """
+        row = self.row(time)
+        return self._digests.differs(row.digest, row.time, snapshot)
 
     def skip(self, *, time: object) -> None:
-        """Pass over a step: nothing is published or spent, but time goes on. Errors as for `release`.
+        """Pass over a step: nothing is published or spent, but time goes on. Errors as for `release_snapshots`.
 
         Raises
         ------
@@ -248,6 +299,24 @@ class ContinualRelease(Generic[Snapshot, Output]):
         """
         self._require_more()
         return self._guard.next_epsilon(len(self._ledger), last=last)
+
+    def forecast(self, times: Sequence[object]) -> list[Forecast]:
+        """What releasing these times would spend and leak, for those that the ledger does not have; nothing is drawn or stored.
+
+        Raises
+        ------
+        LateDataError, InputError
+            They cannot be the next steps, in this order.
+        LeakageBudgetError, BudgetError
+            There is no budget for one of them.
+        """
+        with self._lock:
+            self.refresh()
+            new = [label for label in map(label_of, times) if self._calendar.position(label) is None]
+            self.require_next(new)
+            if new:
+                self._require_more()
+            return self._guard.forecast(self._mechanism, len(self), new)
 
     def _publish(
         self, time: str, measurement: Callable[[int], Measurement], snapshot: Snapshot | None, last: bool
@@ -279,14 +348,14 @@ class ContinualRelease(Generic[Snapshot, Output]):
             self._guard.charge(
                 made.epsilon, last=last
             )  # first: whatever happens then, nobody around has counted too little
+            leakage = self._guard.leakage_after(made.epsilon)  # before the draw, which a crash on the way would waste
             output = None
             if made.is_published:
                 going_on = _Draw()
                 self._draws.add(going_on)
                 with accounting_blocks.settled():
                     output = made.draw(snapshot)
-            stored = None if output is None else as_text(output)
-            leakage = self._guard.leakage_after(made.epsilon)
+            stored = None if output is None else self._as_text(output, made.epsilon, snapshot)
             writer.append(
                 time=time,
                 parameter=made.parameter,
@@ -294,13 +363,20 @@ class ContinualRelease(Generic[Snapshot, Output]):
                 leakage=leakage,
                 last=last,
                 output=stored,
+                digest=None if stored is None else self._digests.digest(time, snapshot),
             )
+
+    def _as_text(self, output: Any, epsilon: float, snapshot: Any) -> str:
+        """What a row keeps of an output, with the filtered counts if there is a filter."""
+        text = as_text(output)
+        if self._filter is None:
+            return text
+        total = int(np.sum(np.asarray(snapshot)))
+        return with_filtered(text, self._filter.next_step(self._ledger[:], output, epsilon, total))
 
     def _require_more(self) -> None:
         if len(self._ledger) and self._ledger[-1].last:
-            raise BudgetError(
-                f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it"
-            )
+            raise SpentError(f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it")
 
     def _replay(self) -> None:
         """Tell the guard and the calendar what the ledger has."""

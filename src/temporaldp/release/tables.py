@@ -1,20 +1,28 @@
-"""A ledger's two tables, and what can be done with them inside a transaction."""
+"""A ledger's tables, and what can be done with them inside a transaction."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from temporaldp.errors import LedgerError
-from temporaldp.release.chain import LedgerRow
+from temporaldp.release.chain import LedgerEvent, LedgerRow
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
 
+class Tables(NamedTuple):
+    """One row that says what the ledger is for and where its chain ends; one row a step; one row an event."""
+
+    heading: sa.Table
+    steps: sa.Table
+    events: sa.Table
+
+
 @lru_cache(maxsize=1)
-def tables() -> tuple[sa.Table, sa.Table]:
-    """One row that says what the ledger is for and where its chain ends, and one row a step."""
+def tables() -> Tables:
+    """The tables of a ledger."""
     import sqlalchemy as sa
 
     metadata = sa.MetaData()
@@ -36,41 +44,65 @@ def tables() -> tuple[sa.Table, sa.Table]:
         sa.Column("leakage", sa.Double),
         sa.Column("last", sa.Boolean, nullable=False),
         sa.Column("output", sa.Text),
+        sa.Column("digest", sa.Text),
+        sa.Column("format", sa.Integer, nullable=False),
         sa.Column("hash", sa.Text, nullable=False),
     )
-    return heading, steps
+    events = sa.Table(
+        "temporaldp_events",
+        metadata,
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("step", sa.Integer, nullable=False),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("at", sa.Text, nullable=False),
+        sa.Column("by", sa.Text, nullable=False),
+        sa.Column("content", sa.Text, nullable=False),
+        sa.Column("hash", sa.Text, nullable=False),
+    )
+    return Tables(heading, steps, events)
 
 
 class Transaction:
     """What can be done inside one."""
 
     def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+        self.connection = connection
 
     def make(self, configuration: str, head: str) -> None:
         """The tables, and the heading of an empty ledger, unless there is one."""
-        heading, _ = tables()
-        heading.metadata.create_all(self._connection)
+        heading = tables().heading
+        heading.metadata.create_all(self.connection)
         if self.heading() is None:
-            self._connection.execute(heading.insert().values(id=1, configuration=configuration, n_steps=0, head=head))
+            self.connection.execute(heading.insert().values(id=1, configuration=configuration, n_steps=0, head=head))
 
     def remake(self, configuration: str, head: str) -> None:
-        """Another heading for a ledger without steps."""
-        self._connection.execute(tables()[0].update().values(configuration=configuration, n_steps=0, head=head))
+        """Another heading for a ledger without steps, whose events are forgotten."""
+        self.connection.execute(tables().events.delete())
+        self.connection.execute(tables().heading.update().values(configuration=configuration, n_steps=0, head=head))
 
     def heading(self) -> tuple[str, int, str] | None:
         """The configuration, the number of steps and the head of the chain; None if that row is missing."""
-        heading, _ = tables()
-        found = self._connection.execute(heading.select()).first()
+        found = self.connection.execute(tables().heading.select()).first()
         return None if found is None else (found.configuration, found.n_steps, found.head)
 
     def rows(self, start: int = 0) -> list[LedgerRow]:
         """The rows from step `start` on, in order."""
-        _, steps = tables()
+        steps = tables().steps
         chosen = steps.select().where(steps.c.step >= start).order_by(steps.c.step)
         return [
-            LedgerRow(r.step, r.time, r.parameter, r.epsilon, r.leakage, bool(r.last), r.output, r.hash)
-            for r in self._connection.execute(chosen)
+            LedgerRow(
+                r.step, r.time, r.parameter, r.epsilon, r.leakage, bool(r.last), r.output, r.digest, r.format, r.hash
+            )
+            for r in self.connection.execute(chosen)
+        ]
+
+    def events(self, start: int = 0) -> list[LedgerEvent]:
+        """The events from number `start` on, in order."""
+        events = tables().events
+        chosen = events.select().where(events.c.number >= start).order_by(events.c.number)
+        return [
+            LedgerEvent(r.number, r.step, r.kind, r.at, r.by, r.content, r.hash)
+            for r in self.connection.execute(chosen)
         ]
 
     def append(self, row: LedgerRow) -> None:
@@ -81,11 +113,20 @@ class Transaction:
         LedgerError
             The database keeps something else than it was given.
         """
-        heading, steps = tables()
         values = {name: getattr(row, name) for name in LedgerRow.__slots__}
-        self._connection.execute(steps.insert().values(**values))
-        self._connection.execute(heading.update().values(n_steps=row.step + 1, head=row.hash))
-        if self.rows(row.step) != [row]:
+        self.connection.execute(tables().steps.insert().values(**values))
+        self.connection.execute(tables().heading.update().values(n_steps=row.step + 1, head=row.hash))
+        self._require_stored(self.rows(row.step) == [row])
+
+    def append_event(self, event: LedgerEvent) -> None:
+        """Add an event and move the head to it. Errors as for `append`."""
+        values = {name: getattr(event, name) for name in LedgerEvent.__slots__}
+        self.connection.execute(tables().events.insert().values(**values))
+        self.connection.execute(tables().heading.update().values(head=event.hash))
+        self._require_stored(self.events(event.number) == [event])
+
+    def _require_stored(self, as_meant: bool) -> None:
+        if not as_meant:
             raise LedgerError(
                 "the database does not give back what was stored, so that the step could not be checked later"
             )

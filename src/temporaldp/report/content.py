@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, LeakageUncertainty
 from temporaldp.accounting.exact_evidence import ExactLeakage, Observation
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
@@ -23,8 +23,9 @@ class Provenance:
 
     Parameters
     ----------
-    source : {"matrices", "history", "protected"}
-        Given matrices; learnt from other traces; learnt from the very traces that are to be protected.
+    source : {"matrices", "history", "protected", "stated", "learnt"}
+        Given matrices; learnt from other traces; learnt from the very traces that are to be protected; a range that somebody
+        states; learnt from protected traces with differential privacy.
     prior : float
         Dirichlet concentration used in learning; 0 for maximum likelihood.
     per_user : bool
@@ -33,13 +34,25 @@ class Provenance:
         Of the file or files.
     states_given : bool
         Whether the list of states was given rather than taken from what occurs in the traces.
+    text : str
+        What is stated, or how it was learnt, in words.
+    epsilon : float
+        What learning it has cost for all values of a person together, in nats; 0 unless it was learnt with privacy.
+    confidence : float
+        Of intervals; 0 where one matrix was estimated.
+    period : int
+        Steps of a clock; 0 where there is none.
     """
 
-    source: Literal["matrices", "history", "protected"]
+    source: Literal["matrices", "history", "protected", "stated", "learnt"]
     prior: float = 0.0
     per_user: bool = False
     name: str = ""
     states_given: bool = False
+    text: str = ""
+    epsilon: float = 0.0
+    confidence: float = 0.0
+    period: int = 0
 
     @property
     def depends_on_protected_data(self) -> bool:
@@ -51,12 +64,18 @@ class Provenance:
         """One sentence that says where the correlation comes from."""
         if self.source == "matrices":
             return f"Given as transition matrices ({self.name})."
+        if self.source in {"stated", "learnt"}:
+            return self.text
         whose = "one correlation per user" if self.per_user else "one correlation for the whole population"
         how = (
             f"with a Dirichlet prior of {self.prior:g} per cell"
             if self.prior
             else "by maximum likelihood, without a prior"
         )
+        if self.confidence:
+            how = f"as intervals that hold all entries at {100.0 * self.confidence:g} % confidence"
+        if self.period:
+            how += f", a matrix for each of {self.period} phases of a clock, tied to that of all"
         what = (
             f"the protected traces themselves ({self.name})"
             if self.source == "protected"
@@ -73,7 +92,7 @@ class Provenance:
         return (
             "The correlation was learnt from the very traces that are to be protected. The budgets, and everything published "
             f"about them, then depend on the protected data outside the guarantee.{states} Learn it from public or historical "
-            "data (--history), or estimate it with differential privacy (--backward, --forward), before you publish."
+            "data (--history), or with differential privacy (temporaldp learn, then --correlation), before you publish."
         )
 
 
@@ -105,6 +124,10 @@ class Evidence:
         The same release by the paper's recursions, shown once beside its exact leakage.
     paper_supremum : LeakageSupremum, optional
         The supremum by the paper's bound.
+    held : float, optional
+        Without a plan: the level that an accountant held, in nats, and goes on to hold.
+    uncertainty : LeakageUncertainty, optional
+        What is plausible and what is guaranteed, as far as traces tell the correlation.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -119,6 +142,8 @@ class Evidence:
     name_users: bool = False
     paper: LeakageSeries | None = None
     paper_supremum: LeakageSupremum | None = None
+    held: float | None = None
+    uncertainty: LeakageUncertainty | None = None
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.leakage):
@@ -205,12 +230,17 @@ class Evidence:
         return self.leakage.witness(self.explained_step)
 
     @property
-    def level_held(self) -> bool | None:
-        """Whether the plan's alpha is held against this report's adversary; None without a plan.
+    def alpha(self) -> float | None:
+        """The level, of a plan or of an accountant; None for a mere promise."""
+        return self.held if self.plan is None else self.plan.alpha
 
-        A plan for ever must hold for ever.
+    @property
+    def level_held(self) -> bool | None:
+        """Whether the level is held against this report's adversary; None where there is none, but a promise.
+
+        A plan for ever must hold for ever. An accountant refuses later steps that would break its level.
         """
         if self.plan is None:
-            return None
+            return None if self.held is None else self.leakage.worst <= self.held
         for_ever = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
         return max(self.leakage.worst, for_ever) <= self.plan.alpha

@@ -17,7 +17,7 @@ from temporaldp.correlation import TransitionMatrix
 from temporaldp.planning import BudgetPlan
 from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.planning.plan import Method
-from temporaldp.release import ReleasedHistograms
+from temporaldp.release import ReleasedHistograms, SmoothedHistograms
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
 
 if TYPE_CHECKING:
@@ -201,8 +201,16 @@ def matrix_figure(matrix: TransitionMatrix, *, backward: bool) -> Figure:
 
 
 @styled
-def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] | None = None) -> Figure:
-    """Released counts per state over time; with the true counts, these and the band that holds 95 % of the noise."""
+def release_figure(
+    released: ReleasedHistograms,
+    true_counts: NDArray[np.int64] | None = None,
+    *,
+    smoothed: SmoothedHistograms | None = None,
+) -> Figure:
+    """Released counts per state over time; with the true counts, these and the band that holds 95 % of the noise.
+
+    With smoothed counts of the same steps, these and their 95 % intervals in place of that band, released counts as dots.
+    """
     chosen = np.argsort(-released.counts.sum(axis=0), kind="stable")[:MOST_PANELS]
     chosen = np.sort(chosen)
     columns = min(2, len(chosen))
@@ -215,20 +223,40 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
     for panel in panels[len(chosen) :]:
         panel.set_visible(False)
     for panel, state in zip(panels, chosen, strict=False):
-        if true_counts is not None:
+        if smoothed is not None:
+            _draw_smoothed(panel, released, smoothed, int(state))
+        if true_counts is not None and smoothed is not None:
+            panel.plot(steps, true_counts[:, state], color=DARK, linewidth=1.2, label="true")
+        elif true_counts is not None:
             truth = true_counts[:, state]
             low = truth - reach if not released.consistent else np.maximum(truth - reach, 0)
             panel.fill_between(steps, low, truth + reach, color="0.85", label=noise)
             panel.plot(steps, truth, color=DARK, linewidth=1.6, label="true")
-        panel.plot(steps, released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
+        if smoothed is None:
+            panel.plot(steps, released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
         panel.set_title(_short(released.states[state], 40), fontsize=10, loc="left")
         panel.set_ylabel("people")
         _time_axis(panel, released.times, most=6)
     for panel in panels[: len(chosen) - columns]:  # the panel below says it
         panel.set_xlabel("")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=3, fontsize=9, frameon=False)
+    figure.legend(
+        handles, labels, loc="outside upper left", ncols=4 if smoothed is not None else 3, fontsize=9, frameon=False
+    )
     return figure
+
+
+def _draw_smoothed(panel: Axes, released: ReleasedHistograms, smoothed: SmoothedHistograms, state: int) -> None:
+    """Dots as released, cut off where most of the picture would be noise; a line and its band as smoothed."""
+    steps = np.arange(len(released.times))
+    rows = [smoothed.times.index(time) for time in released.times]
+    lower, upper = smoothed.lower[rows, state], smoothed.upper[rows, state]
+    most = 1.25 * float(upper.max()) + 2.0
+    shown = np.clip(released.counts[:, state], -0.15 * most, most)
+    panel.plot(steps, shown, ".", color=ORANGE, markersize=4, label="released (on the edge: beyond)")
+    panel.fill_between(steps, lower, upper, color=BLUE, alpha=0.25, linewidth=0.0, label="95 % interval")
+    panel.plot(steps, smoothed.counts[rows, state], color=BLUE, linewidth=1.8, label="smoothed")
+    panel.set_ylim(-0.19 * most, 1.04 * most)
 
 
 def _labels(states: Sequence[str]) -> tuple[list[int], list[str]]:

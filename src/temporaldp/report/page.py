@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from temporaldp.correlation import TransitionMatrix
+from temporaldp.correlation.adversary import matrices_of
 from temporaldp.files.atomic import replacing
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.report import words
 from temporaldp.report.content import Evidence
 from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure, witness_figure
 from temporaldp.report.style import figure_svg
+from temporaldp.report.uncertainty import uncertainty_figure, uncertainty_sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +67,7 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         paper=words.paper(evidence),
         supremum=words.supremum,
         noise=_noise(evidence),
-        guarantee=words.guarantee(evidence),
+        guarantee=[*words.guarantee(evidence), *_uncertain(evidence)],
         assumptions=words.assumptions(evidence),
         reasons=words.reasons(evidence),
         witness=words.witness(evidence),
@@ -104,7 +106,7 @@ def write_report(evidence: Evidence, path: str | Path, *, title: str = "Temporal
 
 
 def _pictures(evidence: Evidence) -> list[Picture]:
-    series, alpha = evidence.leakage, None if evidence.plan is None else evidence.plan.alpha
+    series, alpha = evidence.leakage, evidence.alpha
     worst = words.number(series.worst, up=True)
     pictures = [
         _picture(
@@ -114,6 +116,7 @@ def _pictures(evidence: Evidence) -> list[Picture]:
             "Leakage over time: what a step gives away by itself (dotted), with the past (BPL), with the future (FPL), "
             "and with everything that is ever released (TPL).",
         ),
+        *_uncertainty(evidence),
         *_witness(evidence),
         _picture(
             budget_figure(series, evidence.times),
@@ -124,10 +127,10 @@ def _pictures(evidence: Evidence) -> list[Picture]:
     adversary = evidence.worst_adversary
     for direction in ("backward", "forward"):
         known = getattr(adversary, direction)
-        matrix = known[0] if isinstance(known, tuple) else known
+        matrix = next(iter(matrices_of(known)), None)
         if isinstance(matrix, TransitionMatrix):
             whose = f" of {evidence.who}, the one who is leaked about most" if evidence.who else ""
-            first = " (first of a sequence)" if isinstance(known, tuple) else ""
+            first = "" if isinstance(known, TransitionMatrix) else " (first of several)"
             when = "before" if direction == "backward" else "later"
             pictures.append(
                 _picture(
@@ -144,6 +147,22 @@ def _pictures(evidence: Evidence) -> list[Picture]:
             )
         )
     return pictures
+
+
+def _uncertain(evidence: Evidence) -> list[str]:
+    return [] if evidence.uncertainty is None else [uncertainty_sentence(evidence.uncertainty)]
+
+
+def _uncertainty(evidence: Evidence) -> list[Picture]:
+    if evidence.uncertainty is None:
+        return []
+    return [
+        _picture(
+            uncertainty_figure(evidence.uncertainty),
+            uncertainty_sentence(evidence.uncertainty),
+            "What is plausible (draws) and what is guaranteed, as far as the traces tell the correlation.",
+        )
+    ]
 
 
 def _witness(evidence: Evidence) -> list[Picture]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries, LeakageSupremum, Observation, PairwiseLeakage
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.adversary import matrix_at
+from temporaldp.correlation.periodic import Matrix
 from temporaldp.leakage import Witness
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.report.content import Evidence
@@ -46,6 +47,12 @@ def guarantee(evidence: Evidence) -> list[str]:
         f"All values of one person together (user level) are protected by {_level(series)}-differential privacy, whatever the "
         "correlation.",
     ]
+    if evidence.provenance.epsilon and not series.delta:
+        in_all = number(series.worst + evidence.provenance.epsilon, up=True)
+        told.append(
+            f"Learning the correlation has cost {number(evidence.provenance.epsilon, up=True)} nats for all values of a person "
+            f"together: the release and all that is published about its budgets are {in_all}-DP_T in all."
+        )
     if evidence.released is not None:
         told.append(
             f"The noise is exact discrete {evidence.released.noise.capitalize()} noise from OpenDP. One changed value "
@@ -102,7 +109,11 @@ def assumptions(evidence: Evidence) -> list[str]:
             f"A prior of {prior:g} per cell was added. Smoothing states that the adversary does not trust zeros in short "
             "traces; an adversary who does would learn more."
         )
-    elif evidence.provenance.source != "matrices":
+    elif evidence.provenance.confidence:
+        listed.append(
+            "Transitions from a value are independent given that value; the intervals hold them all together."
+        )
+    elif evidence.provenance.source in {"history", "protected"}:
         listed.append("No prior was used: a transition that the traces never show is taken to be impossible.")
     return listed
 
@@ -114,6 +125,11 @@ def _accounting(series: LeakageSeries) -> str:
             "The leakage is exact: the largest over every mechanism with these epsilons. It is proved from above, and an "
             f"observation comes as close to it as {number(series.gap, up=True)} nats. For a histogram with Laplace noise it is "
             "that release's own leakage, not a worst case."
+        )
+    if series.bound == "interval":
+        return (
+            "The correlation is known up to a set of matrices. The numbers are upper bounds of the definitions for every "
+            "matrix of the set, also if it changes within the set at every step."
         )
     kept = {"paper": "one number for all pairs of values", "metric": "one number for each pair of values"}
     return (
@@ -185,8 +201,8 @@ def _before_and_after(evidence: Evidence) -> list[str]:
     for direction, step in (("backward", seen.time - 1), ("forward", seen.time + 1)):
         if not 0 <= step < len(seen) or evidence.leakage.epsilons[step] == 0.0:
             continue
-        matrix = _at(getattr(evidence.worst_adversary, direction), min(step, seen.time))
-        if matrix is None:
+        matrix = matrix_at(getattr(evidence.worst_adversary, direction), min(step, seen.time))
+        if not isinstance(matrix, TransitionMatrix):
             continue
         pair = [matrix.states.index(state) for state in (seen.value, seen.other_value)]
         likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[step]].sum()) for row in pair)
@@ -236,7 +252,7 @@ def _steps_from_to(at: list[int]) -> str:
     return f"step {at[0] + 1}" if len(at) == 1 else f"steps {at[0] + 1} to {at[-1] + 1}"
 
 
-def _likelier(event: Witness, direction: str, matrix: TransitionMatrix, share: str = "") -> str:
+def _likelier(event: Witness, direction: str, matrix: Matrix, share: str = "") -> str:
     """How much likelier one value makes an event at the other time than another value does."""
     then, when = ("was", "one step before") if direction == "backward" else ("will be", "one step later")
     where = _named(event.evidence, matrix.states, "or", "any state but")
@@ -248,7 +264,7 @@ def _likelier(event: Witness, direction: str, matrix: TransitionMatrix, share: s
 
 def _reason(adversary: Adversary, direction: str, step: int, incoming: float, total: float) -> list[str]:
     """What the paper's recursion takes to arrive from one direction, and the values and the event that it is about."""
-    matrix = _at(getattr(adversary, direction), step - 1 if direction == "backward" else step)
+    matrix = matrix_at(getattr(adversary, direction), step - 1 if direction == "backward" else step)
     if matrix is None:
         return []
     profile = matrix.leakage_profile()
@@ -264,7 +280,7 @@ def _reason(adversary: Adversary, direction: str, step: int, incoming: float, to
 
 def _passing(adversary: Adversary, direction: str, step: int) -> list[str]:
     """How much of what is known passes from one step to the next, at most: with a delta there is no one witness."""
-    matrix = _at(getattr(adversary, direction), step - 1 if direction == "backward" else step)
+    matrix = matrix_at(getattr(adversary, direction), step - 1 if direction == "backward" else step)
     witness = None if matrix is None else matrix.leakage_profile().witness(0.0)
     if matrix is None or witness is None:
         return []
@@ -273,10 +289,6 @@ def _passing(adversary: Adversary, direction: str, step: int) -> list[str]:
         f"{_likelier(witness, direction, matrix)} No two values differ by more, so at most {share} of a delta passes from one "
         "step to the next."
     ]
-
-
-def _at(correlation: Correlation, transition: int) -> TransitionMatrix | None:
-    return correlation[transition] if isinstance(correlation, tuple) else correlation
 
 
 def _named(inside: tuple[str, ...], states: tuple[str, ...], joint: str, but: str) -> str:

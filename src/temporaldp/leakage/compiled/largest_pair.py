@@ -62,7 +62,7 @@ def begin(P, way, constant, ceiling, steps, store, gamma, scratch):
     widest, factor = 0.0, 0.0
     for t in range(n_steps):
         set_spread(steps, way, t, ceiling[t])
-        if t < n_steps - 1 or constant == SETTLED:
+        if t < n_steps - 1 or constant >= SETTLED:
             widest, factor = max(widest, ceiling[t]), max(factor, steps[0][way, t])
     n_slots[way] = 0
     best, largest = 1, -1.0

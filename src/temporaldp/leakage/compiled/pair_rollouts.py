@@ -4,7 +4,7 @@ Notation as in `temporaldp.leakage.rollouts` and `temporaldp.leakage.compiled.pa
 step s every value's factor is anything from 1 to 1 + h_s, whoever the user is. More notation:
 
 pair      i n + j
-constant  whether a direction's budgets are VARIED, CONSTANT, or SETTLED
+constant  whether a direction's budgets are VARIED, CONSTANT, SETTLED, or ENDLESS
 
 *Where budgets are constant, a rollout from the last step passes through the answers of all earlier ones:* after d steps its
 sum is F of the step d. Neighbouring steps that share a piece of F on which it is linear need no rollouts of their own, the
@@ -12,7 +12,8 @@ others mostly one.
 
 *Where leakage has settled,* the last row of a direction stands for its own step and all later ones, however many: what is
 attained there is attained later too, since earlier outputs may say nothing; and what is proved there rests on bounds on the
-likelihoods of any number of earlier steps, which that row holds as its spread.
+likelihoods of any number of earlier steps, which that row holds as its spread. Where it is ENDLESS, nothing is asked of other
+rows, and nothing is noted in them.
 """
 
 import math
@@ -40,7 +41,7 @@ from temporaldp.leakage.compiled.rollouts import through
 
 UNIT = 2.0**-53
 
-VARIED, CONSTANT, SETTLED = range(3)
+VARIED, CONSTANT, SETTLED, ENDLESS = range(4)
 
 NEGLIGIBLE, SHARE, TIGHT, CLOSE = 2.0**-52, 2.0**-42, 2.0**-42, 2.0**-40
 """As in `temporaldp.leakage.rollouts`: NEGLIGIBLE, BACKWARD_SHARE, TIGHT and CLOSE."""
@@ -101,7 +102,7 @@ def both_through(g, v, P, new_g, new_v):
 @kernel
 def stands_for_later(constant, t, n_rows):
     """Whether row t stands for all later steps too."""
-    return constant == SETTLED and t == n_rows - 1
+    return constant >= SETTLED and t == n_rows - 1
 
 
 @kernel
@@ -142,7 +143,7 @@ def memory(P, i, j, h, growth, most, scratch):
 def roll(P, way, constant, steps, t, i, j, rho, S, gamma, scratch):
     """One rollout from step t; all earlier steps learn from it where budgets are constant."""
     h, _, growth, excess = steps
-    for_ever = stands_for_later(constant, t, S.shape[0])
+    for_ever, noted = stands_for_later(constant, t, S.shape[0]), constant in (CONSTANT, SETTLED)
     c, v, g, spare = scratch
     n = P.shape[0]
     sums = (n + 4) * UNIT
@@ -176,7 +177,7 @@ def roll(P, way, constant, steps, t, i, j, rho, S, gamma, scratch):
         eta = backward_error(n, gamma, depth + 1)
         bound = error + 4.0 * UNIT * abs(total)
         end = s == 0 and not for_ever
-        if end or (constant > VARIED and s > 0):
+        if end or (noted and s > 0):
             note(S[depth + 1], rho, low, low, slope, total + add, total + add, bound, eta)
         if end:
             return
@@ -186,7 +187,7 @@ def roll(P, way, constant, steps, t, i, j, rho, S, gamma, scratch):
         if s == 0 or unknown <= NEGLIGIBLE * rho * slope or unknown <= ROUGH * low or unknown <= -ROUGH * high:
             summed_high = total + excess[way, before] * p if p > 0.0 else total
             bound += excess[way, before] * drift
-            for other in range(depth + 2 if constant > VARIED and s > 0 else t, t + 1):
+            for other in range(depth + 2 if noted and s > 0 else t, t + 1):
                 note(S[other], rho, low, high, slope, total + add, summed_high, bound, eta)
             return
         all_raised = w == 0.0
@@ -286,13 +287,13 @@ def stays_below(P, way, constant, steps, t, pair, level, gamma, scratch):
         eta = backward_error(n, gamma, depth + 1)
         trusted = eta <= SHARE * level
         # What lies before: where budgets are constant, likelihoods of any number of steps.
-        before = (end if constant == SETTLED else end - 1) if same else s
+        before = (end if constant >= SETTLED else end - 1) if same else s
         if total + excess[way, before] * p + bound + excess[way, before] * drift <= 0.0:
             return exact, end if same else -1
         if growth[way, before] * p - w <= 0.0 and trusted:
             return exact + eta, end if same else -1
         if depth >= t - 1:
-            ends = constant != SETTLED or depth < end - 1  # the last row stands for any number of steps
+            ends = constant < SETTLED or depth < end - 1  # the last row stands for any number of steps
             if ends and total + add + bound <= 0.0:
                 more, until = exact, depth + 1 if same else -1
             elif ends and p + add - w <= 0.0 and trusted:

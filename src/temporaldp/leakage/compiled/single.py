@@ -14,8 +14,9 @@ import numpy as np
 from temporaldp.leakage.compiled.options import kernel
 from temporaldp.leakage.compiled.pairs import n_rows, set_sums, steeper
 from temporaldp.leakage.compiled.screening import open_all, raised_divergences, workspace
+from temporaldp.values import ULP
 
-GAIN = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
+GAIN = 1.0 + 4.0 * ULP
 """A step must raise h by this factor: less is the rounding of its sums."""
 
 SAFE = 1.0 - 1e-12

@@ -15,6 +15,7 @@ import numpy as np
 
 from temporaldp.leakage.compiled.options import kernel
 from temporaldp.leakage.compiled.pairs import excess, set_sums
+from temporaldp.values import ULP
 
 ALIVE = 0.005
 """Share of sampled pairs that may stay alive in an interval: about where a further pass over all pairs costs as much."""
@@ -23,8 +24,6 @@ MOST_SLOPES = 48
 
 ASCENTS = 1
 """Scans of the other row, then of the row, from the best pair of the sample: rows that are extreme are so in many pairs."""
-
-ULP = float(np.finfo(np.float64).eps)
 
 
 @kernel

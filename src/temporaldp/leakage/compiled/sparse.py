@@ -14,8 +14,7 @@ import numpy as np
 
 from temporaldp.leakage.compiled.growth import longer
 from temporaldp.leakage.compiled.options import kernel
-
-ULP = float(np.finfo(np.float64).eps)
+from temporaldp.values import ULP
 
 
 @kernel

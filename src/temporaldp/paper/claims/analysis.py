@@ -14,6 +14,7 @@ from temporaldp import (
     random_correlation,
     temporal_leakage,
 )
+from temporaldp.correlation.adversary import exactly_known
 from temporaldp.paper import figure3, printed
 from temporaldp.paper.claims.claim import Finding, agrees, disagrees, listed, loosely, same, stated
 from temporaldp.paper.settings import EPSILON, MODERATE, N_STEPS, THREE_PLACES, UNCHANGING, in_both
@@ -36,7 +37,7 @@ def backward_by_bayes() -> Finding:
     chain = THREE_PLACES
     known = Adversary.from_forward(chain, initial=[1 / 3, 1 / 3, 1 / 3], horizon=4)
     assert isinstance(known.backward, tuple)
-    cells = [matrix.dense()[0, 2] for matrix in known.backward]
+    cells = [exactly_known(matrix).dense()[0, 2] for matrix in known.backward]
     steady = Adversary.from_forward(chain, initial=chain.stationary_distribution())
     constant = isinstance(steady.backward, TransitionMatrix)
     return Finding(

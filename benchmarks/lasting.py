@@ -1,0 +1,48 @@
+"""The exact leakage for ever of many people with 10 values each, and matrices of their own.
+
+Run with:  python benchmarks/lasting.py 100000            (random rows: half a minute)
+           python benchmarks/lasting.py 2000 staying      (chains that mostly stay where they are)
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+import temporaldp as tdp
+
+STATES = tuple("abcdefghij")
+EPSILON = 0.1
+AT_ONCE = 1000
+
+
+def people(count: int, kind: str) -> Iterator[tdp.Adversary]:
+    """People whose rows are drawn at random; "staying": who stay with a probability from 0.8 to 0.99, drawn row by row."""
+    rng, n = np.random.default_rng(0), len(STATES)
+    for first in range(0, count, AT_ONCE):
+        rows = rng.dirichlet(np.ones(n), size=(min(AT_ONCE, count - first), 2, n))
+        if kind == "staying":
+            stays = rng.uniform(0.8, 0.99, size=(*rows.shape[:3], 1))
+            rows = stays * np.eye(n) + (1.0 - stays) * rows
+        for k, (backward, forward) in enumerate(rows, first):
+            yield tdp.Adversary(
+                tdp.TransitionMatrix(backward, STATES), tdp.TransitionMatrix(forward, STATES), name=str(k)
+            )
+
+
+def main() -> None:
+    count, kind = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "random"
+    tdp.leakage_distribution(people(100, kind), epsilon=EPSILON)  # kernels are compiled, or loaded
+    started = time.perf_counter()
+    found = tdp.leakage_distribution(people(count, kind), epsilon=EPSILON)
+    taken = time.perf_counter() - started
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{count} people, {kind}: {taken:.1f} s, {1e6 * taken / count:.0f} us each, {largest:.2f} GiB; {found}")
+
+
+if __name__ == "__main__":
+    main()

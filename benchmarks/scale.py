@@ -1,0 +1,135 @@
+"""What traces cost by their number of rows, sorted and shuffled; and a cluster of two workers against one.
+
+Run with:  make bench-scale            (10^6 to 10^8 rows; some 2 GiB of disk)
+           make bench-scale ROWS=1e9   (one size more)
+
+Every reading is a process of its own, so that its largest memory is its own. With OLD=FOLDER, the sources of an earlier version
+are measured beside it at 10^7 rows.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import machine
+from measure import table
+
+SIZES = (10**6, 10**7, 10**8)
+STEPS, STATES = 100, 50
+COMPARED = 10**7
+
+READ = """
+import json, resource, sys, time
+import temporaldp as tdp
+started = time.perf_counter()
+traces = tdp.read_traces(sys.argv[1], sort=sys.argv[2] == "shuffled")
+traces.histogram(), next(tdp.estimate_adversaries(traces, prior=1.0))
+taken = time.perf_counter() - started
+largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps([taken, largest, traces.n_users]))
+"""
+
+SPARK = """
+import json, os, sys, time
+from pyspark.sql import SparkSession
+session = (
+    SparkSession.builder.master(f"local-cluster[{sys.argv[2]},1,1024]")
+    .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    .config("spark.sql.shuffle.partitions", "8").config("spark.executorEnv.PYTHONPATH", os.environ.get("PYTHONPATH", ""))
+    .config("spark.executorEnv.TEMPORALDP_THREADS", "1").getOrCreate()
+)
+session.sparkContext.setLogLevel("OFF")
+import temporaldp as tdp
+from temporaldp.cluster import leakage_on_spark
+people = session.read.parquet(sys.argv[1])
+small = people.where("user < 20")
+leakage_on_spark(tdp.read_traces(small), epsilon=0.1, prior=1.0, horizon=5).worst(1)  # workers are there
+started = time.perf_counter()
+traces = tdp.read_traces(people)
+read = time.perf_counter() - started
+found = leakage_on_spark(traces, epsilon=0.1, prior=1.0, horizon=50)
+found.worst(10), found.quantile(0.5)
+print(json.dumps([read, time.perf_counter() - started]))
+"""
+
+
+def main() -> None:
+    import json
+
+    target, more = Path(sys.argv[1]), [int(float(size)) for size in sys.argv[2:]]
+    with tempfile.TemporaryDirectory(prefix="scale-") as scratch:
+        rows = []
+        for size in (*SIZES, *more):
+            for order in ("sorted", "shuffled"):
+                if order == "shuffled" and size > 10**8:
+                    continue
+                path = made(Path(scratch), size, order)
+                taken, largest, people = json.loads(run(READ, str(path), order))
+                print(f"{size:.0e} {order}: {taken:.1f} s, {largest:.2f} GiB", flush=True)
+                rows.append(
+                    [
+                        f"10^{len(str(size)) - 1}",
+                        f"{people:,}",
+                        order,
+                        f"{taken:.1f}",
+                        f"{1e9 * taken / size:.0f}",
+                        f"{largest:.2f}",
+                    ]
+                )
+                if size == COMPARED and order == "sorted" and "OLD" in os.environ:
+                    taken, largest, _ = json.loads(run(READ, str(path), order, sources=os.environ["OLD"]))
+                    rows.append(
+                        [
+                            "10^7",
+                            f"{people:,}",
+                            "sorted, the reader before",
+                            f"{taken:.1f}",
+                            f"{1e9 * taken / size:.0f}",
+                            f"{largest:.2f}",
+                        ]
+                    )
+                path.unlink()
+        parts = [table(["rows", "people", "order", "seconds", "ns a row", "GiB at most"], rows)]
+        path = made(Path(scratch), 400_000, "sorted", states=5)
+        clusters = [[str(n), *(f"{one:.1f}" for one in json.loads(run(SPARK, str(path), str(n))))] for n in (1, 2)]
+        parts.append(table(["workers", "read, seconds", "and the leakage of 4,000 people"], clusters))
+    begin, end = "<!-- measured -->", "<!-- end -->"
+    text = target.read_text()
+    head, rest = text.split(begin)
+    measured = "\n\n".join([machine(), *parts])
+    target.write_text(f"{head}{begin}\n\n{measured}\n\n{end}{rest.split(end)[1]}")
+
+
+def made(folder: Path, size: int, order: str, states: int = STATES) -> Path:
+    """Parquet of so many rows: 100 steps a person, 50 values."""
+    import duckdb
+
+    path = folder / f"{order}.parquet"
+    connection = duckdb.connect(config={"memory_limit": "3GB", "temp_directory": str(folder / "spill")})
+    query = (
+        f"SELECT (i // {STEPS})::INT AS user, (i % {STEPS})::SMALLINT AS time, "
+        f"'s' || lpad((hash(i) % {states})::VARCHAR, 2, '0') AS state FROM range({size}) r(i)"
+    )
+    shuffled = f"SELECT * FROM ({query}) ORDER BY hash(user, time)" if order == "shuffled" else query
+    connection.execute(f"COPY ({shuffled}) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def run(code: str, *arguments: str, sources: str | None = None) -> str:
+    environment = (
+        os.environ | {"SPARK_WORKER_DIR": tempfile.gettempdir()} | ({} if sources is None else {"PYTHONPATH": sources})
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    return done.stdout.strip().splitlines()[-1]
+
+
+if __name__ == "__main__":
+    main()

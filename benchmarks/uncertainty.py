@@ -1,0 +1,221 @@
+"""How much is not known of a correlation: estimate, posterior, guarantee, and longer memory, on all data sets.
+
+Writes docs/uncertainty.md.  Run with:  make uncertainty
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from measure import median, short, table
+
+import temporaldp as tdp
+from temporaldp.leakage.interval_profile import interval_profile
+from temporaldp.leakage.kernels import n_threads
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path.insert(0, str(HERE.parent / "tests" / "correlation"))
+from test_confidence import covered  # noqa: E402
+
+from data_sets import bike_locations, dod_sequences, income_quintiles  # noqa: E402
+
+DATA = Path(os.environ.get("TEMPORALDP_SHARED", HERE.parent.parent / "shared")) / "data"
+EPSILON, STEPS, CONFIDENCE, DRAWS = 0.1, 50, 0.95, 200
+MOST_ASCENDED, MOST_WORDS = 40, 100
+"""States up to which matrices are drawn and the worst ones looked for, and words up to which order 2 is accounted for: beyond,
+minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One data set's numbers, in nats; NaN where there is none."""
+
+    name: str
+    n: int
+    transitions: int
+    estimate: float
+    posterior: float
+    people: float
+    attained: float
+    guaranteed: float
+    paper: float
+    for_ever: float
+    order: tuple[float, float]
+    verdict: str
+    seconds: float
+
+
+def measured(name: str, data: tdp.Traces) -> Row:
+    """Everything about one data set."""
+    started = time.perf_counter()
+    spent, n = np.full(STEPS, EPSILON), data.n_states
+    small = n <= MOST_ASCENDED
+    adversary = next(tdp.estimate_adversaries(data, confidence=CONFIDENCE))
+    guaranteed = tdp.temporal_leakage(adversary, epsilons=spent).worst
+    order = (math.nan, math.nan)
+    if n**2 <= MOST_WORDS:
+        try:
+            longer = tdp.lifted_leakage(tdp.estimate_words(data, order=2), epsilons=spent)
+            order = longer.attained, longer.worst
+        except (tdp.EstimationError, tdp.MatrixError) as error:
+            print(f"{name}: no order 2: {error}", file=sys.stderr)
+    return Row(
+        name,
+        n,
+        int(data.transition_counts().sum()),
+        estimated(data, spent),
+        tdp.leakage_posterior(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE) if small else math.nan,
+        people(data, spent) if small else math.nan,
+        tdp.worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst if small else math.nan,
+        guaranteed,
+        tdp.temporal_leakage(adversary, epsilons=spent, bound="paper").worst,
+        tdp.leakage_supremum(adversary, epsilon=EPSILON).temporal,
+        order,
+        " ".join(tdp.diagnose(data, epsilon=EPSILON, horizon=STEPS).verdict),
+        time.perf_counter() - started,
+    )
+
+
+def estimated(data: tdp.Traces, spent: np.ndarray) -> float:
+    """Leakage for the estimate; NaN where the traces determine none."""
+    try:
+        return tdp.temporal_leakage(next(tdp.estimate_adversaries(data)), epsilons=spent).worst
+    except tdp.EstimationError:
+        return math.nan
+
+
+def people(data: tdp.Traces, spent: np.ndarray) -> float:
+    """A quantile over people drawn anew; NaN where their draws determine no matrix."""
+    try:
+        return tdp.leakage_bootstrap(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE)
+    except tdp.EstimationError:
+        return math.nan
+
+
+def real_data(scratch: Path) -> Iterator[tuple[str, tdp.Traces]]:
+    """Every data set."""
+    yield "sleep stages of 151 people, 5 min (bundled)", tdp.load_sample()
+    stages = ["W", "R", "N1", "N2", "N3"]
+    yield "the same, 30 s", tdp.read_traces(DATA / "sleep_hmc" / "hmc_sleep_stages.csv.gz", time="t", states=stages)
+    yield "sleep_dod, first scorer, 30 s", tdp.read_traces(dod_sequences(DATA, scratch / "dod.csv"))
+    yield "US states by income quintile, yearly", tdp.read_traces(income_quintiles(DATA, scratch / "i.csv"))
+    for name in ("mvad", "actcal"):
+        yield f"life courses ({name})", tdp.read_traces(DATA / "lifecourse_traminer" / f"{name}.csv", user="id")
+    yield "msnbc clicks", tdp.read_traces(DATA / "msnbc323" / "msnbc323.seq")
+    places = bike_locations(DATA, scratch / "b.csv")
+    yield "bikes by station, daily", tdp.read_traces(places, user="bike", time="day", state="station")
+
+
+def shown(value: float) -> str:
+    """A number of nats, or a dash."""
+    return "-" if math.isnan(value) else "inf" if math.isinf(value) else f"{value:.3f}"
+
+
+def profile_times() -> Iterator[list[str]]:
+    """The profile of 50 values with intervals of several widths beside that of the matrix."""
+    P = np.random.default_rng(0).dirichlet(np.ones(50), 50)
+    plain = median(lambda: tdp.TransitionMatrix(P).leakage_profile())
+    names = [str(k) for k in range(50)]
+    for width in (0.01, 0.05, 0.2):
+        low, high = P * (1.0 - width), np.minimum(P * (1.0 + width), 1.0)
+        seconds = median(lambda low=low, high=high: interval_profile(low, high, names))
+        yield [f"entries within {width:.0%}", short(plain), short(seconds), f"{seconds / plain:.1f}"]
+
+
+def document(rows: list[Row]) -> Iterator[str]:
+    """The page, part by part."""
+    yield (
+        "# When nobody knows the matrix\n\n"
+        f"Budget {EPSILON:g} at each of {STEPS} steps; the largest temporal leakage of any step, in nats. Estimate: exact for the matrices "
+        f"of maximum likelihood. Posterior and people: what {CONFIDENCE:.0%} of {DRAWS} draws stay below. Found: exact for the worst matrices within the intervals that ascent found. Guaranteed: an upper bound "
+        f"for every matrix within Clopper-Pearson intervals that hold together at {CONFIDENCE:.0%} confidence (theory, section 12). The "
+        "paper's kind: the recursion over the profile of the same intervals. A dash: the traces determine none, or it takes minutes."
+    )
+    yield table(
+        [
+            "data",
+            "n",
+            "transitions",
+            "estimate",
+            "posterior",
+            "people",
+            "found",
+            "guaranteed",
+            "paper's kind",
+            "for ever",
+        ],
+        [
+            [row.name, str(row.n), f"{row.transitions:,}"]
+            + [shown(v) for v in (row.estimate, row.posterior, row.people, row.attained, row.guaranteed, row.paper)]
+            + [shown(row.for_ever)]
+            for row in rows
+        ],
+    )
+    yield (
+        "## First order against second\n\n"
+        "Words of two values, shrunk towards first order by a prior of one transition a word: attained by an observation, and at most."
+    )
+    yield table(
+        ["data", "order 1", "order 2, attained", "order 2, at most", "more by, at least"],
+        [
+            [row.name, shown(row.estimate), *map(shown, row.order), gain(row)]
+            for row in rows
+            if not math.isnan(row.order[0])
+        ],
+    )
+    yield "## What `temporaldp diagnose` says\n\n" + "\n".join(f"- **{row.name}.** {row.verdict}" for row in rows)
+    yield "## Speed\n\n" + table(["profile, n = 50", "matrix", "intervals", "times"], list(profile_times()))
+    yield table(["data", "everything above"], [[row.name, short(row.seconds)] for row in rows])
+    yield (
+        "1,000 draws of the posterior of a chain of 20 values, 47 steps: " + short(posterior_seconds()) + ".\n\n"
+        "## Coverage\n\n"
+        "Chains of two values that are simulated, 6 times, as many people as stated; in how many of 1,000 repetitions the guarantee at "
+        f"{CONFIDENCE:.0%} is at least the leakage of the chain that made the data, 5 steps at 0.3:"
+    )
+    yield table(
+        ["people", "guarantee at least the truth"], [[f"{n:,}", f"{covered(n, 1000, n):.1%}"] for n in (20, 150, 2000)]
+    )
+    yield f"Measured with Python {platform.python_version()} on {n_threads()} threads. `make uncertainty` writes this page."
+
+
+def posterior_seconds() -> float:
+    """Of 1,000 draws for 20 values and 47 steps."""
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.full(20, 0.5), 20)
+    codes = np.zeros((300, 48), dtype=np.int64)
+    for t in range(1, 48):
+        codes[:, t] = np.minimum((P[codes[:, t - 1]].cumsum(axis=1) < rng.random((300, 1))).sum(axis=1), 19)
+    traces = tdp.Trajectories(codes, states=range(20))
+    started = time.perf_counter()
+    tdp.leakage_posterior(traces, epsilons=np.full(47, EPSILON), n_draws=1000, rng=0)
+    return time.perf_counter() - started
+
+
+def gain(row: Row) -> str:
+    """What the longer memory adds for certain."""
+    more = row.order[0] / row.estimate - 1.0
+    return "-" if math.isnan(more) else f"{max(more, 0.0):.0%}"
+
+
+def main(target: Path) -> None:
+    """Measure, and write the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = []
+        for name, data in real_data(Path(folder)):
+            rows.append(measured(name, data))
+            print(rows[-1], file=sys.stderr, flush=True)
+    target.write_text("\n\n".join(document(rows)) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

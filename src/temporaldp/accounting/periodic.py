@@ -1,0 +1,160 @@
+"""Suprema where matrices depend on the clock: over all horizons, and over all phases.
+
+Every step spends e. Let a be a spread at phase f that the releases of some whole periods do not raise: if everything up to a
+step of phase f says at most a about any two values, so does everything up to the step that many periods later. Then a bounds
+every horizon: a shorter past is one whose first releases said nothing. A past that says at most a is a release with budget a,
+so that the leakage of ``a, e, e, ...`` bounds that of every past (docs/theory.md, section 14), and what arrives some periods
+later hardly depends on a. This needs nothing of a way of accounting but its series.
+
+At a delta what a past says is no number but a curve. There the matrices of all phases are taken for a set, any of which may
+come at every step: an upper bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.exact import ExactAccounting
+from temporaldp.accounting.interval import IntervalAccounting
+from temporaldp.accounting.monotone_search import largest_in_few_tries
+from temporaldp.accounting.paper import PaperAccounting
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, largest_limits
+from temporaldp.correlation import Adversary, IntervalMatrix
+from temporaldp.correlation.adversary import matrices_of
+
+FloatArray = NDArray[np.float64]
+
+LEAST_STEPS, MOST_STEPS = 12, 400
+"""Steps of a block of whole periods: the least that is tried first, and the most, after which no supremum is found."""
+
+ENLARGED = 1.25
+"""A spread is looked for so much above what a long series reaches."""
+
+SMALL = 1e-6
+"""Share by which both sides may differ when no longer blocks are tried."""
+
+SPARED = 1e-9
+"""Share of alpha that is not spent for ever."""
+
+LEAST_SHARE = 1e-6
+"""Of alpha: a smaller budget for ever is not looked for."""
+
+
+def limits_of(way: Accounting[Any, Any], users: Sequence[Adversary], release: Any) -> Limits:
+    """The suprema under one release that repeats for ever, each the largest over users, who may follow a clock."""
+    if all(user.period is None for user in users):
+        return way.limits(users, release)
+    each = [_limits(way, user, release) for user in users]
+    found = largest_limits(each)
+    return replace(found, worst=max(range(len(each)), key=lambda k: each[k].temporal))
+
+
+def lasting_epsilon_of(way: Accounting[Any, Any], users: Sequence[Adversary], alpha: float) -> float:
+    """A budget that every step can spend for ever below alpha, close to the largest; 0 if none is found."""
+    if all(user.period is None for user in users):
+        return way.lasting_epsilon(users, alpha)
+
+    def worst(epsilon: float) -> float:
+        return limits_of(way, users, way.of_epsilons(np.array([epsilon]))).temporal
+
+    most = alpha / float(way.promised(way.of_epsilons(np.ones(1)))[0])
+    ceiling = alpha * (1.0 - SPARED)
+    least = LEAST_SHARE * most
+    return 0.0 if worst(least) > ceiling else largest_in_few_tries(worst, least, most, ceiling)
+
+
+def _limits(way: Accounting[Any, Any], user: Adversary, release: Any) -> Limits:
+    if user.period is None:
+        return way.limits([user], release)
+    if way.delta:
+        return way.limits([_all_phases(user)], release)
+    # What a release says of two values is no more than it says of the two furthest apart.
+    epsilon, plain = float(way.promised(release)[0]), _for_epsilons(way)
+    length = user.period * -(-LEAST_STEPS // user.period)
+    best: Limits | None = None
+    while length <= max(MOST_STEPS, user.period):
+        found = _bounded(plain, user, epsilon, length)
+        best = found or best
+        if found is not None and found.certified:
+            return found
+        length *= 2
+    if best is not None:
+        return replace(best, certified=way.name != "exact")
+    past, future = (math.inf if matrices_of(known) else epsilon for known in (user.backward, user.forward))
+    return Limits(past, future, math.inf, certified=way.name != "exact")
+
+
+def _for_epsilons(way: Accounting[Any, Any]) -> Accounting[Any, Any]:
+    """The way for releases of which nothing is known but their epsilons."""
+    known: dict[str, Accounting[Any, Any]] = {
+        "exact": ExactAccounting(),
+        "metric": ExactAccounting(),
+        "interval": IntervalAccounting(),
+        "paper": PaperAccounting(),
+    }
+    return known.get(way.name, way)
+
+
+def _all_phases(user: Adversary) -> Adversary:
+    """Who knows of each direction that its matrix is one of all phases', at every step."""
+
+    def hull(side: Side) -> IntervalMatrix | None:
+        matrices = matrices_of(getattr(user, side))
+        if not matrices:
+            return None
+        lows, highs = zip(*(_bounds(matrix) for matrix in matrices), strict=True)
+        return IntervalMatrix(np.min(lows, axis=0), np.max(highs, axis=0), matrices[0].states)
+
+    return Adversary(hull("backward"), hull("forward"), name=user.name)
+
+
+def _bounds(matrix: Any) -> tuple[FloatArray, FloatArray]:
+    return (matrix.lower, matrix.upper) if isinstance(matrix, IntervalMatrix) else (matrix.dense(), matrix.dense())
+
+
+def _bounded(way: Accounting[Any, Any], user: Adversary, epsilon: float, length: int) -> Limits | None:
+    """Suprema by blocks of so many steps, a multiple of the period; None if a block raises every spread that is tried."""
+    assert user.period is not None
+    spent = np.full(2 * length + 1, epsilon)
+    plain = _series(way, user, spent)
+    ends = [_spread(way, user, epsilon, length, plain, side) for side in ("backward", "forward")]
+    if None in ends:
+        return None
+    spent[0], spent[-1] = ends
+    above = _series(way, user, spent)
+    # Steps that are at least a block away from both ends, or from the one that counts.
+    middle = slice(length - user.period // 2, length - user.period // 2 + user.period)
+    last, first = slice(2 * length - user.period, 2 * length), slice(1, user.period + 1)
+    past, future = float(above.backward[last].max()), float(above.forward[first].max())
+    both = max(past, future, float(above.temporal[middle].max()))
+    pairs = zip(DIRECTIONS, (past, future, both), strict=True)
+    certified = all(float(getattr(plain, direction).max()) >= (1.0 - SMALL) * high for direction, high in pairs)
+    return Limits(past, future, both, certified=certified)
+
+
+def _spread(
+    way: Accounting[Any, Any], user: Adversary, epsilon: float, length: int, plain: Leakage, side: str
+) -> float | None:
+    """A spread at one end of a block that the block does not raise; None if the one that is tried is raised."""
+    backward = side == "backward"
+    known = user.backward if backward else user.forward
+    if known is None:
+        return epsilon
+    spread = ENLARGED * float(plain.backward[-1] if backward else plain.forward[0])
+    spent = np.full(length + 1, epsilon)
+    spent[0 if backward else -1] = spread
+    alone = Adversary(backward=known) if backward else Adversary(forward=known)
+    found = _series(way, alone, spent)
+    after = float(found.backward[-1] if backward else found.forward[0])
+    return spread if after <= spread else None
+
+
+def _series(way: Accounting[Any, Any], user: Adversary, spent: FloatArray) -> Leakage:
+    (found,) = way.series([user.over(len(spent))], way.of_epsilons(spent))
+    return found

@@ -1,0 +1,441 @@
+"""Leakage at a delta of releases that are given, verified by simulation: confidence bounds of delta, from both sides.
+
+Notation (docs/theory.md, section 16)
+--------
+s        log likelihood ratio of two values by everything before a step and after it, drawn given the first value
+own      the release's curve at that step, ``E_g`` of its outputs: known in closed form, and not simulated
+cut      s is cut off there, so that what is averaged is at most ``own(epsilon - cut)``; the rest is bounded by certified curves
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting import grid
+from temporaldp.accounting.curves import Side, checked_delta
+from temporaldp.accounting.pair_leakage_curves import PairLeakageCurves
+from temporaldp.accounting.series import temporal_leakage
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Correlation, known_at
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.leakage.kernels import n_threads
+from temporaldp.mechanisms.events import releases_of
+from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.mechanisms.simulation import drawn_likelihoods, require_simulated
+from temporaldp.progress import part, progressed
+from temporaldp.values import compared_by_value, positive, whole_number
+
+FloatArray = NDArray[np.float64]
+Sums: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
+"""Shape (4, T, n, n): what is averaged and its squares, from above and from below, added up; (T, n): how many draws that is."""
+
+BATCH = 20_000
+"""Trajectories that are drawn at once. Each batch has a seed of its own, so that threads change no number."""
+
+FINER = 8
+"""Points of a table of the release's curve for each one of the grid: a ratio is moved to the next one on the safe side."""
+
+COST = 100.0
+"""Of the largest value over the number of draws: about what it adds to the bound, for the choice of the cut."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class VerifiedLeakage:
+    """Confidence bounds of the delta of every pair of values at every step, at one epsilon; from `verify_leakage`.
+
+    All of them hold together, but with a probability of at most `failure` that the draws deceive.
+
+    Parameters
+    ----------
+    states : tuple of str
+    epsilon, delta, failure : float
+        What was asked for; epsilon in nats.
+    upper, lower : array, shape (T, n, n)
+        Bounds of delta for each step, value, and value that it is told from; `upper` is no more than `certified`.
+    certified : array, shape (T, n, n)
+        Upper bounds by the curves of all pairs, which no draw can deceive.
+    draws : array of int, shape (T, n)
+        Draws given each value at each step; no more than were asked for, fewer for rare values.
+    """
+
+    states: tuple[str, ...]
+    epsilon: float
+    delta: float
+    failure: float
+    upper: FloatArray
+    lower: FloatArray
+    certified: FloatArray
+    draws: NDArray[np.int64]
+
+    @property
+    def holds(self) -> bool:
+        """Whether (epsilon, delta)-DP_T is certified, or verified but with a probability of `failure`."""
+        return bool(self.upper.max() <= self.delta)
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether it holds without any simulation."""
+        return bool(self.certified.max() <= self.delta)
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether the release itself leaks more, but with a probability of `failure`."""
+        return bool(self.lower.max() > self.delta)
+
+    def __repr__(self) -> str:
+        return f"VerifiedLeakage({self.verdict})"
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in words."""
+        level = f"{self.epsilon:g} nats at delta {self.delta:g}"
+        between = f"the release's own delta is between {self.lower.max():.3g} and {self.upper.max():.3g}"
+        but = f", but with a probability of at most {self.failure:g}"
+        if self.is_certified:
+            return f"at most {level}, certified by the curves of all pairs; {between}{but}"
+        if self.holds:
+            return f"at most {level}, verified by simulation{but}: {between}"
+        if self.is_refuted:
+            return f"more than {level}{but}: {between}"
+        return (
+            f"not verified to be at most {level}: {between}{but}. The certified bound of delta is "
+            f"{self.certified.max():.3g}; give more draws, more time, a larger epsilon or more noise"
+        )
+
+
+def verify_leakage(
+    adversary: Adversary,
+    mechanisms: Sequence[Any],
+    *,
+    delta: float,
+    epsilon: float,
+    failure: float = 1e-9,
+    draws: int = 2_000_000,
+    seconds: float | None = None,
+    seed: int = 0,
+) -> VerifiedLeakage:
+    """Confidence bounds of delta at an epsilon, for every step and pair of values, of mechanisms that are simulated.
+
+    Values are drawn from the chains and outputs from the mechanisms; likelihood ratios are exact, by the recursion
+    ``x <- P m x``. What is averaged is bounded by an empirical Bernstein inequality, and a union bound over both sides, all
+    steps and all pairs: all of it holds with a probability of at least ``1 - failure`` (docs/theory.md, section 16).
+
+    Parameters
+    ----------
+    adversary : Adversary
+        One, with a correlation.
+    mechanisms : sequence of T mechanisms
+        As for `temporal_leakage`: one a step, or None. Noise on a histogram or a table of outputs; a `PrivacyGuarantee` does
+        not say what comes out, and is refused.
+    delta : float
+        From 1e-9.
+    epsilon : float, > 0
+        In nats.
+    failure : float
+        Below delta: it is what a plan that rests on this adds to delta.
+    draws : int
+        Trajectories in each direction of time.
+    seconds : float, optional
+        A limit of time. What was drawn by then counts, so that the answer is no longer that of the seed alone.
+    seed : int
+
+    Returns
+    -------
+    VerifiedLeakage
+
+    Raises
+    ------
+    InputError
+        A mechanism that cannot be simulated, an adversary who knows nothing, failure above delta.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, GaussianNoise, TransitionMatrix
+    >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
+    >>> found = verify_leakage(walk, [GaussianNoise(4.0, sensitivity=1.0)] * 3, delta=1e-3, epsilon=1.0, draws=20_000)
+    >>> found.holds, bool((found.lower <= found.upper).all())
+    (True, True)
+    """
+    alpha = positive(epsilon, "epsilon")
+    (found,) = verified_at(
+        adversary, mechanisms, delta, lambda _: [alpha], failure=failure, draws=draws, seconds=seconds, seed=seed
+    )
+    return found
+
+
+def verified_at(
+    adversary: Adversary,
+    mechanisms: Sequence[Any],
+    delta: float,
+    epsilons: Callable[[float], Sequence[float]],
+    *,
+    failure: float,
+    draws: int,
+    seconds: float | None,
+    seed: int,
+) -> list[VerifiedLeakage]:
+    """Confidence bounds at several epsilons, by the same draws: all of them hold together, but with probability `failure`.
+
+    `epsilons` are chosen by the certified leakage, before anything is drawn.
+    """
+    if not isinstance(adversary, Adversary) or adversary.states is None:
+        raise InputError("expected one Adversary with a correlation: without one, values cannot be drawn")
+    level = checked_delta(delta)
+    if not 0.0 < failure < level:
+        raise BudgetError(
+            f"expected failure between 0 and delta = {level:g}, got {failure!r}: it is added to delta by whoever relies on it"
+        )
+    if seconds is not None and not seconds > 0.0:
+        raise InputError(f"expected seconds > 0, got {seconds!r}")
+    releases = releases_of(mechanisms)
+    adversary = adversary.over(len(releases))
+    for release in set(releases):
+        require_simulated(release, len(adversary.states or ()))
+    with part(0.0, 0.3, "certified bounds"):
+        series = temporal_leakage(adversary, mechanisms=mechanisms, delta=level, bound="pair_curve")
+    assert isinstance(series.evidence, PairLeakageCurves)
+    each = epsilons(series.worst)
+    whole_number(draws, "draws", least=1)
+    averages = [_averages(series.evidence, epsilon, draws) for epsilon in each]
+    with part(0.3, 1.0, "simulated leakage"):
+        sums, drawn = _simulated(adversary, releases, averages, draws, seconds, seed)
+    share = failure / len(each)
+    return [
+        _bounds(adversary.states or (), epsilon, level, share, one, (added, drawn))
+        for epsilon, one, added in zip(each, averages, sums, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Average:
+    """Of one step: what is averaged for each pair, from above and from below, and what the average leaves out.
+
+    ``above[a, b, k]`` and ``below`` belong to s from `start` on, every `h`; s is cut off at ``cut[a, b]``, whose value is
+    ``most[a, b]``; ``rest[a, b]`` bounds what lies beyond.
+    """
+
+    h: float
+    start: float
+    above: FloatArray
+    below: FloatArray
+    cut: FloatArray
+    most: FloatArray
+    rest: FloatArray
+    certified: FloatArray
+
+    @classmethod
+    def of(cls, evidence: PairLeakageCurves, step: int, epsilon: float, draws: int) -> _Average:
+        """The cut is chosen by the certified curves alone, before anything is drawn."""
+        pairs, n = evidence.pairs, len(evidence.states)
+        release = evidence.releases[step]
+        arrived = pairs.composed(evidence.past[step], evidence.future[step])
+        both = pairs.composed(arrived, pairs.own(release))
+        reach = max(arrived.shape[-1], pairs.own(release).shape[-1]) * pairs.h
+        h = pairs.h / FINER
+        s = np.arange(-reach, reach + epsilon + h, h)
+        above, below, cut, most, rest, certified = (
+            np.zeros((n, n, s.size)),
+            np.zeros((n, n, s.size)),
+            *(np.zeros((n, n)) for _ in range(4)),
+        )
+        lower = Side(pairs.h, pairs.delta, up=False)
+        for a in range(n):
+            for b in set(range(n)) - {a}:
+                above[a, b] = _signed(pairs.own(release), a, b, pairs.h, epsilon - s)
+                below[a, b] = _from_below(lower, release, a, b, epsilon - s)
+                tails = _tails(above[a, b], s, _pair(arrived, a, b), pairs.h)
+                k = int(np.argmin(tails + above[a, b] * (COST / draws)))
+                cut[a, b], most[a, b], rest[a, b] = s[k], above[a, b, k], tails[k]
+                certified[a, b] = _signed(both, a, b, pairs.h, np.array([epsilon]))[0]
+        return cls(h, float(s[0]), above, below, cut, most, rest, certified)
+
+    def of_ratios(self, a: int, b: int, s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(from above, from below) of each likelihood ratio. Both increase with s: the next point, and the one before."""
+        at = (np.minimum(s, self.cut[a, b]) - self.start) / self.h
+        up = np.clip(np.ceil(at), 0, self.above.shape[-1] - 1).astype(np.int64)
+        down = np.clip(np.floor(at), -1, self.above.shape[-1] - 1).astype(np.int64)
+        return np.minimum(self.above[a, b, up], self.most[a, b]), np.where(down < 0, 0.0, self.below[a, b, down])
+
+
+def _averages(evidence: PairLeakageCurves, epsilon: float, draws: int) -> list[_Average]:
+    """One for each step; steps at which nothing changes share theirs."""
+    known: dict[Any, _Average] = {}
+    found = []
+    for t, release in enumerate(evidence.releases):
+        progressed("certified tails", t / len(evidence))
+        key = (id(evidence.past[t]), id(evidence.future[t]), release)
+        if key not in known:
+            known[key] = _Average.of(evidence, t, epsilon, draws)
+        found.append(known[key])
+    return found
+
+
+def _pair(curves: FloatArray, a: int, b: int) -> FloatArray:
+    """The curve of one pair, on its grid."""
+    return curves if curves.ndim == 1 else np.asarray(curves[a % len(curves), b % len(curves)])
+
+
+def _signed(curves: FloatArray, a: int, b: int, h: float, epsilons: FloatArray) -> FloatArray:
+    """Delta of one pair at any epsilon, below 0 by the other order; an upper bound."""
+    first, second = (grid.interpolated(_pair(curves, *pair), h, np.abs(epsilons)) for pair in ((a, b), (b, a)))
+    fallen = np.exp(np.minimum(epsilons, 0.0))
+    found: FloatArray = np.where(epsilons < 0.0, (1.0 - fallen) + fallen * second, first)
+    return np.minimum(found * (1.0 + 1e-12) + 1e-15, 1.0)
+
+
+def _from_below(lower: Side, release: Mechanisms, a: int, b: int, epsilons: FloatArray) -> FloatArray:
+    """Delta of one pair at any epsilon, a lower bound: by the mechanism's own bounds there, which are exact to rounding."""
+    if not release:
+        return np.maximum(-np.expm1(epsilons), 0.0)
+    mechanism: Any = release[0]
+    levels = np.abs(epsilons)
+    if hasattr(mechanism, "pair_bounds"):
+        first, second = (mechanism.pair_bounds(*pair, levels)[0] for pair in ((a, b), (b, a)))
+    else:
+        first = second = grid.interpolated(lower.own(release), lower.h, levels)
+    fallen = np.exp(np.minimum(epsilons, 0.0))
+    found = np.where(epsilons < 0.0, (1.0 - fallen) + fallen * second, first)
+    return np.asarray(np.maximum(found * (1.0 - 1e-12) - 1e-15, 0.0))
+
+
+def _tails(value: FloatArray, s: FloatArray, arrived: FloatArray, h: float) -> FloatArray:
+    """For each s as the cut: the most that ratios beyond it add to the mean, by the certified curve of what arrives.
+
+    In r = e^-s the value is convex, so that its chords lie above; they are a sum of ``weight (r_k - r)^+``, whose means are the
+    curve at ``1 / r_k``. Beyond the last point, up to r = 0, the chord to 1.
+    """
+    r = np.exp(-s)
+    steepness = np.append(np.diff(value) / (r[:-1] - r[1:]), (1.0 - value[-1]) / r[-1])
+    before = np.concatenate(([0.0], steepness[:-1]))
+    levels = np.abs(s)
+    delta = grid.interpolated(arrived, h, levels)
+    mean = np.where(s >= 0.0, r * delta, 1.0)  # below 0 no cut is sought
+    kinks = np.maximum(steepness - before, 0.0) * mean
+    later = np.append(np.cumsum(kinks[::-1])[::-1][1:], 0.0)
+    return np.asarray((steepness * mean + later) * (1.0 + 1e-9))
+
+
+def _simulated(
+    user: Adversary,
+    releases: Sequence[Mechanisms],
+    averages: Sequence[Sequence[_Average]],
+    draws: int,
+    seconds: float | None,
+    seed: int,
+) -> Sums:
+    """The sums over all batches, in their order; until the time is over."""
+    n_batches = -(-draws // BATCH)
+    seeds = np.random.SeedSequence(seed).spawn(n_batches)
+    counts = [min(BATCH, draws - k * BATCH) for k in range(n_batches)]
+    n, T = len(user.states or ()), len(releases)
+    total, drawn = np.zeros((len(averages), 4, T, n, n)), np.zeros((T, n), np.int64)
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    threads = n_threads()
+    with ThreadPoolExecutor(threads) as pool:
+        for first in range(0, n_batches, threads):
+            some = range(first, min(first + threads, n_batches))
+            for sums, counted in pool.map(lambda k: _batch(user, releases, averages, counts[k], seeds[k]), some):
+                total += sums
+                drawn += counted
+            progressed("simulated leakage", some[-1] / n_batches)
+            if time.monotonic() > end:
+                break
+    return total, drawn
+
+
+def _batch(
+    user: Adversary,
+    releases: Sequence[Mechanisms],
+    averages: Sequence[Sequence[_Average]],
+    count: int,
+    seed: np.random.SeedSequence,
+) -> Sums:
+    """Trajectories in both directions of time; those with one value at a step are paired, as they are independent given it.
+
+    Sums have one more dimension in front: `averages` are about several epsilons, a list of steps for each.
+    """
+    rng = np.random.default_rng(seed)
+    n, T = len(user.states or ()), len(releases)
+    past = _drawn(user.backward, releases, n, count, rng)
+    future = [drawn[::-1] for drawn in _drawn(_reversed(user.forward), releases[::-1], n, count, rng)]
+    sums, drawn = np.zeros((len(averages), 4, T, n, n)), np.zeros((T, n), np.int64)
+    for t in range(T):
+        for a in range(n):
+            before, after = (np.flatnonzero(one[0][t] == a) for one in (past, future))
+            size = min(before.size, after.size)
+            drawn[t, a] = size
+            known = past[1][t][before[:size]] + future[1][t][after[:size]]
+            for b in set(range(n)) - {a}:
+                with np.errstate(invalid="ignore"):
+                    ratio = np.where(np.isneginf(known[:, b]), np.inf, known[:, a] - known[:, b])
+                for which, each in enumerate(averages):
+                    high, low = each[t].of_ratios(a, b, ratio)
+                    for k, one in enumerate((high, np.square(high), low, np.square(low))):
+                        sums[which, k, t, a, b] = one.sum()
+    return sums, drawn
+
+
+def _reversed(correlation: Correlation) -> Correlation:
+    return correlation[::-1] if isinstance(correlation, tuple) else correlation
+
+
+def _drawn(
+    correlation: Correlation, releases: Sequence[Mechanisms], n: int, count: int, rng: np.random.Generator
+) -> list[Any]:
+    """[values, log likelihoods of what arrives], one array a step each, for `count` trajectories.
+
+    Values are drawn from the last step back, the last of them uniformly: given the value at a step, those before it are then
+    as the chain says, whatever comes later.
+    """
+    T = len(releases)
+    values = np.empty((T, count), np.int64)
+    values[-1] = rng.integers(n, size=count)
+    arrived = np.zeros((T, count, n))
+    if correlation is None:
+        for t in range(T - 1):
+            values[t] = rng.integers(n, size=count)
+        return [values, arrived]
+    rows = [known_at(correlation, t).dense() for t in range(T - 1)]
+    for t in range(T - 2, -1, -1):
+        limits = np.cumsum(rows[t], axis=1)
+        here = values[t + 1]
+        values[t] = (rng.random(count)[:, None] * limits[here, -1:] >= limits[here]).sum(axis=1)
+        np.minimum(values[t], n - 1, out=values[t])
+    for t in range(T - 1):
+        known = arrived[t] + drawn_likelihoods(releases[t], values[t], n, rng)
+        top = known.max(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            arrived[t + 1] = np.log(np.exp(known - top) @ rows[t].T)
+    return [values, arrived]
+
+
+def _bounds(
+    states: tuple[str, ...], epsilon: float, delta: float, failure: float, averages: Sequence[_Average], found: Sums
+) -> VerifiedLeakage:
+    """Empirical Bernstein from both sides, each with the same share of the failure probability (Maurer, Pontil, COLT 2009)."""
+    (sums, drawn), n, T = found, len(states), len(averages)
+    most, rest, certified = (
+        np.array([getattr(one, name) for one in averages]) for name in ("most", "rest", "certified")
+    )
+    N = np.maximum(drawn, 2)[:, :, None].astype(np.float64)
+    log = math.log(2.0 * 2.0 * T * n * (n - 1) / failure)
+    apart, enough = ~np.eye(n, dtype=bool), drawn[:, :, None] > 1
+    means, widths = [], []
+    for k in (0, 2):
+        mean = sums[k] / N
+        variance = np.maximum(sums[k + 1] / N - np.square(mean), 0.0) * N / (N - 1.0) + 1e-15 * most * mean
+        means.append(mean)
+        widths.append(np.sqrt(2.0 * variance * log / N) + 7.0 * most * log / (3.0 * (N - 1.0)))
+    upper = np.where(enough, np.minimum(means[0] + widths[0] + rest, 1.0), 1.0)
+    lower = np.where(enough & apart, np.maximum(means[1] - widths[1], 0.0), 0.0)
+    upper = np.where(apart, np.minimum(upper, certified), 0.0)
+    return VerifiedLeakage(states, epsilon, delta, failure, upper, lower, certified, drawn)

@@ -1,0 +1,55 @@
+"""How likely all published counts are for each value of one person at each step, where everybody else's values are known.
+
+Given the value at a step, what was published before it, at it and after it are independent, so that their likelihoods multiply;
+what comes from before and from after follows by the recursion ``x <- P (m x)``, m the likelihoods of one release.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Correlation, known_at
+from temporaldp.planning.histogram_noise import Noise
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> FloatArray:
+    """Log likelihood of each value of somebody, up to a constant, by the true value: shape (T, n + 1, n).
+
+    `drawn` is the noise of each count, shape (T, n); a scale of infinity is a step without a release. The last row is for
+    somebody who was not counted at the step, and says nothing.
+    """
+    n_steps, n = drawn.shape
+    seen = drawn[:, None, :] + np.eye(n)
+    each = scales[:, None, None]
+    by_laplace = (np.abs(seen) - np.abs(seen - 1.0)) / each
+    found = by_laplace if noise == "laplace" else (2.0 * seen - 1.0) / (2.0 * np.square(each))
+    return np.concatenate((found, np.zeros((n_steps, 1, n))), axis=1)
+
+
+def of_all_releases(adversary: Adversary, codes: IntArray, told: FloatArray) -> FloatArray:
+    """Log likelihood of all releases for each value at each step, up to a constant: shape (T, n_people, n)."""
+    own = np.stack([told[t][codes[:, t]] for t in range(codes.shape[1])])
+    future = _arriving(_backwards(adversary.forward), own[::-1])[::-1]
+    return np.asarray(_arriving(adversary.backward, own) + own + future)
+
+
+def _arriving(correlation: Correlation, own: FloatArray) -> FloatArray:
+    """What the steps before each one say about its value."""
+    arrived = np.zeros_like(own)
+    if correlation is None:
+        return arrived
+    for t in range(len(own) - 1):
+        known = arrived[t] + own[t]
+        top = known.max(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            arrived[t + 1] = np.log(np.exp(known - top) @ known_at(correlation, t).dense().T)
+    return arrived
+
+
+def _backwards(correlation: Correlation) -> Correlation:
+    return correlation[::-1] if isinstance(correlation, tuple) else correlation

@@ -1,0 +1,102 @@
+"""`report --ledger`: what a report says of a release, from its ledger."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from temporaldp import InputError, LeakageSeries, Ledger, LedgerError, ReleasedHistograms, temporal_leakage
+from temporaldp.accounting import TemporalAccountant
+from temporaldp.cli.inputs import Inputs
+from temporaldp.planning import Plan
+from temporaldp.planning.histogram_noise import laplace_scales
+from temporaldp.release.adopting import ADOPT, accountant_of
+from temporaldp.release.guards import plan_digest
+from temporaldp.report import Evidence, Provenance
+
+
+def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:
+    """Everything that a report on a ledger shows.
+
+    Of a release with an accountant, its own matrices are kept beside the ledger, and what it held with them is reported.
+    Otherwise, or where other matrices are given, `inputs` says against whom.
+    """
+    if not len(ledger):
+        raise InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")
+    known = ledger.configuration
+    if plan is not None and known["plan"] != plan_digest(plan):
+        raise InputError(f"{ledger.place} was not made with this plan: give the one that it was released with")
+    if "noise" in known and plan is None:
+        raise InputError(
+            f"{ledger.place} was released with noise at a delta: give its plan too (--plan), which says how much"
+        )
+    released = released_in(ledger)
+    if plan is not None and plan.delta:
+        if inputs is None:
+            raise InputError("a noise plan's ledger keeps no correlation: give --history, or --backward and --forward")
+        leakage = plan.leakage_to(inputs.everyone, len(ledger))
+        return _evidence(ledger, inputs, leakage, None, released, plan, name_users=name_users)
+    accountant = accountant_of(ledger) if inputs is None else None
+    found = _kept(ledger, accountant) if accountant is not None else inputs
+    assert found is not None
+    if accountant is not None:
+        leakage = accountant.leakage()
+    else:
+        leakage = temporal_leakage(found.everyone, epsilons=ledger.epsilons, bound=known["bound"] or "exact")
+    paper = (
+        temporal_leakage(found.everyone, epsilons=ledger.epsilons, bound="paper") if leakage.bound == "exact" else None
+    )
+    return _evidence(ledger, found, leakage, paper, released, None, name_users=name_users)
+
+
+def _evidence(
+    ledger: Ledger,
+    inputs: Inputs,
+    leakage: LeakageSeries,
+    paper: LeakageSeries | None,
+    released: ReleasedHistograms | None,
+    plan: Plan | None,
+    *,
+    name_users: bool,
+) -> Evidence:
+    return Evidence(
+        adversaries=inputs.adversaries,
+        leakage=leakage,
+        provenance=inputs.provenance,
+        times=ledger.times,
+        plan=plan,
+        held=None if plan is not None else float(ledger.configuration["alpha"]),
+        released=released,
+        name_users=name_users,
+        paper=paper,
+    )
+
+
+def released_in(ledger: Ledger) -> ReleasedHistograms | None:
+    """The counts that were released at all steps; None where some step has none, or something else was released."""
+    known = ledger.configuration
+    outputs = ledger.outputs
+    if known["states"] is None or "noise" in known:
+        return None
+    if not all(isinstance(one, np.ndarray) and one.shape == (len(known["states"]),) for one in outputs):
+        return None
+    return ReleasedHistograms(
+        np.stack(outputs),
+        ledger.epsilons,
+        laplace_scales(ledger.epsilons),
+        tuple(known["states"]),
+        ledger.times,
+        known["alpha"],
+        bound=known["bound"],
+    )
+
+
+def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
+    """The adversaries that the accountant counts, with their matrices of every step, and where they come from."""
+    users = accountant.adversaries_until(len(ledger)).users
+    changes = [f"another one from step {event.step + 1} on" for event in ledger.events if event.kind == ADOPT]
+    name = ", ".join(["kept beside the ledger", *changes])
+    if not users:
+        raise LedgerError(f"{ledger.place} accounts for nobody")
+    return Inputs(
+        users, Provenance("matrices", per_user=len(accountant.population) > 1 + len(changes), name=name), None
+    )

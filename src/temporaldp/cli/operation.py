@@ -1,0 +1,147 @@
+"""What a release needs that runs unattended: what it would do, a line for the log, and what somebody should look at."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from temporaldp import ContinualRelease, Ledger, OutputError, TemporaldpError, Traces
+from temporaldp.cli.render import console, facts, say_json
+from temporaldp.release.store import file_of
+from temporaldp.report.words import number, steps
+
+MOST_NAMED = 3
+"""Times that a warning names."""
+
+MOST_ROWS = 12
+"""Steps that a forecast shows."""
+
+
+@contextmanager
+def trial_place(ledger: str) -> Iterator[str]:
+    """A ledger that can be opened without a change to the given one: a copy of a file, or a new one if there is none."""
+    file = file_of(ledger)
+    if file is None:
+        yield ledger
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        place = f"{folder}/{file.name}"
+        if file.exists():
+            with Ledger(file) as known:
+                known.back_up(place)
+        yield place
+
+
+def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:
+    """What the new steps would spend and leak."""
+    found = stream.forecast(data.times)
+    leakage = found[-1].leakage if found else (stream.ledger[-1].leakage if len(stream) else None)
+    if as_json:
+        listed = [
+            {"time": f.time, "parameter": f.parameter, "epsilon": f.epsilon, "worst_leakage": f.leakage} for f in found
+        ]
+        say_json(
+            {"dry_run": True, "ledger_steps": len(stream), "new_steps": len(found), "alpha": stream.guard.alpha,
+             "worst_leakage": leakage, "steps": listed}
+        )  # fmt: skip
+        return
+    known = sum(stream.has(one) for one in data.times)
+    rows = [
+        ("nothing was drawn", "this is what a release would do"),
+        ("released already", f"{steps(known)} of these data, which would be given again"),
+        ("new", steps(len(found)) if found else "no step"),
+        ("level", f"{stream.guard.alpha:g} nats"),
+    ]
+    if leakage is not None:
+        rows.append(("worst leakage then", f"{number(leakage, up=True)} nats"))
+    facts("Dry run", rows)
+    if not found:
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("time", "epsilon", "worst leakage"):
+        table.add_column(name, justify="left" if name == "time" else "right")
+    for one in found[-MOST_ROWS:]:
+        told = "" if one.leakage is None else number(one.leakage, up=True)
+        table.add_row(one.time, number(one.epsilon, up=True), told)
+    console.print(table)
+
+
+def other_data(times: Sequence[str]) -> str | None:
+    """What to know where steps that were released are asked for with other data; None if none are."""
+    if not times:
+        return None
+    named = ", ".join(times[:MOST_NAMED]) + (", ..." if len(times) > MOST_NAMED else "")
+    return (
+        f"the data of {steps(len(times))} ({named}) differ from those that were released. What was published stays, and is "
+        "given again; the new data of these times cannot be released any more"
+    )
+
+
+def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
+    """What to say once a share of the level, or of the steps of a plan, is used; None before that, or if nobody asked."""
+    used = used_share(stream)
+    if share is None or used is None or used < share:
+        return None
+    return f"{100.0 * used:.0f} % of what may be used is used, and --warn-at is {share:g}: {_used_of(stream)}"
+
+
+def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
+    """The larger share of alpha and of the steps that is used; None where neither is known."""
+    leakage = stream.ledger[-1].leakage if len(stream) else 0.0
+    shares = [] if leakage is None else [leakage / stream.guard.alpha]
+    if stream.guard.horizon is not None:
+        shares.append(len(stream) / stream.guard.horizon)
+    return max(shares, default=None)
+
+
+def _used_of(stream: ContinualRelease[Any, Any]) -> str:
+    leakage, parts = stream.ledger[-1].leakage, []
+    if leakage is not None:
+        parts.append(f"{number(leakage, up=True)} of {stream.guard.alpha:g} nats leaked about some step")
+    if stream.guard.horizon is not None:
+        parts.append(f"{len(stream)} of {steps(stream.guard.horizon)} are over")
+    return ", and ".join(parts)
+
+
+def ledger_facts(stream: ContinualRelease[Any, Any]) -> dict[str, Any]:
+    """Of the ledger, for a line of the log."""
+    return {
+        "ledger_steps": len(stream),
+        "head": stream.ledger.head,
+        "alpha": stream.guard.alpha,
+        "worst_leakage": stream.ledger[-1].leakage if len(stream) else None,
+    }
+
+
+@contextmanager
+def logged(file: Path | None) -> Iterator[dict[str, Any]]:
+    """Append a line about the block to a file: what the block puts into it, how long it took, and by what it ended.
+
+    Of an error only its class is told: its message may hold what somebody's data say.
+    """
+    line: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
+    begun = time.monotonic()
+    try:
+        yield line
+    except TemporaldpError as error:
+        _append(file, line | {"ended": type(error).__name__, "seconds": round(time.monotonic() - begun, 3)})
+        raise
+    _append(file, line | {"ended": "done", "seconds": round(time.monotonic() - begun, 3)})
+
+
+def _append(file: Path | None, line: dict[str, Any]) -> None:
+    if file is None:
+        return
+    try:
+        with file.open("a", encoding="utf-8") as log:
+            log.write(json.dumps(line, allow_nan=False) + "\n")
+    except OSError as error:
+        raise OutputError(f"cannot write the log {file}: {error.strerror or error}") from None

@@ -1,0 +1,158 @@
+"""Leakage person by person on Spark's workers: the driver sees quantiles and the worst, never the people.
+
+Each person is one row when their transitions reach a worker. Spark commits what a task gives only once it has ended, so a task
+that crashes is done again from its rows, and a person is counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from temporaldp.accounting.distribution import leakage_distribution
+from temporaldp.accounting.protocol import Bound, checked_bound
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.estimation import adversary_of
+from temporaldp.correlation.traces import IntArray
+from temporaldp.errors import BudgetError, InputError, TraceError
+from temporaldp.files.atomic import brief
+from temporaldp.values import positive
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from temporaldp.correlation.trace_table import TraceTable
+
+SCHEMA = "user string, leakage double"
+
+
+class SparkLeakage:
+    """Everybody's worst temporal leakage in a Spark DataFrame, and what a driver may want to know of it.
+
+    Parameters
+    ----------
+    frame : pyspark DataFrame
+        Columns user and leakage, in nats; worst first. Kept by the cluster until `close`.
+    epsilon : float
+    horizon : int or None
+    bound : {"exact", "paper"}
+    """
+
+    def __init__(self, frame: DataFrame, *, epsilon: float, horizon: int | None, bound: Bound) -> None:
+        self.frame = frame.persist()
+        self.epsilon, self.horizon, self.bound = epsilon, horizon, bound
+
+    def quantile(self, share: float) -> float:
+        """The least level that at least this share of people stay at or below; 1 is the worst-off person's."""
+        if not 0.0 < share <= 1.0:
+            raise InputError(f"expected a share of people above 0 and at most 1, got {share}")
+        asked = self.frame.selectExpr(f"percentile_disc({share!r}) WITHIN GROUP (ORDER BY leakage) AS level")
+        return float(_ran(asked.collect)[0].level)
+
+    def share_above(self, level: float) -> float:
+        """The share of people whose leakage is above a level."""
+        asked = self.frame.selectExpr(
+            f"avg(CASE WHEN leakage > double('{float(level)!r}') THEN 1.0 ELSE 0.0 END) AS share"
+        )
+        return float(_ran(asked.collect)[0].share)
+
+    def worst(self, n_people: int = 10) -> dict[str, float]:
+        """The worst-off people and their leakage, worst first."""
+        return {row.user: float(row.leakage) for row in _ran(self.frame.limit(n_people).collect)}
+
+    def close(self) -> None:
+        """Let the cluster forget the numbers."""
+        self.frame.unpersist()
+
+
+def leakage_on_spark(
+    traces: TraceTable, *, epsilon: float, prior: float = 0.0, horizon: int | None = None, bound: Bound = "exact"
+) -> SparkLeakage:
+    """The worst temporal leakage of each person, each learnt from their own trace, computed on the workers.
+
+    The same numbers as `leakage_distribution` gives of ``estimate_adversaries(traces, prior=prior, per_user=True)``. The
+    workers need temporaldp installed.
+
+    Parameters
+    ----------
+    traces : TraceTable
+        `read_traces` of a Spark DataFrame.
+    epsilon : float, > 0
+        What every step spends, in nats.
+    prior : float, >= 0
+        Dirichlet prior.
+    horizon : int, optional
+        Number of steps; for ever by default.
+    bound : {"exact", "paper"}
+
+    Raises
+    ------
+    InputError, BudgetError
+        Not traces on Spark, or no admissible numbers.
+    TraceError
+        The job died: the reason that Spark gives, such as a person whose trace determines no correlation without a prior.
+    """
+    budget, chosen = positive(epsilon, "epsilon"), checked_bound(bound)
+    if horizon is not None and horizon < 1:
+        raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
+    if not getattr(traces, "on_spark", False):
+        raise InputError(
+            "expected traces that were read from a Spark DataFrame; for others, leakage_distribution does it here"
+        )
+    sums = traces.user_sums()
+    states, assemble = traces.states, traces.assembler()
+    columns = [name for name in sums.columns if name != "user"]
+    packed = sums.groupBy("user").agg(_collected(columns))
+    work = _worker(columns, states, assemble, prior, {"epsilon": budget, "horizon": horizon, "bound": chosen})
+    frame = _ran(lambda: packed.mapInArrow(work, SCHEMA).orderBy("leakage", ascending=False))
+    return SparkLeakage(frame, epsilon=budget, horizon=horizon, bound=chosen)
+
+
+def _collected(columns: list[str]) -> Any:
+    from pyspark.sql import functions as f
+
+    return f.collect_list(f.struct(*columns)).alias("sums")
+
+
+def _worker(
+    columns: list[str],
+    states: tuple[str, ...],
+    assemble: Callable[[Any], Iterator[tuple[str, IntArray]]],
+    prior: float,
+    asked: dict[str, Any],
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a worker does with batches of people, one row each."""
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            people = pa.Table.from_batches([batch])
+            sums = people.column("sums").combine_chunks()
+            entries = sums.flatten()
+            whose = people.column("user").combine_chunks().take(sums.value_parent_indices())
+            flat = pa.table({"user": whose} | {name: entries.field(name) for name in columns})
+            found = leakage_distribution(_learnt(assemble(flat), states, prior), **asked)
+            yield pa.record_batch([pa.array(found.names), pa.array(found.leakage)], ["user", "leakage"])
+
+    return work
+
+
+def _learnt(people: Iterator[tuple[str, IntArray]], states: tuple[str, ...], prior: float) -> Iterator[Adversary]:
+    for name, counts in people:
+        yield adversary_of(counts, states, prior=prior, name=name)
+
+
+def _ran(query: Callable[[], Any]) -> Any:
+    """What Spark answers; a job that died is an error of ours, with its reason."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        return query()
+    except (PySparkException, Py4JError) as error:
+        said = [line for line in str(error).splitlines() if line.strip()]
+        reason = next((line for line in reversed(said) if "Error: " in line), said[0] if said else "")
+        raise TraceError(f"the Spark job died: {brief(Exception(reason))}; nothing was written") from None

@@ -1,0 +1,53 @@
+"""Intervals that hold every transition probability with a stated confidence, from counts that may be noisy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from temporaldp.errors import InputError
+
+FloatArray = NDArray[np.float64]
+
+
+def checked_confidence(confidence: float) -> float:
+    """A confidence level; `InputError` unless it is between 0 and 1."""
+    level = float(confidence)
+    if not 0.0 < level < 1.0:
+        raise InputError(f"expected a confidence between 0 and 1, such as 0.95, got {confidence}")
+    return level
+
+
+def clopper_pearson(
+    hits: tuple[FloatArray, FloatArray], misses: tuple[FloatArray, FloatArray], risk: float
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds of a probability of which the numbers of hits and of misses lie between two values each.
+
+    Clopper and Pearson (Biometrika 26, 1934): below the lower bound so many hits or more would come with a probability of less
+    than ``risk / 2``, above the upper one so few or fewer. The lower bound grows with the hits and falls with the misses, so
+    that the fewest hits and the most misses give a bound for all that lies between.
+
+    Parameters
+    ----------
+    hits, misses : pairs of arrays
+        The fewest and the most; equal where they are known.
+    risk : float
+        Probability that either bound fails, for each entry.
+    """
+    (few, many), (few_misses, many_misses) = hits, misses
+    with np.errstate(invalid="ignore"):
+        low = np.where(few > 0.0, betaincinv(np.maximum(few, 1e-9), many_misses + 1.0, risk / 2.0), 0.0)
+        high = np.where(few_misses > 0.0, betaincinv(many + 1.0, np.maximum(few_misses, 1e-9), 1.0 - risk / 2.0), 1.0)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+def intervals_of_counts(counts: NDArray[np.int64], *, risk: float) -> tuple[FloatArray, FloatArray]:
+    """Bounds of every entry of a transition matrix from counts of transitions, shape (n, n) each.
+
+    All hold together but with probability `risk` at most (Bonferroni over the entries), if the transitions from a value are
+    independent given that value, as in a Markov chain. A row without transitions may be anything.
+    """
+    known = counts.astype(np.float64)
+    others = known.sum(axis=1, keepdims=True) - known
+    return clopper_pearson((known, known), (others, others), risk / counts.size)

@@ -1,0 +1,164 @@
+"""Traces that were counted elsewhere: two small tables, and no personal data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation.states import listed
+from temporaldp.correlation.times import Times
+from temporaldp.correlation.traces import IntArray
+from temporaldp.errors import InputError
+
+
+class CountedTraces:
+    """Transitions from each value to each other, and how many people have each value at each time: what `read_counts` returns.
+
+    Both are the exact counts of the people whom they are about, hence private.
+
+    Parameters
+    ----------
+    states : tuple of str
+    transitions : array, shape (n_states, n_states), optional
+        ``N[i, j]`` from i to j, in all.
+    of_users : mapping from names to such arrays, optional
+        The same person by person.
+    of_groups : mapping from names to such arrays, optional
+        The same group by group.
+    histogram : array, shape (n_times, n_states), optional
+    times : Times, optional
+        With `histogram`.
+    """
+
+    def __init__(
+        self,
+        states: tuple[str, ...],
+        *,
+        transitions: IntArray | None = None,
+        of_users: Mapping[str, IntArray] | None = None,
+        of_groups: Mapping[str, IntArray] | None = None,
+        histogram: IntArray | None = None,
+        times: Times | None = None,
+    ) -> None:
+        self.states, self._transitions, self._histogram = states, transitions, histogram
+        self._of_users, self._of_groups = of_users, of_groups
+        self._times = times
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """Labels, in order."""
+        return self._known_times().labels
+
+    @property
+    def consecutive(self) -> NDArray[np.bool_]:
+        """Whether times k and k + 1 are one step apart, shape (n_times - 1,)."""
+        return self._known_times().consecutive
+
+    @property
+    def step(self) -> str | None:
+        """How long one step is, in words; None where no times are known."""
+        return None if self._times is None else self._times.step
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """The names of the people whose transitions are known one by one.
+
+        Raises
+        ------
+        InputError
+            Transitions are known in all, or by group, only.
+        """
+        return tuple(self._people())
+
+    @property
+    def n_users(self) -> int:
+        """Number of people: of those whose transitions are known one by one, or who are counted at the fullest time."""
+        if self._of_users is not None:
+            return len(self._of_users)
+        return int(self.histogram().sum(axis=1).max())
+
+    @property
+    def n_times(self) -> int:
+        """Number of times T."""
+        return len(self.times)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.states)
+
+    @property
+    def has_histogram(self) -> bool:
+        """Whether it is known how many people have each value at each time."""
+        return self._histogram is not None
+
+    def histogram(self) -> IntArray:
+        """How many people are in each state at each time, shape (n_times, n_states). Exact, hence private.
+
+        Raises
+        ------
+        InputError
+            No such table was given.
+        """
+        if self._histogram is None:
+            raise InputError(
+                "expected a table with how many people have each value at each time (counts=..., or --counts)"
+            )
+        return self._histogram.copy()
+
+    def transition_counts(self, user: str | None = None) -> IntArray:
+        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of everybody, or of one user. Private.
+
+        Raises
+        ------
+        InputError
+            No such table was given, or the user is not in it.
+        """
+        if user is not None:
+            if user not in self._people():
+                raise InputError(f"unknown user {user!r}; the transitions are of {listed(self.users)}")
+            return self._people()[user].copy()
+        if self._transitions is None:
+            raise InputError("expected a table with the number of transitions (transitions=..., or --transitions)")
+        return self._transitions.copy()
+
+    def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Everybody's name and transitions, one by one, in the order of `users`."""
+        yield from self._people().items()
+
+    def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Every group's name and the transitions of the people in it.
+
+        Raises
+        ------
+        InputError
+            The table has no column with groups.
+        """
+        if self._of_groups is None:
+            raise InputError("these transitions are not counted by group; name the column with the group: by='region'")
+        yield from self._of_groups.items()
+
+    def _people(self) -> Mapping[str, IntArray]:
+        if self._of_users is None:
+            raise InputError("these transitions are not counted person by person: the table needs a column 'user'")
+        return self._of_users
+
+    def _known_times(self) -> Times:
+        if self._times is None:
+            raise InputError(
+                "expected a table with counts at each time (counts=..., or --counts), or a number of steps"
+            )
+        return self._times
+
+    def __repr__(self) -> str:
+        return f"CountedTraces({self.n_states} states: {listed(self.states, 4)})"
+
+
+def dense_counts(cells: Any, n_states: int) -> IntArray:
+    """An array of counts from rows of from, to and number."""
+    counts = np.zeros((n_states, n_states), dtype=np.int64)
+    np.add.at(counts, (cells[0], cells[1]), cells[2])
+    return counts

@@ -1,0 +1,57 @@
+"""Whether traces show enough transitions for what is learnt from them to say anything about how people move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from temporaldp.correlation.traces import Traces
+
+SCARCE = 0.05
+"""Share of all people's steps whose transition must have been observed: with fewer, the times are no common grid. Page views of
+different lengths have 0.2, nights of sleep 0.7, and events whose minutes are taken for steps 0.003 (docs/scale.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many transitions there are, and how many there would be if everybody were observed at every step.
+
+    Parameters
+    ----------
+    n_transitions, n_users, n_steps : int
+        Steps are those between consecutive times.
+    """
+
+    n_transitions: int
+    n_users: int
+    n_steps: int
+
+    @property
+    def share(self) -> float:
+        """Observed transitions, of all."""
+        return self.n_transitions / max(self.n_users * self.n_steps, 1)
+
+    @property
+    def is_scarce(self) -> bool:
+        """Whether a correlation learnt from these says little about how people move."""
+        return self.share < SCARCE
+
+    @property
+    def sentence(self) -> str:
+        """What to know where they are scarce."""
+        return (
+            f"these traces show few transitions for their steps: {self.n_transitions}, where {self.n_users} people over "
+            f"{self.n_steps} steps would have {self.n_users * self.n_steps} ({100.0 * self.share:.2g} %). Events are not "
+            "states: what is learnt says what a prior says, not how people move, and cannot reassure anybody. Put the events "
+            "on a grid (--every 1h --fill last), or take longer steps"
+        )
+
+
+def coverage(traces: Traces) -> Coverage:
+    """How much of all people's steps is observed.
+
+    Raises
+    ------
+    InputError
+        Counted traces of which only one table is known.
+    """
+    return Coverage(int(traces.transition_counts().sum()), traces.n_users, int(traces.consecutive.sum()))

@@ -1,0 +1,101 @@
+"""Adversaries that traces make plausible: drawn from a posterior, or from people who are drawn anew."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation.adversary import Adversary
+from temporaldp.correlation.estimation import everybody_transitions
+from temporaldp.correlation.states import listed
+from temporaldp.correlation.traces import IntArray, Traces, codes_of
+from temporaldp.correlation.transition import SMALLEST_PROBABILITY, TransitionMatrix
+from temporaldp.errors import EstimationError, InputError
+
+JEFFREYS = 0.5
+"""Dirichlet concentration of a cell that nothing is known about."""
+
+MOST_TRIES = 100
+"""Times that people are drawn anew until every value has a transition."""
+
+
+def posterior_adversaries(
+    trajectories: Traces, *, n_draws: int, prior: float = JEFFREYS, rng: np.random.Generator | int | None = None
+) -> list[Adversary]:
+    """Adversaries drawn from the posterior of the transition matrices, one backward and one forward matrix each.
+
+    Pairs of consecutive values get a joint Dirichlet(counts + prior); its rows are the forward matrix, Dirichlet by itself, and
+    its columns the backward one. It takes transitions for independent, which those of one person may not be: compare
+    `bootstrap_adversaries`.
+
+    Parameters
+    ----------
+    trajectories : Traces
+    n_draws : int, >= 1
+    prior : float, > 0
+        Dirichlet concentration of every cell.
+    rng : numpy Generator or seed, optional
+    """
+    if not (np.isfinite(prior) and prior > 0.0):
+        raise InputError(f"expected a finite prior > 0 for a posterior, got {prior}")
+    counts = everybody_transitions(trajectories) + prior
+    draws = np.random.default_rng(rng).standard_gamma(counts, (checked_draws(n_draws), *counts.shape))
+    return [_adversary(joint, trajectories.states, k) for k, joint in enumerate(draws)]
+
+
+def bootstrap_adversaries(
+    trajectories: Traces, *, n_draws: int, prior: float = 0.0, rng: np.random.Generator | int | None = None
+) -> list[Adversary]:
+    """Adversaries who know what as many people show, drawn with replacement: people, not transitions, are independent.
+
+    Raises
+    ------
+    EstimationError
+        Draw after draw some value has no transition and there is no prior.
+    """
+    if not (np.isfinite(prior) and prior >= 0.0):
+        raise InputError(f"expected a finite prior >= 0 (Dirichlet concentration per cell), got {prior}")
+    generator = np.random.default_rng(rng)
+    people, cells = transitions_by_person(trajectories)
+    n = trajectories.n_states
+    found = []
+    for k in range(checked_draws(n_draws)):
+        for _ in range(MOST_TRIES):
+            times = np.bincount(
+                generator.integers(trajectories.n_users, size=trajectories.n_users), minlength=trajectories.n_users
+            )
+            counts = np.bincount(cells, weights=times[people], minlength=n * n).reshape(n, n) + prior
+            if counts.sum(axis=0).all() and counts.sum(axis=1).all():
+                break
+        else:
+            rare = np.flatnonzero((counts.sum(axis=0) == 0.0) | (counts.sum(axis=1) == 0.0))
+            raise EstimationError(
+                f"too few people show {listed([trajectories.states[i] for i in rare])}: draws of people leave it without a "
+                "transition; give a prior (prior=1, or --prior 1)"
+            )
+        found.append(_adversary(counts, trajectories.states, k))
+    return found
+
+
+def checked_draws(n_draws: int) -> int:
+    """A number of draws."""
+    if n_draws < 1:
+        raise InputError(f"expected at least 1 draw, got {n_draws}")
+    return int(n_draws)
+
+
+def transitions_by_person(trajectories: Traces) -> tuple[NDArray[np.intp], IntArray]:
+    """For every transition the row of its person, and its cell ``i n + j``."""
+    now, after = codes_of(trajectories)[:, :-1], codes_of(trajectories)[:, 1:]
+    observed = (now >= 0) & (after >= 0) & trajectories.consecutive
+    cells = now[observed].astype(np.int64) * trajectories.n_states + after[observed]
+    return np.nonzero(observed)[0], cells
+
+
+def _adversary(joint: NDArray[np.floating], states: tuple[str, ...], number: int) -> Adversary:
+    matrices = []
+    for weights in (joint.T, joint):
+        rows = weights / weights.sum(axis=1, keepdims=True)
+        rows = np.where(rows < SMALLEST_PROBABILITY, 0.0, rows)
+        matrices.append(TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), states))
+    return Adversary(*matrices, name=f"draw {number + 1}")

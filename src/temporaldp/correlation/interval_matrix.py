@@ -1,0 +1,295 @@
+"""A transition matrix of which every entry is known up to an interval, checked once and immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temporaldp.correlation.origin import Origin
+from temporaldp.correlation.states import listed, require_same_states, state_names
+from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, SMALLEST_PROBABILITY, FloatArray, TransitionMatrix
+from temporaldp.errors import InputError, MatrixError, StateError
+from temporaldp.leakage import LeakageProfile
+from temporaldp.leakage.interval_profile import interval_profile
+from temporaldp.values import compared_by_value
+
+ROUNDINGS = 4.0
+"""By so many roundings of 1 an entry may pass its bound: a row that was divided by its sum does."""
+
+STATED = Origin("stated", "Stated as bounds of every transition probability.")
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class IntervalMatrix:
+    """Every transition matrix between two bounds: what an adversary may know whom nobody knows exactly.
+
+    Row and column as in `TransitionMatrix`, whose place it takes in an `Adversary`. What is accounted for it holds for every
+    matrix in the set, also if it changes within the bounds from step to step.
+
+    Parameters
+    ----------
+    lower, upper : array_like, shape (n, n), n >= 2
+        Bounds of every entry, ``0 <= lower <= upper <= 1``, with rows of `lower` that sum to at most 1 and rows of `upper`
+        that sum to at least 1, within 1e-12. Copied in.
+    states : sequence of n distinct names, optional
+        Defaults to ``"0", "1", ...``.
+    origin : Origin, optional
+        Where the bounds come from. Default: stated.
+
+    Raises
+    ------
+    MatrixError
+        Names the entry or the row whose bounds hold no distribution.
+    StateError
+        Names are missing, repeated, or not n.
+
+    Examples
+    --------
+    >>> nearly = IntervalMatrix([[0.7, 0.1], [0.0, 0.8]], [[0.9, 0.3], [0.2, 1.0]], states=["home", "work"])
+    >>> nearly.contains(TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "work"]))
+    True
+    >>> round(nearly.leakage_profile().loss(0.1), 4)
+    0.0904
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    states: tuple[str, ...]
+    origin: Origin
+    _profile: LeakageProfile | None
+
+    def __init__(
+        self,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        states: Iterable[object] | None = None,
+        *,
+        origin: Origin = STATED,
+    ) -> None:
+        low, high = _checked_bound(lower, "lower"), _checked_bound(upper, "upper")
+        if low.shape != high.shape:
+            raise MatrixError(f"expected bounds of one shape, got lower {low.shape} and upper {high.shape}")
+        names = state_names(range(len(low)) if states is None else states)
+        if len(names) != len(low):
+            raise StateError(f"expected {len(low)} state names, one per row, got {len(names)}: {listed(names)}")
+        _require_distributions(low, high, names)
+        for field, value in (("lower", low), ("upper", high), ("states", names), ("origin", origin)):
+            object.__setattr__(self, field, value)
+        object.__setattr__(self, "_profile", None)
+
+    @classmethod
+    def around(cls, matrix: TransitionMatrix, *, width: float) -> IntervalMatrix:
+        """All matrices whose entries differ from those of `matrix` by at most `width`.
+
+        Examples
+        --------
+        >>> IntervalMatrix.around(TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]), width=0.1).lower
+        array([[0.7, 0.1],
+               [0. , 0.8]])
+        """
+        if not 0.0 <= width <= 1.0:
+            raise InputError(f"expected a width from 0 to 1, got {width}")
+        entries = matrix.dense()
+        return cls(np.maximum(entries - width, 0.0), np.minimum(entries + width, 1.0), matrix.states)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states n."""
+        return len(self.states)
+
+    @property
+    def tight(self) -> tuple[FloatArray, FloatArray]:
+        """The tightest bounds that hold the same matrices, each shape (n, n): what the rest of its row leaves an entry.
+
+        Rounded outwards.
+        """
+        room = 4.0 * len(self.lower) * np.finfo(np.float64).eps
+        others_low = self.lower.sum(axis=1, keepdims=True) - self.lower
+        others_high = self.upper.sum(axis=1, keepdims=True) - self.upper
+        low = np.maximum(self.lower, 1.0 - others_high - room)
+        return low, np.maximum(np.minimum(self.upper, 1.0 - others_low + room), low)
+
+    def leakage_profile(self, *, tolerance: float = 0.0) -> LeakageProfile:
+        """What one step leaks at most through any matrix of the set, for every level at once; computed once, then kept.
+
+        Up to 12 states exact for the set: two rows vary independently, so that some matrix attains it in one step (several
+        steps need not be attained by one matrix). Beyond, an upper bound, whose `tolerance` says how far above what is attained
+        it is at most.
+
+        Parameters
+        ----------
+        tolerance : float, 0 or from 1e-6 to 1
+            As for `TransitionMatrix.leakage_profile`: a simplified upper bound.
+        """
+        if self._profile is None:
+            object.__setattr__(self, "_profile", interval_profile(self.lower, self.upper, self.states))
+        assert self._profile is not None
+        return self._profile if tolerance == 0.0 else self._profile.simplified(tolerance=tolerance)
+
+    def contains(self, matrix: TransitionMatrix) -> bool:
+        """Whether every entry of `matrix` is within the bounds, but for some roundings; the states must be in the same order.
+
+        Raises
+        ------
+        StateError
+            The states differ.
+        """
+        require_same_states(self.states, matrix.states, what="the matrix")
+        entries = matrix.dense()
+        room = ROUNDINGS * np.finfo(np.float64).eps
+        return bool(((self.lower <= entries + room) & (entries <= self.upper + room)).all())
+
+    def central(self) -> TransitionMatrix:
+        """The matrix of the set whose entries all stand at the same share of their intervals, row by row."""
+        reach = self.upper - self.lower
+        total = reach.sum(axis=1)
+        share = np.where(total > 0.0, (1.0 - self.lower.sum(axis=1)) / np.where(total > 0.0, total, 1.0), 0.0)
+        return self._member(self.lower + np.clip(share, 0.0, 1.0)[:, None] * reach)
+
+    def corner(self, order: ArrayLike) -> TransitionMatrix:
+        """The extreme matrix whose row k gives all it can to entry ``order[k, 0]``, then to ``order[k, 1]``, and so on.
+
+        Parameters
+        ----------
+        order : int array, shape (n, n)
+            A permutation of the columns for each row.
+        """
+        columns = np.asarray(order)
+        if columns.shape != self.lower.shape or (np.sort(columns, axis=1) != np.arange(self.n_states)).any():
+            raise InputError(f"expected a permutation of the {self.n_states} columns for every row")
+        reach = np.take_along_axis(self.upper - self.lower, columns, axis=1)
+        free = 1.0 - self.lower.sum(axis=1, keepdims=True)
+        before = np.cumsum(reach, axis=1) - reach
+        entries = self.lower.copy()
+        np.put_along_axis(
+            entries, columns, np.take_along_axis(entries, columns, 1) + np.clip(free - before, 0.0, reach), 1
+        )
+        return self._member(entries)
+
+    def sample(self, rng: np.random.Generator | int) -> TransitionMatrix:
+        """A matrix of the set, drawn at random: between extreme matrices, not uniformly."""
+        generator = np.random.default_rng(rng)
+        orders = generator.permuted(np.tile(np.arange(self.n_states), (2, self.n_states, 1)), axis=2)
+        one, other = (self.corner(order).dense() for order in orders)
+        share = generator.random((self.n_states, 1))
+        return self._member(share * one + (1.0 - share) * other)
+
+    def reordered(self, states: Iterable[object]) -> IntervalMatrix:
+        """The same set with its states in the given order, which must name the same states."""
+        names = state_names(states)
+        if set(names) != set(self.states):
+            require_same_states(names, self.states, what="the interval matrix")
+        order = np.ix_(*[[self.states.index(name) for name in names]] * 2)
+        return (
+            self
+            if names == self.states
+            else IntervalMatrix(self.lower[order], self.upper[order], names, origin=self.origin)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IntervalMatrix):
+            return NotImplemented
+        same = np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
+        return same and self.states == other.states
+
+    def __hash__(self) -> int:
+        return hash(self.states)
+
+    def __repr__(self) -> str:
+        widest = float((self.upper - self.lower).max())
+        return f"IntervalMatrix({self.n_states} states: {listed(self.states, 4)}; intervals up to {widest:.3g} wide)"
+
+    def _member(self, entries: FloatArray) -> TransitionMatrix:
+        """Entries as a matrix of the set, after rounding: what is too small for a probability is none."""
+        entries = np.where(entries < SMALLEST_PROBABILITY, 0.0, entries)
+        rows = entries / entries.sum(axis=1, keepdims=True)
+        return TransitionMatrix(rows, self.states)
+
+
+def sticky(
+    n_states: int | None = None, *, stays: tuple[float, float], states: Iterable[object] | None = None
+) -> IntervalMatrix:
+    """All matrices under which a value stays with a probability in a range, and goes anywhere else with the rest.
+
+    "Nobody's values change faster or slower than that": a range that a person can state without data.
+
+    Parameters
+    ----------
+    n_states : int, optional
+        Needed without `states`.
+    stays : tuple of two float
+        The smallest and the largest probability of staying, ``0 <= first <= second <= 1``.
+    states : sequence of distinct names, optional
+
+    Raises
+    ------
+    InputError
+        The range is none, or neither the number of states nor their names are given.
+
+    Examples
+    --------
+    >>> sticky(stays=(0.7, 0.95), states=["home", "work", "elsewhere"]).upper[0].round(2)
+    array([0.95, 0.3 , 0.3 ])
+    """
+    try:
+        least, most = (float(value) for value in stays)
+    except (TypeError, ValueError):
+        raise InputError(f"expected stays=(smallest, largest), two probabilities, got {stays!r}") from None
+    if not 0.0 <= least <= most <= 1.0:
+        raise InputError(
+            f"expected 0 <= smallest <= largest <= 1 for the probability of staying, got {least:g} and {most:g}"
+        )
+    if (n_states is None) == (states is None):
+        raise InputError("expected either n_states or states=")
+    names = state_names(range(n_states or 0) if states is None else states)
+    if len(names) < 2:
+        raise InputError(f"expected at least 2 states, got {len(names)}: a single value tells nobody anything")
+    own = np.eye(len(names), dtype=bool)
+    lower, upper = np.where(own, least, 0.0), np.where(own, most, 1.0 - least)
+    if len(names) == 2:
+        lower = np.where(own, least, 1.0 - most)
+    stated = Origin("stated", f"Stated: a value stays with probability {least:g} to {most:g}, and goes anywhere else.")
+    return IntervalMatrix(lower, upper, names, origin=stated)
+
+
+def _checked_bound(bound: Any, which: str) -> FloatArray:
+    try:
+        entries = np.array(bound, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise MatrixError(f"expected a square array of numbers as the {which} bound: {error}") from None
+    if entries.ndim != 2 or entries.shape[0] != entries.shape[1] or len(entries) < 2:
+        raise MatrixError(f"expected a square {which} bound of at least 2 rows, got shape {entries.shape}")
+    bad = ~((entries >= 0.0) & (entries <= 1.0))
+    if bad.any():
+        i, j = (int(k[0]) for k in np.nonzero(bad))
+        raise MatrixError(
+            f"expected a {which} bound from 0 to 1 for every entry, got {entries[i, j]} in row {i}, column {j}"
+        )
+    entries.flags.writeable = False
+    return entries
+
+
+def _require_distributions(low: FloatArray, high: FloatArray, names: tuple[str, ...]) -> None:
+    """`MatrixError` for a row between whose bounds there is no distribution."""
+    crossed = low > high
+    if crossed.any():
+        i, j = (int(k[0]) for k in np.nonzero(crossed))
+        raise MatrixError(
+            f"the bounds of row {names[i]!r}, column {names[j]!r} hold nothing: lower {low[i, j]} is above upper "
+            f"{high[i, j]}; {int(crossed.sum())} such entries in all"
+        )
+    for bound, what, word, wrong in (
+        (low, "lower", "at most", low.sum(axis=1) > 1.0 + ROW_SUM_TOLERANCE),
+        (high, "upper", "at least", high.sum(axis=1) < 1.0 - ROW_SUM_TOLERANCE),
+    ):
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise MatrixError(
+                f"the bounds of row {names[i]!r} hold no distribution: expected {what} bounds that sum to {word} 1 within "
+                f"{ROW_SUM_TOLERANCE}, got {bound[i].sum():.17g}; {int(wrong.sum())} such rows in all"
+            )

@@ -1,0 +1,200 @@
+"""Chains with more memory than one value: words of the last values, or a value and how long it has lasted.
+
+Notation
+--------
+u        a hidden state, of which outputs show the value only: a word of k values (order k), or a value and its age
+Pr(c|u)  the next value; with it the next hidden state is known
+pi       stationary distribution of the hidden states
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from temporaldp.correlation.estimation import everybody_transitions
+from temporaldp.correlation.states import listed
+from temporaldp.correlation.traces import IntArray, Traces, codes_of
+from temporaldp.correlation.trajectories import ABSENT
+from temporaldp.correlation.transition import FloatArray, TransitionMatrix
+from temporaldp.errors import EstimationError, InputError
+from temporaldp.values import compared_by_value
+
+MOST_HIDDEN = 1_000
+"""Hidden states up to which dense matrices over them are made: 8 MB each, and some dozens of them in accounting."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LiftedChain:
+    """A stationary chain of hidden states, of which a release shows the value only.
+
+    Parameters
+    ----------
+    states : tuple of n names
+        Of the values.
+    labels : int array, shape (m,)
+        The value of each hidden state.
+    backward, forward : TransitionMatrix
+        Over the m hidden states; by Bayes' rule from one another.
+    shares : array, shape (n, m)
+        ``Pr(hidden state | value)``.
+    memory : str
+        What a hidden state remembers, in words.
+    """
+
+    states: tuple[str, ...]
+    labels: IntArray
+    backward: TransitionMatrix
+    forward: TransitionMatrix
+    shares: FloatArray
+    memory: str
+
+    def __post_init__(self) -> None:
+        self.labels.flags.writeable = False
+        self.shares.flags.writeable = False
+
+    def __repr__(self) -> str:
+        return f"LiftedChain({len(self.labels)} hidden states of {len(self.states)} values: {self.memory})"
+
+
+def estimate_words(trajectories: Traces, *, order: int, prior: float = 1.0) -> LiftedChain:
+    """The stationary chain of order k that traces show: the next value depends on the last k values.
+
+    ``Pr(c | word) = (N[word, c] + prior P[last, c]) / (N[word] + prior)`` with the first-order estimate P: a word that is rare
+    is taken to go on as its last value does.
+
+    Parameters
+    ----------
+    trajectories : Traces
+    order : int, >= 1
+    prior : float, > 0
+        How many transitions the first-order estimate counts for in every word.
+
+    Raises
+    ------
+    EstimationError
+        So many words would not fit in memory (said before any is made), a value is never left, or the chain has several closed
+        classes, so that none of its distributions stays.
+
+    Examples
+    --------
+    >>> from temporaldp import load_sample
+    >>> estimate_words(load_sample(), order=2)
+    LiftedChain(25 hidden states of 5 values: the last 2 values)
+    """
+    n = trajectories.n_states
+    if order < 1:
+        raise InputError(f"expected an order of at least 1, got {order}")
+    if n**order > MOST_HIDDEN:
+        raise EstimationError(
+            f"order {order} over {n} values has {n**order} words, more than {MOST_HIDDEN}: a matrix over them would not fit; "
+            "take a lower order, or group values into fewer"
+        )
+    words = np.array(np.unravel_index(np.arange(n**order), (n,) * order)).T
+
+    def after(word: IntArray, value: int) -> IntArray:
+        return np.asarray(np.append(word[1:], value))
+
+    codes = codes_of(trajectories)
+    hidden = np.full(codes.shape, ABSENT)
+    for t in range(order - 1, codes.shape[1]):
+        window = codes[:, t - order + 1 : t + 1]
+        whole = (window >= 0).all(axis=1) & trajectories.consecutive[t - order + 1 : t].all()
+        hidden[whole, t] = np.ravel_multi_index(tuple(window[whole].T), (n,) * order)
+    names = [" > ".join(trajectories.states[k] for k in word) for word in words]
+    following = np.array([[np.ravel_multi_index(tuple(after(w, c)), (n,) * order) for c in range(n)] for w in words])
+    what = "the last value" if order == 1 else f"the last {order} values"
+    return _chain(trajectories, hidden, words[:, -1], following, names, prior, what)
+
+
+def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float = 1.0) -> LiftedChain:
+    """The stationary semi-Markov chain that traces show: the next value depends on the value and on how long it has lasted.
+
+    Parameters
+    ----------
+    trajectories : Traces
+    longest : int, >= 1
+        Steps from which on a value counts as old. Runs whose beginning was not observed are left out.
+    prior : float, > 0
+        As for `estimate_words`.
+
+    Examples
+    --------
+    >>> from temporaldp import load_sample
+    >>> estimate_dwell_times(load_sample(), longest=3)
+    LiftedChain(15 hidden states of 5 values: the value and its age, up to 3 steps)
+    """
+    n = trajectories.n_states
+    if longest < 1:
+        raise InputError(f"expected a longest age of at least 1 step, got {longest}")
+    if n * longest > MOST_HIDDEN:
+        raise EstimationError(
+            f"{longest} ages of {n} values are {n * longest} hidden states, more than {MOST_HIDDEN}: a matrix over them would "
+            "not fit; take a shorter longest age, or group values into fewer"
+        )
+    codes = codes_of(trajectories)
+    hidden = np.full(codes.shape, ABSENT)
+    age = np.zeros(len(codes), dtype=np.int64)  # 0: the beginning of the run was not seen
+    for t in range(1, codes.shape[1]):
+        seen = (codes[:, t] >= 0) & (codes[:, t - 1] >= 0) & trajectories.consecutive[t - 1]
+        changed = codes[:, t] != codes[:, t - 1]
+        age = np.where(~seen, 0, np.where(changed, 1, np.where(age > 0, np.minimum(age + 1, longest), 0)))
+        known = age > 0
+        hidden[known, t] = codes[known, t] * longest + age[known] - 1
+    labels = np.repeat(np.arange(n), longest)
+    ages = np.tile(np.arange(longest), n)
+    stays = labels * longest + np.minimum(ages + 1, longest - 1)
+    following = np.where(labels[:, None] == np.arange(n), stays[:, None], np.arange(n) * longest)
+    names = [f"{trajectories.states[k]}, {a + 1} steps" for k, a in zip(labels, ages, strict=True)]
+    what = f"the value and its age, up to {longest} steps"
+    return _chain(trajectories, hidden, labels, following, names, prior, what)
+
+
+def _chain(
+    trajectories: Traces,
+    hidden: IntArray,
+    labels: IntArray,
+    following: IntArray,
+    names: list[str],
+    prior: float,
+    memory: str,
+) -> LiftedChain:
+    """The chain whose hidden state and next value give the next hidden state, shape (m, n)."""
+    if not (np.isfinite(prior) and prior > 0.0):
+        raise InputError(f"expected a finite prior > 0, got {prior}")
+    n, m = trajectories.n_states, len(labels)
+    first = everybody_transitions(trajectories).astype(np.float64)
+    unseen = np.flatnonzero(first.sum(axis=1) == 0.0)
+    if unseen.size:
+        raise EstimationError(
+            f"the traces show no next state for {listed([trajectories.states[k] for k in unseen])}; give longer traces, or "
+            "leave these states out"
+        )
+    first /= first.sum(axis=1, keepdims=True)
+    now, after = hidden[:, :-1], codes_of(trajectories)[:, 1:]
+    seen = (now >= 0) & (after >= 0) & trajectories.consecutive
+    counts = np.bincount(now[seen] * n + after[seen], minlength=m * n).reshape(m, n)
+    weights = counts + prior * first[labels]
+    weights /= weights.sum(axis=1, keepdims=True)
+    forward = np.zeros((m, m))
+    np.add.at(forward, (np.repeat(np.arange(m), n), following.ravel()), weights.ravel())
+    whole = TransitionMatrix(forward, names)
+    pi = whole.stationary_distribution()
+    kept = np.flatnonzero(pi > 0.0)
+    inside = TransitionMatrix(_rows(forward[np.ix_(kept, kept)]), [names[k] for k in kept])
+    weights_of = np.zeros((n, len(kept)))
+    weights_of[labels[kept], np.arange(len(kept))] = pi[kept]
+    lacking = np.flatnonzero(weights_of.sum(axis=1) == 0.0)
+    if lacking.size:
+        raise EstimationError(
+            f"{listed([trajectories.states[k] for k in lacking])} are left for ever, so that the chain in its stationary "
+            "distribution never has them; leave these states out"
+        )
+    pi_inside = pi[kept] / pi[kept].sum()
+    return LiftedChain(trajectories.states, labels[kept], inside.reversed(pi_inside), inside, _rows(weights_of), memory)
+
+
+def _rows(weights: FloatArray) -> FloatArray:
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

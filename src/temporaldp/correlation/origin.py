@@ -1,0 +1,63 @@
+"""Where a correlation comes from, and what learning it has cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from temporaldp.errors import InputError
+
+Source: TypeAlias = Literal["stated", "estimated", "learnt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a correlation comes from.
+
+    Parameters
+    ----------
+    source : {"stated", "estimated", "learnt"}
+        Stated by somebody; estimated from traces without privacy; learnt from protected traces with differential privacy.
+    sentence : str
+        The same in words, as reports say it.
+    epsilon : float
+        What learning it has cost for all values of a person together, in nats; 0 unless it was learnt.
+    spend : str
+        Tells one spend from another: both directions that came out of one have the same.
+
+    Examples
+    --------
+    >>> Origin("stated", "Stated: nobody stays with less than 70 %.").epsilon
+    0.0
+    """
+
+    source: Source
+    sentence: str
+    epsilon: float = 0.0
+    spend: str = ""
+
+    def __post_init__(self) -> None:
+        if self.source not in {"stated", "estimated", "learnt"}:
+            raise InputError(f"expected a correlation that was 'stated', 'estimated' or 'learnt', got {self.source!r}")
+        if not (math.isfinite(self.epsilon) and (self.epsilon > 0.0) == (self.source == "learnt")):
+            raise InputError(
+                f"expected an epsilon > 0 for a correlation that was learnt, and 0 for others, got {self.epsilon}"
+            )
+        if (self.source == "learnt") != bool(self.spend):  # else two spends could be taken for one
+            raise InputError(
+                f"expected the name of a spend for a correlation that was learnt alone, got {self.spend!r}"
+            )
+
+
+def together(origins: Iterable[Origin]) -> Origin | None:
+    """Where several matrices come from, in one: what was spent adds up, each spend once; None if there is none."""
+    each = list(dict.fromkeys(origins))
+    learnt = {(one.spend, one.epsilon): one for one in each if one.source == "learnt"}
+    if not learnt:
+        return each[0] if each else None
+    sentence = " ".join(dict.fromkeys(one.sentence for one in learnt.values()))
+    return Origin(
+        "learnt", sentence, math.fsum(epsilon for _, epsilon in learnt), "+".join(spend for spend, _ in learnt)
+    )

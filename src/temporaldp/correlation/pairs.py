@@ -1,0 +1,121 @@
+"""Pairs of successive values, for counts of who went from where to where: trajectories, and what an adversary knows.
+
+A table of transitions at a step depends on two values of a person. As a histogram of *pairs* (value before, value now)
+it depends on one pair, pairs follow one another as a Markov chain, and what leaks about a pair is no less than what
+leaks about either of its values (docs/theory.md, section 15): everything that holds alpha for pairs holds it for values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+
+from temporaldp.correlation.adversary import Adversary, Correlation
+from temporaldp.correlation.trajectories import ABSENT, Trajectories
+from temporaldp.correlation.transition import TransitionMatrix
+from temporaldp.errors import InputError, TraceError
+
+if TYPE_CHECKING:
+    from temporaldp.correlation.trace_table import TraceTable
+
+ARROW = " > "
+"""Between the names of the two values."""
+
+
+def pair_states(states: Sequence[str]) -> tuple[str, ...]:
+    """Names of all pairs, the value before first: pair ``i n + j`` is from state i to state j."""
+    return tuple(f"{before}{ARROW}{now}" for before in states for now in states)
+
+
+def transition_trajectories(trajectories: Trajectories | TraceTable) -> Trajectories:
+    """Who went from where to where: at each time but the first, the pair of the value one step before and the value now.
+
+    Its histogram is the table of transitions, origin by destination, in one row of n * n counts. Somebody who was not observed
+    at both times has no pair.
+
+    Raises
+    ------
+    TraceError
+        There is a single time.
+
+    Examples
+    --------
+    >>> walks = Trajectories.from_sequences([["home", "work", "home"], ["work", "work", "home"]])
+    >>> transition_trajectories(walks).histogram()
+    array([[0, 1, 0, 1],
+           [0, 0, 2, 0]])
+    """
+    if trajectories.n_times < 2:
+        raise TraceError("expected at least two times to see where people went, got one")
+    before, now = trajectories.codes[:, :-1].astype(np.int64), trajectories.codes[:, 1:].astype(np.int64)
+    seen = (before >= 0) & (now >= 0) & trajectories.consecutive
+    return Trajectories(
+        np.where(seen, before * trajectories.n_states + now, ABSENT),
+        states=pair_states(trajectories.states),
+        users=trajectories.users,
+        times=trajectories.times[1:],
+        consecutive=trajectories.consecutive[1:],
+        step=trajectories.step,
+    )
+
+
+def pair_adversary(adversary: Adversary) -> Adversary:
+    """The adversary who knows how values follow one another, about pairs of them.
+
+    From (i, j) one goes forward to (j, k) with the probability of going from j to k, and back to (h, i) with that of
+    coming from h to i. Matrices are sparse, of shape (n^2, n^2); sequences serve one step fewer.
+
+    Raises
+    ------
+    InputError
+        The adversary knows no correlation, or one that is no matrix for each transition.
+
+    Examples
+    --------
+    >>> from temporaldp import temporal_leakage
+    >>> walk = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    >>> pairs = pair_adversary(Adversary(walk, walk))
+    >>> pairs.states
+    ('0 > 0', '0 > 1', '1 > 0', '1 > 1')
+    >>> temporal_leakage(pairs, epsilons=[0.1] * 10).worst > temporal_leakage(Adversary(walk, walk), epsilons=[0.1] * 10).worst
+    True
+    """
+    if adversary.states is None:
+        raise InputError(
+            "expected an adversary who knows a correlation, got one who knows none: pairs then need no other"
+        )
+    return Adversary(_each(adversary.backward, last=False), _each(adversary.forward, last=True), name=adversary.name)
+
+
+def _each(correlation: Correlation, *, last: bool) -> TransitionMatrix | tuple[TransitionMatrix, ...] | None:
+    if correlation is None:
+        return None
+    if isinstance(correlation, TransitionMatrix):
+        return _lifted(correlation, last=last)
+    if not isinstance(correlation, tuple):
+        raise _not_lifted(correlation)
+    return tuple(_lifted(matrix, last=last) for matrix in (correlation[1:] if last else correlation[:-1])) or None
+
+
+def _not_lifted(matrix: object) -> InputError:
+    return InputError(
+        f"expected a TransitionMatrix, or one for each transition, got {type(matrix).__name__}: pairs of values that follow an "
+        "interval matrix or a clock are not accounted for; give one of its matrices"
+    )
+
+
+def _lifted(matrix: object, *, last: bool) -> TransitionMatrix:
+    """From pair (i, j): with `last`, to (j, k) by row j; otherwise to (h, i) by row i."""
+    if not isinstance(matrix, TransitionMatrix):
+        raise _not_lifted(matrix)
+    n = matrix.n_states
+    entries = scipy.sparse.coo_array(matrix.probabilities)
+    row, column, values = (np.tile(part, n) for part in (entries.row, entries.col, entries.data))
+    other = np.repeat(np.arange(n), len(entries.data))
+    source = other * n + row if last else row * n + other
+    target = row * n + column if last else column * n + row
+    lifted = scipy.sparse.csr_array((values, (source, target)), shape=(n * n, n * n))
+    return TransitionMatrix(lifted, pair_states(matrix.states))

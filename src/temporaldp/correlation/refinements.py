@@ -1,0 +1,160 @@
+"""Do traces ask for more than one first-order matrix for all? Likelihood-ratio tests, and what is thin in the data.
+
+Notation
+--------
+G       2 log of the likelihood ratio of a finer model and a coarser one, both at maximum likelihood (the G-test); under the
+        coarser one about chi-square with as many degrees of freedom as the finer one has parameters more
+BIC     -2 log likelihood + parameters log(transitions): the model with the smaller one is preferred
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from temporaldp.correlation.draws import transitions_by_person
+from temporaldp.correlation.estimation import everybody_transitions
+from temporaldp.correlation.traces import IntArray, Traces, codes_of
+from temporaldp.correlation.transition import FloatArray
+from temporaldp.errors import InputError
+
+FEW_A_CELL = 5.0
+"""Transitions a possible cell below which a row is thin: its probabilities are known to one digit at best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """A finer model beside the first-order matrix for everybody.
+
+    Parameters
+    ----------
+    name : str
+        In words.
+    statistic : float
+        G.
+    degrees : int
+    p_value : float
+        Probability of such a G or a larger one if the coarser model is true; by chi-square, which small counts blur.
+    bic_gain : float
+        BIC of the coarser model less that of the finer one: above 0 the finer one is preferred.
+    transitions : int
+        That were compared.
+    """
+
+    name: str
+    statistic: float
+    degrees: int
+    p_value: float
+    bic_gain: float
+    transitions: int
+
+    @property
+    def preferred(self) -> bool:
+        """Whether the data prefer the finer model, by BIC."""
+        return self.bic_gain > 0.0
+
+    @property
+    def has_few(self) -> bool:
+        """Whether so few transitions were compared that a test hardly finds anything, whatever is true."""
+        return self.transitions < FEW_A_CELL * self.degrees
+
+
+def compared(name: str, groups: NDArray[np.int64], rows: IntArray, columns: IntArray, n: int) -> Refinement:
+    """The test whether the next value depends on the group beside the row.
+
+    Parameters
+    ----------
+    groups, rows, columns : int arrays, shape (m,)
+        Of each transition.
+    n : int
+        Number of values.
+    """
+    n_groups = int(groups.max(initial=0)) + 1
+    fine = np.bincount((groups * n + rows) * n + columns, minlength=n_groups * n * n).reshape(n_groups, n, n)
+    coarse = fine.sum(axis=0)
+    statistic = 2.0 * (_log_likelihood(fine.reshape(-1, n)) - _log_likelihood(coarse))
+    possible = (coarse > 0).sum(axis=1)
+    visited = (fine.sum(axis=2) > 0).sum(axis=0)
+    degrees = int((np.maximum(visited - 1, 0) * np.maximum(possible - 1, 0)).sum())
+    p_value = float(scipy.stats.chi2.sf(statistic, degrees)) if degrees else 1.0
+    bic_gain = statistic - degrees * float(np.log(max(len(rows), 1)))
+    return Refinement(name, statistic, degrees, p_value, bic_gain, len(rows))
+
+
+def _log_likelihood(counts: NDArray[np.int64]) -> float:
+    totals = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
+    seen = counts > 0
+    return float((counts[seen] * np.log(counts[seen] / totals[seen])).sum())
+
+
+def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Refinement, ...]:
+    """Order 2 over order 1, one matrix per part of the time (or phase of a period) over one for all, and one per person.
+
+    Raises
+    ------
+    InputError
+        The period is none.
+    """
+    n = trajectories.n_states
+    codes = codes_of(trajectories)
+    pairs = (codes[:, :-1] >= 0) & (codes[:, 1:] >= 0) & trajectories.consecutive
+    triples = pairs[:, :-1] & pairs[:, 1:]
+    found = [compared("order 2", codes[:, :-2][triples], codes[:, 1:-1][triples], codes[:, 2:][triples], n)]
+    times = np.broadcast_to(np.arange(codes.shape[1] - 1), pairs.shape)
+    if period is None:
+        groups, name = np.minimum(4 * times // max(codes.shape[1] - 1, 1), 3), "a matrix for each quarter of the time"
+    else:
+        if period < 2:
+            raise InputError(f"expected a period of at least 2 steps, got {period}")
+        groups, name = times % period, f"a matrix for each of {period} phases"
+    found.append(compared(name, groups[pairs], codes[:, :-1][pairs], codes[:, 1:][pairs], n))
+    people, cells = transitions_by_person(trajectories)
+    found.append(compared("a matrix for each person", people, cells // n, cells % n, n))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Weaknesses:
+    """What is thin in the traces, by the names of values.
+
+    Parameters
+    ----------
+    groups : tuple of tuple of str
+        Values that lead to one another; more than one group: they do not communicate.
+    never_left : tuple of str
+        Values with transitions to themselves only.
+    unseen : tuple of str
+        Values without a transition to a next value.
+    thin : tuple of str
+        Values with fewer than five transitions for each value that can follow.
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+    never_left: tuple[str, ...]
+    unseen: tuple[str, ...]
+    thin: tuple[str, ...]
+
+
+def weaknesses(trajectories: Traces) -> Weaknesses:
+    """What is thin in the traces."""
+    counts = everybody_transitions(trajectories)
+    names = trajectories.states
+    n_groups, label = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.csr_array(counts), directed=True, connection="strong"
+    )
+    groups = tuple(tuple(names[k] for k in np.flatnonzero(label == g)) for g in range(n_groups))
+    total, own = counts.sum(axis=1), np.diag(counts)
+    following: FloatArray = (counts > 0).sum(axis=1).astype(np.float64)
+
+    def named(chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+        return tuple(names[k] for k in np.flatnonzero(chosen))
+
+    return Weaknesses(
+        tuple(sorted(groups, key=len, reverse=True)),
+        named((total > 0) & (own == total)),
+        named(total == 0),
+        named((total > 0) & (total < FEW_A_CELL * following)),
+    )

@@ -1,0 +1,190 @@
+"""A column of times as positions on a common list, with the steps that are one step apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.errors import TraceError
+
+STEP_TOLERANCE = 1e-6
+"""Relative difference below which two distances between times count as the same step (times kept as decimals)."""
+
+
+Place: TypeAlias = Callable[[object], str]
+"""Where in a table an entry of a column stands first, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Distinct times in order: labels, each entry's position, which neighbours are one step apart, and that step."""
+
+    labels: tuple[str, ...]
+    codes: NDArray[np.intp]
+    consecutive: NDArray[np.bool_]
+    step: str | None
+
+
+def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -> Times:
+    """Order a column of whole numbers, decimals, dates or timestamps; refuse a mixture or anything without an order.
+
+    `place` says in which row of the table an entry stands first, for the message of a refusal.
+
+    One step is the smallest distance between two distinct times; further apart is a gap, which no transition crosses.
+    A gap is accounted for like one step, which is an upper bound: a matrix power leaks no more than the matrix.
+    """
+    values, codes = np.unique(comparable(column, name, place), return_inverse=True)
+    if values.dtype.kind == "M" and (values.astype("datetime64[M]") == values).all():
+        values = values.astype("datetime64[M]")  # months are one step apart, though some are longer than others
+    labels = tuple(str(value) for value in values)
+    if values.dtype.kind == "M":
+        labels = _stamps(values, zone="Z" if _in_utc(column) else "")
+    consecutive, step = _steps(values, labels, f"column {name!r}")
+    return Times(labels, codes, consecutive, step)
+
+
+def ordered_labels(labels: Sequence[str]) -> Times | None:
+    """The same for a header whose names are times, or one word with numbers (s0, s1, ..., s10); None if they are neither."""
+    numbered = [re.fullmatch(r"(.*?)(\d+)", label) for label in labels]
+    stems = {match.group(1) for match in numbered if match is not None}
+    column = np.array(labels, dtype=object)
+    if all(numbered) and len(stems) == 1:
+        column = np.array([match.group(2) for match in numbered if match is not None], dtype=object)
+    try:
+        values = _parsed(column, "header")
+    except TraceError:
+        return None
+    order = np.argsort(values, kind="stable")
+    ordered = tuple(labels[k] for k in order)
+    if values.dtype.kind == "M" and (values.astype("datetime64[M]") == values).all():
+        values = values.astype("datetime64[M]")
+    consecutive, step = _steps(values[order], ordered, "the header")
+    codes = np.empty(len(labels), dtype=np.intp)
+    codes[order] = np.arange(len(labels))
+    return Times(ordered, codes, consecutive, step)
+
+
+def _steps(values: NDArray[Any], labels: Sequence[str], where: str) -> tuple[NDArray[np.bool_], str | None]:
+    """Which neighbours are one step apart, and the step in words; None where there is a single time."""
+    # From the first one on, so that dates become durations; as floats their distances can be compared with a tolerance.
+    distances = np.diff((values - values[0]).astype(np.float64))
+    if not distances.size:
+        return np.zeros(0, dtype=bool), None
+    shortest = int(np.argmin(distances))
+    consecutive = distances <= distances[shortest] * (1.0 + STEP_TOLERANCE)
+    if 2 * int(consecutive.sum()) < len(distances):
+        raise TraceError(
+            f"times in {where} follow no regular step: {labels[shortest]!r} and {labels[shortest + 1]!r} are closest, but "
+            f"only {int(consecutive.sum())} of {len(distances)} distances are that short; round the times to one grid first"
+        )
+    return consecutive, _in_words(values[shortest + 1] - values[shortest])
+
+
+def _in_words(distance: Any) -> str:
+    """A distance as 1 month, 300 seconds, or a plain number."""
+    if not isinstance(distance, np.timedelta64):
+        return f"{float(distance):g}"
+    if np.datetime_data(distance.dtype)[0] == "M":
+        return f"{distance.astype(int)} months"
+    return f"{distance / np.timedelta64(1, 's'):g} seconds"
+
+
+def _stamps(values: NDArray[np.datetime64], zone: str) -> tuple[str, ...]:
+    """All to the same precision: months, days if all are midnights, else minutes, seconds or less."""
+    if values.dtype == np.dtype("datetime64[M]"):
+        return tuple(np.datetime_as_string(values).tolist())
+    unit = next((u for u in ("D", "m", "s") if (values.astype(f"datetime64[{u}]") == values).all()), "us")
+    stamps = np.datetime_as_string(values.astype(f"datetime64[{unit}]")).tolist()
+    return tuple(stamps if unit == "D" else [stamp + zone for stamp in stamps])
+
+
+def _in_utc(column: NDArray[Any]) -> bool:
+    """Whether the times were written with an offset, so that they now stand in UTC."""
+    return column.dtype.kind == "O" and all(isinstance(word, str) and says_offset(word) for word in column)
+
+
+def says_offset(word: str) -> bool:
+    """Whether a time in text says how far its clock is ahead of UTC."""
+    return bool(re.search(r"\d(Z|[+-]\d\d:?\d\d)$", word)) and "T" in word.replace(" ", "T")
+
+
+def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> NDArray[Any]:
+    """A column of times as int64, float64 or datetime64; those that are written with an offset stand in UTC."""
+    if column.dtype.kind in "iu":
+        return column.astype(np.int64 if column.max() <= np.iinfo(np.int64).max else np.float64)
+    if column.dtype.kind == "M" or (column.dtype.kind == "f" and np.isfinite(column).all()):
+        return column
+    if column.dtype.kind != "O":
+        raise TraceError(f"column {name!r} holds {column.dtype} values, which cannot be read as times")
+    kinds = {type(entry) for entry in column}
+    if kinds == {str}:
+        return _parsed(column, name, place)
+    try:
+        return np.array(column.tolist(), dtype="datetime64[us]")
+    except (ValueError, TypeError):
+        listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+        what = "are of mixed types" if len(kinds) > 1 else "cannot be read as times"
+        raise TraceError(f"times in column {name!r} {what}: {listed}") from None
+
+
+def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDArray[Any]:
+    """Text as int64, float64 or datetime64, whichever fits every entry."""
+    words = np.unique(column.astype(str))
+    reading = {word: kind for word in words.tolist() if (kind := _kind(word))}
+    if len(reading) < len(words):
+        bad = next(word for word in words.tolist() if word not in reading)
+        where = f"data row {int(np.flatnonzero(column == bad)[0]) + 1}" if place is None else place(bad)
+        others = f" like the others ({next(iter(reading))!r})" if reading else ""
+        raise TraceError(
+            f"time {bad!r} in {where} of column {name!r} is no number, date or timestamp{others}; write times as "
+            "whole numbers or as 2014-01-31T08:00"
+        )
+    kinds = set(reading.values())
+    if "date" in kinds and len(kinds) > 1:
+        number = next(word for word, kind in reading.items() if kind != "date")
+        date = next(word for word, kind in reading.items() if kind == "date")
+        raise TraceError(f"times in column {name!r} are of mixed types: {number!r} is a number, {date!r} is a date")
+    if "date" in kinds and len({says_offset(word) for word in reading}) > 1:
+        inside, outside = (next(word for word in reading if says_offset(word) is has) for has in (True, False))
+        raise TraceError(
+            f"times in column {name!r} are of mixed zones: {inside!r} says its offset from UTC, {outside!r} does not; "
+            "write all of them with an offset, or none"
+        )
+    if kinds == {"int"}:
+        return column.astype(np.int64)
+    return column.astype(np.float64) if "date" not in kinds else _dates(column)
+
+
+def _kind(word: str) -> str | None:
+    """Whether a word is a whole number of 64 bits, another number, or a date; None if it is none of them."""
+    try:
+        number = float(word)
+    except ValueError:
+        try:
+            _date(word)
+        except (ValueError, OverflowError):
+            return None
+        return "date"
+    if not np.isfinite(number):
+        return None
+    return "int" if re.fullmatch(r"\s*[+-]?\d{1,18}\s*", word) else "float"
+
+
+def _date(word: str) -> np.datetime64:
+    """An ISO date, month or timestamp; one with an offset (or Z) is turned to UTC."""
+    if len(word) < 7 or word[4] != "-":
+        raise ValueError(word)
+    if len(word) == 7:
+        return np.datetime64(word, "us")
+    moment = datetime.fromisoformat(word)
+    return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
+
+
+def _dates(column: NDArray[Any]) -> NDArray[np.datetime64]:
+    return np.array([_date(word) for word in column], dtype="datetime64[us]")

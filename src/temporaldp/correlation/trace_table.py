@@ -1,0 +1,312 @@
+"""Traces in a table of any size: only two small tables of them are ever in memory, unless the whole is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation.counted import dense_counts
+from temporaldp.correlation.encoding import encoded
+from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, text, values
+from temporaldp.correlation.slices import EVERYTHING, Slices
+from temporaldp.correlation.states import in_order, listed
+from temporaldp.correlation.succession import (
+    Between,
+    Succession,
+    assembled,
+    ordered,
+    refuse_disorder,
+    succession_query,
+)
+from temporaldp.correlation.times import Times
+from temporaldp.correlation.traces import IntArray
+from temporaldp.correlation.trajectories import ABSENT
+from temporaldp.errors import InputError, StateError, TraceError
+
+
+class TraceTable:
+    """Who had which state when, in a table that is asked rather than held: what `read_traces` returns.
+
+    Everything that a reader refuses is refused when this is made, by queries. The table itself stays where it is: a file, a
+    frame, a cluster. It must not change as long as this is used.
+
+    Parameters
+    ----------
+    traces : TraceFrame
+        Columns user, time and state, and row where rows have an order, group where people belong to groups.
+    states : tuple of str, optional
+        The public domain, in this order; by default what occurs, sorted.
+    sort : bool
+        Whether rows may stand in any order of time. Rows of a table without an order always may.
+    times : function, optional
+        Gives the times and their order from the different entries of the column.
+    gaps : bool
+        Whether rows without a state are passed over.
+    between : Between
+        What somebody is at a time without a row.
+    absent : str, optional
+        The state of those who are absent, where they have one: added behind the others.
+    in_order_of_rows : bool
+        Whether people keep the order in which they first appear, as rows of a wide table do, instead of that of their names.
+
+    chosen : Slices
+        Which people, groups and times; all of them by default.
+
+    Raises
+    ------
+    TraceError, StateError
+        As `read_traces`.
+    """
+
+    def __init__(
+        self,
+        traces: TraceFrame,
+        *,
+        states: tuple[str, ...] | None = None,
+        sort: bool = False,
+        times: Callable[[Column], Times] | None = None,
+        gaps: bool = False,
+        between: Between = Between.UNKNOWN,
+        absent: str | None = None,
+        in_order_of_rows: bool = False,
+        chosen: Slices = EVERYTHING,
+    ) -> None:
+        if chosen.since is not None and between is Between.LAST:
+            raise InputError(
+                "since would leave out events that say what people are later on; with fill='last' leave it away"
+            )
+        traces = _chosen(traces, chosen)
+        named = states
+        if absent is not None and states is not None:
+            named = tuple(name for name in states if name != absent)
+        found = encoded(traces, named, times=times, gaps=gaps, span=(chosen.since, chosen.until))
+        by_time = sort or not traces.has_rows
+        query = succession_query(found, between, by_time=by_time)
+        sums = traces.collected(query)
+        refuse_disorder(found, sums, by_time=by_time)
+        self._found, self._between, self._in_order_of_rows = found, between, in_order_of_rows
+        self._states = found.states
+        if absent is not None:
+            if absent in found.states:
+                raise StateError(f"state {absent!r} is to mean that somebody is absent, but rows of the table hold it")
+            self._states = (*found.states, absent)
+        self._absent = absent
+        self._succession = assembled(sums, between, self.n_states)
+        if traces.source.group is not None:
+            self._refuse_two_groups()
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The public domain."""
+        return self._states
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """Labels, in order."""
+        return self._found.times.labels
+
+    @property
+    def consecutive(self) -> NDArray[np.bool_]:
+        """Whether times k and k + 1 are one step apart, shape (n_times - 1,)."""
+        return self._found.times.consecutive
+
+    @property
+    def step(self) -> str | None:
+        """How long one step is, in words."""
+        return self._found.times.step
+
+    @property
+    def n_users(self) -> int:
+        """Number of people."""
+        return self._found.n_users
+
+    @property
+    def n_times(self) -> int:
+        """Number of times T."""
+        return len(self.times)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self._states)
+
+    @cached_property
+    def users(self) -> tuple[str, ...]:
+        """The names of all people: one short text each in memory."""
+        frame = self._found.frame
+        if self._in_order_of_rows:
+            people = frame.frame.group_by("user").agg(nw.col("row").min()).sort("row")
+            return tuple(text(values(frame.collected(people).get_column("user"))))
+        return tuple(in_order(text(values(frame.collected(frame.frame.select("user").unique()).get_column("user")))))
+
+    @cached_property
+    def groups(self) -> dict[str, int]:
+        """How many people there are in each group, by its name.
+
+        Raises
+        ------
+        InputError
+            The traces were read without groups.
+        """
+        self._require_groups()
+        frame = self._found.frame
+        people = frame.frame.select("group", "user").unique().group_by("group").agg(nw.len().alias("n"))
+        found = frame.collected(people)
+        names = text(values(found.get_column("group")))
+        sizes = dict(zip(names, map(int, found.get_column("n").to_list()), strict=True))
+        return {name: sizes[name] for name in in_order(sizes)}
+
+    def histogram(self) -> IntArray:
+        """True counts, shape (n_times, n_states): how many people are in each state at each time. Exact, hence private."""
+        counts = np.zeros((self.n_times, self.n_states), dtype=np.int64)
+        if self._between is Between.LAST:
+            return self._held_histogram(counts)
+        times, states, rows = self._found.cells
+        counts[times, states] = rows
+        if self._absent is not None:
+            counts[:, -1] = self.n_users - counts.sum(axis=1)
+        return counts
+
+    def transition_counts(self, user: str | None = None) -> IntArray:
+        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of everybody, or of one user. Private."""
+        if user is None:
+            return self._dense(self._succession.cells)
+        if user not in self.users:
+            raise InputError(f"unknown user {user!r}; the traces hold {listed(self.users)}")
+        return next(counts for name, counts in self.user_transitions() if name == user)
+
+    def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Everybody's name and transitions, one by one, in the order of `users`."""
+        found = self._by("user")
+        counted = dict(_split(found, self.n_states))
+        for name in self.users:
+            yield name, counted[name] if name in counted else np.zeros((self.n_states, self.n_states), dtype=np.int64)
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether the table is a Spark DataFrame."""
+        return bool(self._found.frame.frame.implementation.is_pyspark())
+
+    def user_sums(self) -> Any:
+        """Where the table is (on Spark: a DataFrame): what `assembler` makes everybody's transitions of, one row a pair."""
+        return nw.to_native(succession_query(self._found, self._between, by_time=True, by="user", everybody=True))
+
+    def assembler(self) -> Callable[[Any], Iterator[tuple[str, IntArray]]]:
+        """A function that makes everybody's names and transitions from an Arrow table of `user_sums`; it can be sent away."""
+        return partial(_assembled, self._between, self.n_states)
+
+    def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Every group's name and the transitions of the people in it, in order of names.
+
+        Raises
+        ------
+        InputError
+            The traces were read without groups.
+        """
+        self._require_groups()
+        found = self._by("group")
+        assert found.whose is not None
+        names = text(found.whose)
+        for name in self.groups:
+            yield name, self._dense(found.cells[:, names == name])
+
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """All of it as one array: the position of each person's state at each time, -1 for none; shape (n_users, n_times).
+
+        Four bytes for every person and time: for small tables.
+        """
+        frame = self._found.frame
+        everything = frame.collected(frame.frame.select("user", "t", "s"))
+        names = text(values(everything.get_column("user")))
+        position = {name: k for k, name in enumerate(self.users)}
+        t, s = (integers(everything.get_column(name)) for name in ("t", "s"))
+        missing = ABSENT if self._absent is None else self.n_states - 1
+        codes = np.full((self.n_users, self.n_times), missing, dtype=np.int32)
+        codes[[position[name] for name in names], t] = s
+        if self._between is Between.LAST:
+            for step in range(1, self.n_times):
+                held = codes[:, step] == ABSENT
+                codes[held, step] = codes[held, step - 1]
+        codes.flags.writeable = False
+        return codes
+
+    def _by(self, column: str) -> Succession:
+        """Transitions by person or group."""
+        query = succession_query(self._found, self._between, by_time=True, by=column)
+        return assembled(self._found.frame.collected(query), self._between, self.n_states, column)
+
+    def _dense(self, cells: IntArray) -> IntArray:
+        return dense_counts(cells, self.n_states)
+
+    def _held_histogram(self, counts: IntArray) -> IntArray:
+        """Where people keep a value until the next: what begins and what ends at each time, summed up."""
+        frame = self._found.frame
+        pairs = ordered(self._found, by_time=True)
+        changes = frame.collected(pairs.group_by("t", "s_before", "s").agg(nw.len().alias("n")))
+        t, before, after, n = (integers(changes.get_column(name)) for name in ("t", "s_before", "s", "n"))
+        np.add.at(counts, (t, after), n)
+        known = before >= 0
+        np.add.at(counts, (t[known], before[known]), -n[known])
+        return np.cumsum(counts, axis=0)
+
+    def _require_groups(self) -> None:
+        if self._found.frame.source.group is None:
+            raise InputError(
+                "these traces were read without groups; name the column with them: read_traces(..., by='region')"
+            )
+
+    def _refuse_two_groups(self) -> None:
+        frame = self._found.frame
+        belongs = frame.frame.group_by("user").agg(n=nw.col("group").n_unique(), none=nw.col("group").is_null().any())
+        wrong = frame.collected(belongs.filter((nw.col("n") > 1) | nw.col("none")).sort("user").head(1))
+        if len(wrong):
+            name = text(values(wrong.get_column("user")))[0]
+            raise TraceError(
+                f"user {name!r} is in more than one group, or in none, by column {frame.source.group!r}; give every person one "
+                "group, the same in all rows"
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"TraceTable({self.n_users} users, {self.n_times} times, {self.n_states} states: {listed(self.states, 4)})"
+        )
+
+
+def _assembled(between: Between, n_states: int, table: Any) -> Iterator[tuple[str, IntArray]]:
+    sums = nw.from_native(table, eager_only=True)
+    counted = dict(_split(assembled(sums, between, n_states, "user"), n_states))
+    for name in dict.fromkeys(text(values(sums.get_column("user")))):
+        yield name, counted[name] if name in counted else np.zeros((n_states, n_states), dtype=np.int64)
+
+
+def _split(found: Succession, n_states: int) -> Iterator[tuple[str, IntArray]]:
+    """Everybody's transitions, of those who have any."""
+    assert found.whose is not None
+    names, whose = np.unique(text(found.whose).astype(str), return_inverse=True)
+    order = np.argsort(whose, kind="stable")
+    ends = np.searchsorted(whose[order], np.arange(len(names) + 1))
+    for name, first, last in zip(names.tolist(), ends[:-1], ends[1:], strict=True):
+        yield name, dense_counts(found.cells[:, order[first:last]], n_states)
+
+
+def _chosen(traces: TraceFrame, chosen: Slices) -> TraceFrame:
+    """Some people, or the people of some groups."""
+    for role, names in (("user", chosen.people), ("group", chosen.groups)):
+        if names is None:
+            continue
+        kind = traces.frame.collect_schema()[role]
+        column = nw.col(role).cast(nw.Int64()) if kind.is_float() else nw.col(role)
+        word = column if isinstance(kind, nw.String) else column.cast(nw.String())
+        kept = traces.with_frame(traces.frame.filter(word.str.strip_chars(BLANKS).is_in(names)))
+        present = kept.collected(kept.frame.select(role).unique())
+        if lacking := in_order(set(names) - set(text(values(present.get_column(role))))):
+            what = "user" if role == "user" else "group"
+            raise TraceError(f"there is no {what} {listed(lacking)} in column {traces.source.column(role)!r}")
+        traces = kept
+    return traces

@@ -1,0 +1,103 @@
+"""What everything that learns from traces, or counts them, needs of them; whoever holds them, and wherever they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.errors import InputError
+
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+class Traces(Protocol):
+    """Two small tables: how many transitions there are from each value to each other, and how many people have each at a time.
+
+    `Trajectories` holds every value in memory; a `TraceTable` asks a table of any size; `CountedTraces` were counted elsewhere.
+    """
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The public domain."""
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """Labels, in order."""
+
+    @property
+    def consecutive(self) -> NDArray[np.bool_]:
+        """Whether times k and k + 1 are one step apart, shape (n_times - 1,)."""
+
+    @property
+    def step(self) -> str | None:
+        """How long one step is, in words."""
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """The names of all people."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of people."""
+
+    @property
+    def n_times(self) -> int:
+        """Number of times."""
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+
+    def histogram(self) -> IntArray:
+        """How many people are in each state at each time, shape (n_times, n_states). Exact, hence private."""
+
+    def transition_counts(self, user: str | None = None) -> IntArray:
+        """Transitions N[i, j] from i to j between consecutive times, of everybody or of one; shape (n_states, n_states)."""
+
+    def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Everybody's name and transitions, one by one, in the order of `users`."""
+
+
+def codes_of(traces: Traces) -> IntArray:
+    """Everybody's values as indices of states, -1 where there is none, shape (n_users, n_times).
+
+    Raises
+    ------
+    InputError
+        Only transitions or people were counted: counts do not say who had which value when.
+    """
+    codes = getattr(traces, "codes", None)
+    if codes is None:
+        raise InputError(
+            "expected traces that say who had which value when; counts of transitions do not tell longer words, hours or "
+            "people apart: give the traces themselves"
+        )
+    return np.asarray(codes, dtype=np.int64)
+
+
+@runtime_checkable
+class Grouped(Protocol):
+    """Traces of people who belong to groups."""
+
+    def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Every group's name and the transitions of the people in it, in order of names."""
+
+
+def as_traces(source: Any) -> Traces:
+    """Traces as they are, or a table with the columns user, time and state (pandas, Polars, PyArrow, DuckDB, PySpark) as such.
+
+    Raises
+    ------
+    InputError, TraceError, StateError
+        As `read_traces`, which takes tables with other columns.
+    """
+    if hasattr(type(source), "transition_counts"):
+        return cast(Traces, source)
+    from temporaldp.correlation.frames import table_of
+    from temporaldp.correlation.layouts import long_traces
+    from temporaldp.correlation.trace_table import TraceTable
+
+    return TraceTable(long_traces(table_of(source), "user", "time", "state"))

@@ -1,0 +1,43 @@
+"""Tables of named columns on disk: Parquet, with what is known about them in the metadata, or CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from temporaldp.files.atomic import replacing
+
+METADATA_KEY = b"temporaldp"
+
+
+def save_columns(columns: Mapping[str, Sequence[Any]], path: str | Path, said: Mapping[str, Any] | None = None) -> None:
+    """Write columns of one length to a file ending in .parquet or .csv, whole or not at all; `said` needs Parquet.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written; what stood there is untouched.
+    """
+    with replacing(path) as temporary:
+        if Path(path).suffix.lower() == ".parquet":
+            _write_parquet(columns, temporary, said or {})
+        else:
+            with temporary.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow(columns)
+                writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _write_parquet(columns: Mapping[str, Sequence[Any]], path: Path, said: Mapping[str, Any]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    for name, array in arrays.items():
+        if array.type == pa.null():  # a column without any value: one of numbers
+            arrays[name] = array.cast(pa.float64())
+    table = pa.table(arrays)
+    parquet.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(said)}), str(path))

@@ -1,0 +1,193 @@
+"""Tables of counts in place of traces, from files or frames."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation.counted import CountedTraces, dense_counts
+from temporaldp.correlation.slices import within
+from temporaldp.correlation.states import distinct, in_order, listed, state_names
+from temporaldp.correlation.times import Times, ordered_labels, ordered_times
+from temporaldp.errors import InputError, StateError, TraceError
+from temporaldp.files.traces import file_table
+
+if TYPE_CHECKING:
+    from temporaldp.correlation.frames import Table
+
+Column = NDArray[Any]
+
+
+def read_counts(
+    *,
+    transitions: Any = None,
+    counts: Any = None,
+    states: Iterable[object] | None = None,
+    by: str | None = None,
+    groups: Iterable[str] | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    delimiter: str | None = None,
+) -> CountedTraces:
+    """Read what was counted elsewhere, so that no personal data are needed: exact counts, hence private.
+
+    Parameters
+    ----------
+    transitions : path or table, optional
+        Columns ``from``, ``to`` and ``count``: how many transitions there are from each value to each other between times that
+        are one step apart. With a column ``user``, person by person; with the column `by`, by group. Rows add up.
+    counts : path or table, optional
+        Columns ``time``, ``state`` and ``count``: how many people have each value at each time. Rows add up.
+    states : sequence of names, optional
+        The public domain, in this order; by default what occurs in either table, sorted.
+    by : str, optional
+        Column with the group.
+    groups : sequence of names, optional
+        Only these groups.
+    since, until : str, optional
+        Only these times, both included: of `counts`, and of transitions that have a column ``time`` (of the later end).
+    delimiter : str, optional
+        Of CSV files.
+
+    Raises
+    ------
+    InputError, TraceError, StateError, MissingFileError
+        Nothing is given, a column is lacking, a count is no whole number from 0, a state is unknown.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"from": ["a", "a", "b"], "to": ["a", "b", "a"], "count": [7, 3, 2]})
+    >>> read_counts(transitions=table).transition_counts()
+    array([[7, 3],
+           [2, 0]])
+    """
+    if transitions is None and counts is None:
+        raise InputError("expected a table of transitions, of counts, or both")
+    if groups is not None and by is None:
+        raise InputError("groups are chosen by a column: name it (by=..., or --by)")
+    chosen = None if groups is None else frozenset(groups)
+    moved = None if transitions is None else _Rows(transitions, ("from", "to"), by, chosen, (since, until), delimiter)
+    stood = None if counts is None else _Rows(counts, ("time", "state"), by, chosen, (since, until), delimiter)
+    words = [] if moved is None else [moved.text("from"), moved.text("to")]
+    words += [] if stood is None else [stood.text("state")]
+    domain = state_names(in_order(set(np.concatenate(words)))) if states is None else state_names(states)
+    made: dict[str, Any] = {}
+    if moved is not None:
+        cells = np.stack([moved.positions("from", domain), moved.positions("to", domain), moved.counts])
+        made["transitions"] = dense_counts(cells, len(domain))
+        for column, field in (("user", "of_users"), (by, "of_groups")):
+            if column is not None and column in moved.header:
+                made[field] = _split(moved.text(column), cells, len(domain))
+    if stood is not None:
+        times = stood.times()
+        histogram = np.zeros((len(times.labels), len(domain)), dtype=np.int64)
+        np.add.at(histogram, (times.codes, stood.positions("state", domain)), stood.counts)
+        made |= {"histogram": histogram, "times": times}
+    return CountedTraces(domain, **made)
+
+
+def _split(whose: Column, cells: NDArray[np.int64], n_states: int) -> dict[str, NDArray[np.int64]]:
+    """The transitions of each name, in order of names."""
+    names, position = distinct(whose)
+    order = np.argsort(position, kind="stable")
+    starts = np.searchsorted(position[order], np.arange(len(names) + 1))
+    return {
+        name: dense_counts(cells[:, order[first:last]], n_states)
+        for name, first, last in zip(names, starts[:-1], starts[1:], strict=True)
+    }
+
+
+class _Rows:
+    """The rows of a table of counts, checked."""
+
+    def __init__(
+        self,
+        source: Any,
+        keys: tuple[str, str],
+        by: str | None,
+        groups: frozenset[str] | None,
+        span: tuple[str | None, str | None],
+        delimiter: str | None,
+    ) -> None:
+        from temporaldp.correlation.frames import missing, values
+        from temporaldp.correlation.layouts import require_columns
+
+        self.name, table = _opened(source, delimiter)
+        try:
+            require_columns(table, {key: key for key in (*keys, "count")}, delimiter=True)
+            if groups is not None and by is not None:
+                require_columns(table, {"group": by}, delimiter=True)
+        except TraceError as error:
+            raise TraceError(f"{self.name}: {error}") from None
+        self.header = table.header
+        read = table.source.run((table.frame.sort("row") if table.has_rows else table.frame).collect)
+        self._columns = {label: values(read.get_column(f"c{k}")) for k, label in enumerate(table.header)}
+        for key in (*keys, "count"):
+            if (empty := missing(self._columns[key])).any():
+                raise TraceError(f"{self.name}: column {key!r} has no value in data row {int(np.argmax(empty)) + 1}")
+        if groups is not None:
+            assert by is not None
+            self._keep(np.isin(self.text(by).astype(str), sorted(groups)), f"of the groups {listed(in_order(groups))}")
+        if span != (None, None) and "time" in self.header:
+            self._keep(within(self._columns["time"], *span), "within these times")
+        self.counts = self._whole()
+
+    def text(self, name: str) -> Column:
+        """A column as text."""
+        from temporaldp.correlation.frames import text
+
+        return text(self._columns[name])
+
+    def positions(self, name: str, domain: tuple[str, ...]) -> NDArray[np.int64]:
+        """The positions of a column's states."""
+        place = {state: k for k, state in enumerate(domain)}
+        words = self.text(name)
+        if unknown := in_order({word for word in words if word not in place}):
+            raise StateError(
+                f"{self.name}: state {listed(unknown)} in column {name!r} is not among the expected states {listed(domain)}"
+            )
+        return np.array([place[word] for word in words], dtype=np.int64)
+
+    def times(self) -> Times:
+        """The column of times, in order."""
+        column = self._columns["time"]
+        if column.dtype == object and (named := ordered_labels(list(dict.fromkeys(column)))) is not None:
+            position = {label: k for k, label in enumerate(named.labels)}
+            numbered = all(re.fullmatch(r"\D.*\d", label) for label in named.labels)
+            if numbered:  # s00, s01, ..., as the columns of a wide table may be called
+                return replace(named, codes=np.array([position[word] for word in column], dtype=np.intp))
+        try:
+            return ordered_times(column, "time")
+        except TraceError as error:
+            raise TraceError(f"{self.name}: {error}") from None
+
+    def _keep(self, rows: NDArray[np.bool_], which: str) -> None:
+        if not rows.any():
+            raise TraceError(f"{self.name}: no row is {which}")
+        self._columns = {name: column[rows] for name, column in self._columns.items()}
+
+    def _whole(self) -> NDArray[np.int64]:
+        words = self.text("count")
+        try:
+            counts = np.array([int(word) for word in words], dtype=np.int64)
+        except (ValueError, OverflowError):
+            counts = np.array([-1])
+        if (counts < 0).any():
+            bad = next((word for word in words if not word.isdigit()), words[0])
+            raise TraceError(f"{self.name}: expected whole numbers from 0 in column 'count', got {bad!r}")
+        return counts
+
+
+def _opened(source: Any, delimiter: str | None) -> tuple[str, Table]:
+    from temporaldp.correlation.frames import table_of
+
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source), file_table(source, delimiter)
+    return type(source).__name__, table_of(source)

@@ -1,0 +1,193 @@
+"""DuckDB, embedded: CSV and Parquet of any size as a lazy table, within a limit of memory.
+
+What does not fit is spilled to a folder of its own for temporary files, which is gone when the reading is given up, when the
+process ends, and when it is interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from temporaldp.correlation.frames import Source, Table
+from temporaldp.errors import InputError, OutputError, TraceError
+from temporaldp.files.atomic import brief
+from temporaldp.files.spilled import remove_folder, temporary_folder
+from temporaldp.leakage.kernels import n_threads
+from temporaldp.progress import progressed
+
+if TYPE_CHECKING:
+    import duckdb
+
+MEMORY = "1GiB"
+"""What DuckDB may take if nothing is said. The process takes some 200 MiB more."""
+
+FILE_BITS = 40
+"""A row's number is that of its file, shifted by so many bits, and its own: no file has more rows."""
+
+POLLED = 0.2
+"""Seconds between two looks at how far a query is."""
+
+
+class Embedded:
+    """One connection to an in-memory DuckDB with a folder to spill to.
+
+    Parameters
+    ----------
+    memory : str
+        How much it may take, such as "1GiB".
+    spill : path, optional
+        Where the folder for temporary files is made; by default where the system keeps them.
+    largest_spill : str, optional
+        How much may be spilled, such as "50GiB"; by default what the disk has.
+    """
+
+    def __init__(self, memory: str = MEMORY, spill: Path | None = None, largest_spill: str | None = None) -> None:
+        import duckdb
+
+        if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
+            raise InputError(f"expected memory such as '4GiB', got {memory!r}")
+        folder = temporary_folder(spill)
+        self._connection = duckdb.connect()
+        weakref.finalize(self, _close, self._connection, folder)
+        settings = {"threads": n_threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
+        if largest_spill is not None:
+            settings["max_temp_directory_size"] = largest_spill
+        for name, value in settings.items():
+            self._connection.execute(f"SET {name} = {_quoted(str(value))}")
+        self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+
+    def parquet(self, paths: Sequence[Path], names: Sequence[str], source: Source) -> Table:
+        """Parquet files whose columns have these names, in this order."""
+        self._connection.execute("SET preserve_insertion_order = false")
+        found = self._asked(
+            lambda: self._connection.sql(
+                f"SELECT *, (file_index::BIGINT << {FILE_BITS}) + file_row_number AS row FROM read_parquet({_list(paths)})"
+            )
+        )
+        columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(found.columns[: len(names)]))
+        return self._table(found.select(f"{columns}, row"), names, source)
+
+    def csv(self, paths: Sequence[Path], names: Sequence[str], delimiter: str, source: Source) -> Table:
+        """CSV files with these columns: all of them text, none of it taken for a missing value."""
+        columns = "{" + ", ".join(f"'c{k}': 'VARCHAR'" for k in range(len(names))) + "}"
+        compressed = "gzip" if all(path.suffix.lower() == ".gz" for path in paths) else "auto"
+        options = (
+            f"header=true, auto_detect=false, columns={columns}, delim={_quoted(delimiter)}, quote='\"', escape='\"', "
+            f"nullstr='\x01', compression='{compressed}', filename='file'"
+        )
+        found = self._asked(lambda: self._connection.sql(f"SELECT * FROM read_csv({_list(paths)}, {options})"))
+        kept = ", ".join(f"c{k}" for k in range(len(names)))
+        self._counted = found
+        return self._table(found.select(f"{kept}, row_number() OVER () - 1 AS row"), names, source)
+
+    def rows_of_files(self) -> dict[str, int]:
+        """How many rows each of the CSV files has."""
+        rows = self.run(lambda: self._counted.aggregate("file, count(*) AS n", "file").fetchall())
+        return {str(name): int(n) for name, n in rows}
+
+    def batches(self, batches: Iterable[Any], names: Sequence[str], source: Source) -> Table:
+        """Arrow record batches with the columns c0, c1, ... and row, one after the other, kept where there is room."""
+        import pyarrow as pa
+
+        iterator = iter(batches)
+        first = next(iterator)
+        reader = pa.RecordBatchReader.from_batches(first.schema, _chained(first, iterator))
+        self._connection.register("incoming", reader)
+        self.run(lambda: self._connection.execute("CREATE TABLE kept AS SELECT * FROM incoming"))
+        return self._table(self._connection.table("kept"), names, source)
+
+    def _table(self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], source: Source) -> Table:
+        return Table(nw.from_native(relation), tuple(names), replace(source, run=self.run), True)
+
+    def run(self, query: Callable[[], Any]) -> Any:
+        """The result of a query, which another thread waits for: this one hears signals, and says how far it is.
+
+        Raises
+        ------
+        TraceError
+            The files cannot be read as what they are.
+        OutputError
+            There is no room to spill to.
+        """
+        found: list[Any] = []
+        failed: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                found.append(query())
+            except BaseException as error:  # handed on to the thread that asked
+                failed.append(error)
+
+        thread = Thread(target=work, daemon=True)
+        thread.start()
+        try:
+            while thread.is_alive():
+                thread.join(POLLED)
+                progressed("reading traces", max(self._connection.query_progress(), 0.0) / 100.0)
+        except BaseException:
+            self._connection.interrupt()
+            thread.join()
+            raise
+        if failed:
+            raise _translated(failed.pop()) from None
+        return found[0]
+
+    def _asked(self, query: Callable[[], Any]) -> Any:
+        """A relation; only its files' schema is read here."""
+        import duckdb
+
+        try:
+            return query()
+        except duckdb.Error as error:
+            raise _translated(error) from None
+
+
+def _translated(error: BaseException) -> BaseException:
+    """DuckDB's error as one of ours."""
+    import duckdb
+
+    if not isinstance(error, duckdb.Error):
+        return error
+    said = str(error)
+    if isinstance(error, duckdb.OutOfMemoryException) or "No space left" in said or "temp_directory" in said:
+        return OutputError(
+            f"not enough room for what does not fit in memory: {brief(error)}; give more memory (--memory 4GiB), or room for "
+            "temporary files in another folder (TMPDIR)"
+        )
+    return TraceError(f"the file cannot be read as one table: {brief(error)}")
+
+
+def _close(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    connection.close()
+    remove_folder(folder)
+
+
+def _chained(first: Any, others: Iterable[Any]) -> Iterable[Any]:
+    yield first
+    yield from others
+
+
+def _list(paths: Sequence[Path]) -> str:
+    return "[" + ", ".join(_quoted(_literal(path)) for path in paths) + "]"
+
+
+def _literal(path: Path) -> str:
+    """A path whose own stars and brackets are no pattern."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in os.fspath(path))
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "''") + "'"
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,121 @@
+"""Which files a path means: one file, a pattern, or all tables in a folder."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from temporaldp.correlation.states import listed
+from temporaldp.errors import MissingFileError, TraceError
+from temporaldp.files.atomic import brief, require_file
+
+TABLES = (".parquet", ".csv", ".tsv")
+
+
+def trace_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The files that a path, a pattern such as ``data/2024-*.parquet``, or a folder stands for, in order of their names.
+
+    Of a folder, all tables in it and in the folders below; names that begin with a dot or an underscore are passed over.
+
+    Raises
+    ------
+    MissingFileError
+        There are none.
+    TraceError
+        A folder holds tables of several kinds.
+    """
+    place = Path(path)
+    if place.is_dir():
+        return _in_folder(place)
+    if not place.exists() and glob.has_magic(os.fspath(place)):
+        matching = sorted(glob.glob(os.fspath(place), recursive=True))  # noqa: PTH207
+        found = tuple(path for path in map(Path, matching) if path.is_file())
+        if not found:
+            raise MissingFileError(f"expected files with traces, but nothing matches {place}")
+        return found
+    return (require_file(place, "traces"),)
+
+
+def _in_folder(folder: Path) -> tuple[Path, ...]:
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if kind_of(path) and path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
+    )
+    if not found:
+        raise MissingFileError(f"expected a folder with tables ({', '.join(TABLES)}), but {folder} holds none")
+    if len(kinds := {kind_of(path) for path in found}) > 1:
+        raise TraceError(
+            f"{folder}: the folder holds tables of several kinds ({', '.join(sorted(map(str, kinds)))}); name one kind with a "
+            f"pattern, such as {folder / f'*{min(map(str, kinds))}'}"
+        )
+    return tuple(found)
+
+
+def kind_of(path: Path) -> str | None:
+    """The suffix that says which kind of table a file is, whether it is compressed or not; None if it says nothing."""
+    return next((suffix for suffix in TABLES if suffix in [one.lower() for one in path.suffixes[-2:]]), None)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file is Parquet, by its name or by how it begins."""
+    if path.suffix.lower() == ".parquet":
+        return True
+    with path.open("rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def same_header(paths: Sequence[Path], headers: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The names of the columns, which must be the same in all files."""
+    first = tuple(headers[0])
+    for path, header in zip(paths, headers, strict=True):
+        if tuple(header) != first:
+            raise TraceError(
+                f"the files have different columns: {paths[0].name} has {listed(first)}, {path.name} has {listed(header)}"
+            )
+    return first
+
+
+def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
+    """The names in the first line of a CSV file.
+
+    Raises
+    ------
+    TraceError
+        There is none, or the file is no text.
+    """
+    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+            names = next(csv.reader(file, delimiter=delimiter), None)
+    except (UnicodeDecodeError, OSError, EOFError, zlib.error, csv.Error) as error:
+        raise _no_table(brief(error)) from None
+    if not names:
+        raise _no_table("it is empty")
+    return tuple(name.strip() for name in names)
+
+
+def parquet_header(path: Path) -> tuple[str, ...]:
+    """The names of the columns of a Parquet file, from its end.
+
+    Raises
+    ------
+    TraceError
+        It is none, or is cut off.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return tuple(name.strip() for name in parquet.read_schema(str(path)).names)
+    except (OSError, pa.ArrowException) as error:
+        raise TraceError(f"expected a Parquet table, but it cannot be read as one: {brief(error)}") from None
+
+
+def _no_table(reason: str) -> TraceError:
+    return TraceError(f"expected a CSV table with a header row, but it cannot be read as one: {reason}")

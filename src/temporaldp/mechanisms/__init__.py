@@ -1,0 +1,20 @@
+"""What one release gives away: a box of likelihoods, distances between values, noise, a table of outputs, an event."""
+
+from temporaldp.mechanisms.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from temporaldp.mechanisms.guarantee import PrivacyGuarantee
+from temporaldp.mechanisms.likelihood_box import LikelihoodBox
+from temporaldp.mechanisms.noise import GaussianNoise, LaplaceNoise
+from temporaldp.mechanisms.output_table import OutputTable, RandomizedResponse
+from temporaldp.mechanisms.protocol import Mechanism
+
+__all__ = [
+    "DiscreteGaussianNoise",
+    "DiscreteLaplaceNoise",
+    "GaussianNoise",
+    "LaplaceNoise",
+    "LikelihoodBox",
+    "Mechanism",
+    "OutputTable",
+    "PrivacyGuarantee",
+    "RandomizedResponse",
+]

@@ -1,0 +1,88 @@
+"""Distances between values, for mechanisms with metric privacy: checked, and as a box of likelihoods where they are one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.correlation.states import labels_of, positions
+from temporaldp.errors import InputError, StateError
+from temporaldp.leakage.lifting import closed
+from temporaldp.mechanisms.likelihood_box import LikelihoodBox
+from temporaldp.values import LARGEST, ULP
+
+FloatArray = NDArray[np.float64]
+
+
+def box_of(metric: FloatArray) -> LikelihoodBox | None:
+    """The box whose log ratios are these distances, if there is one: then leakage under the metric has an exact value.
+
+    ``metric[i, j] = high[i] - low[j]`` for all i and j that differ. A metric of two values always is one.
+    """
+    n = len(metric)
+    low, high = np.zeros(n), np.zeros(n)
+    high[1:] = metric[1:, 0]
+    low[1:] = [high[1 if j != 1 else n - 1] - metric[1 if j != 1 else n - 1, j] for j in range(1, n)] if n > 2 else 0.0
+    high[0] = (metric[0, 1:] + low[1:]).max()
+    reach = high[:, None] - low[None, :]
+    np.fill_diagonal(reach, 0.0)
+    off = metric - reach
+    if not (np.abs(off) <= 4.0 * ULP * metric.max()).all():
+        return None
+    if (off > 0.0).any():  # by rounding: the box must hold all that the metric allows
+        high = high + float(off.max()) + ULP * max(np.abs(high).max(), np.abs(low).max())
+    return LikelihoodBox(low, high) if low.max() <= high.min() else None
+
+
+def checked_distances(metric: ArrayLike | Any | None, states: tuple[str, ...] | None) -> FloatArray | None:
+    """The distances that a step's epsilon multiplies, closed under the triangle inequality; None for plain privacy.
+
+    A table with named rows and columns (pandas) is brought into the order of the states.
+    """
+    if metric is None:
+        return None
+    try:
+        distances = np.array(metric)
+        numbers = not np.iscomplexobj(distances)  # whose imaginary parts NumPy would drop
+        distances = distances.astype(np.float64) if numbers else distances
+    except (TypeError, ValueError):
+        numbers = False
+    if not numbers:
+        raise InputError("expected the metric to be a square array of real numbers, one row and column per state")
+    if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or len(distances) < 2:
+        raise InputError(
+            f"expected a metric of shape (n, n), one row and column per state, got shape {distances.shape}"
+        )
+    if states is not None and len(distances) != len(states):
+        raise StateError(f"the metric has {len(distances)} rows, but the correlation has {len(states)} states")
+    labels = None if states is None else labels_of(metric)
+    if states is not None and labels is not None:
+        distances = distances[np.ix_(*(positions(names, states, what="the metric") for names in labels))]
+    bad = ~((distances >= 0.0) & (distances <= LARGEST)) | (np.eye(len(distances), dtype=bool) & (distances != 0.0))
+    if bad.any():
+        i, j = (int(k[0]) for k in np.nonzero(bad))
+        want = "0 on the diagonal" if i == j else f"from 0 to {LARGEST:g}"
+        raise InputError(f"expected distances {want}, got {distances[i, j]} in row {i}, column {j} of the metric")
+    if not distances.any():
+        raise InputError("expected a metric that sets at least two states apart, got zeros only")
+    return closed(distances)
+
+
+def require_no_nearer(metric: FloatArray | None, what: str) -> None:
+    """Refuse a mechanism that may tell any two values apart by its whole epsilon, where a metric puts some nearer than 1."""
+    nearest = 1.0 if metric is None else float(metric[~np.eye(len(metric), dtype=bool)].min())
+    if nearest < 1.0:
+        raise InputError(
+            f"{what} may tell any two values apart by the whole epsilon that it spends, but the metric puts two of them "
+            f"{nearest:g} apart, so that less would be counted: "
+            + (f"multiply the metric by {math.ceil(1e6 / nearest) / 1e6:g} or more, " if nearest > 0.0 else "")
+            + "leave it out, or give a mechanism whose guarantee is the metric's own"
+        )
+
+
+def largest_distance(metric: FloatArray | None) -> float:
+    """What epsilon is multiplied with for the pair furthest apart."""
+    return 1.0 if metric is None else float(metric.max())

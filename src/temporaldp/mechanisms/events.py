@@ -1,0 +1,201 @@
+"""Events and privacy loss distributions of Google's dp-accounting: as pure-DP budgets of one step, and as mechanisms."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.errors import InputError
+from temporaldp.mechanisms.guarantee import PrivacyGuarantee
+from temporaldp.mechanisms.noise import GaussianNoise
+from temporaldp.mechanisms.output_table import RandomizedResponse
+from temporaldp.mechanisms.protocol import Mechanisms
+
+FloatArray = NDArray[np.float64]
+
+
+def epsilon_of(event: Any) -> float:
+    """What one step with this event spends under replacement of one person's value, in nats; rounded up.
+
+    An event's noise is relative to the largest *contribution* of one person (dp-accounting's own convention, whose accountants
+    refuse Laplace noise under replacement). Replacing a value takes one contribution away and adds another, so it moves a
+    result twice as far: Laplace 2 / noise_multiplier, discrete Laplace 2 x noise_parameter x sensitivity. A histogram of one
+    value a person has contribution 1. Randomised response is about replacement as it is: log(1 + k (1 - p) / p). Composed
+    events are queries at the same step: their sum.
+
+    Raises
+    ------
+    InputError
+        It is no event of dp-accounting, one that is not epsilon-DP with delta = 0, or its parameters mean nothing.
+    """
+    if not type(event).__module__.startswith("dp_accounting."):
+        raise InputError(f"expected an event of dp_accounting, such as LaplaceDpEvent(2.0), got {type(event).__name__}")
+    from dp_accounting import dp_event as known
+
+    match event:
+        case known.NoOpDpEvent():
+            return 0.0
+        case known.LaplaceDpEvent(noise_multiplier=multiplier):
+            epsilon = TWO_CONTRIBUTIONS / _positive(multiplier, event)
+        case known.DiscreteLaplaceDpEvent(noise_parameter=parameter, sensitivity=sensitivity):
+            epsilon = TWO_CONTRIBUTIONS * _positive(parameter, event) * _positive(sensitivity, event)
+        case known.RandomizedResponseDpEvent(noise_parameter=share, num_buckets=buckets):
+            if not (0.0 < share <= 1.0 and buckets >= 2):
+                raise _meaningless(event)
+            epsilon = math.log1p(buckets * (1.0 - share) / share)
+        case known.ComposedDpEvent(events=events):
+            epsilon = math.fsum(map(epsilon_of, events))
+        case known.SelfComposedDpEvent(event=inner, count=count):
+            if not (isinstance(count, int) and count >= 0):
+                raise _meaningless(event)
+            epsilon = count * epsilon_of(inner) if count else 0.0
+        case _:
+            raise InputError(
+                f"expected an event with pure differential privacy (Laplace, discrete Laplace, randomised response, none, or a "
+                f"composition of them), got {type(event).__name__}; with a delta an accountant counts any mechanism"
+            )
+    return float(epsilon) * ROUNDED_UP
+
+
+def releases_of(mechanisms: Sequence[Any]) -> tuple[Mechanisms, ...]:
+    """What is published at each step, as mechanisms of ours."""
+    if isinstance(mechanisms, str | bytes) or not isinstance(mechanisms, Sequence) or not len(mechanisms):
+        got = "none" if isinstance(mechanisms, Sequence) and not len(mechanisms) else type(mechanisms).__name__
+        raise InputError(
+            f"expected a sequence of mechanisms, one per step and at least one, got {got}; for T equal steps write "
+            "[mechanism] * T"
+        )
+    return tuple(release_of(mechanism) for mechanism in mechanisms)
+
+
+def release_from(given: Any) -> Mechanisms:
+    """What is published at one step at a delta: as for `release_of`, or any mechanism with a guarantee, by its epsilon."""
+    if isinstance(given, int | float | np.number) and not isinstance(given, bool):
+        return (PrivacyGuarantee(float(given)),) if given else ()
+    return release_of(given)
+
+
+def release_of(mechanism: Any) -> Mechanisms:
+    """What is published at one step: nothing, a mechanism, an event, a privacy loss distribution, or several of them.
+
+    Gaussian events are relative to the largest contribution of one person; replacing a value moves the result by two of them
+    (as in dp-accounting under the same relation). Laplace events count by their pure epsilon alone: what they say of vectors
+    is no more than that.
+    """
+    if mechanism is None:
+        return ()
+    if isinstance(mechanism, tuple | list):
+        return tuple(one for part in mechanism for one in release_of(part))
+    if isinstance(mechanism, type):
+        raise InputError(f"expected a mechanism, got the class {mechanism.__name__} itself; make one with its noise")
+    if all(hasattr(mechanism, name) for name in ("bounds", "coordinates", "limit", "pure_epsilon")):
+        return (mechanism,)
+    if not type(mechanism).__module__.startswith("dp_accounting."):
+        raise InputError(
+            "expected a mechanism (GaussianNoise, PrivacyGuarantee, ...), an event or a privacy loss distribution of "
+            f"dp_accounting, or None, got {type(mechanism).__name__}"
+        )
+    if hasattr(mechanism, "get_delta_for_epsilon"):
+        # Which way it was rounded, it does not tell in public.
+        if getattr(getattr(mechanism, "_pmf_remove", None), "_pessimistic_estimate", True) is False:
+            raise InputError("expected a pessimistic privacy loss distribution, got an optimistic one: a lower bound")
+        return (LossDistribution(mechanism),)
+    return _of_event(mechanism)
+
+
+def _of_event(mechanism: Any) -> Mechanisms:
+    from dp_accounting import dp_event as known
+
+    match mechanism:
+        case known.NoOpDpEvent():
+            return ()
+        case known.GaussianDpEvent(noise_multiplier=multiplier):
+            return (GaussianNoise(_positive(multiplier, mechanism), sensitivity=TWO_CONTRIBUTIONS),)
+        case known.RandomizedResponseDpEvent(num_buckets=buckets):
+            return (RandomizedResponse(epsilon_of(mechanism), buckets),)
+        case known.ComposedDpEvent(events=events):
+            return release_of(tuple(events))
+        case known.SelfComposedDpEvent(event=inner, count=count):
+            if not (isinstance(count, int) and count >= 0):
+                raise _meaningless(mechanism)
+            return release_of(inner) * count
+        case _:
+            return (PrivacyGuarantee(epsilon_of(mechanism)),)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossDistribution:
+    """A privacy loss distribution of dp-accounting, made pessimistically under replacement: believed as it is."""
+
+    distribution: Any
+
+    @property
+    def coordinates(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Not known."""
+        return math.inf
+
+    @property
+    def limit(self) -> float:
+        """Delta where it hardly falls any more, so that what dp-accounting's sums lose is most of the rest."""
+        return self._delta(self._reach) + LOST_IN_SUMS
+
+    def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Delta at each epsilon; beyond its reach it stays."""
+        reach = self._reach
+        near = losses <= reach
+        delta = np.full(losses.size, self._delta(reach))
+        if near.any():
+            order = np.argsort(losses[near])
+            sorted_deltas = np.asarray(
+                self.distribution.get_delta_for_epsilon(losses[near][order].tolist()), dtype=np.float64
+            )
+            delta[np.flatnonzero(near)[order]] = sorted_deltas
+        infinite = self._delta(math.inf)
+        low = np.where(near, delta, infinite) - LOST_IN_SUMS
+        return np.clip(low, 0.0, 1.0), np.clip(delta + LOST_IN_SUMS, 0.0, 1.0)
+
+    @property
+    def _reach(self) -> float:
+        """An epsilon, up to twice too large, at which delta is within what the sums lose of its limit."""
+        infinite = self._delta(math.inf)
+        reach = LEAST_REACH
+        while reach < LARGEST_REACH and self._delta(reach) > infinite + LOST_IN_SUMS:
+            reach *= 2.0
+        return reach
+
+    def _delta(self, epsilon: float) -> float:
+        return float(self.distribution.get_delta_for_epsilon(epsilon))
+
+
+LEAST_REACH, LARGEST_REACH = 2.0**-20, 512.0
+"""In nats. Beyond the second, dp-accounting's sums overflow."""
+
+LOST_IN_SUMS = 2e-12
+"""What the sums of dp-accounting can lose over ten thousand losses: they are differences of sums up to 1."""
+
+TWO_CONTRIBUTIONS = 2.0
+"""One person's old value leaves, the new one comes."""
+
+ROUNDED_UP = 1.0 + 8.0 * sys.float_info.epsilon
+"""Relative. More than a few rounded operations can lose."""
+
+
+def _positive(value: float, event: Any) -> float:
+    if not (value > 0.0 and math.isfinite(value)):
+        raise _meaningless(event)
+    return float(value)
+
+
+def _meaningless(event: Any) -> InputError:
+    return InputError(f"expected an event with parameters that make a private mechanism, got {event!r}")

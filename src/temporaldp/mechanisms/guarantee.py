@@ -1,0 +1,66 @@
+"""A release of which nothing is known but that it is (epsilon, delta)-differentially private."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.errors import InputError
+from temporaldp.mechanisms.protocol import ROUNDED, both_sides, probabilities_of
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyGuarantee:
+    """Any mechanism of which only a guarantee is known: (epsilon, delta)-differential privacy under replacement.
+
+    Parameters
+    ----------
+    epsilon : float, >= 0
+        In nats.
+    delta : float, from 0 to 1
+
+    Notes
+    -----
+    Dominated by the mechanism that reveals everything with probability delta and else answers by randomised response (Kairouz,
+    Oh, Viswanath, ICML 2015).
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        numbers = all(isinstance(value, int | float | np.number) for value in (self.epsilon, self.delta))
+        if not (numbers and 0.0 <= self.epsilon < math.inf and 0.0 <= self.delta < 1.0):
+            raise InputError(
+                f"expected epsilon >= 0 and delta from 0 to below 1, got epsilon={self.epsilon!r}, delta={self.delta!r}"
+            )
+
+    @property
+    def coordinates(self) -> int:
+        """One release."""
+        return 1
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon, if delta is 0."""
+        return self.epsilon if self.delta == 0.0 else math.inf
+
+    @property
+    def limit(self) -> float:
+        """Delta."""
+        return self.delta
+
+    def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The delta at each epsilon."""
+        gap = self.epsilon - losses
+        rest = 1.0 - self.delta
+        low, up = both_sides(
+            rest * -np.expm1(-np.maximum(gap, 0.0)) / (1.0 + math.exp(-self.epsilon)), gap, self.epsilon
+        )
+        above = np.where(up > 0.0, (self.delta + up) * (1.0 + ROUNDED), self.delta)  # from epsilon on, delta itself
+        return probabilities_of((self.delta + low) * (1.0 - ROUNDED)), probabilities_of(above)

@@ -1,0 +1,121 @@
+"""Noise on numbers and vectors as privacy profiles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.mechanisms.protocol import ROUNDED, both_sides, probabilities_of, require_positive
+from temporaldp.values import ULP, whole_number
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianNoise:
+    """Gaussian noise on a number or a vector.
+
+    Parameters
+    ----------
+    standard_deviation : float, > 0
+        Of each coordinate's noise.
+    sensitivity : float, > 0
+        The most that replacing one person's value moves the result, in L2 norm: sqrt(2) for a histogram, in which one count
+        falls by 1 and another rises by 1. It has no default, because most tables of sensitivities are about adding or removing
+        a person.
+
+    Notes
+    -----
+    ``delta(epsilon) = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu)``, mu = sensitivity /
+    standard_deviation (Balle and Wang, ICML 2018, Theorem 8). The same whatever the dimension, and tight.
+
+    Examples
+    --------
+    >>> from temporaldp.mechanisms.protocol import epsilon_of_one
+    >>> noise = GaussianNoise(10.0, sensitivity=1.0)
+    >>> round(epsilon_of_one(noise, delta=1e-6), 3)
+    0.397
+    """
+
+    standard_deviation: float
+    sensitivity: float
+
+    def __post_init__(self) -> None:
+        require_positive(self, "standard_deviation", "sensitivity")
+
+    @property
+    def coordinates(self) -> int:
+        """1: several coordinates are one with their L2 distance."""
+        return 1
+
+    @property
+    def pure_epsilon(self) -> float:
+        """There is none."""
+        return math.inf
+
+    @property
+    def limit(self) -> float:
+        """Delta falls to 0."""
+        return 0.0
+
+    def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Delta at each epsilon, by Mills ratios R: ``phi(x) (R(x) - R(x + mu))`` with ``x = epsilon / mu - mu / 2``."""
+        from scipy.special import erfcx
+
+        mu = self.sensitivity / self.standard_deviation
+        near = losses / mu - 0.5 * mu
+        # erfcx overflows far on the left, where delta is 1 but for less than e^-200.
+        left = near < -20.0
+        at = np.where(left, 0.0, near)
+        density = np.exp(-0.5 * at * at) * (1.0 + at * at * 4.0 * ULP)
+        first, second = (0.5 * erfcx(x / math.sqrt(2.0)) for x in (at, at + mu))
+        slack = ROUNDED * (1.0 + at * at) * (1.0 + mu)
+        up = density * (first * (1.0 + slack) - second * (1.0 - slack))
+        low = density * (first * (1.0 - slack) - second * (1.0 + slack))
+        return probabilities_of(np.where(left, 1.0 - ROUNDED, low)), probabilities_of(np.where(left, 1.0, up))
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceNoise:
+    """Laplace noise on one number.
+
+    Parameters
+    ----------
+    scale : float, > 0
+        b, the mean absolute noise.
+    sensitivity : float, > 0
+        The most that replacing one person's value moves each of `coordinates` numbers.
+    coordinates : int
+        How many numbers move. A histogram: sensitivity 1 in 2 coordinates.
+
+    Notes
+    -----
+    ``delta(epsilon) = 1 - exp((epsilon - sensitivity / scale) / 2)``.
+    """
+
+    scale: float
+    sensitivity: float
+    coordinates: int = 1
+
+    def __post_init__(self) -> None:
+        require_positive(self, "scale", "sensitivity")
+        whole_number(self.coordinates, "coordinates", least=1)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Coordinates times sensitivity / scale, rounded up."""
+        return self.coordinates * (self.sensitivity / self.scale) * (1.0 + ROUNDED)
+
+    @property
+    def limit(self) -> float:
+        """Delta is 0 from the pure epsilon on."""
+        return 0.0
+
+    def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Delta at each epsilon."""
+        own = self.sensitivity / self.scale
+        gap = own - losses
+        return both_sides(-np.expm1(-0.5 * np.maximum(gap, 0.0)), gap, own)

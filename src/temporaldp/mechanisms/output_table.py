@@ -1,0 +1,149 @@
+"""Mechanisms with few outputs, by the probability of each output for each value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.correlation.transition import ROW_SUM_TOLERANCE
+from temporaldp.errors import InputError, StateError
+from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
+from temporaldp.values import compared_by_value, whole_number
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse:
+    """Everybody reports the true value or, with equal chances, one of the others.
+
+    Parameters
+    ----------
+    epsilon : float, > 0
+        The true value is e^epsilon times as likely as each other one.
+    n_values : int
+        How many values there are, at least 2.
+    """
+
+    epsilon: float
+    n_values: int = 2
+
+    def __post_init__(self) -> None:
+        require_positive(self, "epsilon")
+        whole_number(self.n_values, "n_values", least=2)
+
+    @property
+    def coordinates(self) -> int:
+        """One answer."""
+        return 1
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon."""
+        return self.epsilon
+
+    @property
+    def limit(self) -> float:
+        """Delta is 0 from epsilon on."""
+        return 0.0
+
+    def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Delta at each epsilon."""
+        true = 1.0 / (1.0 + (self.n_values - 1) * math.exp(-self.epsilon))
+        gap = self.epsilon - losses
+        return both_sides(true * -np.expm1(-np.maximum(gap, 0.0)), gap, self.epsilon)
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
+class OutputTable:
+    """Any mechanism with finitely many outputs, by its table of probabilities.
+
+    Parameters
+    ----------
+    probabilities : array_like, shape (n, m)
+        Row x: the probability of each output if the value is x. Rows sum to 1.
+
+    Notes
+    -----
+    The profile is the largest over all ordered pairs of rows.
+    """
+
+    probabilities: FloatArray
+
+    def __post_init__(self) -> None:
+        table = _checked_table(self.probabilities)
+        table.flags.writeable = False
+        object.__setattr__(self, "probabilities", table)
+
+    @property
+    def coordinates(self) -> int:
+        """One output."""
+        return 1
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The largest log ratio of two probabilities of one output."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.probabilities[:, self.probabilities.any(axis=0)])
+        spread = np.where(np.isneginf(logs.min(axis=0)), np.inf, logs.max(axis=0) - logs.min(axis=0))
+        finite = np.abs(logs[np.isfinite(logs)]).max(initial=0.0)
+        return float(spread.max() * (1.0 + ROUNDED) + ROUNDED * finite)
+
+    @property
+    def limit(self) -> float:
+        """The largest probability, for one value, of outputs that are impossible for another."""
+        return float(max(row[other == 0.0].sum() for row in self.probabilities for other in self.probabilities))
+
+    def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Delta at each epsilon."""
+        low, up = np.zeros(losses.size), np.zeros(losses.size)
+        n_values = len(self.probabilities)
+        for value in range(n_values):
+            for other in range(n_values):
+                if value != other:
+                    beneath, above = self.pair_bounds(value, other, losses)
+                    np.maximum(up, above, out=up)
+                    np.maximum(low, beneath, out=low)
+        return low, up
+
+    def pair_bounds(self, value: int, other: int, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Delta at each epsilon of one ordered pair of values, from below and from above."""
+        ratio = np.exp(np.minimum(losses, 700.0))[:, None]
+        likely, rare = self.probabilities[value], self.probabilities[other]
+        over = likely * (1.0 + ROUNDED) - ratio * (rare * (1.0 - ROUNDED))
+        under = likely * (1.0 - ROUNDED) - ratio * (rare * (1.0 + ROUNDED))
+        return tuple(probabilities_of(np.maximum(one, 0.0).sum(axis=1)) for one in (under, over))  # type: ignore[return-value]
+
+
+def _checked_table(probabilities: ArrayLike) -> FloatArray:
+    try:
+        table = np.array(probabilities, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("expected a table of probabilities, one row per value and one column per output") from None
+    if table.ndim != 2 or table.shape[0] < 2:
+        raise InputError(f"expected a table of shape (n, m) with n >= 2 values, got shape {table.shape}")
+    if not ((table >= 0.0).all() and np.allclose(table.sum(axis=1), 1.0, rtol=0.0, atol=ROW_SUM_TOLERANCE)):
+        bad = int(np.argmax(np.abs(table.sum(axis=1) - 1.0)))
+        raise InputError(f"expected probabilities >= 0 and rows that sum to 1, row {bad} sums to {table[bad].sum():g}")
+    return table
+
+
+def require_values(releases: Iterable[Iterable[Mechanism]], n_states: int | None) -> None:
+    """A table of outputs has a row for every value that the adversary tells apart.
+
+    Raises
+    ------
+    StateError
+        It has more or fewer.
+    """
+    for mechanism in {id(one): one for release in releases for one in release}.values():
+        if isinstance(mechanism, OutputTable) and n_states is not None and len(mechanism.probabilities) != n_states:
+            raise StateError(
+                f"the table of outputs has {len(mechanism.probabilities)} rows, one per value, but the correlation has "
+                f"{n_states} states"
+            )

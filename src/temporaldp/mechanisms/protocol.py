@@ -1,0 +1,99 @@
+"""What accounting asks of a mechanism: its privacy profile, the delta of every epsilon, when one person's value is replaced.
+
+A profile is the largest hockey-stick divergence between the outputs for any two values, both ways round; it says as much as a
+dominating pair of distributions, or a privacy loss distribution (Zhu, Dong, Wang, AISTATS 2022). Exact to rounding; `bounds`
+gives both sides.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.errors import InputError
+from temporaldp.values import ULP
+
+FloatArray = NDArray[np.float64]
+
+LARGEST_EPSILON = 1e6
+"""Nats. Beyond, nobody asks."""
+
+ROUNDED = 16.0 * ULP
+"""Relative error of a handful of operations on doubles."""
+
+
+class Mechanism(Protocol):
+    """What accounting asks of the mechanism of one release."""
+
+    @property
+    def coordinates(self) -> int:
+        """How many independent outputs of this kind one release has."""
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The epsilon of the release with delta = 0, in nats; inf if there is none."""
+
+    @property
+    def limit(self) -> float:
+        """The delta that no epsilon goes below, of one coordinate; rounded up."""
+
+    def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Delta of one coordinate at each epsilon >= 0, from below and from above."""
+
+
+Mechanisms: TypeAlias = tuple[Mechanism, ...]
+"""Those of one step. Given the data, their outputs are independent of each other."""
+
+
+def epsilon_of_one(mechanism: Mechanism, *, delta: float) -> float:
+    """The epsilon of one coordinate of a release at a delta, by halving; an upper bound within 1e-6 of it."""
+    if mechanism.limit > delta:
+        return math.inf
+    low, high = 0.0, 1.0
+    if holds_at(mechanism, 0.0, delta):
+        return 0.0
+
+    while not holds_at(mechanism, high, delta):
+        low, high = high, 2.0 * high
+        if high > LARGEST_EPSILON:
+            return math.inf
+    while high - low > 1e-6 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if holds_at(mechanism, middle, delta) else (middle, high)
+        if high < 1e-12:
+            break
+    return float(high)
+
+
+def holds_at(mechanism: Mechanism, epsilon: float, delta: float) -> bool:
+    """Whether one coordinate is (epsilon, delta)-differentially private."""
+    return bool(mechanism.bounds(np.array([epsilon]))[1][0] <= delta)
+
+
+def probabilities_of(values: FloatArray) -> FloatArray:
+    """The values, none below 0 or above 1."""
+    return np.asarray(np.clip(values, 0.0, 1.0))
+
+
+def both_sides(delta: FloatArray, gap: FloatArray, own: float) -> tuple[FloatArray, FloatArray]:
+    """Both sides of a delta whose argument `gap` is a difference of numbers up to `own`, and so has an absolute error."""
+    error = ROUNDED * np.where(gap > -ROUNDED * own, delta + own, 0.0)
+    return probabilities_of(delta - error), probabilities_of(delta + error)
+
+
+def require_positive(mechanism: Any, *names: str) -> None:
+    """Refuse fields that are no finite numbers > 0."""
+    for name in names:
+        value = getattr(mechanism, name)
+        if not (isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value) and value > 0.0):
+            raise InputError(f"expected {name} of {type(mechanism).__name__} to be a finite number > 0, got {value!r}")
+
+
+def require_whole(mechanism: Any, name: str) -> None:
+    """Refuse a field that is no whole number."""
+    value = getattr(mechanism, name)
+    if int(value) != value:
+        raise InputError(f"expected {name} of {type(mechanism).__name__} to be a whole number, got {value!r}")

@@ -1,0 +1,113 @@
+"""Draws of a release, as the likelihood of every value that the release leaves."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.errors import InputError, StateError
+from temporaldp.mechanisms.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from temporaldp.mechanisms.noise import GaussianNoise, LaplaceNoise
+from temporaldp.mechanisms.output_table import OutputTable, RandomizedResponse
+from temporaldp.mechanisms.protocol import Mechanisms
+
+FloatArray = NDArray[np.float64]
+Values: TypeAlias = NDArray[np.int64]
+
+HISTOGRAM = 2
+"""Counts that move when one person's value is replaced."""
+
+REACH = 12.0
+"""Discrete Gaussian noise beyond so many scales has a probability below 1e-30, less than uniform numbers can tell."""
+
+
+def require_simulated(release: Mechanisms, n_values: int) -> None:
+    """Refuse a release of which more is needed than is said: which values it tells apart, and how.
+
+    Raises
+    ------
+    InputError
+        It is several mechanisms at one step, a bare guarantee, or noise on fewer numbers than there are values.
+    StateError
+        A table for other values.
+    """
+    if len(release) > 1:
+        raise InputError(f"expected one mechanism a step to simulate, got {len(release)} at one step")
+    for mechanism in release:
+        match mechanism:
+            case GaussianNoise():
+                pass
+            case LaplaceNoise(coordinates=count) if count == HISTOGRAM or (count == 1 and n_values == 2):
+                pass
+            case DiscreteLaplaceNoise(coordinates=count) | DiscreteGaussianNoise(coordinates=count) if (
+                count == HISTOGRAM
+            ):
+                pass
+            case OutputTable() | RandomizedResponse():
+                rows = len(table_of(mechanism))
+                if rows != n_values:
+                    raise StateError(f"{mechanism!r:.60} is about {rows} values, the correlation has {n_values} states")
+            case _:
+                raise InputError(
+                    f"{mechanism!r:.80} cannot be simulated: expected noise on a histogram (coordinates=2), on one number that "
+                    "tells two values apart, or a table of outputs; a guarantee alone does not say what comes out"
+                )
+
+
+def table_of(mechanism: OutputTable | RandomizedResponse) -> FloatArray:
+    """The probability of each output for each value, shape (n, m)."""
+    if isinstance(mechanism, OutputTable):
+        return mechanism.probabilities
+    n = mechanism.n_values
+    weights = np.exp(mechanism.epsilon * (np.eye(n) - 1.0))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def drawn_likelihoods(release: Mechanisms, values: Values, n_values: int, rng: np.random.Generator) -> FloatArray:
+    """Log likelihood of every value, up to a constant, by one output for each of the true `values`; shape (count, n).
+
+    Histograms count n values. Everybody else's values are known, so that one person's indicator and the noise are what is seen.
+    `GaussianNoise` has the values at the corners of a simplex, each as far from the others as its sensitivity: the histogram,
+    if that is sqrt(2).
+    """
+    count = len(values)
+    if not release:
+        return np.zeros((count, n_values))
+    own = np.arange(n_values) == values[:, None]
+    mechanism: Any = release[0]
+    match mechanism:
+        case GaussianNoise(standard_deviation=sigma, sensitivity=apart):
+            mu = apart / sigma
+            return np.asarray(rng.standard_normal((count, n_values)) * (mu / np.sqrt(2.0)) + own * (0.5 * mu * mu))
+        case LaplaceNoise(scale=scale, sensitivity=apart, coordinates=1):
+            seen = apart * values + rng.laplace(scale=scale, size=count)
+            return np.stack((-np.abs(seen), -np.abs(seen - apart)), axis=1) / scale
+        case LaplaceNoise(scale=scale, sensitivity=apart):
+            seen = apart * own + rng.laplace(scale=scale, size=(count, n_values))
+            return np.asarray((np.abs(seen) - np.abs(seen - apart)) / scale)
+        case DiscreteLaplaceNoise(scale=scale, sensitivity=apart):
+            seen = apart * own + drawn_noise("laplace", scale, own.shape, rng)
+            return np.asarray((np.abs(seen) - np.abs(seen - apart)) / scale)
+        case DiscreteGaussianNoise(scale=scale, sensitivity=apart):
+            noise = drawn_noise("gaussian", scale, own.shape, rng)
+            return np.asarray(((apart * own + noise) * (2.0 * apart) - apart**2) / (2.0 * scale**2))
+        case _:
+            table = table_of(mechanism)
+            limits = np.cumsum(table, axis=1)
+            outputs = (rng.random(count)[:, None] * limits[values, -1:] >= limits[values]).sum(axis=1)
+            with np.errstate(divide="ignore"):
+                return np.asarray(np.log(table[:, np.minimum(outputs, table.shape[1] - 1)]).T)
+
+
+def drawn_noise(
+    noise: Literal["gaussian", "laplace"], scale: float, shape: int | tuple[int, ...], rng: np.random.Generator
+) -> Values:
+    """Discrete noise of a scale, to simulate with: no source of noise for what is published."""
+    if noise == "laplace":
+        falls = -np.expm1(-1.0 / scale)
+        return np.asarray(rng.geometric(falls, shape) - rng.geometric(falls, shape))
+    reach = int(np.ceil(REACH * scale))
+    weights = np.cumsum(np.exp(-0.5 * np.square(np.arange(-reach, reach + 1) / scale)))
+    return np.asarray(np.searchsorted(weights, rng.random(shape) * weights[-1], side="right") - reach)

@@ -1,0 +1,92 @@
+"""Budgets that hold a level by any way of accounting: those for a plain way, times a factor that this one allows.
+
+Where only a set of matrices is known, under a metric, and by a way of accounting that somebody made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.monotone_search import LEAST_SHARE, largest_in_few_tries
+from temporaldp.correlation import Adversary, Population
+from temporaldp.correlation.adversary import Correlation
+from temporaldp.correlation.interval_matrix import IntervalMatrix
+from temporaldp.correlation.periodic import Matrix
+from temporaldp.errors import PlanError
+from temporaldp.planning.exact_plan import exact_plan
+from temporaldp.planning.optimal import Measure
+from temporaldp.planning.paper_plan import paper_plan
+from temporaldp.planning.plan import BudgetPlan, Method, Optimality
+from temporaldp.planning.request import Request
+from temporaldp.planning.within_level import lasting_plan, plan_within_level
+
+FloatArray = NDArray[np.float64]
+
+
+def enlarged_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
+    """The plan of a method; with a measure, the one with less noise of those for the paper's bound and for the exact leakage.
+
+    Every candidate holds by the request's own way of accounting; none is proved to be optimal.
+    """
+    if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
+        return lasting_plan(request, method)
+    unit = request.most_promised
+    if method == "uniform":
+        return plan_within_level(request, paper_plan(request.by("paper"), method, by).epsilons / unit, method)
+    found = [_scaled(request, shape / unit) for shape in _shapes(request, method, by)]
+    error = by.error if by is not None else _mean_noise
+    plan = plan_within_level(request, min(found, key=error), method)
+    if by is None:
+        return plan
+    return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons)))
+
+
+def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[FloatArray]:
+    """Budgets for one matrix without a metric, which say how much each step should have."""
+    assert request.horizon is not None
+    with suppress(PlanError):
+        yield paper_plan(request.by("paper"), method, by).epsilons
+    with suppress(PlanError):
+        yield exact_plan(_central(request).by("exact"), method, by).epsilons
+    if by is None or (by.weights > 0.0).all():
+        yield np.full(request.horizon, request.alpha / request.horizon)
+
+
+def _scaled(request: Request, shape: FloatArray) -> FloatArray:
+    """The shape, times nearly the largest factor that holds a little less than the level."""
+    unit, ceiling = request.most_promised, request.alpha * (1.0 - 2.0 * request.unspent)
+
+    def worst(factor: float) -> float:
+        return request.series(factor * shape).worst
+
+    # No step leaks more than all releases together promise. A way of accounting that somebody made may count more.
+    least = min(1.0, ceiling / (unit * float(shape.sum())))
+    while worst(least) > ceiling:
+        least *= 0.5
+        if least * float(shape.max()) < LEAST_SHARE * request.alpha / unit:
+            raise request.nothing_lasts()
+    return shape * largest_in_few_tries(worst, least, ceiling / (unit * float(shape.max())), ceiling)
+
+
+def _mean_noise(epsilons: FloatArray) -> float:
+    return float(np.mean(1.0 / epsilons))
+
+
+def _central(request: Request) -> Request:
+    """The same request if the matrices at the centres of the sets were known."""
+
+    def of_matrix(matrix: Matrix) -> Matrix:
+        return matrix.central() if isinstance(matrix, IntervalMatrix) else matrix
+
+    def of_side(known: Correlation) -> Correlation:
+        if isinstance(known, tuple):
+            return tuple(map(of_matrix, known))
+        return of_matrix(known) if isinstance(known, Matrix) else known
+
+    users = tuple(Adversary(of_side(user.backward), of_side(user.forward)) for user in request.users)
+    return replace(request, population=Population(users, request.population.names))

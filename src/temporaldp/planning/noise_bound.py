@@ -1,0 +1,62 @@
+"""How little noise at a delta can hold a level over a horizon at all, by the accounting of a plan: a certified lower bound.
+
+Leakage falls where a release is left out, or has more noise. So every two steps that follow one another hold the level as if
+there were no others, and every step does alone: T steps have at least T // 2 times the least noise of two steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+FINER = 1.08
+"""Ratio of neighbouring scales at which the noise of the first of two steps is looked at."""
+
+CLOSE = 0.01
+"""Relative distance at which a search for the scale of the other one ends, on the side that does not hold."""
+
+ROUNDED = 1e-5
+"""Relative: a level that is exceeded by less counts as held, which makes the bound smaller."""
+
+MOST = 40
+"""Scales of the first step, at most; whatever lies beyond needs the noise of one release beside it, as everything does."""
+
+
+def least_mean_noise(
+    horizon: int,
+    alpha: float,
+    alone: Callable[[float], float],
+    both: Callable[[float, float], float] | None,
+    amount: Callable[[float], float],
+) -> float:
+    """A lower bound of the mean amount of noise of T steps that hold alpha.
+
+    `alone` is the leakage of one release by its scale, `both` that of two, or None where it depends on which two they are;
+    `amount` the noise by its scale. All must be monotone.
+    """
+    least = _not_enough(alone, alpha, 1.0, 0.0)
+    one = amount(least)
+    if both is None or horizon < 2:
+        return one
+    two, first = math.inf, least
+    other = _not_enough(lambda scale: both(first * FINER, scale), alpha, 2.0 * least, least)
+    for _ in range(MOST):
+        two = min(two, amount(first) + amount(other))
+        first *= FINER
+        if other <= least * (1.0 + CLOSE) or amount(first) + one >= two:
+            break
+        other = _not_enough(lambda scale, at=first * FINER: both(at, scale), alpha, other, least)  # type: ignore[misc]
+    two = min(two, amount(first) + one)
+    return (horizon // 2 * two + horizon % 2 * one) / horizon
+
+
+def _not_enough(leakage: Callable[[float], float], alpha: float, start: float, floor: float) -> float:
+    """A scale from `floor` on up to which alpha is exceeded; `floor` where that holds it."""
+    level = alpha * (1.0 + ROUNDED)
+    low, high = floor, start
+    while leakage(high) > level:
+        low, high = high, 2.0 * high
+    while high - low > CLOSE * high and high > 1e-6:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if leakage(middle) > level else (low, middle)
+    return low

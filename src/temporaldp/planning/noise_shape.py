@@ -1,0 +1,186 @@
+"""How noise at a delta is best spread over a known horizon: by derivatives of what one curve for all pairs leaks.
+
+The mean scale is minimised by sequential quadratic programming over the logarithms of scales, subject to the leakage of every
+step. Derivatives are differences: where one release changes, what arrives after it and before it changes until it is forgotten,
+and everything else is at hand. A coarse grid will do, as only the shape is taken from here: the planner scales it by its own
+accounting, on its own grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.curves import Side, arriving_curves
+from temporaldp.accounting.grid import raised_by
+from temporaldp.accounting.recursion import reversed_correlation
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import matrix_at
+from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.planning.histogram_noise import Noise, histogram_profile
+
+FloatArray = NDArray[np.float64]
+
+COARSE = 256.0
+"""Points of the grid up to alpha."""
+
+ENDS = 12
+"""Steps at each end with scales of their own; those between share one, as they have much the same past and future."""
+
+NUDGE = 5e-3
+"""Relative change of a scale by which leakage is differentiated."""
+
+FORGOTTEN = 1e-3
+"""Of the delta, times the nudge: a curve that changes by less is taken for the same."""
+
+ROUNDS = 20
+"""Steps of the search at most; the last ones gain next to nothing."""
+
+
+def least_shape(
+    users: Sequence[Adversary],
+    noise: Noise,
+    start: FloatArray,
+    *,
+    alpha: float,
+    delta: float,
+    tighter: FloatArray | None = None,
+) -> FloatArray | None:
+    """Scales with about the least mean that hold alpha by one curve, from a start that does; None where none are found.
+
+    `tighter`, shape (users, T), is the leakage of the start by another accounting; one curve is then taken for as much too high
+    at every step as it is at the start.
+    """
+    from scipy.optimize import minimize
+
+    steps = np.arange(start.size)
+    groups = np.minimum(steps, np.maximum(ENDS, steps - max(start.size - 2 * ENDS - 1, 0)))
+    counts = np.bincount(groups)
+    program = _Program(users, noise, start, groups, alpha, delta)
+    if tighter is not None:
+        program.correct(tighter)
+    found = minimize(
+        lambda y: float(counts @ np.exp(y) / start.size),
+        np.zeros(counts.size),
+        jac=lambda y: counts * np.exp(y) / start.size,
+        constraints={"type": "ineq", "fun": program.slack, "jac": program.slopes},
+        bounds=[(-2.0, 2.0)] * counts.size,
+        method="SLSQP",
+        options={"maxiter": ROUNDS, "ftol": 1e-5},
+    )
+    shape = start * np.exp(found.x[groups])
+    return shape if np.isfinite(shape).all() else None
+
+
+class _Program:
+    """The constraints: how far the leakage of every step is below alpha, as a difference of logarithms."""
+
+    def __init__(
+        self,
+        users: Sequence[Adversary],
+        noise: Noise,
+        start: FloatArray,
+        groups: FloatArray,
+        alpha: float,
+        delta: float,
+    ) -> None:
+        self.users, self.noise, self.start, self.groups = users, noise, start, groups
+        self.alpha, self.delta = alpha, delta
+        self._at: tuple[FloatArray, list[_Run]] | None = None
+        self.correction = np.zeros((len(users), start.size))
+
+    def correct(self, tighter: FloatArray) -> None:
+        """Take one curve for as much too high as it is at the start."""
+        known = self._runs(np.zeros(int(self.groups.max()) + 1))
+        self.correction = np.stack([self._slack(one) for one in tighter]) - [self._slack(run.epsilons) for run in known]
+
+    def slack(self, y: FloatArray) -> FloatArray:
+        """Of every step, the worst user."""
+        return np.asarray(np.min(self._slacks(self._runs(y)), axis=0))
+
+    def slopes(self, y: FloatArray) -> FloatArray:
+        """Their derivatives: a row a step, a column a group."""
+        runs = self._runs(y)
+        worst = np.argmin(self._slacks(runs), axis=0)
+        every = np.stack([self._slopes(run, y) for run in runs])
+        return np.asarray(every[worst, np.arange(len(worst))])
+
+    def _slacks(self, runs: list[_Run]) -> FloatArray:
+        return np.asarray([self._slack(run.epsilons) for run in runs] + self.correction)
+
+    def _slack(self, epsilons: FloatArray) -> FloatArray:
+        return np.asarray(np.log(self.alpha) - np.log(np.maximum(epsilons, 1e-9 * self.alpha)))
+
+    def _slopes(self, run: _Run, y: FloatArray) -> FloatArray:
+        base = self._slack(run.epsilons)
+        found = np.zeros((self.start.size, y.size))
+        for group in range(y.size):
+            steps = np.flatnonzero(self.groups == group)
+            if steps.size == 1:
+                t = int(steps[0])
+                near = run.with_other(t, self._releases(y, NUDGE, group)[t])
+            else:
+                near = _Run.of(run.user, self._releases(y, NUDGE, group), run.side).epsilons
+            found[:, group] = (self._slack(near) - base) / NUDGE
+        return found
+
+    def _runs(self, y: FloatArray) -> list[_Run]:
+        if self._at is None or not np.array_equal(self._at[0], y):
+            releases = self._releases(y)
+            made = [_Run.of(user, releases, Side(self.alpha / COARSE, self.delta, up=True)) for user in self.users]
+            self._at = (y.copy(), made)
+        return self._at[1]
+
+    def _releases(self, y: FloatArray, nudge: float = 0.0, group: int = -1) -> list[Mechanisms]:
+        scales = self.start * np.exp(y[self.groups] + nudge * (self.groups == group))
+        return [(histogram_profile(self.noise, scale),) for scale in scales.tolist()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """What arrives at every step, and its leakage, for one user."""
+
+    user: Adversary
+    side: Side
+    releases: list[Mechanisms]
+    past: list[FloatArray]
+    backward: list[FloatArray]
+    future: list[FloatArray]
+    forward: list[FloatArray]
+    epsilons: FloatArray
+
+    @classmethod
+    def of(cls, user: Adversary, releases: list[Mechanisms], side: Side) -> _Run:
+        past, backward = arriving_curves(side, user.backward, releases)
+        future, forward = (
+            one[::-1] for one in arriving_curves(side, reversed_correlation(user.forward), releases[::-1])
+        )
+        each = [side.epsilon(side.composed(b, f)) for b, f in zip(backward, future, strict=True)]
+        return cls(user, side, releases, past, backward, future, forward, np.array(each))
+
+    def with_other(self, t: int, release: Mechanisms) -> FloatArray:
+        """The leakage of every step if step t published something else."""
+        side, found = self.side, self.epsilons.copy()
+        own = side.own(release)
+        total = side.composed(self.past[t], own)
+        found[t] = side.epsilon(side.composed(total, self.future[t]))
+        for s in range(t + 1, len(found)):
+            arrived = side.through(matrix_at(self.user.backward, s - 1), total)
+            if self._same(arrived, self.past[s]):
+                break
+            total = side.composed(arrived, side.own(self.releases[s]))
+            found[s] = side.epsilon(side.composed(total, self.future[s]))
+        total = side.composed(self.future[t], own)
+        for s in range(t - 1, -1, -1):
+            arrived = side.through(matrix_at(self.user.forward, s), total)
+            if self._same(arrived, self.future[s]):
+                break
+            total = side.composed(arrived, side.own(self.releases[s]))
+            found[s] = side.epsilon(side.composed(arrived, self.backward[s]))
+        return found
+
+    def _same(self, one: FloatArray, other: FloatArray) -> bool:
+        return max(raised_by(one, other), raised_by(other, one)) <= FORGOTTEN * NUDGE * self.side.delta

@@ -1,0 +1,102 @@
+"""Budgets for a population: for the worst-off person, or for a share of people, with what is left above said plainly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.protocol import Bound
+from temporaldp.correlation import Adversary
+from temporaldp.errors import InputError
+from temporaldp.planning.budget import sustainable_budget
+from temporaldp.progress import progressed
+from temporaldp.values import compared_by_value
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
+class SharePlan:
+    """One budget for every step that holds a level for a share of all people.
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats; rounded down.
+    alpha : float
+    share : float
+        Share of people whose leakage is at most alpha.
+    names : tuple of str
+        Those whose leakage is above alpha, the worst-off first.
+    budgets : array, shape (m,)
+        What each person's own plan could spend at every step, ascending.
+    """
+
+    epsilon: float
+    alpha: float
+    share: float
+    names: tuple[str, ...]
+    budgets: NDArray[np.float64]
+
+    @property
+    def sentence(self) -> str:
+        """What the plan does not promise, in words."""
+        if not self.names:
+            return f"nobody leaks more than {self.alpha:g} nats"
+        left = math.ceil(1e6 * (1.0 - self.share)) / 1e4
+        return (
+            f"{left:g} % of people ({len(self.names)}) leak more than {self.alpha:g} nats about some step: for them, this plan "
+            "holds no level"
+        )
+
+
+def plan_for_share(
+    adversaries: Iterable[Adversary], *, alpha: float, share: float, bound: Bound = "exact"
+) -> SharePlan:
+    """The largest constant budget under which at least a share of people leak at most alpha at every step, for ever.
+
+    Each person's own largest budget is found; the plan is the one that a share of them can bear. A share of 1 is the plan of
+    the worst-off person. Anybody whose own budget is smaller is above alpha, or may be.
+
+    Parameters
+    ----------
+    adversaries : iterable of Adversary
+        One a person, named.
+    alpha : float, > 0
+        In nats.
+    share : float
+        Above 0, at most 1.
+    bound : {"exact", "paper"}
+
+    Raises
+    ------
+    InputError, BudgetError, PlanError
+        Not a share, nobody, no admissible level, or no positive budget for so many.
+
+    Examples
+    --------
+    >>> from temporaldp import Trajectories, estimate_adversaries
+    >>> walks = Trajectories.from_sequences([list("aaaabbbbaaaa"), list("abbabaabab")], users=["Ann", "Ben"])
+    >>> people = list(estimate_adversaries(walks, prior=1.0, per_user=True))
+    >>> plan = plan_for_share(people, alpha=1.0, share=0.5)
+    >>> plan.names, plan.sentence
+    (('Ann',), '50 % of people (1) leak more than 1 nats about some step: for them, this plan holds no level')
+    """
+    if not 0.0 < share <= 1.0:
+        raise InputError(f"expected a share of people above 0 and at most 1, got {share}")
+    names, budgets = [], []
+    for k, one in enumerate(adversaries):
+        names.append(str(k) if one.name is None else one.name)
+        budgets.append(sustainable_budget(one, alpha=alpha, bound=bound))
+        progressed("everybody's own budget", 0.0)
+    if not names:
+        raise InputError("expected at least one adversary, got none")
+    order = np.argsort(budgets, kind="stable")
+    ascending = np.array(budgets)[order]
+    bearing = max(math.ceil(share * len(names) - 1e-9), 1)  # people who must bear it
+    epsilon = float(ascending[len(names) - bearing])
+    above = tuple(names[k] for k in order[: int(np.searchsorted(ascending, epsilon))])
+    return SharePlan(epsilon, alpha, 1.0 - len(above) / len(names), above, ascending)

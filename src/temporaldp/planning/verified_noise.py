@@ -1,0 +1,173 @@
+"""Less noise than accounting certifies, where simulation shows that it holds; the probability that draws deceive is in delta.
+
+What is tried next depends on what was seen before. So every attempt, about every user, has its share of the failure
+probability, whether it is made or not: that any of them deceives has at most that probability (docs/theory.md, section 16).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting import LeakageSeries, verify_leakage
+from temporaldp.correlation import Adversaries, Adversary
+from temporaldp.correlation.adversary import exactly_known
+from temporaldp.correlation.population import Population
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.planning.histogram_noise import Noise, histogram_profile
+from temporaldp.progress import part
+from temporaldp.values import whole_number
+
+FloatArray = NDArray[np.float64]
+
+ATTEMPTS = 5
+"""Amounts of noise that are simulated: half of what is left of the range is ruled out by each."""
+
+LEAST = 0.8
+"""Of the certified noise is not gone below: one release is not told apart from its bounds by more, mostly."""
+
+FAILURE_SHARE = 1e-3
+"""Of delta is the probability that draws deceive, unless one is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How the noise of a plan was verified by simulation.
+
+    Parameters
+    ----------
+    failure : float
+        Probability that the draws of any attempt deceive; it is part of the plan's delta. 0 if the plan is the certified one.
+    share : float
+        The part of one attempt about one user.
+    draws, seed : int
+        Of each attempt.
+    attempts : int
+        How many were finished.
+    certified_noise : float
+        Mean absolute noise of a count under the certified plan, which needs no simulation.
+    out_of_time : bool
+        Whether the search ended because of its limit of time.
+    """
+
+    failure: float
+    share: float
+    draws: int
+    seed: int
+    attempts: int
+    certified_noise: float
+    out_of_time: bool
+
+    @property
+    def sentence(self) -> str:
+        """In words."""
+        tried = f"{self.attempts} of {ATTEMPTS} attempts of {self.draws:,} draws" + (
+            ", then the time was over" if self.out_of_time else ""
+        )
+        if not self.failure:
+            return f"no less noise was verified by simulation ({tried}): this is the certified plan, which holds without it"
+        return (
+            f"by simulation ({tried}): the level is held but with a probability of {self.failure:g} that the draws deceive, "
+            f"which is part of delta; certified without simulation is {self.certified_noise:.4g} of noise per count"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Simulating:
+    """What a search by simulation may do; `failure` is the probability that draws deceive, or None for a share of delta."""
+
+    failure: float | None = None
+    draws: int = 1_000_000
+    seconds: float | None = None
+    seed: int = 0
+
+    def checked(self, adversaries: Adversaries, delta: float, horizon: int | None) -> Simulating:
+        """With a failure probability.
+
+        Raises
+        ------
+        BudgetError
+            That is not below delta, or there is no horizon.
+        InputError
+            Somebody's values cannot be drawn.
+        """
+        failure = FAILURE_SHARE * delta if self.failure is None else self.failure
+        if not 0.0 < failure < delta:
+            raise BudgetError(
+                f"expected a failure probability between 0 and delta = {delta:g}, of which it is part, got {failure!r}"
+            )
+        if horizon is None:
+            raise BudgetError("a simulation is of a number of steps: expected a horizon with verify")
+        if self.seconds is not None and not self.seconds > 0.0:
+            raise InputError(f"expected seconds > 0, got {self.seconds!r}")
+        whole_number(self.draws, "draws", least=1)
+        for user in Population.of(adversaries).users:
+            if user.states is None:
+                raise InputError("expected adversaries with a correlation: without one, values cannot be drawn")
+            for matrix in user.matrices:
+                exactly_known(matrix)
+        return replace(self, failure=failure)
+
+
+def least_verified(
+    users: Sequence[Adversary], noise: Noise, scales: FloatArray, certified_noise: float, *, alpha: float, delta: float,
+    by: Simulating,
+) -> tuple[FloatArray, Verification]:  # fmt: skip
+    """The least part of certified scales that was verified, and how; the certified scales if none was."""
+    assert by.failure is not None
+    end = math.inf if by.seconds is None else time.monotonic() + by.seconds
+    share = by.failure / (ATTEMPTS * len(users))
+    low, high, finished = LEAST, 1.0, 0
+    while finished < ATTEMPTS:
+        middle = math.sqrt(low * high)
+        one = Verification(by.failure, share, by.draws, by.seed, finished, certified_noise, False)
+        with part(finished / ATTEMPTS, (finished + 1) / ATTEMPTS, "less noise, simulated"):
+            held = is_verified(users, noise, scales * middle, alpha=alpha, delta=delta, by=one, end=end)
+        if held is None:
+            break
+        finished += 1
+        low, high = (low, middle) if held else (middle, high)
+    failure = by.failure if high < 1.0 else 0.0
+    return scales * high, Verification(
+        failure, share, by.draws, by.seed, finished, certified_noise, finished < ATTEMPTS
+    )
+
+
+def is_verified(
+    users: Sequence[Adversary], noise: Noise, scales: FloatArray, *, alpha: float, delta: float, by: Verification,
+    end: float = math.inf,
+) -> bool | None:  # fmt: skip
+    """Whether alpha is held at delta without the failure probability, about everybody; None where the time is over first."""
+    made = [histogram_profile(noise, scale) for scale in scales.tolist()]
+    for user in users:
+        left = end - time.monotonic()
+        if left <= 0.0:
+            return None
+        found = verify_leakage(
+            user,
+            made,
+            delta=delta - by.failure,
+            epsilon=alpha,
+            failure=by.share,
+            draws=by.draws,
+            seconds=None if end == math.inf else left,
+            seed=by.seed,
+        )
+        if time.monotonic() >= end:
+            return None
+        if not found.holds:
+            return False
+    return True
+
+
+def verified_series(certified: LeakageSeries, alpha: float) -> LeakageSeries:
+    """What is known of a release that was verified to leak alpha at most: at each step that, or less if it is certified."""
+    past, future, both = (
+        np.minimum(known, alpha) for known in (certified.backward, certified.forward, certified.temporal)
+    )
+    return LeakageSeries(certified.epsilons, past, future, both, bound="verified", delta=certified.delta)

@@ -1,0 +1,139 @@
+"""A release goes on with another correlation: who adopted it, and when, is an event in the ledger's chain."""
+
+from __future__ import annotations
+
+import getpass
+import os
+
+from temporaldp.accounting import TemporalAccountant
+from temporaldp.correlation import Adversaries, Population
+from temporaldp.errors import InputError, LedgerError
+from temporaldp.release.chain import LedgerEvent
+from temporaldp.release.identity import correlations_of
+from temporaldp.release.kept_correlations import MISSING, hashed_names, keep_correlations, kept_correlations
+from temporaldp.release.ledger import Ledger
+
+ADOPT = "adopt"
+
+
+def adopt_correlation(
+    ledger: str | os.PathLike[str] | Ledger, adversary: Adversaries, *, both: bool = False, by: str | None = None
+) -> LedgerEvent:
+    """Account for a ledger's release by other matrices from the next step on; steps so far keep theirs.
+
+    The level stays held for all steps (`TemporalAccountant.adopt`). Releases that are open take it in before their next step;
+    one that is opened later gives the new correlation.
+
+    Parameters
+    ----------
+    ledger : path, str or Ledger
+    adversary : Adversary, or an iterable or mapping of them
+        What is known from now on.
+    both : bool
+        Hold the level whether the correlation has changed or not.
+    by : str, optional
+        Who adopts it, for the ledger. Default: the name of the account.
+
+    Returns
+    -------
+    LedgerEvent
+        With the reserve that every later step may spend, in nats, in its details.
+
+    Raises
+    ------
+    InputError
+        The release counts by another leakage than the exact one, has a horizon or no accountant, or the matrices do not fit.
+    LedgerError
+        The ledger cannot be written, or the matrices that it was accounted with are not kept beside it. Nothing changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from temporaldp import Adversary, ContinualRelease, DiscreteLaplaceHistogram, TransitionMatrix
+    >>> calm, busy = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.6, 0.9))
+    >>> def publish(place, matrix, hour):
+    ...     accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0)
+    ...     with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=place, accountant=accountant) as stream:
+    ...         _ = stream.release([70, 30], time=hour)
+    ...         return len(stream), 0.0 < stream.accountant.total() <= 1.0
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = publish(f"{folder}/release.db", calm, 9)
+    ...     event = adopt_correlation(f"{folder}/release.db", Adversary(busy, busy), by="Ann")
+    ...     first, (event.by, event.step), publish(f"{folder}/release.db", busy, 10)
+    ((1, True), ('Ann', 1), (2, True))
+    """
+    if not isinstance(ledger, Ledger):
+        with Ledger(ledger) as opened:
+            return adopt_correlation(opened, adversary, both=both, by=by)
+    now = Population.of(adversary)
+    with ledger.writing() as writer:
+        accountant = accountant_of(ledger)
+        salt = ledger.configuration["correlations"]["salt"]
+        named = hashed_names(now, salt)
+        accountant.adopt(named, both=both)
+        keep_correlations(ledger.store, now, salt)
+        users = correlations_of(now.users, salt=salt)["users"]
+        return writer.note(
+            ADOPT, by=by or _account_name(), details={"users": users, "both": both, "reserve": accountant.reserve}
+        )
+
+
+def accountant_of(ledger: Ledger) -> TemporalAccountant:
+    """The accountant of a ledger's release after all its steps, from the ledger and the matrices kept beside it.
+
+    Raises
+    ------
+    InputError
+        The release has no accountant, or one with distances.
+    LedgerError
+        The matrices are not kept.
+    """
+    known = ledger.configuration
+    if known.get("correlations") is None:
+        raise InputError(
+            f"{ledger.place} is the ledger of a plan alone, which has no accountant: what it may spend was fixed beforehand. "
+            "Make a plan with the new correlation, and a ledger for it"
+        )
+    if known["metric"] is not None:
+        raise InputError(
+            f"{ledger.place} is accounted for pair by pair, by distances, which the ledger does not keep: only the exact "
+            "leakage goes on with another correlation"
+        )
+    first = correlations_at(ledger, known["correlations"]["users"])
+    accountant = TemporalAccountant(
+        first, alpha=known["alpha"], horizon=known["horizon"], reserve=known["reserve"], bound=known["bound"]
+    )
+    take_in(accountant, ledger)
+    return accountant
+
+
+def take_in(accountant: TemporalAccountant, ledger: Ledger, n_adopted: int = 0) -> int:
+    """Tell an accountant the steps and adoptions that it does not know; gives how many adoptions it knows then."""
+    adoptions = [event for event in ledger.events if event.kind == ADOPT]
+    for event in adoptions[n_adopted:]:
+        _record(accountant, ledger, event.step)
+        details = event.details
+        now = correlations_at(ledger, details["users"])
+        accountant.adopt(now, both=details["both"], reserve=details["reserve"])
+    _record(accountant, ledger, len(ledger))
+    return len(adoptions)
+
+
+def correlations_at(ledger: Ledger, users: list[str]) -> Population:
+    """The matrices with these digests, kept beside the ledger; `LedgerError` if they are not there."""
+    found = kept_correlations(ledger.store, users, ledger.configuration["correlations"]["salt"])
+    if found is None:
+        raise LedgerError(MISSING.format(place=ledger.place))
+    return found
+
+
+def _record(accountant: TemporalAccountant, ledger: Ledger, end: int) -> None:
+    for row in ledger[len(accountant) : end]:
+        accountant.record(row.epsilon, last=row.last)  # another machine's rounding must not refuse a fact
+
+
+def _account_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # an account without a name
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "somebody"

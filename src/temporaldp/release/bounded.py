@@ -1,0 +1,158 @@
+"""Sums and means of a bounded number of each person, with Laplace noise from OpenDP."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temporaldp.accounting import accounting_blocks
+from temporaldp.errors import InputError
+from temporaldp.values import positive, whole_number
+
+REPLACED = 2
+"""Symmetric distance between data that differ in one person's number."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClampedSum:
+    """Mechanism: the sum of one number of each person, each clamped to bounds, with Laplace noise.
+
+    epsilon-DP under replacement of one person's number. The sensitivity is ``upper - lower`` (and what OpenDP adds for
+    rounding); numbers outside of the bounds are taken to be at the bounds, which is a bias that no noise shows.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Public bounds, not taken from the data.
+    n_people : int
+        How many people there are, which is public.
+
+    Examples
+    --------
+    >>> mechanism = ClampedSum(lower=0.0, upper=24.0, n_people=3)
+    >>> mechanism.sensitivity, isinstance(mechanism([7.5, 8.0, 30.0], 1.0), float)
+    (24.0, True)
+    """
+
+    lower: float
+    upper: float
+    n_people: int
+
+    def __post_init__(self) -> None:
+        whole_number(self.n_people, "n_people", least=1)
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
+            raise InputError(
+                f"expected finite bounds, the lower one below the upper, got {self.lower} and {self.upper}"
+            )
+
+    @property
+    def sensitivity(self) -> float:
+        """The most that replacing one person's number moves the sum."""
+        return self.upper - self.lower
+
+    @property
+    def error_at_one(self) -> float:
+        """Mean absolute error at epsilon = 1; at another epsilon, divided by it."""
+        return self.sensitivity
+
+    def __call__(self, snapshot: ArrayLike, epsilon: float) -> float:
+        """The noisy sum.
+
+        Raises
+        ------
+        InputError
+            The snapshot is no vector of n_people finite numbers.
+        BudgetError
+            epsilon is not positive and finite.
+        LeakageBudgetError
+            Inside the block of a `TemporalAccountant` that refuses the budget. Nothing was drawn.
+        """
+        numbers = _checked(snapshot, self.n_people)
+        measurement = self._measurement(epsilon)
+        accounting_blocks.charge([self.epsilon_spent(epsilon)])
+        return float(measurement(numbers))
+
+    def epsilon_spent(self, epsilon: float) -> float:
+        """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more."""
+        return float(self._measurement(epsilon).map(REPLACED))
+
+    def _measurement(self, epsilon: float) -> Any:
+        return _laplace_sum(self.lower, self.upper, self.n_people, positive(epsilon, "epsilon"))
+
+
+@dataclass(frozen=True, slots=True)
+class ClampedMean:
+    """Mechanism: the mean of one number of each person, each clamped to bounds: a `ClampedSum` divided by the public n_people.
+
+    The sensitivity is ``(upper - lower) / n_people``.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Public bounds, not taken from the data.
+    n_people : int
+        How many people there are, which is public.
+    """
+
+    lower: float
+    upper: float
+    n_people: int
+
+    def __post_init__(self) -> None:
+        self._sum()
+
+    def _sum(self) -> ClampedSum:
+        return ClampedSum(self.lower, self.upper, self.n_people)
+
+    @property
+    def sensitivity(self) -> float:
+        """The most that replacing one person's number moves the mean."""
+        return self._sum().sensitivity / self.n_people
+
+    @property
+    def error_at_one(self) -> float:
+        """Mean absolute error at epsilon = 1; at another epsilon, divided by it."""
+        return self.sensitivity
+
+    def __call__(self, snapshot: ArrayLike, epsilon: float) -> float:
+        """The noisy mean. Errors as for `ClampedSum`."""
+        return self._sum()(snapshot, epsilon) / self.n_people
+
+    def epsilon_spent(self, epsilon: float) -> float:
+        """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more."""
+        return self._sum().epsilon_spent(epsilon)
+
+
+def _checked(snapshot: ArrayLike, n_people: int) -> list[float]:
+    try:
+        numbers = np.asarray(snapshot, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"expected {n_people} numbers, one a person, got something else") from None
+    if numbers.shape != (n_people,) or not np.isfinite(numbers).all():
+        raise InputError(
+            f"expected {n_people} finite numbers, one a person, got shape {numbers.shape}; the number of people is public"
+        )
+    return [float(number) for number in numbers.tolist()]
+
+
+@lru_cache(maxsize=256)
+def _laplace_sum(lower: float, upper: float, n_people: int, epsilon: float) -> Any:
+    """OpenDP's clamping, sum and Laplace noise, whose privacy map grants at most epsilon for one replaced number."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    # Replacing a number takes one away and adds one. Where the size is known, the sum then moves by the range at most.
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=n_people), dp.symmetric_distance()
+    clamped = space >> dp.t.then_clamp((lower, upper))
+    summed = clamped >> dp.t.make_sum(clamped.output_domain, clamped.output_metric)
+    scale = float(summed.map(REPLACED)) / epsilon
+    while (made := summed >> dp.m.then_laplace(scale)).map(REPLACED) > epsilon:
+        scale *= 1.0 + 1e-15
+    return made

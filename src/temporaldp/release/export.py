@@ -1,0 +1,94 @@
+"""A whole ledger as one table: every step, its time, what it spent, what has leaked so far, and what was released."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from temporaldp.errors import InputError
+from temporaldp.files.atomic import replacing
+from temporaldp.files.columns import save_columns
+from temporaldp.release.chain import LedgerEvent, LedgerRow
+from temporaldp.release.ledger import Ledger
+from temporaldp.release.outputs import from_text
+
+SUFFIXES = (".parquet", ".csv", ".json")
+
+
+def export_ledger(ledger: Ledger, path: str | Path) -> None:
+    """Write every step of a ledger to a Parquet, CSV or JSON file, whole or not at all.
+
+    Columns: step, time, published, parameter (the budget, or under a noise plan the scale of the noise), epsilon (nats),
+    worst_leakage (of any step so far, nats; empty without an accountant), last, output (as JSON), hash. Where what was released
+    are counts of the ledger's states, there is one column ``count STATE`` for each. Parquet and JSON also have what the ledger
+    is for, its head and its events. The digests of inputs are not exported.
+
+    Raises
+    ------
+    InputError
+        The suffix is another one.
+    OutputError
+        The file cannot be written; what stood there is untouched.
+    """
+    columns, said = columns_of(ledger), said_of(ledger)
+    if export_suffix(path) != ".json":
+        save_columns(columns, path, said)
+        return
+    columns["output"] = [_plain(row) for row in ledger[:]]
+    steps = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps({**said, "steps": steps}, indent=1, allow_nan=False), encoding="utf-8")
+
+
+def export_suffix(path: str | Path) -> str:
+    """The suffix of a place for an export, if it is one that can be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"expected a file ending in {', '.join(SUFFIXES)} for a ledger's export, got {str(path)!r}")
+    return suffix
+
+
+def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
+    """The columns of the table."""
+    rows = ledger[:]
+    found: dict[str, list[Any]] = {
+        "step": [row.step for row in rows],
+        "time": [row.time for row in rows],
+        "published": [row.output is not None for row in rows],
+        "parameter": [row.parameter for row in rows],
+        "epsilon": [row.epsilon for row in rows],
+        "worst_leakage": [row.leakage for row in rows],
+        "last": [row.last for row in rows],
+        "output": [None if row.output is None else json.dumps(_plain(row)) for row in rows],
+        "hash": [row.hash for row in rows],
+    }
+    return found | _counts(ledger, rows)
+
+
+def said_of(ledger: Ledger) -> dict[str, Any]:
+    """What the ledger is for, its head and its events."""
+    events = [_event(event) for event in ledger.events]
+    return {**ledger.configuration, "unit": "nats", "head": ledger.head, "events": events}
+
+
+def _event(event: LedgerEvent) -> dict[str, Any]:
+    return {"step": event.step, "kind": event.kind, "at": event.at, "by": event.by, **event.details, "hash": event.hash}
+
+
+def _plain(row: LedgerRow) -> Any:
+    """What was released, of plain types."""
+    output = None if row.output is None else from_text(row.output)
+    return output.tolist() if isinstance(output, np.ndarray | np.generic) else output
+
+
+def _counts(ledger: Ledger, rows: list[LedgerRow]) -> dict[str, list[Any]]:
+    """A column for each state, where every output is one number for each of them."""
+    states = ledger.configuration.get("states")
+    outputs = [_plain(row) for row in rows]
+    fits = all(one is None or (isinstance(one, list) and len(one) == len(states or ())) for one in outputs)
+    if states is None or not fits:
+        return {}
+    return {f"count {state}": [None if one is None else one[k] for one in outputs] for k, state in enumerate(states)}

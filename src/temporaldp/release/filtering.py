@@ -1,0 +1,123 @@
+"""What a continual release publishes beside its noisy counts: what they and those before say, stored with each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation import Adversary
+from temporaldp.errors import InputError
+from temporaldp.release.chain import LedgerRow
+from temporaldp.release.guards import Guard
+from temporaldp.release.histogram import DiscreteLaplaceHistogram, NoisyHistogram
+from temporaldp.release.identity import correlations_of
+from temporaldp.release.outputs import filtered_of, from_text
+from temporaldp.release.smoothed import step_release
+from temporaldp.smoothing import (
+    CountEstimate,
+    FilterState,
+    PublicCorrelation,
+    StepRelease,
+    advance,
+    averaged,
+    estimates,
+)
+
+IntArray = NDArray[np.int64]
+
+
+class StepFilter:
+    """The filter of a release: its state after the steps that the ledger has, and the next step's counts.
+
+    The state is not stored but follows from the ledger's rows, so that two processes always agree; it is brought up to date
+    when the next step is drawn.
+
+    Parameters
+    ----------
+    correlation : PublicCorrelation
+    guard : Guard
+        Knows the scale of each step's noise.
+    """
+
+    def __init__(self, correlation: PublicCorrelation, guard: Guard) -> None:
+        self._correlation, self._guard = correlation, guard
+        self._state: FilterState | None = None
+        self._known = 0  # rows of the ledger that the state is after
+        self._unpublished = 0  # of those, steps before the first published one
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a ledger says of it: which public correlation."""
+        digest = correlations_of([Adversary(forward=self._correlation.forward)], salt="public")["users"][0]
+        return {"correlation": digest, "from": self._correlation.source.provenance}
+
+    def next_step(self, rows: Sequence[LedgerRow], counts: IntArray, epsilon: float, total: int) -> dict[str, Any]:
+        """What to store beside the counts of the step after these rows, as JSON values. Changes no more than it must know."""
+        self._catch_up(rows)
+        step = self._released(len(rows), counts, epsilon, float(total))
+        found = _estimated(self._after(step), step)
+        return {part: getattr(found, part).tolist() for part in ("counts", "lower", "upper")} | {"total": int(total)}
+
+    def _catch_up(self, rows: Sequence[LedgerRow]) -> None:
+        for row in rows[self._known :]:
+            if row.output is not None:
+                total = float(stored(row)["total"])
+                step = self._released(row.step, from_text(row.output), row.epsilon, total)
+                self._state = self._after(step)
+            elif self._state is None:
+                self._unpublished += 1
+            else:
+                self._state = self._after(StepRelease(None, 1.0, 1.0, self._state.total))
+            self._known += 1
+
+    def _after(self, step: StepRelease) -> FilterState:
+        state = self._state
+        if state is None:
+            for _ in range(self._unpublished):  # their totals were not said: that of the first step that has one
+                state = advance(state, StepRelease(None, 1.0, 1.0, step.total), self._correlation)
+        state = advance(state, step, self._correlation)
+        return state.only(state.kept)
+
+    def _released(self, position: int, counts: IntArray, epsilon: float, total: float) -> StepRelease:
+        scale = float(self._guard.drawn_scales([position], np.array([epsilon]))[0])
+        return step_release(counts, scale, self._guard.noise, total)
+
+
+def stored(row: LedgerRow) -> dict[str, Any]:
+    """What stands beside the counts of a row.
+
+    Raises
+    ------
+    InputError
+        The release was made without a filter.
+    """
+    found = None if row.output is None else filtered_of(row.output)
+    if found is None:
+        raise InputError(
+            f"the ledger has no filtered counts for time {row.time!r}: give the release a correlation from its first step on"
+        )
+    return found
+
+
+def stored_estimate(row: LedgerRow) -> CountEstimate:
+    """The filtered counts of a row. Errors as for `stored`."""
+    found = stored(row)
+    return CountEstimate(*(np.array(found[part], dtype=np.float64) for part in ("counts", "lower", "upper")))
+
+
+def require_histogram(mechanism: Any) -> None:
+    """Refuse a mechanism whose outputs are no counts with noise of a known scale."""
+    if not isinstance(mechanism, DiscreteLaplaceHistogram | NoisyHistogram):
+        raise InputError(
+            f"expected a histogram (DiscreteLaplaceHistogram, NoisyHistogram) to filter, got {type(mechanism).__name__}: the "
+            "noise of its outputs is not known"
+        )
+
+
+def _estimated(state: FilterState, step: StepRelease) -> CountEstimate:
+    mean, variance = averaged(state.belief, state.weights)
+    found = estimates(mean[None], variance[None], [step])
+    return CountEstimate(found.counts[0], found.lower[0], found.upper[0])

@@ -1,0 +1,266 @@
+"""A correlation learnt from protected traces with differential privacy: one noisy histogram of transitions.
+
+Notation
+--------
+l        transitions that each person contributes at most, drawn at random
+n        number of states; N the table of those transitions, shape (n, n)
+E        what is spent, for all values of a person together; scale 2 l / E: a person who is replaced takes away up to l
+         transitions and adds up to l, an L1 distance of 2 l
+Z        discrete Laplace noise on every cell of N
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation import Adversary, IntervalMatrix, Origin
+from temporaldp.correlation.confidence import checked_confidence, clopper_pearson
+from temporaldp.correlation.draws import transitions_by_person
+from temporaldp.correlation.traces import Traces
+from temporaldp.errors import BudgetError, EstimationError
+from temporaldp.release.histogram import exact_laplace, granted_scale
+from temporaldp.release.ledger import Ledger
+from temporaldp.release.outputs import as_text, from_text
+from temporaldp.values import positive, whole_number
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MOST_STATES = 2_000
+"""States up to which a noisy table of transitions is drawn: beyond, nearly all of it would be noise."""
+
+CONTRIBUTED = 10
+"""Transitions of each person, unless it is said how many: more of them cost noise, fewer cost data."""
+
+SHARES_OF_NOISE = 0.5
+"""Share of the risk that the noise is larger than allowed for; the rest is that of the intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionHistogram:
+    """Mechanism: exact discrete Laplace noise on a table of transitions, to which each person contributes at most l.
+
+    epsilon-DP for all values of a person together (user level), under replacement of the person.
+
+    Parameters
+    ----------
+    n_states : int
+    contributed : int, >= 1
+        l.
+    """
+
+    n_states: int
+    contributed: int
+
+    def scale(self, epsilon: float) -> float:
+        """Scale of the noise: 2 l / epsilon, raised by ulps until OpenDP's own map grants at most epsilon."""
+        return granted_scale(2 * self.contributed, positive(epsilon, "epsilon"))
+
+    def __call__(self, counts: IntArray, epsilon: float) -> IntArray:
+        """Noisy counts, shape (n, n), integers that may be negative; OpenDP draws the noise."""
+        return exact_laplace(counts.ravel(), self.scale(epsilon)).reshape(counts.shape)
+
+
+def learn_correlation(
+    trajectories: Traces,
+    *,
+    epsilon: float,
+    contributed: int = CONTRIBUTED,
+    confidence: float = 0.95,
+    ledger: str | os.PathLike[str] | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Adversary:
+    """Learn a correlation from protected traces with differential privacy, as intervals that hold sampling and noise.
+
+    At most `contributed` transitions of each person, drawn at random, are counted, and exact discrete Laplace noise of scale
+    ``2 contributed / epsilon`` (OpenDP) is added to every cell of the table: epsilon-DP for all values of a person together,
+    under replacement of the person. So whatever correlation the adversary knows, a release that is alpha-DP_T is
+    (alpha + epsilon)-DP_T together with everything that is published about the correlation (docs/theory.md, section 12).
+
+    Parameters
+    ----------
+    trajectories : Traces
+        Their list of states and number of people are taken to be public.
+    epsilon : float, > 0
+        In nats.
+    contributed : int, >= 1
+        l. Noise grows with it as counts do, so that as many as most people have is best: fewer only cost data.
+    confidence : float
+        Between 0 and 1: that all entries of both matrices are in their intervals, if the values form a Markov chain.
+    ledger : path or str, optional
+        A ledger of its own for this one spend (an SQLite file, made if there is none, or a PostgreSQL URL). What is stored
+        there is given back and never drawn again.
+    rng : numpy Generator or seed, optional
+        For the choice of transitions, on which privacy does not depend; the noise is always OpenDP's.
+
+    Returns
+    -------
+    Adversary
+        With a backward and a forward `IntervalMatrix`, whose origin says what was spent.
+
+    Raises
+    ------
+    LedgerMismatchError
+        The ledger was made for something else.
+    BudgetError
+        epsilon is not positive, or so small that noise would not fit.
+    InputError, EstimationError
+        contributed or confidence are out of range; more than 2,000 states.
+
+    Examples
+    --------
+    >>> from temporaldp import load_sample
+    >>> adversary = learn_correlation(load_sample(), epsilon=1.0)
+    >>> adversary.backward.origin.source, adversary.backward.origin.epsilon
+    ('learnt', 1.0)
+    """
+    level = checked_confidence(confidence)
+    each = whole_number(contributed, "the number of transitions of each person", least=1)
+    if trajectories.n_states > MOST_STATES:
+        raise EstimationError(
+            f"expected at most {MOST_STATES} states for a noisy table of transitions, got {trajectories.n_states}; group them"
+        )
+    mechanism = TransitionHistogram(trajectories.n_states, each)
+    budget = positive(epsilon, "epsilon")
+
+    def draw() -> IntArray:
+        return mechanism(limited_transitions(trajectories, mechanism.contributed, rng), budget)
+
+    noisy = draw() if ledger is None else _drawn_once(ledger, trajectories, mechanism, budget, draw)
+    return adversary_of(noisy, trajectories, mechanism, budget, level)
+
+
+def limited_transitions(
+    trajectories: Traces, contributed: int, rng: np.random.Generator | int | None = None
+) -> IntArray:
+    """Transitions of at most `contributed` a person, drawn at random without replacement, shape (n, n). Private."""
+    people, cells = transitions_by_person(trajectories)
+    order = np.lexsort((np.random.default_rng(rng).random(len(people)), people))
+    ranked = people[order]
+    first = np.searchsorted(ranked, ranked)
+    kept = order[np.arange(len(ranked)) - first < contributed]
+    n = trajectories.n_states
+    return np.bincount(cells[kept], minlength=n * n).reshape(n, n)
+
+
+def _drawn_once(
+    place: str | os.PathLike[str],
+    trajectories: Traces,
+    mechanism: TransitionHistogram,
+    epsilon: float,
+    draw: object,
+) -> IntArray:
+    """What the ledger holds, drawn and stored in one transaction if it holds nothing yet."""
+    configuration = {
+        "alpha": epsilon,
+        "correlations": None,
+        "horizon": 1,
+        "mechanism": repr(mechanism),
+        "plan": None,
+        "reserve": None,
+        "states": list(trajectories.states),
+        "step": trajectories.step,
+        "people": trajectories.n_users,
+    }
+    with Ledger.open(place, lambda _: configuration) as book:
+        if not len(book):
+            with book.writing() as writer:
+                if not len(book):  # nobody was faster
+                    assert callable(draw)
+                    writer.append(
+                        time="correlation",
+                        parameter=epsilon,
+                        epsilon=epsilon,
+                        leakage=None,
+                        last=True,
+                        output=as_text(draw()),
+                        digest=None,
+                    )
+        stored = book[0].output
+    if stored is None:
+        raise BudgetError(f"the ledger {place} holds a step without an output: it is not that of a correlation")
+    return np.asarray(from_text(stored), dtype=np.int64)
+
+
+def adversary_of(
+    noisy: IntArray,
+    trajectories: Traces,
+    mechanism: TransitionHistogram,
+    epsilon: float,
+    confidence: float,
+) -> Adversary:
+    """Intervals from a noisy table: post-processing, at no further cost."""
+    scale, n = mechanism.scale(epsilon), trajectories.n_states
+    risk = (1.0 - confidence) / 2.0  # for each of the two directions
+    most = mechanism.contributed * trajectories.n_users
+    matrices = [noisy_intervals(table.astype(np.float64), scale, most, risk) for table in (noisy.T, noisy)]
+    unsure = [trajectories.states[k] for low, high in matrices for k in np.flatnonzero((high - low).min(axis=1) > 0.5)]
+    sentence = (
+        f"Learnt from the protected traces with {epsilon:g}-differential privacy for all values of a person together "
+        f"({mechanism.contributed} transitions each, discrete Laplace noise of scale {scale:.4g}), "
+        f"all {2 * n * n} entries at {confidence:.4g} confidence."
+    )
+    note = (
+        ""
+        if not unsure
+        else f" Too few transitions beside the noise for {', '.join(dict.fromkeys(unsure))}: hardly anything is known."
+    )
+    origin = Origin("learnt", sentence + note, epsilon, hashlib.sha256(noisy.tobytes()).hexdigest()[:16])
+    return Adversary(*(IntervalMatrix(low, high, trajectories.states, origin=origin) for low, high in matrices))
+
+
+def noisy_intervals(noisy: FloatArray, scale: float, most: int, risk: float) -> tuple[FloatArray, FloatArray]:
+    """Bounds of every entry of a transition matrix from noisy counts, which fail together with probability `risk` at most.
+
+    Half of the risk is that some noise is larger than allowed for: two-sided bounds of each cell's noise, and of the sum of the
+    others in its row, by Bonferroni. The other half is that of Clopper and Pearson, from the fewest hits and the most misses
+    for the lower bound, the other way round for the upper one.
+
+    Parameters
+    ----------
+    noisy : array, shape (n, n)
+    scale : float
+    most : int
+        Transitions that there can be in all.
+    risk : float
+    """
+    n = len(noisy)
+    each = SHARES_OF_NOISE * risk / (2 * noisy.size)
+    own, others = sum_of_noise(scale, 1, each), sum_of_noise(scale, n - 1, each)
+    rest = noisy.sum(axis=1, keepdims=True) - noisy
+    hits = np.clip(noisy - own, 0.0, most), np.clip(noisy + own, 0.0, most)
+    misses = np.clip(rest - others, 0.0, most), np.clip(rest + others, 0.0, most)
+    low, high = clopper_pearson(hits, misses, (1.0 - SHARES_OF_NOISE) * risk / noisy.size)
+    # Where noise was larger than allowed for, a row may hold no distribution: then nothing is known of it.
+    empty = (low.sum(axis=1) > 1.0) | (high.sum(axis=1) < 1.0)
+    low[empty], high[empty] = 0.0, 1.0
+    return low, high
+
+
+def sum_of_noise(scale: float, count: int, risk: float) -> float:
+    """A whole w with ``Pr(|Z_1 + ... + Z_count| > w) <= risk`` for independent discrete Laplace noise.
+
+    One: by its tail. Several: Chernoff's bound, with the moment generating function ``(1 - r)^2 / ((1 - r e^s)(1 - r e^-s))``,
+    ``r = e^(-1 / scale)``, at the best of some s; or the sum of single tails where that is smaller.
+    """
+    single = _tail(scale, risk / count)
+    if count == 1:
+        return float(single)
+    s = np.linspace(0.01, 0.99, 99) / scale
+    # log(1 - r e^s) by expm1, which keeps its digits where the scale is large.
+    log_moment = count * (
+        2.0 * np.log(-np.expm1(-1.0 / scale)) - np.log(-np.expm1(s - 1.0 / scale)) - np.log(-np.expm1(-s - 1.0 / scale))
+    )
+    chernoff = float(np.min((log_moment + math.log(2.0 / risk)) / s))
+    return float(min(math.ceil(chernoff), count * single))
+
+
+def _tail(scale: float, risk: float) -> int:
+    """The smallest w with ``Pr(|Z| > w) = 2 r^(w + 1) / (1 + r) <= risk``, ``r = e^(-1 / scale)``."""
+    return max(0, math.ceil(-scale * math.log(risk * (1.0 + math.exp(-1.0 / scale)) / 2.0) - 1.0))

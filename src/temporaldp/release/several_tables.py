@@ -1,0 +1,169 @@
+"""Several tables in one step: counts by group, and tables that share a step's budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.accounting import accounting_blocks
+from temporaldp.errors import InputError
+from temporaldp.release.histogram import DiscreteLaplaceHistogram
+from temporaldp.values import positive, whole_number
+
+IntArray = NDArray[np.int64]
+
+ROUNDED = 1e-12
+"""Share of a budget that is left over, so that shares that are rounded up do not add up to more than it."""
+
+
+class Table(Protocol):
+    """What shares a budget: a mechanism whose error falls as its budget grows."""
+
+    @property
+    def error_at_one(self) -> float:
+        """Mean absolute errors of all of its numbers, added up, at epsilon = 1."""
+
+    def epsilon_spent(self, epsilon: float) -> float:
+        """Privacy loss of one call with that budget, in nats."""
+
+    def __call__(self, snapshot: Any, epsilon: float) -> Any:
+        """What is published."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedHistogram:
+    """Mechanism: how many people of each group are in each state, with discrete Laplace noise on every count.
+
+    Replacing one person's value, and even the group, lowers one count of the whole table by 1 and raises another: an L1
+    sensitivity of 2, so that groups do not share the budget, each has all of it.
+
+    Parameters
+    ----------
+    n_groups, n_states : int
+
+    Examples
+    --------
+    >>> GroupedHistogram(n_groups=2, n_states=3)([[5, 0, 1], [2, 2, 2]], 0.5).shape
+    (2, 3)
+    """
+
+    n_groups: int
+    n_states: int
+
+    def __post_init__(self) -> None:
+        whole_number(self.n_groups, "n_groups", least=1)
+        whole_number(self.n_states, "n_states", least=1)
+
+    @property
+    def error_at_one(self) -> float:
+        """Of all counts together."""
+        return self._cells().error_at_one
+
+    def __call__(self, snapshot: ArrayLike, epsilon: float) -> IntArray:
+        """Noisy counts, shape (n_groups, n_states). Errors as for `DiscreteLaplaceHistogram`."""
+        counts = np.asarray(snapshot)
+        if counts.shape != (self.n_groups, self.n_states):
+            raise InputError(f"expected counts of shape {(self.n_groups, self.n_states)}, got {counts.shape}")
+        return self._cells()(counts.ravel(), epsilon).reshape(counts.shape)
+
+    def epsilon_spent(self, epsilon: float) -> float:
+        """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more."""
+        return self._cells().epsilon_spent(epsilon)
+
+    def _cells(self) -> DiscreteLaplaceHistogram:
+        return DiscreteLaplaceHistogram(self.n_groups * self.n_states)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class SharedBudget:
+    """Mechanism: several tables of the same people at the same step, which share its budget so that their total error is least.
+
+    A person's value is all that the tables see of the person at the step: their epsilons add up. With error ``a_k / epsilon_k``
+    for table k and an importance ``w_k``, ``sum w_k a_k / epsilon_k`` is least, for a given sum of the epsilons, where
+    epsilon_k is proportional to ``sqrt(w_k a_k)`` (Cauchy and Schwarz).
+
+    Parameters
+    ----------
+    tables : mapping of names to mechanisms
+        `DiscreteLaplaceHistogram`, `GroupedHistogram`, `ClampedSum`, `ClampedMean`, or what has their methods.
+    importance : mapping of names to numbers > 0, optional
+        What an error of 1 in a table is worth. Default: 1 each, so that an error of one person weighs as much as one of
+        1 in a sum.
+
+    Examples
+    --------
+    >>> from temporaldp import ClampedMean
+    >>> tables = SharedBudget({"stage": DiscreteLaplaceHistogram(5), "age": ClampedMean(0.0, 100.0, n_people=151)})
+    >>> {name: round(share, 3) for name, share in tables.shares.items()}
+    {'stage': 0.795, 'age': 0.205}
+    >>> published = tables({"stage": [151, 0, 0, 0, 0], "age": [40.0] * 151}, 1.0)
+    >>> len(published["stage"]), tables.epsilon_spent(1.0) <= 1.0
+    (5, True)
+    """
+
+    tables: tuple[tuple[str, Table], ...]
+    importance: tuple[float, ...]
+
+    def __init__(self, tables: Mapping[str, Table], *, importance: Mapping[str, float] | None = None) -> None:
+        if not tables:
+            raise InputError("expected at least one table, got none")
+        for name, table in tables.items():
+            if not all(hasattr(table, needed) for needed in ("error_at_one", "epsilon_spent", "__call__")):
+                raise InputError(
+                    f"expected tables with error_at_one and epsilon_spent, such as DiscreteLaplaceHistogram, got "
+                    f"{type(table).__name__} for {name!r}"
+                )
+        given = dict(importance or {})
+        if unknown := set(given) - set(tables):
+            raise InputError(f"importance names {sorted(unknown)[0]!r}, which is no table: {', '.join(tables)}")
+        object.__setattr__(self, "tables", tuple(tables.items()))
+        object.__setattr__(
+            self, "importance", tuple(positive(given.get(n, 1.0), f"importance of {n!r}") for n in tables)
+        )
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of the budget that each table gets; they sum to 1."""
+        roots = [math.sqrt(w * table.error_at_one) for w, (_, table) in zip(self.importance, self.tables, strict=True)]
+        return {name: root / math.fsum(roots) for (name, _), root in zip(self.tables, roots, strict=True)}
+
+    @property
+    def error_at_one(self) -> float:
+        """The total error at epsilon = 1, each table's times its importance."""
+        return math.fsum(
+            weight * table.error_at_one / self.shares[name]
+            for weight, (name, table) in zip(self.importance, self.tables, strict=True)
+        )
+
+    def __call__(self, snapshot: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
+        """What each table publishes, by name; arrays as nested lists, which a ledger can keep.
+
+        Raises
+        ------
+        InputError
+            The snapshot does not name the tables.
+        LeakageBudgetError
+            Inside the block of a `TemporalAccountant` that refuses the budget. Nothing was drawn.
+        """
+        if set(snapshot) != {name for name, _ in self.tables}:
+            raise InputError(
+                f"expected a snapshot for {', '.join(n for n, _ in self.tables)}, got {', '.join(snapshot)}"
+            )
+        accounting_blocks.charge([self.epsilon_spent(epsilon)])
+        with accounting_blocks.settled():
+            drawn = {name: table(snapshot[name], each) for name, table, each in self._split(epsilon)}
+        return {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in drawn.items()}
+
+    def epsilon_spent(self, epsilon: float) -> float:
+        """The sum of what the tables spend, rounded up; never more than `epsilon`."""
+        spent = math.fsum(table.epsilon_spent(each) for _, table, each in self._split(epsilon))
+        return math.nextafter(spent, math.inf)
+
+    def _split(self, epsilon: float) -> list[tuple[str, Table, float]]:
+        budget = positive(epsilon, "epsilon") * (1.0 - ROUNDED)
+        return [(name, table, budget * self.shares[name]) for name, table in self.tables]

@@ -1,0 +1,257 @@
+"""Smoothed histograms: released counts put together by a public correlation, with an interval for every count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.errors import InputError
+from temporaldp.planning import Source
+from temporaldp.planning.histogram_noise import Noise, noise_quantile, noise_variance
+from temporaldp.release.released import ReleasedHistograms
+from temporaldp.smoothing import PublicCorrelation, StepRelease, require_public, smooth_steps
+from temporaldp.smoothing.intervals import COVERAGE
+from temporaldp.values import compared_by_value
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+Seen: TypeAlias = Literal["all releases", "past releases"]
+
+NORMAL_REACH = 1.959963984540054
+"""Standard deviations of normal noise within which 95 % of it lies."""
+
+LARGEST_TAIL = 1.25
+"""Discrete noise of a small scale has few values, and its quantile jumps: no more than this beyond normal noise."""
+
+IMPOSSIBLE = 12.0
+"""Standard deviations of the noise that a step's released counts may be from its public total: Laplace noise on a single count
+is further away with a probability of e^-17, that on several less often."""
+
+CHAIN_FITS = 2.0
+"""Up to this multiple of the chain's own variance, people are said to move as the chain says."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SmoothedHistograms:
+    """The counts of every step with an interval for each, from released counts, public totals and a public correlation alone.
+
+    Parameters
+    ----------
+    counts : array, shape (T, n)
+        Never negative; every step sums to its total. Not whole: they are means.
+    lower, upper : array, shape (T, n)
+        A 95 % interval of each count by itself, if the noise is as stated: approximate, widened by what the releases say about
+        how wrong the chain is; measured in docs/counts.md.
+    states : tuple of n names
+    times : tuple of T labels
+    totals : array, shape (T,)
+        The public totals that were used.
+    published : bool array, shape (T,)
+        Whether the step was released; the others are told from the steps around them.
+    source : Source
+        Where the correlation comes from.
+    seen : {"all releases", "past releases"}
+        Of the smoother: every step from all releases. Of the filter: from those up to it.
+    movement : float or None
+        How many times the chain's variance people move by, by the releases: 1 where the chain fits, inf where it says nothing.
+        None where the steps come from a ledger.
+    """
+
+    counts: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    states: tuple[str, ...]
+    times: tuple[str, ...]
+    totals: FloatArray
+    published: NDArray[np.bool_]
+    source: Source
+    seen: Seen
+    movement: float | None = None
+
+    def __post_init__(self) -> None:
+        for field, kind in (
+            ("counts", float),
+            ("lower", float),
+            ("upper", float),
+            ("totals", float),
+            ("published", bool),
+        ):
+            array = np.array(getattr(self, field), dtype=kind)
+            array.flags.writeable = False
+            object.__setattr__(self, field, array)
+        shape = (len(self.times), len(self.states))
+        for field in ("counts", "lower", "upper"):
+            if getattr(self, field).shape != shape:
+                raise InputError(f"expected {field} of shape {shape}, got {getattr(self, field).shape}")
+
+    def __repr__(self) -> str:
+        return f"SmoothedHistograms({len(self.times)} steps, {len(self.states)} states, from {self.seen})"
+
+    @property
+    def used(self) -> str:
+        """What went into it, in a sentence."""
+        return (
+            f"{self.seen.capitalize()}, the public number of people, and a correlation; no protected data. "
+            f"The correlation: {self.source.provenance}"
+        )
+
+    @property
+    def fit(self) -> str:
+        """How well the chain fits the releases, in words."""
+        if self.movement is None:
+            return "as the ledger has it"
+        if not np.isfinite(self.movement):
+            return "the chain does not fit at all, and is not used"
+        if self.movement <= CHAIN_FITS:
+            return "people move as the chain says, as far as the releases can tell"
+        return f"people move by {self.movement:.2g} times the variance that the chain says, and the intervals are widened by it"
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Long form: one entry per time and state, in columns time, state, smoothed, lower, upper, published."""
+        n = len(self.states)
+        return {
+            "time": [time for time in self.times for _ in range(n)],
+            "state": list(self.states) * len(self.times),
+            "smoothed": self.counts.ravel().tolist(),
+            "lower": self.lower.ravel().tolist(),
+            "upper": self.upper.ravel().tolist(),
+            "published": np.repeat(self.published, n).tolist(),
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """The columns as a pandas DataFrame (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns())
+
+
+def smooth(
+    released: ReleasedHistograms,
+    correlation: PublicCorrelation,
+    *,
+    total: ArrayLike,
+    times: Sequence[str] | None = None,
+) -> SmoothedHistograms:
+    """What released counts say about the true ones, given how values follow one another; at no privacy cost.
+
+    Counts of people who move independently by a chain are a linear state space (docs/theory.md, section 15): a Kalman filter
+    forward and a smoother back, with the public total as an exact observation. How wrong the chain is is estimated from the
+    releases alone; where it does not fit, what comes out falls back to the released counts, made consistent with the total.
+
+    Parameters
+    ----------
+    released : ReleasedHistograms
+        As drawn, not post-processed.
+    correlation : PublicCorrelation
+        One that is public or paid for: no other is accepted.
+    total : int, or sequence of T of them
+        The public number of people, of all steps or of each.
+    times : sequence of T labels, optional
+        All steps, those that were not published too. Default: the published ones, one step apart each.
+
+    Returns
+    -------
+    SmoothedHistograms
+
+    Raises
+    ------
+    InputError
+        The correlation is not public, the counts were post-processed, or no counts have these totals.
+    StateError
+        The correlation is of other states.
+    BudgetError
+        The correlation is of fewer steps.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, Trajectories, load_sample, plan_budget, release_histograms
+    >>> sample = load_sample()
+    >>> people = Trajectories(sample.codes, states=sample.states, times=sample.times)
+    >>> history, protected = people[:75], people[75:]
+    >>> correlation = PublicCorrelation.from_history(history, name="the first 75 people")
+    >>> plan = plan_budget(Adversary(forward=correlation.forward), alpha=1.0, horizon=47)
+    >>> released = release_histograms(protected, plan)
+    >>> found = smooth(released, correlation, total=protected.n_users)
+    >>> truth = protected.histogram()
+    >>> bool(abs(found.counts - truth).mean() < 0.7 * abs(released.counts - truth).mean())
+    True
+    """
+    public = require_public(correlation).reordered(released.states)
+    if released.consistent:
+        raise InputError(
+            "expected counts as they were drawn, got counts that were clipped and rescaled: their noise is not known any more. "
+            "Release without consistent=True (--consistent); smoothed counts are consistent anyway"
+        )
+    labels = released.times if times is None else tuple(times)
+    position = {label: t for t, label in enumerate(released.times)}
+    if missing := set(released.times) - set(labels):
+        raise InputError(f"expected times that hold every released one, but {sorted(missing)[0]!r} is not among them")
+    totals = checked_totals(total, len(labels))
+    _require_possible(released, dict(zip(labels, totals.tolist(), strict=True)))
+    steps = [
+        step_release(released.counts[position[label]], released.scales[position[label]], released.noise, each)
+        if label in position
+        else StepRelease(None, 1.0, 1.0, each)
+        for label, each in zip(labels, totals.tolist(), strict=True)
+    ]
+    found = smooth_steps(steps, public)
+    with np.errstate(divide="ignore"):
+        movement = float(1.0 / (found.weights @ (1.0 / found.widenings)))
+    published = np.array([label in position for label in labels])
+    return SmoothedHistograms(
+        found.found.counts,
+        found.found.lower,
+        found.found.upper,
+        released.states,
+        labels,
+        totals,
+        published,
+        public.source,
+        "all releases",
+        movement,
+    )
+
+
+def checked_totals(total: ArrayLike, n_steps: int) -> FloatArray:
+    """The public total of each step: whole numbers >= 1, one or one a step."""
+    try:
+        totals = np.array(total, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"expected the public number of people, or one for each step, got {total!r}") from None
+    if totals.ndim == 0:
+        totals = np.full(n_steps, float(totals))
+    if totals.shape != (n_steps,):
+        raise InputError(f"expected one public total, or one for each of {n_steps} steps, got shape {totals.shape}")
+    if not (np.isfinite(totals) & (totals >= 1.0) & (totals == np.floor(totals))).all():
+        raise InputError(
+            f"expected public totals that are whole numbers >= 1, got {totals.min():g} to {totals.max():g}"
+        )
+    return totals
+
+
+def _require_possible(released: ReleasedHistograms, totals: dict[str, float]) -> None:
+    """Refuse totals that the released counts cannot have come from."""
+    n = len(released.states)
+    for counts, scale, time in zip(released.counts, released.scales.tolist(), released.times, strict=True):
+        deviation = float(np.sqrt(noise_variance(scale, released.noise) * n))
+        off = abs(float(counts.sum()) - totals[time])
+        if off > IMPOSSIBLE * deviation + 1.0:
+            raise InputError(
+                f"the counts released at time {time!r} sum to {counts.sum()}, {off:.0f} away from the public total "
+                f"{totals[time]:g}, and noise of scale {scale:g} on {n} counts has a standard deviation of {deviation:.3g}; "
+                "give the number of people of this very step, or the scale that was used"
+            )
+
+
+def step_release(counts: NDArray[np.int64], scale: float, noise: Noise, total: float) -> StepRelease:
+    """What is public about a step that was released."""
+    variance = noise_variance(scale, noise)
+    reach = noise_quantile(scale, COVERAGE, noise) / (NORMAL_REACH * np.sqrt(variance)) if noise == "laplace" else 1.0
+    return StepRelease(counts.astype(np.float64), variance, float(np.clip(reach, 1.0, LARGEST_TAIL)), total)

@@ -1,0 +1,98 @@
+"""Any differentially private mechanism, converted: one call per step, each with its planned budget or scale of noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting import accounting_blocks
+from temporaldp.errors import BudgetError
+from temporaldp.planning import Plan
+from temporaldp.values import compared_by_value
+
+FloatArray = NDArray[np.float64]
+Snapshot = TypeVar("Snapshot")
+Output = TypeVar("Output")
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Release(Generic[Output]):
+    """What was released: one output per step, and what each step spent.
+
+    Parameters
+    ----------
+    outputs : tuple of length T
+        In order; the mechanism's own type, or None for a step that the plan gives no budget.
+    epsilons : array, shape (T,)
+        Privacy loss of each step in nats, as the mechanism states it: at most the plan's. Under a noise plan, the plan's own,
+        at its delta.
+    """
+
+    outputs: tuple[Output | None, ...]
+    epsilons: FloatArray
+
+    def __post_init__(self) -> None:
+        epsilons = np.array(self.epsilons, dtype=np.float64)
+        epsilons.flags.writeable = False
+        object.__setattr__(self, "epsilons", epsilons)
+
+    def __repr__(self) -> str:
+        return f"Release({len(self.outputs)} steps, spent {self.epsilons.sum():.6g} nats in all)"
+
+
+def release_snapshots(
+    mechanism: Callable[[Snapshot, float], Output], snapshots: Iterable[Snapshot], plan: Plan, *, start: int = 0
+) -> Release[Output]:
+    """Run a mechanism once per snapshot as planned, so that the whole holds the plan's alpha at every step.
+
+    The paper's conversion of any DP mechanism into one with alpha-DP_T (Section V). All snapshots are taken in, and their
+    number checked against the plan, before the first noise is drawn.
+
+    Parameters
+    ----------
+    mechanism : callable (snapshot, epsilon) -> output, or under a noise plan (snapshot, scale) -> output
+        epsilon-DP under replacement of one person's value in the snapshot, with fresh randomness at every call; this
+        cannot be checked here. If it has a method ``epsilon_spent(epsilon)``, that is what counts as spent, otherwise the
+        budget itself. Under a noise plan, a histogram with noise of the given scale; its attribute ``noise`` says which.
+    snapshots : iterable of length T
+        The database, or what is counted of it, at each step.
+    plan : BudgetPlan or NoisePlan
+    start : int
+        The plan's step (from 0) of the first snapshot: ``len(accountant)`` for a plan from `replan`.
+
+    Returns
+    -------
+    Release
+        A step with budget 0 is not published: the mechanism is not called for it.
+
+    Raises
+    ------
+    BudgetError
+        There are no snapshots, more of them than the plan has steps, or the mechanism says that it spends more than it was
+        given. Nothing was drawn then.
+    InputError
+        The mechanism does not go with the kind of plan.
+    LeakageBudgetError
+        Inside the block of a `TemporalAccountant` that refuses the budgets. Nothing was drawn or spent.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, plan_budget
+    >>> plan = plan_budget(Adversary(), alpha=1.0)
+    >>> release_snapshots(lambda count, epsilon: f"{count} with {epsilon:.0f}", [7, 8], plan).outputs
+    ('7 with 1', '8 with 1')
+    """
+    taken = list(snapshots)
+    if not taken:
+        raise BudgetError("expected at least one snapshot, got none")
+    steps = plan.measurements(mechanism, len(taken), start=start)
+    spent = [step.epsilon for step in steps]
+    plan.charge(spent)
+    with accounting_blocks.settled():
+        outputs = tuple(step.draw(one) for step, one in zip(steps, taken, strict=True))
+    return Release(outputs, np.array(spent))

@@ -1,0 +1,50 @@
+"""Alpha against the error of a count: the picture to choose from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
+from temporaldp.smoothing import Tradeoff
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TICKS = [digit * 10.0**power for power in range(-6, 9) for digit in (1, 2, 5)]
+
+
+@styled
+def tradeoff_figure(found: Tradeoff) -> Figure:
+    """Error of a count over alpha, as released and smoothed; where it is known, also under w-event and user-level privacy."""
+    figure, axes = new_figure(3.8)
+    alphas = [point.alpha for point in found.points]
+    axes.plot(alphas, [p.error for p in found.points], color=ORANGE, marker="o", markersize=4, label="as released")
+    label = "smoothed by the public correlation"
+    axes.plot(
+        alphas, [p.smoothed_error for p in found.points], color=BLUE, marker="o", markersize=4, linewidth=2, label=label
+    )
+    for points, name, line in (
+        (found.window_points, f"smoothed, {found.window}-event privacy at this alpha", "--"),
+        (found.user_points, "smoothed, user-level privacy at this alpha", ":"),
+    ):
+        if points:
+            axes.plot(alphas, [p.smoothed_error for p in points], color=GREY, linestyle=line, label=name)
+    if found.largest_error is not None:
+        axes.axhline(found.largest_error, color=DARK, linewidth=0.8)
+        if found.within is not None:
+            where = (found.within.alpha, found.largest_error)
+            axes.plot(*where, marker="D", color=DARK, markersize=6)
+            axes.annotate(f"alpha = {found.within.alpha:.3g}", where, (6, 6), textcoords="offset points", fontsize=9)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    errors = [error for point in found.points for error in (point.error, point.smoothed_error)]
+    for axis, values in ((axes.xaxis, alphas), (axes.yaxis, errors)):
+        low, high = min(values) / 1.1, max(values) * 1.1
+        ticks = [tick for tick in TICKS if low <= tick <= high]
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_ticks([], minor=True)
+    at = f" at delta {found.delta:g}" if found.delta else ""
+    axes.set_xlabel(f"alpha: what can leak about any step (nats{at})")
+    axes.set_ylabel("mean error of a count (people)")
+    legend_above(axes, 2)
+    return figure

@@ -1,0 +1,135 @@
+"""The counts of a step from the releases up to it alone: what a continual release publishes beside the noisy counts.
+
+Which multiple of the chain's covariance fits is told by the innovations: every model keeps the density of the releases so far,
+and counts by it (a Bayesian average of the models, each as likely as the others at first). Where people move as the chain says,
+that is soon the chain itself; where they do not, what is published falls back to the noisy counts and the public total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.smoothing.counts_model import PRIOR, WIDENINGS, Belief, first_counts, next_counts, unknown_counts
+from temporaldp.smoothing.intervals import intervals, with_total
+from temporaldp.smoothing.public_correlation import PublicCorrelation
+from temporaldp.smoothing.state_space import observe
+from temporaldp.values import compared_by_value
+
+FloatArray = NDArray[np.float64]
+
+DROPPED = 30.0
+"""Nats below the best model's density from which on a model is left out: it would count for less than 1e-13."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRelease:
+    """What is public about one step.
+
+    Parameters
+    ----------
+    counts : array, shape (n,), or None
+        The released counts; None for a step that was not published.
+    variance : float
+        Of the noise of each count.
+    tail : float
+        How much further than for normal noise of this variance a 95 % interval of the noise reaches; 1 for normal noise.
+    total : float
+        The public total.
+    """
+
+    counts: FloatArray | None
+    variance: float
+    tail: float
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class FilterState:
+    """After some steps: the counts of the last one under each model that is left, and how well each fits so far.
+
+    Parameters
+    ----------
+    belief : Belief
+    widenings : array, shape (K,)
+        What each model multiplies the chain's covariance with.
+    fit : array, shape (K,)
+        Logarithm of the density of all releases so far.
+    total : float
+        Of the last step.
+    n_steps : int
+    """
+
+    belief: Belief
+    widenings: FloatArray
+    fit: FloatArray
+    total: float
+    n_steps: int
+
+    @property
+    def weights(self) -> FloatArray:
+        """The share of each model, shape (K,)."""
+        shares = np.exp(self.fit - self.fit.max())
+        return np.asarray(shares / shares.sum())
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which models are not far worse than the best."""
+        return np.asarray(self.fit > self.fit.max() - DROPPED)
+
+    def only(self, kept: NDArray[np.bool_]) -> FilterState:
+        """Some of the models."""
+        return FilterState(self.belief.only(kept), self.widenings[kept], self.fit[kept], self.total, self.n_steps)
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
+class CountEstimate:
+    """Counts with their 95 % intervals, each of shape (n,) for one step, or (T, n); those of a step sum to its total."""
+
+    counts: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+def advance(state: FilterState | None, step: StepRelease, correlation: PublicCorrelation) -> FilterState:
+    """The state after one more step; from None for the first."""
+    if state is None:
+        widenings, fit, done = np.array(WIDENINGS), np.log(PRIOR), 0
+        expected = _first(step.total, correlation, widenings)
+    else:
+        widenings, fit, done = state.widenings, state.fit, state.n_steps
+        P = correlation.matrix(done - 1).dense()
+        expected = next_counts(state.belief, P, widenings, state.total, step.total)
+    if step.counts is None:
+        return FilterState(expected, widenings, fit, step.total, done + 1)
+    found, density = observe(expected, step.counts, step.variance)
+    return FilterState(found, widenings, fit + density, step.total, done + 1)
+
+
+def _first(total: float, correlation: PublicCorrelation, widenings: FloatArray) -> Belief:
+    if correlation.initial is None:
+        return unknown_counts(total, len(correlation.states), len(widenings))
+    return first_counts(np.array(correlation.initial), widenings, total)
+
+
+def averaged(belief: Belief, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of each count over the models, shape (n,) each."""
+    mean = weights @ belief.mean
+    own = np.diagonal(belief.covariance, axis1=1, axis2=2)
+    return mean, weights @ (np.maximum(own, 0.0) + np.square(belief.mean - mean))
+
+
+def estimates(mean: FloatArray, variance: FloatArray, steps: Sequence[StepRelease]) -> CountEstimate:
+    """What is published of steps: counts >= 0 that add up to the total, inside of their intervals; shape (T, n) each."""
+    totals = np.array([step.total for step in steps])[:, None]
+    # What is left of the noise in an estimate has the noise's tails: all of them where the release alone is believed.
+    noise = np.array([np.inf if step.counts is None else step.variance for step in steps])[:, None]
+    tails = np.array([step.tail for step in steps])[:, None]
+    widened = 1.0 + (tails - 1.0) * np.clip(variance / noise, 0.0, 1.0)
+    expected, lower, upper = intervals(mean, variance, totals, widened=widened)
+    counts = np.stack([with_total(*each) for each in zip(expected, variance, totals[:, 0].tolist(), strict=True)])
+    return CountEstimate(counts, np.minimum(lower, counts), np.maximum(upper, counts))

@@ -1,0 +1,217 @@
+"""A correlation that may be used in publishing, because it is public or was paid for; nothing else is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temporaldp.correlation import (
+    Adversary,
+    IntervalMatrix,
+    PeriodicMatrices,
+    Traces,
+    TransitionMatrix,
+    estimate_transition_matrix,
+)
+from temporaldp.correlation.adversary import Correlation, matrices_of
+from temporaldp.correlation.states import require_same_states
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.planning import Source
+from temporaldp.values import compared_by_value
+
+WHERE_FROM = (
+    "learn it from public or historical traces (PublicCorrelation.from_history, --history), or with differential privacy "
+    "(`temporaldp learn`), which pays for it"
+)
+
+
+Chain: TypeAlias = TransitionMatrix | tuple[TransitionMatrix, ...] | PeriodicMatrices
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class PublicCorrelation:
+    """How values follow one another, from a source that says that it is public or was paid for.
+
+    What is published with it is post-processing and costs no privacy. A correlation that was learnt from the protected traces
+    would publish something about them outside of the guarantee: there is no way to make one of these from it, short of a false
+    statement of where it comes from.
+
+    Parameters
+    ----------
+    forward : TransitionMatrix, sequence of T - 1 of them, or PeriodicMatrices
+        ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. A sequence has one matrix per transition. Of an
+        `IntervalMatrix`, as `learn_correlation` gives, the central matrix is taken: how wrong it is, the releases tell.
+    initial : array of n whole numbers, optional
+        How many of other people began in each state, where that is public and the release begins alike: the first counts are
+        then told by it too. Without it nothing is known of them.
+    source : str or Source
+        Where it comes from, in words. A `Source` with a warning, such as that of a plan made from the protected traces, is
+        refused.
+
+    Raises
+    ------
+    InputError
+        It comes from the protected traces, or nothing says where it comes from.
+
+    Examples
+    --------
+    >>> PublicCorrelation(TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), source="a survey of 2019")
+    PublicCorrelation(2 states, a survey of 2019)
+    """
+
+    forward: Chain
+    source: Source
+    initial: tuple[float, ...] | None
+
+    def __init__(
+        self,
+        forward: TransitionMatrix | IntervalMatrix | Sequence[TransitionMatrix | IntervalMatrix] | PeriodicMatrices,
+        *,
+        source: str | Source,
+        initial: ArrayLike | None = None,
+    ) -> None:
+        chain = Adversary(forward=forward).forward
+        if chain is None:
+            raise InputError("expected a forward matrix, or one for each transition, got None")
+        object.__setattr__(self, "forward", _central(chain))
+        object.__setattr__(self, "source", _public(source, self.states))
+        object.__setattr__(self, "initial", _checked_initial(initial, len(self.states)))
+
+    @classmethod
+    def from_history(
+        cls,
+        history: Traces,
+        *,
+        prior: float | None = None,
+        same_start: bool = False,
+        name: str = "a history",
+    ) -> PublicCorrelation:
+        """Learnt from traces that are not protected by the release: public ones, or those of other people or times.
+
+        Parameters
+        ----------
+        history : Trajectories or other traces
+        prior : float, optional
+            Added to the count of every transition. Default: one transition a row, spread evenly, so that none is impossible.
+        same_start : bool
+            Whether the release begins as the history does (a night, a year, a course), so that the history's first counts say
+            something about the release's.
+        name : str
+            What the traces are, in words.
+        """
+        added = 1.0 / history.n_states if prior is None else prior
+        learnt = estimate_transition_matrix(history, direction="forward", prior=added)
+        told = f"Learnt from {name}: {history.n_users} people, {history.n_times} steps, prior {added:g} per cell."
+        initial = history.histogram()[0] if same_start else None
+        return cls(learnt, source=Source(history.states, history.step, told), initial=initial)
+
+    @classmethod
+    def of(cls, adversary: Adversary, source: str | Source) -> PublicCorrelation:
+        """What an adversary knows: the forward correlation, or the constant backward one seen the other way round.
+
+        Raises
+        ------
+        InputError
+            Neither is known, or the source is not public.
+        MatrixError
+            The backward matrix has no stationary distribution that reaches every state.
+        """
+        if adversary.forward is not None:
+            return cls(adversary.forward, source=source)
+        if not isinstance(adversary.backward, TransitionMatrix | IntervalMatrix):
+            raise InputError("expected an adversary with a forward correlation, or with one constant backward matrix")
+        backward = _central_matrix(adversary.backward)
+        return cls(backward.reversed(backward.stationary_distribution()), source=source)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states that all matrices name."""
+        return matrices_of(self.forward)[0].states
+
+    def matrix(self, transition: int) -> TransitionMatrix:
+        """The matrix of one transition (from 0).
+
+        Raises
+        ------
+        BudgetError
+            The matrices are of fewer steps.
+        """
+        if isinstance(self.forward, TransitionMatrix):
+            return self.forward
+        if isinstance(self.forward, PeriodicMatrices):
+            return _central_matrix(self.forward.between(transition, transition + 1)[0])
+        if transition >= len(self.forward):
+            raise BudgetError(
+                f"the correlation has {len(self.forward)} matrices, for {len(self.forward) + 1} steps, but step "
+                f"{transition + 2} was asked for; give one matrix per transition, or a constant one"
+            )
+        return self.forward[transition]
+
+    def reordered(self, states: tuple[str, ...]) -> PublicCorrelation:
+        """With its states in this order, which must name the same states."""
+        if set(states) != set(self.states):
+            require_same_states(self.states, states, what="the released histograms")
+        order = [self.states.index(state) for state in states]
+        initial = None if self.initial is None else [self.initial[k] for k in order]
+        each = [_central_matrix(one).reordered(states) for one in matrices_of(self.forward)]
+        ordered = (
+            PeriodicMatrices(each, phase=self.forward.phase) if isinstance(self.forward, PeriodicMatrices) else each
+        )
+        if isinstance(self.forward, TransitionMatrix):
+            return PublicCorrelation(each[0], source=self.source, initial=initial)
+        return PublicCorrelation(ordered, source=self.source, initial=initial)
+
+    def __repr__(self) -> str:
+        return f"PublicCorrelation({len(self.states)} states, {self.source.provenance})"
+
+
+def _central_matrix(matrix: TransitionMatrix | IntervalMatrix) -> TransitionMatrix:
+    return matrix.central() if isinstance(matrix, IntervalMatrix) else matrix
+
+
+def _central(chain: Correlation) -> Chain:
+    """One matrix in place of each set of matrices."""
+    if isinstance(chain, PeriodicMatrices):
+        return PeriodicMatrices([_central_matrix(one) for one in chain.matrices], phase=chain.phase)
+    if isinstance(chain, tuple):
+        return tuple(_central_matrix(one) for one in chain)
+    assert chain is not None
+    return _central_matrix(chain)
+
+
+def _checked_initial(initial: ArrayLike | None, n_states: int) -> tuple[float, ...] | None:
+    if initial is None:
+        return None
+    counts = np.asarray(initial, dtype=np.float64)
+    if counts.shape != (n_states,) or not (np.isfinite(counts) & (counts >= 0.0)).all() or not counts.any():
+        raise InputError(f"expected initial counts of {n_states} states, none negative and not all 0, got {initial!r}")
+    return tuple(counts.tolist())
+
+
+def _public(source: str | Source, states: tuple[str, ...]) -> Source:
+    told = Source(states, None, source) if isinstance(source, str) else source
+    if not isinstance(told, Source):
+        raise InputError(f"expected a source in words, or a Source, got {type(source).__name__}")
+    if told.warning:
+        raise InputError(
+            "expected a correlation that is public or paid for, got one that was learnt from the protected traces: counts "
+            f"smoothed by it would publish something about them outside of the guarantee. Instead, {WHERE_FROM}"
+        )
+    if not (told.provenance or "").strip():
+        raise InputError(f"nothing says where the correlation comes from; say it (source=...), or {WHERE_FROM}")
+    return told
+
+
+def require_public(correlation: object) -> PublicCorrelation:
+    """The correlation, if it is a public one; InputError says how to come by one."""
+    if isinstance(correlation, PublicCorrelation):
+        return correlation
+    raise InputError(
+        f"expected a PublicCorrelation, got {type(correlation).__name__}, which does not say where it comes from: "
+        f"PublicCorrelation(matrix, source=...) for what is public; otherwise {WHERE_FROM}"
+    )

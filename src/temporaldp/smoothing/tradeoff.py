@@ -1,0 +1,322 @@
+"""Which alpha? What is promised, what leaks, and how far counts are from the truth, for a range of noise.
+
+Every step has the same noise. A plan (`plan_budget`, `plan_noise`) with the alpha that is chosen here has a little less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temporaldp.accounting import LeakageSeries, temporal_leakage
+from temporaldp.correlation import Adversaries
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.planning.histogram_noise import (
+    HISTOGRAM_SENSITIVITY,
+    Noise,
+    checked_noise,
+    histogram_profile,
+    laplace_scales,
+    mean_absolute_noise,
+)
+from temporaldp.progress import progressed
+from temporaldp.smoothing.public_correlation import PublicCorrelation, require_public
+from temporaldp.smoothing.simulation import SimulatedCounts, simulated_counts
+from temporaldp.values import positive, whole_number
+
+ALPHAS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""What is looked at unless told otherwise, in nats."""
+
+SCALES = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""With a delta, in counts."""
+
+WINDOW = 10
+"""Steps of a window of w-event privacy, unless told otherwise."""
+
+CLOSE = 4e-3
+"""Relative distance at which the search for a budget or a scale ends, on the side that holds."""
+
+SIMULATED = 2_000
+"""Counts that are simulated at least, in several populations if one has fewer; no more than `MOST_REPETITIONS`."""
+
+MOST_REPETITIONS = 4
+
+MOST_ATTEMPTS = 20
+"""Until a budget is close to an alpha: three or four do."""
+
+LEAST_SCALE = 0.2
+"""Counts: noise of this scale is 0 but for one count in a hundred."""
+
+MOST_LOG_SCALE = 16.0
+"""Of noise of nine million counts: a count that is told so well by the chain needs no release."""
+
+
+@dataclass(frozen=True, slots=True)
+class TradeoffPoint:
+    """One amount of noise at every step.
+
+    Parameters
+    ----------
+    scale : float
+        Of the noise of a count.
+    epsilon : float
+        What a step promises by itself, in nats (with a delta, at it); an upper bound.
+    alpha : float
+        The largest temporal leakage of any step, in nats: exact with delta = 0, an upper bound with a delta.
+    window_level, user_level : float
+        What the same noise promises about all values of a window of w steps (w-event privacy), and about all values of a person
+        (user level), whatever the correlation, in nats.
+    error, smoothed_error : float
+        Mean absolute error of a count in people, as released and smoothed, for people who move by the chain; simulated.
+    """
+
+    scale: float
+    epsilon: float
+    alpha: float
+    window_level: float
+    user_level: float
+    error: float
+    smoothed_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseAtLevel:
+    """The noise that another kind of privacy needs for a level, and what it gives: see `TradeoffPoint`."""
+
+    scale: float
+    error: float
+    smoothed_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """What noise costs and gives, from `tradeoff`.
+
+    Parameters
+    ----------
+    points : tuple of TradeoffPoint
+        By increasing alpha.
+    window_points, user_points : tuple of NoiseAtLevel
+        For each point, the noise that w-event privacy and plain user-level privacy at the same number alpha need; empty with a
+        delta.
+    within : TradeoffPoint or None
+        The smallest alpha whose smoothed counts have no larger an error than was asked for.
+    within_released : TradeoffPoint or None
+        The same of counts as they are released.
+    n_people, horizon, window : int
+    delta : float
+    noise : {"laplace", "gaussian"}
+    """
+
+    points: tuple[TradeoffPoint, ...]
+    window_points: tuple[NoiseAtLevel, ...]
+    user_points: tuple[NoiseAtLevel, ...]
+    within: TradeoffPoint | None
+    within_released: TradeoffPoint | None
+    n_people: int
+    horizon: int
+    window: int
+    delta: float
+    noise: Noise
+    largest_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """Everything but the noise."""
+
+    adversary: Adversaries
+    simulated: SimulatedCounts
+    horizon: int
+    window: int
+    delta: float
+    noise: Noise
+
+    def leakage(self, scale: float, n_steps: int) -> LeakageSeries:
+        """Of so many steps with this noise."""
+        if self.delta:
+            profiles = [histogram_profile(self.noise, scale)] * n_steps
+            return temporal_leakage(self.adversary, mechanisms=profiles, delta=self.delta)
+        return temporal_leakage(self.adversary, epsilons=np.full(n_steps, HISTOGRAM_SENSITIVITY / scale))
+
+    def point(self, scale: float, series: LeakageSeries | None = None) -> TradeoffPoint:
+        """The same noise at every step; `series` is its leakage, if it is known."""
+        found = self.leakage(scale, self.horizon) if series is None else series
+        window = self.window * float(found.epsilons[0])
+        if self.delta:
+            window = self.leakage(scale, self.window).user_level
+        levels = (float(found.epsilons.max()), found.worst, window, found.user_level)
+        return TradeoffPoint(scale, *levels, *self.errors(scale))
+
+    def errors(self, scale: float) -> tuple[float, float]:
+        """Of counts as released, and smoothed."""
+        return mean_absolute_noise([scale], self.noise), self.simulated.smoothed_error(scale, self.noise)
+
+    def point_at(self, alpha: float, budget: float) -> TradeoffPoint:
+        """The least Laplace noise, but for `CLOSE`, whose leakage does not exceed alpha; `budget` is where to begin.
+
+        Leakage grows at least in proportion to the budget, so that each step goes no further than the answer, or lands close.
+        """
+        target, before = math.log(alpha) - 0.5 * CLOSE, (0.0, 0.0)
+        slope, at = 1.0, math.log(budget)
+        for attempt in range(MOST_ATTEMPTS):
+            scale = HISTOGRAM_SENSITIVITY / math.exp(at)
+            series = self.leakage(scale, self.horizon)
+            leaked = math.log(series.worst)
+            if abs(leaked - target) <= 0.5 * CLOSE:
+                return self.point(scale, series)
+            if attempt and at != before[0]:
+                slope = min(max((leaked - before[1]) / (at - before[0]), 1.0), 4.0)
+            before, at = (at, leaked), at + (target - leaked) / slope
+        return self.point(
+            HISTOGRAM_SENSITIVITY * self.horizon / alpha
+        )  # alpha / T a step: what leaks is no more than the sum
+
+    def largest_scale(self, which: int, largest: float) -> float | None:
+        """The most noise with which an error (0: as released, 1: smoothed) is no larger; None if no noise is so little."""
+
+        def holds(exponent: float) -> bool:
+            scale = math.exp(exponent)
+            found = (
+                self.simulated.smoothed_error(scale, self.noise) if which else mean_absolute_noise([scale], self.noise)
+            )
+            return found <= largest
+
+        low = high = math.log(LEAST_SCALE)
+        if not holds(low):
+            return None
+        while holds(high):
+            low, high = high, high + 2.0
+            if high > MOST_LOG_SCALE:  # the chain alone is as good as that
+                return math.exp(low)
+        while high - low > 0.01:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if holds(middle) else (low, middle)
+        return math.exp(low)
+
+
+def tradeoff(
+    adversary: Adversaries,
+    correlation: PublicCorrelation,
+    *,
+    n_people: int,
+    horizon: int,
+    alphas: Sequence[float] | None = None,
+    epsilons: ArrayLike | None = None,
+    scales: Sequence[float] | None = None,
+    delta: float = 0.0,
+    noise: Noise | None = None,
+    window: int | None = None,
+    largest_error: float | None = None,
+    seed: int = 0,
+) -> Tradeoff:
+    """What a range of noise promises, leaks and costs, from public knowledge alone.
+
+    Errors are simulated: populations of `n_people` who move by the chain, noise, and the smoother of `smooth`. Where people do
+    not move by the chain, smoothed counts are further from the truth than that, and their intervals say so.
+
+    Parameters
+    ----------
+    adversary : Adversary, or several
+        Against whom leakage is counted.
+    correlation : PublicCorrelation
+        By which counts are simulated and smoothed; no protected data are touched.
+    n_people, horizon : int
+        How many people, and how many steps.
+    alphas : sequence of float, optional
+        Levels, in nats, each held by the same budget at every step (not with a delta).
+    epsilons, scales : sequence of float, optional
+        In place of them: what each step promises, or the scale of the noise of a count.
+    delta : float
+        Leakage is then an epsilon at this delta.
+    noise : {"gaussian", "laplace"}, optional
+        With a delta; default "gaussian".
+    window : int, optional
+        Steps of w-event privacy. Default: 10, or the horizon.
+    largest_error : float, optional
+        In people: which is the smallest alpha with no larger an error?
+    seed : int
+        Of the simulation.
+
+    Raises
+    ------
+    InputError
+        The correlation is not public, or several ranges are given.
+    BudgetError
+        A level, budget or scale is not admissible.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, TransitionMatrix
+    >>> chain = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
+    >>> known = PublicCorrelation(chain, source="a survey")
+    >>> found = tradeoff(Adversary(chain, chain), known, n_people=500, horizon=20, alphas=[0.5, 1.0], largest_error=5.0)
+    >>> [point.smoothed_error < point.error for point in found.points]
+    [True, True]
+    >>> found.within.smoothed_error <= 5.0 and found.within.alpha < found.within_released.alpha
+    True
+    """
+    public = require_public(correlation)
+    people = whole_number(n_people, "n_people", least=1)
+    n_steps = whole_number(horizon, "horizon", least=1, error=BudgetError)
+    kind = checked_noise(noise or ("gaussian" if delta else "laplace"))
+    if kind == "gaussian" and not delta:
+        raise BudgetError("Gaussian noise has no epsilon with delta = 0: give a delta, such as 1e-6")
+    width = min(WINDOW, n_steps) if window is None else whole_number(window, "window", least=1)
+    counts = n_steps * len(public.states)
+    repetitions = min(max(SIMULATED // counts, 1), MOST_REPETITIONS)
+    simulated = simulated_counts(public, n_people=people, horizon=n_steps, repetitions=repetitions, seed=seed)
+    setting = _Setting(adversary, simulated, n_steps, min(width, n_steps), delta, kind)
+    points = sorted(_points(setting, alphas, epsilons, scales), key=lambda point: point.alpha)
+    windows, users = (() if delta else _at_level(setting, points, n) for n in (setting.window, n_steps))
+    within = _within(setting, largest_error)
+    return Tradeoff(tuple(points), windows, users, *within, people, n_steps, setting.window, delta, kind, largest_error)
+
+
+def _points(
+    setting: _Setting, alphas: Sequence[float] | None, epsilons: ArrayLike | None, scales: Sequence[float] | None
+) -> list[TradeoffPoint]:
+    if sum(one is not None for one in (alphas, epsilons, scales)) > 1:
+        raise InputError("expected one of alphas, epsilons and scales, got several")
+    if setting.delta and (alphas is not None or epsilons is not None):
+        raise InputError("with a delta, give scales of noise: what each leaks and promises is told for them")
+    points: list[TradeoffPoint] = []
+    if epsilons is not None or scales is not None or setting.delta:
+        for scale in _scales(epsilons, scales):
+            points.append(setting.point(scale))
+            progressed("simulating", len(points) / len(ALPHAS))
+        return points
+    levels = sorted(positive(one, "alpha") for one in (ALPHAS if alphas is None else alphas))
+    for level in levels:
+        share = points[-1].epsilon / points[-1].alpha if points else 1.0 / min(setting.horizon, 6)
+        points.append(setting.point_at(level, level * share))
+        progressed("simulating", len(points) / len(levels))
+    return points
+
+
+def _scales(epsilons: ArrayLike | None, scales: Sequence[float] | None) -> list[float]:
+    if epsilons is None:
+        return [positive(one, "scale") for one in (SCALES if scales is None else scales)]
+    asked = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
+    return [float(scale) for scale in laplace_scales([positive(one, "epsilon") for one in asked.tolist()])]
+
+
+def _at_level(setting: _Setting, points: Sequence[TradeoffPoint], n_steps: int) -> tuple[NoiseAtLevel, ...]:
+    """What the same levels cost for all values of so many steps together, whose epsilons add up."""
+    scales = [HISTOGRAM_SENSITIVITY * n_steps / point.alpha for point in points]
+    return tuple(NoiseAtLevel(scale, *setting.errors(scale)) for scale in scales)
+
+
+def _within(setting: _Setting, largest: float | None) -> tuple[TradeoffPoint | None, TradeoffPoint | None]:
+    if largest is None:
+        return None, None
+    most = positive(largest, "largest_error")
+    released, smoothed = (setting.largest_scale(which, most) for which in (0, 1))
+    return (
+        None if smoothed is None else setting.point(smoothed),
+        None if released is None else setting.point(released),
+    )

@@ -1,0 +1,102 @@
+"""A population as a distribution: quantiles and shares against sorting by hand, leakage against one person at a time."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from temporaldp import (
+    BudgetError,
+    InputError,
+    LeakageDistribution,
+    Trajectories,
+    estimate_adversaries,
+    leakage_distribution,
+    leakage_supremum,
+    plan_for_share,
+    sustainable_budget,
+    temporal_leakage,
+)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 5.0) | st.just(math.inf), st.integers(1, 4)), min_size=1, max_size=12),
+    st.floats(0.01, 1.0),
+    st.floats(0.1, 5.0),
+)
+def test_quantiles_and_shares_are_those_of_a_sorted_list(people, share, level):
+    names = [str(k) for k in range(len(people))]
+    found = LeakageDistribution(names, [value for value, _ in people], [n for _, n in people], epsilon=0.1)
+    everybody = sorted(value for value, n in people for _ in range(n))
+    needed = math.ceil(share * len(everybody) - 1e-9)
+    assert found.quantile(share) == everybody[needed - 1]
+    assert found.share_above(level) == sum(value > level for value in everybody) / len(everybody)
+    assert found.worst == everybody[-1]
+    assert found.n_people == len(everybody)
+
+
+def population(n_people, n_times=30, states="abc"):
+    rng = random.Random(0)
+    walks = []
+    for k in range(n_people):
+        stays, here, walk = k / n_people, "a", []
+        for _ in range(n_times):
+            here = here if rng.random() < stays else rng.choice(states)
+            walk.append(here)
+        walks.append(walk)
+    return Trajectories.from_sequences(walks, states=list(states))
+
+
+@pytest.mark.parametrize("horizon", [7, None])
+@pytest.mark.parametrize("bound", ["exact", "paper"])
+def test_everybody_is_leaked_about_as_if_alone(horizon, bound):
+    people = list(estimate_adversaries(population(3), prior=0.5, per_user=True))
+    found = leakage_distribution(iter(people), epsilon=0.1, horizon=horizon, bound=bound)
+    for one in people:
+        if horizon is None:
+            alone = leakage_supremum(one, epsilon=0.1, bound=bound).temporal
+        else:
+            alone = temporal_leakage(one, epsilons=[0.1] * horizon, bound=bound).worst
+        assert found.leakage[found.names.index(one.name)] == pytest.approx(alone, rel=1e-12)
+    assert (np.diff(found.leakage) <= 0).all()
+
+
+def test_everybody_at_once_by_the_kernel():
+    people = list(estimate_adversaries(population(110, n_times=60, states="abcde"), prior=0.5, per_user=True))
+    found = leakage_distribution(people, epsilon=0.1, horizon=40)
+    for k in (0, 109):
+        alone = temporal_leakage(people[int(found.names[k])], epsilons=[0.1] * 40)
+        assert found.leakage[k] == pytest.approx(alone.worst, rel=1e-11)
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_a_plan_for_a_share_holds_for_it_and_says_whom_it_leaves(share):
+    people = list(estimate_adversaries(population(3), prior=0.5, per_user=True))
+    plan = plan_for_share(people, alpha=0.8, share=share)
+    own = {one.name: sustainable_budget(one, alpha=0.8) for one in people}
+    assert set(plan.names) == {name for name, budget in own.items() if budget < plan.epsilon}
+    assert plan.share >= share
+    held = [one for one in people if one.name not in plan.names]
+    assert all(leakage_supremum(one, epsilon=plan.epsilon).temporal <= 0.8 for one in held)
+    above = [one for one in people if one.name in plan.names]
+    assert all(leakage_supremum(one, epsilon=plan.epsilon).temporal > 0.8 for one in above)
+    assert ("nobody" in plan.sentence) == (share == 1.0)
+
+
+def test_what_is_no_population_is_refused():
+    people = list(estimate_adversaries(population(2), prior=0.5, per_user=True))
+    with pytest.raises(InputError, match="at least one adversary"):
+        leakage_distribution([], epsilon=0.1)
+    with pytest.raises(BudgetError, match="at least 1 step"):
+        leakage_distribution(people, epsilon=0.1, horizon=0)
+    with pytest.raises(InputError, match="share of people"):
+        plan_for_share(people, alpha=1.0, share=1.5)
+    with pytest.raises(InputError, match="share of people"):
+        leakage_distribution(people, epsilon=0.1, horizon=2).quantile(0.0)
+    with pytest.raises(InputError, match="a leakage of everybody"):
+        LeakageDistribution(["a"], [1.0, 2.0], epsilon=0.1)

@@ -1,0 +1,353 @@
+"""The exact leakage at its limits: for ever, of long series, of tiny and of huge budgets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.linalg import circulant
+
+from exact_cases import random_rows
+from exact_oracles import boxes_of, defined_by_sign_rule
+from temporaldp import (
+    Adversary,
+    LikelihoodBox,
+    TransitionMatrix,
+    estimate_adversaries,
+    leakage_supremum,
+    load_sample,
+    temporal_leakage,
+)
+from temporaldp.accounting import pair_search
+from temporaldp.accounting.exact_arrivals import Releases
+from temporaldp.accounting.exact_supremum import never_above
+
+DIRECTIONS = ("backward", "forward", "temporal")
+RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))
+ROAD = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
+
+
+def assert_close(found, rel=1e-9):
+    """Attained and proved, as close as is promised."""
+    assert found.bound == "exact"
+    assert found.certified
+    for direction in DIRECTIONS:
+        attained, proved = getattr(found.evidence, direction), getattr(found, direction)
+        assert attained <= proved <= attained * (1.0 + rel), direction
+
+
+# For ever
+
+
+@pytest.mark.parametrize(("stays", "shown"), [(0.7, 2.05), (0.8, 2.96), (0.9, 4.50), (0.99, 9.27)])
+def test_two_values_with_symmetric_rows_have_a_fixed_point(stays, shown):
+    low, high = 1.0, 40.0
+    for _ in range(100):  # b = log of (p (e^b - 1) + 1) / ((1 - p) (e^b - 1) + 1), and the step's own 1
+        b = 0.5 * (low + high)
+        grown = math.log1p(stays * math.expm1(b)) - math.log1p((1.0 - stays) * math.expm1(b)) + 1.0
+        low, high = (b, high) if grown > b else (low, b)
+    matrix = TransitionMatrix([[stays, 1.0 - stays], [1.0 - stays, stays]])
+    found = leakage_supremum(Adversary(matrix, matrix), epsilon=1.0)
+    assert_close(found)
+    assert found.backward == pytest.approx(low, rel=1e-9)
+    assert found.forward == pytest.approx(low, rel=1e-9)
+    assert found.temporal == pytest.approx(2.0 * low - 1.0, rel=1e-9)
+    assert found.temporal == pytest.approx(shown, abs=5e-3)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9, pytest.param(0.999, marks=pytest.mark.slow)])
+def test_a_value_that_is_left_gathers_a_geometric_series(share):
+    border = -math.log(0.8)
+    epsilon = share * border
+    found = leakage_supremum(Adversary(ROAD), epsilon=epsilon)
+    expected = epsilon + math.log1p(math.expm1(epsilon) * 0.8 / (1.0 - 0.8 * math.exp(epsilon)))
+    assert found.backward == pytest.approx(expected, rel=1e-8)
+    assert found.temporal == found.backward
+    assert found.forward == epsilon
+    # Within 0.1 % of the border leakage gathers for longer than rollouts are followed: proved, and not known to be approached.
+    assert found.certified == (share < 0.999)
+    assert found.evidence.backward <= found.backward * (1.0 - 1e-9 * (not found.certified))
+    assert found.evidence.pair == ("0", "1")
+
+
+NEVER = {
+    "above the border": (ROAD, 0.2232),
+    "two closed classes": (TransitionMatrix(np.eye(3)), 0.01),
+    "a period": (TransitionMatrix(np.eye(4)[[1, 2, 3, 0]]), 0.01),
+    "a period of blocks": (
+        TransitionMatrix([[0, 0, 0.3, 0.7], [0, 0, 0.6, 0.4], [0.5, 0.5, 0, 0], [0.1, 0.9, 0, 0]]),
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("matrix", "epsilon"), NEVER.values(), ids=NEVER)
+def test_what_adds_up_for_ever_has_no_supremum(matrix, epsilon):
+    for adversary in (Adversary(matrix), Adversary(None, matrix), Adversary(matrix, matrix)):
+        found = leakage_supremum(adversary, epsilon=epsilon)
+        assert found.certified
+        for name, one in (("backward", adversary.backward), ("forward", adversary.forward)):
+            assert getattr(found, name) == (epsilon if one is None else math.inf)
+        assert found.temporal == math.inf
+        assert found.evidence.temporal == math.inf
+        series = [
+            temporal_leakage(adversary, epsilons=[epsilon] * steps).attained.temporal.max() for steps in (50, 100)
+        ]
+        assert series[1] > series[0] * 1.01
+
+
+def test_disjoint_rows_alone_do_not_make_it_infinite():
+    found = leakage_supremum(Adversary(RING, RING), epsilon=0.1)
+    assert_close(found)
+    assert found.temporal == pytest.approx(1.1255, abs=5e-5)
+    assert leakage_supremum(Adversary(RING, RING), epsilon=0.1, bound="paper").temporal == math.inf
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.05, 0.5, 2.0])
+def test_no_horizon_exceeds_it_and_long_ones_approach_it(epsilon, kernels):
+    rng = np.random.default_rng(3)
+    for n in (2, 3, 5) if kernels == "numpy" else (2, 3, 5, 7, 12):
+        adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.full(n, 0.7), n)) for _ in range(2)))
+        found = leakage_supremum(adversary, epsilon=epsilon)
+        assert_close(found)
+        series = temporal_leakage(adversary, epsilons=np.full(600, epsilon))
+        for direction in DIRECTIONS:
+            reached = getattr(series.attained, direction).max()
+            assert reached <= getattr(found, direction) <= reached * (1.0 + 2e-9)
+        paper = leakage_supremum(adversary, epsilon=epsilon, bound="paper")
+        for direction in DIRECTIONS:
+            assert getattr(found, direction) <= getattr(paper, direction) * (1.0 + 1e-12)
+
+
+def test_a_supremum_of_boxes_is_approached_too(kernels):
+    rng = np.random.default_rng(4)
+    for n in (2, 3, 5):
+        adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.ones(n), n)) for _ in range(2)))
+        for box in (
+            LikelihoodBox.laplace_counts(1.0 / rng.uniform(0.01, 0.5, n)),
+            LikelihoodBox.add_or_remove(0.3, n, absent=n - 1),
+            LikelihoodBox(np.zeros(n), np.full(n, 0.4)),
+        ):
+            found = leakage_supremum(adversary, mechanism=box)
+            assert_close(found)
+            series = temporal_leakage(adversary, mechanisms=[box] * 200)
+            for direction in DIRECTIONS:
+                reached = getattr(series.attained, direction).max()
+                assert reached <= getattr(found, direction) <= reached * (1.0 + 2e-9)
+        plain = leakage_supremum(adversary, epsilon=0.4)
+        assert found.temporal == pytest.approx(plain.temporal, rel=1e-9)
+
+
+def test_several_users_have_the_worst_one_s():
+    users = {"ring": Adversary(RING, RING), "still": Adversary(), "road": Adversary(ROAD)}
+    found = leakage_supremum(users, epsilon=0.1)
+    each = [leakage_supremum(user, epsilon=0.1) for user in users.values()]
+    assert found.worst_user == "ring"
+    for direction in DIRECTIONS:
+        # Who is known by signs only may exceed the largest by half a 1e-12 of it, which is added.
+        assert getattr(found, direction) == pytest.approx(max(getattr(one, direction) for one in each), rel=1e-12)
+
+
+# Long series
+
+
+def test_a_series_that_has_settled_stays_as_it_is():
+    adversary = next(estimate_adversaries(load_sample()))
+    long, short = (temporal_leakage(adversary, epsilons=np.full(steps, 0.1)) for steps in (5_000, 200))
+    for side, other in ((long, short), (long.attained, short.attained)):
+        np.testing.assert_allclose(side.backward[:200], other.backward, rtol=1e-12)
+        np.testing.assert_allclose(side.forward[-200:], other.forward, rtol=1e-12)
+        np.testing.assert_allclose(side.temporal[:60], other.temporal[:60], rtol=1e-12)
+        np.testing.assert_allclose(side.temporal[-60:], other.temporal[-60:], rtol=1e-12)
+        np.testing.assert_allclose(side.temporal[100:-100], other.temporal[100], rtol=1e-12)
+    assert long.gap < 1e-12
+    limit = leakage_supremum(adversary, epsilon=0.1)
+    assert long.attained.temporal.max() <= limit.temporal <= long.worst * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "budgets",
+    [
+        pytest.param([0.3] * 200 + [0.1] * 60 + [0.3] * 100, marks=pytest.mark.slow),
+        [5.0] + [0.01] * 200 + [0.0] * 30 + [1.0] * 50,
+        [0.2] * 150 + [0.0] * 100,
+        pytest.param([1e-9] * 150 + [0.5] * 3 + [1e-9] * 150, marks=pytest.mark.slow),
+    ],
+    ids=["levels", "spike", "end", "pulse"],
+)
+def test_answers_that_are_shared_are_those_that_would_be_found(budgets):
+    """Budgets of which every second one is an ulp larger: no two steps are alike, so that every answer is computed anew."""
+    adversary = next(estimate_adversaries(load_sample()))
+    budgets = np.array(budgets)
+    apart = budgets * (1.0 + 2.0**-52 * (np.arange(len(budgets)) % 2))
+    shared, alone = (temporal_leakage(adversary, epsilons=one) for one in (budgets, apart))
+    for direction in DIRECTIONS:
+        for one, other in ((shared, alone), (shared.attained, alone.attained)):
+            # Where next to nothing is left of large budgets, the digits that are lost are those of what they leaked.
+            np.testing.assert_allclose(
+                getattr(one, direction), getattr(other, direction), rtol=1e-11, atol=5e-12 * budgets.max()
+            )
+
+
+# More values than all pairs of which can be ruled out
+
+
+@pytest.mark.parametrize(
+    "budgets", [[0.1] * 60, [0.1] * 90 + [0.5] * 70, [0.3, 0.0, 0.1] * 20], ids=["constant", "rises", "varies"]
+)
+def test_beyond_the_effort_the_known_bound_stands_and_candidates_are_solved(budgets, monkeypatch):
+    rng = np.random.default_rng(8)
+    adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.ones(9), 9)) for _ in range(2)))
+
+    def numbers():
+        return temporal_leakage(adversary, epsilons=budgets), leakage_supremum(adversary, epsilon=0.1)
+
+    exact, limit = numbers()
+    paper = temporal_leakage(adversary, epsilons=budgets, bound="paper")
+    monkeypatch.setattr(pair_search, "EFFORT", 0.0)
+    bounded, bounded_limit = numbers()
+    for direction in DIRECTIONS:
+        assert (getattr(bounded, direction) >= getattr(exact.attained, direction)).all()
+        assert (getattr(bounded, direction) <= getattr(paper, direction) * (1.0 + 1e-12)).all()
+        assert (getattr(bounded.attained, direction) <= getattr(exact, direction)).all()
+        assert (
+            getattr(bounded_limit.evidence, direction) <= getattr(limit, direction) <= getattr(bounded_limit, direction)
+        )
+    assert exact.gap < 1e-11
+    assert bounded.gap > 0.1
+    assert limit.certified
+    assert not bounded_limit.certified
+
+
+# Tiny and huge budgets
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-100, 1e-12, 1e-6])
+def test_tiny_budgets_keep_their_digits(unit, kernels):
+    """Leakage is linear in budgets there; the sign rule with units in place of budgets has all digits."""
+    matrices = [RING, TransitionMatrix([[0.7, 0.3], [0.1, 0.9]]), TransitionMatrix(np.eye(3))]
+    for matrix in matrices:
+        epsilons = np.array([1.0, 0.5, 0.0, 1.0, 2.0, 1.0]) * unit
+        found = temporal_leakage(Adversary(matrix, matrix), epsilons=epsilons)
+        rows = matrix.dense()
+        arrived = [np.abs(matrix_power_rows(rows, k)).sum(axis=2).max() for k in range(1, 6)]
+        for t in range(
+            6
+        ):  # half the distance of rows after k steps, for the worst pair: lower by pairs, upper by steps
+            upper = epsilons[t] + sum(0.5 * arrived[k] * epsilons[t - 1 - k] for k in range(t))
+            assert found.backward[t] <= upper * (1.0 + 1e-5)
+            assert found.attained.backward[t] >= epsilons[t] * (1.0 - 1e-14)
+        pairs = 0.5 * sum(np.abs(matrix_power_rows(rows, k)).sum(axis=2) * epsilons[5 - k] for k in range(1, 6))
+        assert found.backward[5] == pytest.approx(epsilons[5] + pairs.max(), rel=max(1e-12, 10.0 * unit))
+        for direction in DIRECTIONS:
+            attained, proved = getattr(found.attained, direction), getattr(found, direction)
+            assert (attained <= proved).all()
+            assert (proved <= attained * (1.0 + 1e-12)).all()
+
+
+def matrix_power_rows(rows, k):
+    """Differences of all rows of the matrix to the power k, shape (n, n, n)."""
+    power = np.linalg.matrix_power(rows, k)
+    return power[:, None, :] - power[None, :, :]
+
+
+HUGE = (150.0, 299.0, 301.0, 600.0, 700.0, 1e4, 1e60)
+
+
+@pytest.mark.parametrize("epsilon", HUGE)
+def test_huge_budgets_are_sane(epsilon, kernels):
+    rng = np.random.default_rng(5)
+    matrices = [RING, ROAD, TransitionMatrix(np.eye(3)), *(TransitionMatrix(random_rows(4, rng)) for _ in range(2))]
+    for matrix in matrices:
+        adversary = Adversary(matrix, matrix)
+        for epsilons in ([epsilon] * 5, [0.1, epsilon, 0.1], [epsilon, 0.0]):
+            found, paper = (temporal_leakage(adversary, epsilons=epsilons, bound=one) for one in ("exact", "paper"))
+            for direction in DIRECTIONS:
+                attained, proved, above = (getattr(one, direction) for one in (found.attained, found, paper))
+                assert np.isfinite(attained).all()
+                assert (attained <= proved).all()
+                assert (proved <= above * (1.0 + 1e-12)).all()
+                assert (proved >= np.array(epsilons)).all()
+            witness = found.witness()
+            assert 0.0 < witness.leakage <= found.worst
+            assert (found.evidence.metric(0) >= 0.0).all()
+            assert found.evidence.metric(found.worst_time).max() >= found.attained.temporal.max() * (1.0 - 1e-12)
+        limit = leakage_supremum(adversary, epsilon=epsilon)
+        for direction in DIRECTIONS:
+            assert getattr(limit.evidence, direction) <= getattr(limit, direction)
+
+
+@pytest.mark.parametrize("epsilon", [150.0, 299.0, 400.0, 700.0])
+def test_huge_budgets_are_never_below_the_truth(epsilon):
+    rng = np.random.default_rng(6)
+    for n in (2, 3):
+        rows = random_rows(n, rng)
+        found = temporal_leakage(Adversary(TransitionMatrix(rows)), epsilons=[epsilon] * 4)
+        true = np.max(defined_by_sign_rule([rows] * 3, *boxes_of([epsilon] * 3, n)) - 1e6 * np.eye(n)) + epsilon
+        assert found.attained.backward[3] * (1.0 - 1e-13) <= true <= found.backward[3] * (1.0 + 1e-13)
+
+
+def test_huge_boxes_are_never_below_the_truth():
+    rng = np.random.default_rng(7)
+    for _ in range(10):
+        n = int(rng.integers(2, 4))
+        rows = random_rows(n, rng)
+        low, high = -rng.uniform(0.0, 500.0, (4, n)), rng.uniform(0.0, 500.0, (4, n))
+        boxes = [LikelihoodBox(*one) for one in zip(low, high, strict=True)]
+        found = temporal_leakage(Adversary(TransitionMatrix(rows)), mechanisms=boxes)
+        own = high[3][:, None] - low[3][None, :]
+        true = np.max(defined_by_sign_rule([rows] * 3, low[:3], high[:3]) + own - 1e6 * np.eye(n))
+        assert found.attained.backward[3] * (1.0 - 1e-13) <= true <= found.backward[3] * (1.0 + 1e-13)
+
+
+# Many users
+
+
+def some_users(rng, n, count):
+    """Users of different kinds, some of whom are known in one direction only."""
+    users = {}
+    for k in range(count):
+        rows = rng.dirichlet(np.full(n, 0.4), (2, n))
+        rows = 0.8 * np.eye(n) + 0.2 * rows if k % 3 == 0 else rows
+        past, future = (TransitionMatrix(one / one.sum(axis=1, keepdims=True)) for one in rows)
+        users[f"user {k}"] = Adversary(None if k % 10 == 1 else past, None if k % 10 == 2 else future)
+    return users
+
+
+def test_the_largest_suprema_of_many_users_are_those_of_each(kernels):
+    if kernels == "numpy":
+        pytest.skip("only machine code compares users")
+    users = some_users(np.random.default_rng(9), 4, 40)
+    found = leakage_supremum(users, epsilon=0.2)
+    each = {name: leakage_supremum(one, epsilon=0.2) for name, one in users.items()}
+    for direction in DIRECTIONS:
+        expected = max(getattr(one, direction) for one in each.values())
+        assert getattr(found, direction) == pytest.approx(expected, rel=2e-12)
+    assert found.worst_user == max(each, key=lambda name: each[name].temporal)
+
+
+@pytest.mark.parametrize("direction", range(3))
+def test_nobody_is_left_out_who_leaks_more(direction, kernels):
+    if kernels == "numpy":
+        pytest.skip("only machine code compares users")
+    users = some_users(np.random.default_rng(10), 3, 30)
+    release = Releases(np.array([[0.2]]), np.zeros((1, 1)))
+    rows = [
+        tuple(None if one is None else one.dense() for one in (user.backward, user.forward)) for user in users.values()
+    ]
+    each = np.array(
+        [[getattr(leakage_supremum(one, epsilon=0.2), way) for way in DIRECTIONS] for one in users.values()]
+    )
+    for level in np.quantile(each[:, direction], [0.1, 0.5, 0.9]):
+        for share, expected in ((1.0 - 1e-6, False), (1.0 + 1e-6, True)):
+            levels = np.full(3, each.max())
+            levels[direction] = level * share
+            levels[2] = levels.max() if direction < 2 else levels[2]
+            if direction == 2:
+                levels[:2] = np.minimum(levels[:2], levels[2])
+            below = never_above(rows, release, levels)
+            inside = (each <= levels).all(axis=1)
+            assert not below[~inside].any()
+            if expected:
+                assert below[inside].mean() > 0.9

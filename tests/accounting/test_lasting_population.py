@@ -1,0 +1,74 @@
+"""Many people's leakage for ever at once, against one person at a time by rollouts of another kind, and long horizons."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from temporaldp import Adversary, TransitionMatrix, leakage_distribution, leakage_supremum, temporal_leakage
+from temporaldp.accounting.lasting_population import lasting_population, worth_the_lasting_kernel
+
+STATES = tuple("abc")
+
+
+def rows(kind, rng):
+    n = len(STATES)
+    matrix = rng.dirichlet(np.ones(n), size=n)
+    if kind == "staying":
+        stays = rng.uniform(0.7, 0.95, size=(n, 1))
+        matrix = stays * np.eye(n) + (1.0 - stays) * matrix
+    if kind == "zeros":  # the paper's supremum is infinite for many of them, the exact one is not
+        matrix[rng.random((n, n)) < 0.3] = 0.0
+        matrix[np.arange(n), (np.arange(n) + 1) % n] += 0.1
+        matrix /= matrix.sum(axis=1, keepdims=True)
+    return TransitionMatrix(matrix, STATES)
+
+
+def people(kind, count, *, seed=0):
+    """Some know the past only, some the future only, some have one matrix for both."""
+    rng = np.random.default_rng(seed)
+    for k in range(count):
+        backward, forward = rows(kind, rng), rows(kind, rng)
+        known = [(backward, forward), (backward, None), (None, forward), (backward, backward)][k % 4]
+        yield Adversary(*known, name=str(k))
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [("random", 0.7), ("staying", 0.1), ("zeros", 0.1)])
+def test_everybody_leaks_for_ever_what_they_leak_alone(kind, epsilon):
+    everybody = list(people(kind, 8))
+    found = lasting_population(everybody, epsilon)
+    for one, attained, proved in zip(everybody, found.attained, found.proved, strict=True):
+        alone = leakage_supremum(one, epsilon=epsilon)
+        if not math.isfinite(proved):  # given up: nothing is said
+            assert attained == 0.0
+            continue
+        assert proved == pytest.approx(alone.temporal, rel=1e-9)
+        assert attained == pytest.approx(alone.temporal, rel=1e-9)
+        assert attained <= alone.temporal * (1.0 + 1e-12)
+        assert proved >= alone.evidence.temporal * (1.0 - 1e-12)
+        assert proved >= temporal_leakage(one, epsilons=[epsilon] * 30).worst * (1.0 - 1e-12)
+
+
+def test_a_distribution_asks_again_about_those_whom_the_kernel_gives_up(kernels):
+    """Who never leaves a value leaks without bound; who leaves one for good, up to a limit that the paper's bound is not."""
+    lasting = Adversary(TransitionMatrix([[0.7, 0.3, 0.0], [0.4, 0.5, 0.1], [0.2, 0.2, 0.6]], tuple("abc")))
+    leaving = Adversary(TransitionMatrix([[0.8, 0.2, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]], tuple("abc")))
+    stuck = Adversary(TransitionMatrix(np.eye(3), tuple("abc")))
+    everybody = [*[lasting] * 200, leaving, stuck]
+    assert worth_the_lasting_kernel(everybody, 0.1) == (kernels == "numba")
+    found = leakage_distribution(everybody, epsilon=0.1)
+    alone = [leakage_supremum(one, epsilon=0.1).temporal for one in (stuck, leaving, lasting)]
+    assert sorted(set(found.leakage)) == pytest.approx(sorted(alone), rel=1e-9)
+    assert found.worst == math.inf
+
+
+def test_the_kernel_is_for_people_with_the_same_few_values():
+    few = list(people("random", 4))
+    other = Adversary(TransitionMatrix([[0.5, 0.5], [0.4, 0.6]]), name="other")
+    assert not worth_the_lasting_kernel([*few * 100, other], 0.1)
+    assert not worth_the_lasting_kernel(few, 0.1)
+    assert not worth_the_lasting_kernel(few * 100, 400.0)
+    by_step = Adversary((few[0].backward, few[0].backward), None, name="by step")
+    assert not worth_the_lasting_kernel([*few * 100, by_step], 0.1)

@@ -1,0 +1,110 @@
+"""Longer memory: every observation of tiny chains, first order and the exact leakage, words and ages by counting."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from temporaldp import (
+    Adversary,
+    EstimationError,
+    InputError,
+    Trajectories,
+    estimate_dwell_times,
+    estimate_words,
+    lifted_leakage,
+    load_sample,
+    temporal_leakage,
+)
+
+
+def second_order_traces(rng, n_people=200, n_times=15):
+    """Two values, of which the next tends to be the one before last."""
+    codes = rng.integers(2, size=(n_people, n_times))
+    for t in range(2, n_times):
+        keep = rng.random(n_people) < 0.75
+        codes[:, t] = np.where(keep, codes[:, t - 2], rng.integers(2, size=n_people))
+    return Trajectories(codes, states=["a", "b"])
+
+
+def enumerated(chain, epsilons, t):
+    """The largest leakage about the value at step t over all observations, by sums over all paths of hidden states."""
+    m, n = len(chain.labels), len(chain.states)
+    B, F = chain.backward.dense(), chain.forward.dense()
+    n_steps, best = len(epsilons), 0.0
+    signs = list(itertools.product((0, 1), repeat=n))
+    for choice in itertools.product(signs, repeat=n_steps):
+        factors = np.exp(np.array(epsilons)[:, None] * np.array(choice))[:, chain.labels]
+        past, future = np.ones(m), np.ones(m)
+        for s in range(t):
+            past = B @ (factors[s] * past)
+        for s in range(n_steps - 1, t, -1):
+            future = F @ (factors[s] * future)
+        said = (chain.shares * past * future).sum(axis=1) * np.exp(epsilons[t] * np.array(choice[t]))
+        best = max(best, float(np.log(said.max() / said.min())))
+    return best
+
+
+@pytest.mark.parametrize("make", [lambda d: estimate_words(d, order=2), lambda d: estimate_dwell_times(d, longest=3)])
+@pytest.mark.parametrize("seed", range(3))
+def test_both_bounds_enclose_every_observation(make, seed):
+    chain = make(second_order_traces(np.random.default_rng(seed)))
+    epsilons = [0.5, 0.2, 0.7, 0.4]
+    found = lifted_leakage(chain, epsilons=epsilons)
+    truth = [enumerated(chain, epsilons, t) for t in range(4)]
+    assert (found.temporal >= np.array(truth) - 1e-9).all()
+    assert found.attained <= truth[found.worst_time] + 1e-9
+    assert found.attained >= 0.98 * truth[found.worst_time]
+    assert found.gap >= -1e-9
+
+
+def test_first_order_is_the_exact_leakage():
+    chain = estimate_words(load_sample(), order=1)
+    epsilons = np.full(6, 0.2)
+    exact = temporal_leakage(Adversary(chain.backward, chain.forward), epsilons=epsilons)
+    found = lifted_leakage(chain, epsilons=epsilons)
+    assert (found.temporal >= exact.temporal * (1 - 1e-12)).all()
+    assert found.attained <= exact.temporal[found.worst_time] * (1 + 1e-12)
+    assert found.attained == pytest.approx(exact.temporal[found.worst_time], rel=1e-3)
+
+
+def test_a_second_order_that_adds_nothing_leaks_what_first_order_does():
+    rng = np.random.default_rng(0)
+    P = np.array([[0.8, 0.2], [0.3, 0.7]])
+    codes = np.zeros((3000, 20), dtype=np.int64)
+    for t in range(1, 20):
+        codes[:, t] = rng.random(3000) > P[codes[:, t - 1], 0]
+    data = Trajectories(codes, states=["a", "b"])
+    one, two = (lifted_leakage(estimate_words(data, order=k), epsilons=[0.3] * 6) for k in (1, 2))
+    assert two.attained == pytest.approx(one.attained, rel=0.03)
+
+
+def test_words_are_counted_and_shrunk_towards_first_order():
+    data = Trajectories.from_sequences([list("aababbaab"), list("babba"), list("abbab")])
+    chain = estimate_words(data, order=2, prior=2.0)
+    counts, first = {}, {}
+    for row in data.codes:
+        known = [int(k) for k in row if k >= 0]
+        for a, b in itertools.pairwise(known):
+            first[a, b] = first.get((a, b), 0) + 1
+        for triple in zip(known, known[1:], known[2:], strict=False):
+            counts[triple] = counts.get(triple, 0) + 1
+    names = chain.forward.states
+    for (a, b), c in itertools.product(itertools.product((0, 1), repeat=2), (0, 1)):
+        plain = first[b, c] / (first[b, 0] + first[b, 1])
+        seen = sum(counts.get((a, b, k), 0) for k in (0, 1))
+        wanted = (counts.get((a, b, c), 0) + 2.0 * plain) / (seen + 2.0)
+        got = chain.forward.dense()[names.index(f"{'ab'[a]} > {'ab'[b]}"), names.index(f"{'ab'[b]} > {'ab'[c]}")]
+        assert got == pytest.approx(wanted)
+    np.testing.assert_allclose(chain.shares.sum(axis=1), 1.0)
+
+
+def test_orders_that_do_not_fit_are_refused_before_anything_is_made():
+    data = Trajectories(np.zeros((2, 5), dtype=np.int64), states=range(1000))
+    with pytest.raises(EstimationError, match="1000000 words"):
+        estimate_words(data, order=2)
+    with pytest.raises(EstimationError, match="hidden states"):
+        estimate_dwell_times(data, longest=20)
+    for wrong in ({"order": 0}, {"order": 2, "prior": 0.0}):
+        with pytest.raises(InputError):
+            estimate_words(load_sample(), **wrong)

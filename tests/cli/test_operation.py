@@ -1,0 +1,113 @@
+"""A release that runs for months: dry runs, other data, adoption, exit codes, the log, export, backup and the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from command import refused, temporaldp, write_sample
+
+OLD = ("--alpha", "1", "--history", "past.csv", "--prior", "0.1", "--ledger", "release.db")
+NEW = ("--alpha", "1", "--history", "later.csv", "--prior", "0.1", "--ledger", "release.db")
+
+
+@pytest.fixture
+def days(tmp_path):
+    """The second half of the sample's people in files, and the first half as two histories."""
+    protected = slice(75, None)
+    write_sample(
+        tmp_path, past=(slice(75), range(46)), later=(slice(37), range(20)), morning=(protected, range(4)),
+        fewer=(slice(75, -3), range(4)), noon=(protected, range(2, 7)), early=(protected, range(1, 3)),
+        from_two=(protected, range(2, 4)),
+    )  # fmt: skip
+    return tmp_path
+
+
+def run(days, *arguments):
+    result = temporaldp(*arguments, cwd=days)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def words_of(text):
+    return " ".join(text.split())
+
+
+def test_a_dry_run_says_what_a_release_then_does_and_writes_nothing(days):
+    before = sorted(path.name for path in days.iterdir())
+    told = json.loads(run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--dry-run", "--json").stdout)
+    assert sorted(path.name for path in days.iterdir()) == before
+    assert "nothing was drawn" in run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--dry-run").stdout
+    done = json.loads(run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--json").stdout)
+    assert [one["epsilon"] for one in told["steps"]] == done["epsilons"]
+    assert told["worst_leakage"] == done["worst_leakage"]
+    ledger = (days / "release.db").read_bytes()
+    again = json.loads(run(days, "release", "noon.csv", *OLD, "-o", "x.csv", "--dry-run", "--json").stdout)
+    assert (again["new_steps"], again["ledger_steps"]) == (3, 4)
+    assert (days / "release.db").read_bytes() == ledger
+
+
+def test_the_life_of_a_release(days):
+    run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--log", "log.jsonl")
+    first = (days / "out.csv").read_text()
+    warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--warn-at", "0.3").stderr
+    assert "the data of 4 steps" in words_of(warned)
+    assert "what may be used is used" in words_of(warned)
+    assert (days / "again.csv").read_text() == first
+    head = json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["head"]
+    assert "from step 5 on" in words_of(
+        run(days, "ledger", "adopt", "release.db", *NEW[2:6], "--adopted-by", "Ann").stdout
+    )
+    message = refused("release", "noon.csv", *OLD, "-o", "noon.csv.csv", "--log", "log.jsonl", cwd=days, code=4)
+    assert "ledger adopt" in message
+    assert (
+        json.loads(
+            run(days, "release", "noon.csv", *NEW, "-o", "n.csv", "--log", "log.jsonl", "--head", head, "--json").stdout
+        )["new_steps"]
+        == 3
+    )
+    lines = [json.loads(line) for line in (days / "log.jsonl").read_text().splitlines()]
+    assert [line["ended"] for line in lines] == ["done", "LedgerMismatchError", "done"]
+    assert lines[-1]["new_steps"] == 3
+    assert "older copy" in refused("release", "noon.csv", *NEW, "-o", "n.csv", "--head", "0" * 16, cwd=days, code=4)
+    assert "by Ann" in words_of(run(days, "ledger", "show", "release.db").stdout)
+    page = days / "report.html"
+    run(days, "report", "--ledger", "release.db", "-o", page)
+    text = words_of(page.read_text())
+    assert "The release holds its level" in text and "another one from step 5 on" in text
+    run(days, "ledger", "export", "release.db", "-o", "all.csv")
+    with (days / "all.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 7
+    assert "--overwrite" in refused("ledger", "export", "release.db", "-o", "all.csv", cwd=days)
+    run(days, "ledger", "backup", "release.db", "-o", "copy.db")
+    compacted = run(days, "ledger", "compact", "release.db").stdout
+    assert json.loads(run(days, "ledger", "verify", "copy.db", "--json").stdout)["head"] in words_of(compacted).replace(
+        " ", ""
+    )
+
+
+def test_what_is_held_back_has_exit_codes_of_its_own(days):
+    run(days, "release", "from_two.csv", *OLD, "-o", "out.csv")
+    assert "late" in refused("release", "early.csv", *OLD, "-o", "x.csv", cwd=days, code=5)
+    plan = ("plan", "--history", "past.csv", "--prior", "0.1", "--alpha", "1", "--horizon", "3", "-o", "plan.json")
+    run(days, *plan)
+    run(days, "release", "from_two.csv", "--plan", "plan.json", "--ledger", "p.db", "-o", "two.csv")
+    message = refused("release", "noon.csv", "--plan", "plan.json", "--ledger", "p.db", "-o", "x.csv", cwd=days, code=3)
+    assert "ends before the data" in words_of(message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("release", "morning.csv", "--plan", "p.json", "--dry-run", "-o", "x.csv"), "with --ledger"),
+        (("release", "morning.csv", *OLD, "--warn-at", "80", "-o", "x.csv"), "such as 0.8"),
+        (("ledger", "export", "release.db", "-o", "x.txt"), ".parquet, .csv, .json"),
+        (("ledger", "adopt", "release.db"), "--history"),
+        (("report", "--ledger", "release.db", "--epsilon", "1", "-o", "x.html"), "leave out"),
+        (("report", "morning.csv", "--ledger", "release.db", "-o", "x.html"), "leave out TRACES"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(arguments, message, days):
+    assert message in words_of(refused(*arguments, cwd=days))

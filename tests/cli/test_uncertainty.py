@@ -1,0 +1,114 @@
+"""Ranges, confidences, clocks and learnt correlations on the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from command import SAMPLE, refused, temporaldp
+
+STATES = ("--states", "W,R,N1,N2,N3")
+
+
+def as_json(*arguments):
+    result = temporaldp(*arguments, "--json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_range_that_somebody_states_needs_no_data(tmp_path):
+    figure = tmp_path / "range.png"
+    options = ("--stays", "0.7:0.9", "--states", "home,work", "--horizon", 6, "--epsilon", 0.2)
+    found = as_json("audit", *options, "--figure", figure)
+    assert found["bound"] == "interval"
+    assert found["attained"] is None
+    assert found["worst_leakage"] <= found["paper"]["worst_leakage"]
+    assert found["correlation"].startswith("Stated: a value stays with probability 0.7 to 0.9")
+    assert found["warning"] is None
+    assert figure.stat().st_size > 1000
+
+
+@pytest.fixture
+def walks(tmp_path):
+    """A file of 40 people who are in one of two places at ten times."""
+    rng = np.random.default_rng(0)
+    places = (rng.random((40, 10)) < 0.3).cumsum(axis=1) % 2
+    lines = ["user," + ",".join(f"t{k}" for k in range(10))]
+    lines += [f"p{k:02d}," + ",".join("ab"[place] for place in row) for k, row in enumerate(places)]
+    path = tmp_path / "walks.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
+    figure, page = tmp_path / "uncertainty.svg", tmp_path / "page.html"
+    options = (walks, "--states", "a,b", "--confidence", 0.95, "--epsilon", 0.1, "--horizon", 60)
+    found = as_json("audit", *options, "--figure", figure)["uncertainty"]
+    assert figure.read_text().startswith("<?xml")
+    assert found["estimate"] < found["posterior_quantile"] < found["attained"] <= found["guaranteed"]
+    written = temporaldp("report", *options, "-o", page)
+    assert written.returncode == 0, written.stderr
+    told = " ".join(page.read_text().split())
+    assert "guaranteed at 95 % confidence" in told
+    assert "of people drawn anew" in told
+
+
+def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
+    learnt, again, ledger = (tmp_path / name for name in ("a.npz", "b.npz", "learnt.db"))
+    for place in (learnt, again):
+        result = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 2, "--ledger", ledger, "-o", place)
+        assert result.returncode == 0, result.stderr
+        assert "2 nats, for all values of a person together" in result.stdout
+    assert learnt.read_bytes() == again.read_bytes()
+    refusal = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 1, "--ledger", ledger, "-o", again)
+    assert refusal.returncode == 4
+    shown = temporaldp("plan", "--correlation", learnt, "--alpha", 1, "--horizon", 2)
+    assert "alpha + epsilon = 1 + 2 = 3 in all" in shown.stdout
+    audit = as_json("audit", "--correlation", learnt, "--epsilon", 0.1, "--horizon", 3)
+    assert audit["learning_epsilon"] == 2.0
+    told = temporaldp("ledger", "verify", ledger)
+    assert told.returncode == 0, told.stderr
+    assert "2-differential privacy for all values of a person together" in " ".join(told.stdout.split())
+
+
+def test_the_warning_about_protected_traces_names_the_way_out():
+    result = temporaldp("audit", SAMPLE, *STATES, "--epsilon", 0.1)
+    assert "temporaldp learn" in " ".join(result.stderr.split())
+
+
+def test_a_clock_is_accounted_for_for_ever_too():
+    found = as_json("audit", SAMPLE, "--epsilon", 0.1, "--period", 6, "--phase", 2, "--horizon", 10)
+    assert found["supremum"]["temporal"] >= found["worst_leakage"]
+    assert "6 phases of a clock" in found["correlation"]
+    plan = as_json("plan", SAMPLE, "--alpha", 1, "--period", 6, "--phase", 0, "--horizon", 5)
+    assert max(plan["leakage"]["temporal"]) <= 1.0
+
+
+def test_a_diagnosis_is_a_table_a_verdict_and_a_picture(tmp_path, walks):
+    figure = tmp_path / "diagnosis.png"
+    result = temporaldp("diagnose", walks, "--horizon", 8, "--figure", figure)
+    assert result.returncode == 0, result.stderr
+    assert "First order is enough" in result.stdout
+    assert figure.stat().st_size > 1000
+    found = as_json("diagnose", walks, "--horizon", 4, "--period", 5)
+    assert [one["name"] for one in found["refinements"]][1] == "a matrix for each of 5 phases"
+    assert len(found["models"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--stays", "0.9:0.7"), "smallest <= largest"),
+        (("--stays", "often"), "two probabilities"),
+        (("--stays", "0.7:0.9", "--prior", "1"), "replace learning"),
+        (("--confidence", "1.5"), "between 0 and 1"),
+        (("--confidence", "0.9", "--prior", "1"), "drop --prior"),
+        (("--period", "24"), "does not divide the 47 steps"),
+        (("--phase", "1"), "--period"),
+        (("--period", "24", "--phase", "24"), "phase from 0 to 23"),
+        (("--correlation", "nowhere.npz"), "does not exist"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path, options, message):
+    told = " ".join(refused("audit", SAMPLE, "--epsilon", "0.1", *options, cwd=tmp_path).split())
+    assert message in told

@@ -1,0 +1,171 @@
+"""Intervals of counts, draws from a posterior and of people: coverage by simulation, tails by counting."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from temporaldp import (
+    Adversary,
+    EstimationError,
+    InputError,
+    IntervalMatrix,
+    Trajectories,
+    TransitionMatrix,
+    estimate_adversaries,
+    leakage_bootstrap,
+    leakage_posterior,
+    load_sample,
+    temporal_leakage,
+)
+from temporaldp.correlation.confidence import clopper_pearson, intervals_of_counts
+from temporaldp.correlation.draws import bootstrap_adversaries, posterior_adversaries
+
+
+def at_least(k, n, p):
+    return math.fsum(math.comb(n, m) * p**m * (1 - p) ** (n - m) for m in range(k, n + 1))
+
+
+@pytest.mark.parametrize(("hits", "misses"), [(0, 7), (3, 9), (5, 0), (1, 1)])
+def test_bounds_are_where_the_tails_have_half_the_risk(hits, misses):
+    k, f = np.array([float(hits)]), np.array([float(misses)])
+    low, high = (float(bound[0]) for bound in clopper_pearson((k, k), (f, f), 0.1))
+    n = hits + misses
+    if hits:
+        assert at_least(hits, n, low) == pytest.approx(0.05, rel=1e-9)
+    else:
+        assert low == 0.0
+    if misses:
+        assert 1.0 - at_least(hits + 1, n, high) == pytest.approx(0.05, rel=1e-9)
+    else:
+        assert high == 1.0
+
+
+def test_counts_that_are_known_up_to_a_range_give_the_union_of_their_intervals():
+    low, high = clopper_pearson((np.array([2.0]), np.array([5.0])), (np.array([4.0]), np.array([9.0])), 0.05)
+    for hits in range(2, 6):
+        for misses in range(4, 10):
+            k, f = np.array([float(hits)]), np.array([float(misses)])
+            one_low, one_high = clopper_pearson((k, k), (f, f), 0.05)
+            assert low <= one_low
+            assert one_high <= high
+
+
+def test_a_value_without_transitions_may_do_anything_and_it_is_said():
+    traces = Trajectories.from_sequences([["a", "b"], ["a", "a"]], states=["a", "b", "c"])
+    adversary = next(estimate_adversaries(traces, confidence=0.95))
+    assert isinstance(adversary.forward, IntervalMatrix)
+    assert (adversary.forward.lower[2] == 0.0).all()
+    assert (adversary.forward.upper[2] == 1.0).all()
+    assert "No transition of 'b', 'c' was seen" in adversary.forward.origin.sentence
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, float("nan"), 2.0])
+def test_a_confidence_outside_of_0_to_1_is_refused(confidence):
+    with pytest.raises(InputError, match="confidence between 0 and 1"):
+        next(estimate_adversaries(load_sample(), confidence=confidence))
+
+
+def test_a_prior_and_a_confidence_together_are_refused():
+    with pytest.raises(InputError, match="either a prior or a confidence"):
+        next(estimate_adversaries(load_sample(), confidence=0.9, prior=1.0))
+
+
+def walk(rng, P, pi, n_people, n_times):
+    codes = np.zeros((n_people, n_times), dtype=np.int64)
+    codes[:, 0] = rng.choice(len(P), n_people, p=pi)
+    for t in range(1, n_times):
+        codes[:, t] = (P[codes[:, t - 1]].cumsum(axis=1) < rng.random((n_people, 1))).sum(axis=1)
+    return codes
+
+
+def covered(n_people, repetitions, seed):
+    """Share of simulated data sets whose guaranteed number is at least the leakage of the chain that made them."""
+    rng = np.random.default_rng(seed)
+    P = np.array([[0.85, 0.15], [0.3, 0.7]])
+    pi = np.array([2 / 3, 1 / 3])
+    chain = TransitionMatrix(P)
+    truth = temporal_leakage(Adversary.from_forward(chain, initial=chain.stationary_distribution()), epsilons=[0.3] * 5)
+    hits = 0
+    for _ in range(repetitions):
+        traces = Trajectories(walk(rng, P, pi, n_people, 6), states=["0", "1"])
+        adversary = next(estimate_adversaries(traces, confidence=0.95))
+        hits += temporal_leakage(adversary, epsilons=[0.3] * 5).worst >= truth.worst
+    return hits / repetitions
+
+
+@pytest.mark.parametrize("n_people", [20, 150, 2000])
+def test_the_guaranteed_number_is_above_the_truth_as_often_as_said(n_people):
+    assert covered(n_people, 40, n_people) >= 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_people", [20, 150, 2000])
+def test_the_guaranteed_number_is_above_the_truth_in_a_thousand_repetitions(n_people):
+    assert covered(n_people, 1000, n_people) >= 0.95
+
+
+def test_entries_are_covered_and_half_as_wide_intervals_would_not_be():
+    rng = np.random.default_rng(1)
+    P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
+    held = narrow = 0
+    for _ in range(300):
+        counts = np.stack([rng.multinomial(60, row) for row in P])
+        low, high = intervals_of_counts(counts, risk=0.1)
+        held += ((low <= P) & (high >= P)).all()
+        middle, half = 0.5 * (low + high), 0.25 * (high - low)
+        narrow += ((middle - half <= P) & (middle + half >= P)).all()
+    assert held >= 270
+    assert narrow < 200
+
+
+def test_the_posterior_has_the_marginals_of_dirichlet_rows():
+    traces = Trajectories.from_sequences([["a", "b", "b", "a", "a", "b"], ["b", "b", "a"]])
+    counts = np.array([[1, 2], [2, 2]])
+    draws = posterior_adversaries(traces, n_draws=3000, prior=0.5, rng=0)
+    for matrices, table in (([d.forward for d in draws], counts), ([d.backward for d in draws], counts.T)):
+        for k in range(2):
+            first = [matrix.dense()[k, 0] for matrix in matrices]
+            law = stats.beta(table[k, 0] + 0.5, table[k, 1] + 0.5)
+            assert stats.kstest(first, law.cdf).pvalue > 1e-4
+            assert stats.kstest(first, stats.beta(1.5 * table[k, 0] + 2, table[k, 1] + 0.5).cdf).pvalue < 1e-4
+
+
+def test_people_are_drawn_whole():
+    traces = Trajectories.from_sequences(
+        [["a", "a", "a", "b", "b", "b", "a"]] * 3 + [["a", "b", "a", "b", "a", "b", "a"]] * 3
+    )
+    shares = {round(d.forward.dense()[0, 1], 9) for d in bootstrap_adversaries(traces, n_draws=200, rng=0)}
+    steady, alternating = np.array([2, 1]), np.array([0, 3])
+    allowed = {round(((6 - k) * steady + k * alternating)[1] / 18, 9) for k in range(7)}
+    assert shares <= allowed
+    assert len(shares) > 3
+
+
+def test_draws_that_leave_a_value_without_a_transition_ask_for_a_prior():
+    traces = Trajectories.from_sequences([["a", "b", "a"]] * 20, states=["a", "b", "c"])
+    with pytest.raises(EstimationError, match="prior"):
+        bootstrap_adversaries(traces, n_draws=4, rng=0)
+    assert len(bootstrap_adversaries(traces, n_draws=3, prior=1.0, rng=0)) == 3
+
+
+def test_quantiles_of_the_sample_stand_between_the_estimate_and_the_guarantee():
+    data, epsilons = load_sample(), [0.1] * 6
+    estimate = temporal_leakage(next(estimate_adversaries(data)), epsilons=epsilons).worst
+    guarantee = temporal_leakage(next(estimate_adversaries(data, confidence=0.95)), epsilons=epsilons).worst
+    for draws in (
+        leakage_posterior(data, epsilons=epsilons, n_draws=60, rng=0),
+        leakage_bootstrap(data, epsilons=epsilons, n_draws=60, rng=0),
+    ):
+        assert draws.quantile(0.05) < estimate < draws.quantile(0.95) < guarantee
+        assert draws.quantile(1.0) == draws.worst.max()
+        with pytest.raises(InputError):
+            draws.quantile(0.0)
+
+
+@pytest.mark.parametrize("wrong", [{"n_draws": 0}, {"prior": -1.0}, {"prior": float("nan")}])
+def test_draws_that_make_no_sense_are_refused(wrong):
+    for draw in (leakage_posterior, leakage_bootstrap):
+        with pytest.raises(InputError):
+            draw(load_sample(), epsilons=[0.1], **wrong)

@@ -1,0 +1,69 @@
+"""Names of states: which are refused, how two lists are compared, and in which order they stand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from temporaldp import StateError
+from temporaldp.correlation.states import distinct, in_order, listed, positions, require_same_states, state_names
+
+NAMES = st.lists(st.one_of(st.integers(-99, 99).map(str), st.sampled_from(["home", "work", "1a", "x 2", "1.5"])))
+
+
+@given(NAMES.map(lambda names: list(dict.fromkeys(names))), st.randoms())
+def test_the_order_is_the_same_however_names_come(names, random):
+    ordered = in_order(names)
+    shuffled = names[:]
+    random.shuffle(shuffled)
+    assert in_order(shuffled) == ordered and sorted(ordered) == sorted(names)
+    numbers = [name for name in ordered if name not in {"home", "work", "1a", "x 2"}]
+    assert ordered[: len(numbers)] == numbers == sorted(numbers, key=float)
+    assert ordered[len(numbers) :] == sorted(ordered[len(numbers) :])
+
+
+def test_numbers_too_long_for_a_float_are_compared_digit_by_digit():
+    long = "1" * 400
+    assert in_order([long + "1", long, "9"]) == ["9", long, long + "1"]
+    assert in_order(["01", "1", "+1", "nan", "inf"]) == ["+1", "01", "1", "inf", "nan"]
+
+
+@given(st.lists(st.sampled_from(["10", "9", "b", "a"]), min_size=1))
+def test_the_different_names_of_a_column_and_where_each_stands(column):
+    names, codes = distinct(np.array(column, dtype=object))
+    assert [names[code] for code in codes] == column
+    assert names == [name for name in ("9", "10", "a", "b") if name in column]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("ab", "got the single string 'ab'"),
+        (["a", None], "name of state 1 is missing"),
+        (["a", float("nan")], "name of state 1 is missing"),
+        (["a", " "], "name of state 1 is missing"),
+        (["a", "b", "a"], "'a' is given twice \\(again at position 2\\)"),
+        (["a\nb"], "line breaks or control characters"),
+    ],
+)
+def test_names_that_are_none_are_refused(names, message):
+    with pytest.raises(StateError, match=message):
+        state_names(names)
+
+
+def test_lists_of_states_are_compared_by_name_and_order():
+    require_same_states(("a", "b"), ["a", "b"], what="the plan")
+    for got, message in (
+        (("b", "a"), "states of the plan stand in another order"),
+        (("a", "c"), "lacks 'b' and has 'c', which is not expected"),
+    ):
+        with pytest.raises(StateError, match=message):
+            require_same_states(("a", "b"), got, what="the plan")
+    assert positions(["b", "c", "a"], ["a", "b", "c"], what="the rows") == [2, 0, 1]
+
+
+def test_long_lists_are_cut():
+    assert listed(["a"]) == "'a'"
+    assert listed(list("abcd"), 2) == "'a', 'b' and 2 more"

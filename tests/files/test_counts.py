@@ -1,0 +1,144 @@
+"""Counts in place of traces: the same adversaries and the same release, without anybody's values."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from command import SAMPLE
+from temporaldp import InputError, StateError, TraceError, estimate_adversaries, load_sample, read_counts, read_traces
+from temporaldp.cli import app
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert (result.exit_code == code) or (code == 2 and result.exception is not None), (result.output, result.exception)
+    return result
+
+
+def counted_tables(folder):
+    """The sample's two tables as files."""
+    sample = load_sample()
+    transitions = [
+        (one, other, int(n))
+        for one, row in zip(sample.states, sample.transition_counts(), strict=True)
+        for other, n in zip(sample.states, row, strict=True)
+    ]
+    counts = [
+        (time, state, int(n))
+        for time, row in zip(sample.times, sample.histogram(), strict=True)
+        for state, n in zip(sample.states, row, strict=True)
+    ]
+    pd.DataFrame(transitions, columns=["from", "to", "count"]).to_csv(folder / "moves.csv", index=False)
+    pd.DataFrame(counts, columns=["time", "state", "count"]).to_parquet(folder / "counts.parquet", index=False)
+    return folder / "moves.csv", folder / "counts.parquet"
+
+
+def test_counts_are_what_they_were_counted_from(tmp_path):
+    moves, counts = counted_tables(tmp_path)
+    sample = load_sample()
+    found = read_counts(transitions=moves, counts=counts, states=sample.states)
+    assert np.array_equal(found.transition_counts(), sample.transition_counts())
+    assert np.array_equal(found.histogram(), sample.histogram())
+    assert (found.times, found.n_users, found.step) == (sample.times, 151, sample.step)
+    one, other = next(estimate_adversaries(found)), next(estimate_adversaries(sample))
+    assert one.forward == other.forward
+    assert one.backward == other.backward
+
+
+def test_the_commands_need_no_personal_data(tmp_path):
+    moves, counts = counted_tables(tmp_path)
+    states = ("--states", "W,R,N1,N2,N3")
+    with_traces = json.loads(run("audit", SAMPLE, "--epsilon", "0.1", *states, "--json").stdout)
+    given = json.loads(
+        run("audit", "--transitions", moves, "--counts", counts, "--epsilon", "0.1", *states, "--json").stdout
+    )
+    assert given["temporal"] == with_traces["temporal"]
+    plan = tmp_path / "plan.json"
+    run("plan", "--transitions", moves, "--alpha", "1", *states, "--horizon", "47", "-o", plan)
+    out = tmp_path / "r.csv"
+    run("release", "--counts", counts, "--plan", plan, "-o", out)
+    assert out.is_file()
+
+
+def test_people_and_groups_and_slices():
+    moves = pd.DataFrame(
+        {"from": list("aabb"), "to": list("abab"), "count": [3, 1, 2, 5], "user": list("xxyy"), "region": list("nnss")}
+    )
+    found = read_counts(transitions=moves, by="region")
+    assert {name: counts.tolist() for name, counts in found.user_transitions()} == {
+        "x": [[3, 1], [0, 0]],
+        "y": [[0, 0], [2, 5]],
+    }
+    assert list(found.users) == ["x", "y"]
+    assert [one.name for one in estimate_adversaries(found, prior=1.0, per_user=True)] == ["x", "y"]
+    assert [one.name for one in estimate_adversaries(found, prior=1.0, per_group=True)] == ["n", "s"]
+    north = read_counts(transitions=moves, by="region", groups=["n"], states=["a", "b"])
+    assert north.transition_counts().tolist() == [[3, 1], [0, 0]]
+    counts = pd.DataFrame({"time": [1, 1, 2, 2, 3], "state": list("ababa"), "count": [1, 2, 3, 4, 5]})
+    assert read_counts(counts=counts, since="2").histogram().tolist() == [[3, 4], [5, 0]]
+    assert read_counts(counts=counts, until="2").times == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"from": ["a"], "to": ["b"]}, "no column 'count'"),
+        ({"from": ["a"], "to": ["b"], "count": [-1]}, "whole numbers from 0 in column 'count', got '-1'"),
+        ({"from": ["a"], "to": ["b"], "count": [1.5]}, "got '1.5'"),
+        ({"from": ["a"], "to": [None], "count": [1]}, "column 'to' has no value in data row 1"),
+    ],
+)
+def test_bad_tables_of_counts_are_refused(table, message):
+    with pytest.raises(TraceError, match=message):
+        read_counts(transitions=pd.DataFrame(table))
+
+
+def test_what_is_not_there_is_asked_for():
+    with pytest.raises(InputError, match="a table of transitions, of counts, or both"):
+        read_counts()
+    moves = pd.DataFrame({"from": ["a"], "to": ["b"], "count": [1]})
+    with pytest.raises(StateError, match="state 'b' in column 'to'"):
+        read_counts(transitions=moves, states=["a", "c"])
+    found = read_counts(transitions=moves)
+    for asked in (found.histogram, lambda: found.times, lambda: found.users, lambda: list(found.group_transitions())):
+        with pytest.raises(InputError, match=r"expected a table|not counted"):
+            asked()
+
+
+def test_slices_of_traces(tmp_path):
+    table = pd.DataFrame(
+        {"user": list("xxxyyy"), "time": [1, 2, 3] * 2, "state": list("abaabb"), "region": list("nnnsss")}
+    )
+    assert read_traces(table, people=["y"]).transition_counts().tolist() == [[0, 1], [0, 1]]
+    assert read_traces(table, by="region", groups=["n"]).users == ("x",)
+    part = read_traces(table, since="2")
+    assert (part.times, part.histogram().tolist()) == (("2", "3"), [[0, 2], [1, 1]])
+    assert part.transition_counts().tolist() == [[0, 0], [1, 1]]
+    with pytest.raises(TraceError, match="there is no user 'z'"):
+        read_traces(table, people=["z"])
+    with pytest.raises(TraceError, match="no time lies between '7' and '3'"):
+        read_traces(table, since="7")
+
+
+def test_an_audit_of_events_says_first_that_it_cannot_reassure(tmp_path):
+    rows = [(f"p{k % 40}", f"2024-01-01T{k // 30:02d}:{k % 30 + k // 90:02d}", "ab"[k * k % 3 % 2]) for k in range(400)]
+    rows += [("p0", "2024-01-01T23:00", "a"), ("p0", "2024-01-01T23:01", "b"), ("p0", "2024-01-01T23:02", "a")]
+    pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv(tmp_path / "e.csv", index=False)
+    asked = ("audit", tmp_path / "e.csv", "--sort", "--prior", "1", "--epsilon", "0.1", "--horizon", "10")
+    result = run(*asked)
+    assert result.stderr.startswith("warning: these traces show few transitions for their steps")
+    assert "times the promise" not in result.stdout
+    assert "cannot be told" in result.stdout
+    run(*asked, "--max-leakage", "100", code=3)
+    stepped = run(*asked, "--every", "1h", "--fill", "last")
+    assert "times the promise" in stepped.stdout
+    rare = [*rows, ("p1", "2024-01-01T22:00", "c")]
+    pd.DataFrame(rare, columns=["user", "time", "state"]).to_csv(tmp_path / "e.csv", index=False)
+    refused = run(*asked[:3], "--epsilon", "0.1", code=2)
+    assert "--every 1h" in str(refused.exception)
+    assert "--prior" not in str(refused.exception)

@@ -1,0 +1,166 @@
+"""Files of any size: which they are, what is wrong with them, and what is left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from temporaldp import MissingFileError, OutputError, TraceError, read_traces
+from temporaldp.correlation.frames import Source
+from temporaldp.files.embedded import Embedded
+
+LONG = "user,time,state\n"
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_files(tmp_path_factory, monkeypatch):
+    """Apart from those of tests that run at the same time."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+
+
+def temporary():
+    return set(Path(tempfile.gettempdir()).glob("temporaldp-*"))
+
+
+def write(folder, **files):
+    for name, rows in files.items():
+        (folder / f"{name}.csv").write_text(LONG + rows)
+    return folder
+
+
+def test_patterns_and_folders_are_read_in_order_of_names(tmp_path):
+    write(tmp_path, b="1,1,b\n2,1,a\n", a="1,0,a\n2,0,b\n", c="1,2,a\n2,2,a\n")
+    (tmp_path / "_notes.csv").write_text("nothing of it")
+    for source in (tmp_path, tmp_path / "[a-c].csv", str(tmp_path / "*[abc].csv")):
+        found = read_traces(source)
+        assert found.times == ("0", "1", "2")
+        assert found.codes.tolist() == [[0, 1, 0], [1, 0, 0]]
+    with pytest.raises(MissingFileError, match="nothing matches"):
+        read_traces(tmp_path / "d*.csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(MissingFileError, match="holds none"):
+        read_traces(tmp_path / "empty")
+
+
+def test_a_folder_that_grows(tmp_path):
+    write(tmp_path, a="1,0,a\n2,0,b\n")
+    write(tmp_path, b="1,1,b\n2,1,a\n")
+    assert read_traces(tmp_path).n_times == 2
+    write(tmp_path, c="1,2,b\n")
+    assert read_traces(tmp_path).n_times == 3
+    (tmp_path / "d.csv").write_text((tmp_path / "b.csv").read_text())  # a file that came twice
+    with pytest.raises(TraceError, match=r"data row 1 of d\.csv"):
+        read_traces(tmp_path)
+    with pytest.raises(
+        TraceError, match=r"two states at time '1' \(data row 1 of b\.csv and data row 1 of d\.csv: 'b', 'b'\)"
+    ):
+        read_traces(tmp_path, sort=True)
+
+
+def test_files_that_do_not_belong_together(tmp_path):
+    write(tmp_path, a="1,0,a\n")
+    (tmp_path / "b.csv").write_text("user,time,where\n1,1,b\n")
+    with pytest.raises(TraceError, match=r"different columns: a\.csv has .*'state', b\.csv has .*'where'"):
+        read_traces(tmp_path)
+    (tmp_path / "b.csv").unlink()
+    parquet.write_table(pa.table({"user": [1], "time": [1], "state": ["b"]}), tmp_path / "b.parquet")
+    with pytest.raises(TraceError, match="several kinds"):
+        read_traces(tmp_path)
+
+
+def test_a_parquet_that_is_cut_off(tmp_path):
+    parquet.write_table(pa.table({"user": [1, 1], "time": [0, 1], "state": ["a", "b"]}), tmp_path / "t.parquet")
+    whole = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(TraceError, match="expected a Parquet table, but it cannot be read"):
+        read_traces(tmp_path / "t.parquet")
+
+
+def test_a_parquet_that_is_damaged_in_the_middle(tmp_path):
+    table = pa.table(
+        {"user": np.arange(20_000), "time": np.zeros(20_000, int), "state": np.random.default_rng(0).random(20_000)}
+    )
+    parquet.write_table(table, tmp_path / "t.parquet")
+    whole = bytearray((tmp_path / "t.parquet").read_bytes())
+    whole[1000:40_000] = os.urandom(39_000)
+    (tmp_path / "t.parquet").write_bytes(whole)
+    before = temporary()
+    with pytest.raises(TraceError):
+        read_traces(tmp_path / "t.parquet")
+    assert temporary() == before
+
+
+def test_a_disk_that_is_full_while_spilling(tmp_path):
+    reading = Embedded("40MB", spill=tmp_path, largest_spill="1MB")
+    n = 3_000_000
+    rows = (
+        pa.record_batch(
+            [np.arange(k, k + 100_000), np.random.default_rng(k).random(100_000), np.arange(k, k + 100_000)],
+            ["c0", "c1", "row"],
+        )
+        for k in range(0, n, 100_000)
+    )
+    with pytest.raises(OutputError, match=r"not enough room .*--memory 4GiB"):
+        reading.batches(rows, ("user", "x"), Source())
+    assert list(tmp_path.iterdir())
+    del reading
+    gc.collect()  # the refusal knew where it came from
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_left_behind(tmp_path):
+    before = temporary()
+    found = read_traces(write(tmp_path, a="1,0,a\n1,1,b\n") / "a.csv")
+    assert len(temporary() - before) == 1
+    del found
+    assert temporary() == before
+
+
+def test_a_process_that_is_stopped_leaves_nothing(tmp_path):
+    path = tmp_path / "t.parquet"
+    duckdb.sql(
+        "SELECT (hash(i) % 300000)::INT AS user, (i // 300000)::INT AS time, 's' || (i % 7)::VARCHAR AS state "
+        "FROM range(20000000) r(i)"
+    ).write_parquet(str(path))
+    code = "from temporaldp.cli import main; main()"
+    command = [sys.executable, "-c", code, "audit", str(path), "--epsilon", "0.1", "--sort"]
+    environment = os.environ | {"TMPDIR": str(tmp_path / "spilled")}
+    (tmp_path / "spilled").mkdir()
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    while process.poll() is None and not list((tmp_path / "spilled").glob("temporaldp-*")):
+        pass
+    time.sleep(0.1)  # the folder has just been made, and its end not yet been arranged for
+    process.terminate()
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 143, said
+    assert not list((tmp_path / "spilled").iterdir())
+
+
+@pytest.mark.parametrize("memory", ["a lot", "-1", ""])
+def test_bad_limits_of_memory_are_refused(memory, tmp_path):
+    before = temporary()
+    with pytest.raises(ValueError, match="expected memory such as '4GiB'"):
+        read_traces(write(tmp_path, a="1,0,a\n1,1,b\n") / "a.csv", memory=memory)
+    assert temporary() == before
+
+
+def test_a_script_that_reads_ends_without_a_word(tmp_path):
+    """Libraries that are still held when the interpreter ends may complain on standard error."""
+    path = tmp_path / "traces.csv"
+    path.write_text("user,time,state\na,1,x\na,2,y\nb,1,y\nb,2,x\n")
+    code = (
+        "import sys; import temporaldp as tdp; traces = tdp.read_traces(sys.argv[1]); print(traces.histogram().sum())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("4\n", "")

@@ -1,0 +1,166 @@
+"""Privacy profiles of mechanisms against high precision, sums over all outputs, and Google's library."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.pld import privacy_loss_distribution as pld
+
+from oracles import hockey_stick
+from temporaldp import (
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    GaussianNoise,
+    InputError,
+    LaplaceNoise,
+    OutputTable,
+    PrivacyGuarantee,
+    RandomizedResponse,
+)
+from temporaldp.mechanisms.events import release_of
+from temporaldp.mechanisms.protocol import epsilon_of_one
+
+EPSILONS = np.array([0.0, 1e-9, 1e-3, 0.05, 0.3, 1.0, 3.0, 20.0])
+
+
+def gaussian(mu, epsilon):
+    with mpmath.workdps(60):
+        left, right = mpmath.mpf(mu) / 2 - mpmath.mpf(epsilon) / mu, -mpmath.mpf(mu) / 2 - mpmath.mpf(epsilon) / mu
+        return mpmath.ncdf(left) - mpmath.exp(epsilon) * mpmath.ncdf(right)
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.01, 0.1, 1.0, 5.0, 30.0])
+def test_gaussian_noise_in_sixty_digits(mu):
+    low, up = GaussianNoise(1.0 / mu, sensitivity=1.0).bounds(EPSILONS)
+    for epsilon, below, above in zip(EPSILONS.tolist(), low, up, strict=True):
+        true = gaussian(1.0 / (1.0 / mu), epsilon)
+        assert below <= true <= above or true < 1e-290
+        if true > 1e-290:
+            x = epsilon / mu
+            assert above <= true * (1.0 + 1e-13 * ((1.0 + x) * (1.0 + mu)) ** 3 / min(mu, 1.0))
+
+
+def shifted(weights, shift):
+    """The two rows of outputs 0..N of noise with these weights around the middle, moved by `shift`."""
+    size = len(weights)
+    rows = np.zeros((2, size + shift))
+    rows[0, :size] = rows[1, shift:] = weights / weights.sum()
+    return rows
+
+
+@pytest.mark.parametrize("sensitivity", [1, 2, 5])
+@pytest.mark.parametrize("scale", [0.3, 2.0, 15.0])
+@pytest.mark.parametrize("kind", [DiscreteLaplaceNoise, DiscreteGaussianNoise])
+def test_discrete_noise_by_adding_up_its_outputs(kind, scale, sensitivity):
+    x = np.arange(-700, 701)
+    weights = np.exp(-np.abs(x) / scale) if kind is DiscreteLaplaceNoise else np.exp(-0.5 * (x / scale) ** 2)
+    rows = shifted(weights, sensitivity)
+    low, up = kind(scale, sensitivity).bounds(EPSILONS)
+    for epsilon, below, above in zip(EPSILONS.tolist(), low, up, strict=True):
+        true = hockey_stick(rows, math.exp(epsilon))
+        assert below - 1e-15 <= true <= above + 1e-15
+        assert above - below <= 1e-10 * above + 1e-14
+
+
+def test_laplace_randomised_response_and_guarantees_by_their_outputs():
+    for epsilon in (0.1, 1.0, 4.0):
+        for k in (2, 3, 7):
+            table = np.full((k, k), 1.0) + (math.e**epsilon - 1.0) * np.eye(k)
+            rows = table / table.sum(axis=1, keepdims=True)
+            for mechanism in (RandomizedResponse(epsilon, k), OutputTable(rows)):
+                low, up = mechanism.bounds(EPSILONS)
+                true = [hockey_stick(rows, math.exp(e)) for e in EPSILONS]
+                np.testing.assert_allclose(up, true, rtol=1e-12, atol=2e-14)
+                assert (low <= up).all()
+        delta = 0.03
+        worst = np.array(
+            [
+                [delta, 0.0, (1 - delta) * math.e**epsilon, 1 - delta],
+                [0.0, delta, 1 - delta, (1 - delta) * math.e**epsilon],
+            ]
+        )
+        worst[:, 2:] /= 1.0 + math.e**epsilon
+        up = PrivacyGuarantee(epsilon, delta).bounds(EPSILONS)[1]
+        np.testing.assert_allclose(up, [hockey_stick(worst, math.exp(e)) for e in EPSILONS], rtol=1e-12, atol=2e-14)
+
+
+def test_laplace_noise_by_integration():
+    for scale in (10.0, 1.0, 0.25):
+        noise = LaplaceNoise(scale, sensitivity=1.0).bounds(EPSILONS)[1]
+        np.testing.assert_allclose(noise, [laplace(scale, e) for e in EPSILONS.tolist()], rtol=1e-8, atol=1e-13)
+
+
+def laplace(scale, epsilon):
+    """The hockey-stick divergence of two Laplace densities, the second moved by 1."""
+
+    def excess(z):
+        return max(mpmath.mpf(0), density(z) - mpmath.exp(epsilon) * density(z - 1))
+
+    def density(z):
+        return mpmath.exp(-abs(z) / scale) / (2 * scale)
+
+    with mpmath.workdps(30):
+        if epsilon >= 1.0 / scale:
+            return 0.0
+        return float(mpmath.quad(excess, [-mpmath.inf, 0, (1 - epsilon * scale) / 2, 1, mpmath.inf]))
+
+
+def test_the_pure_epsilon_and_the_limit():
+    assert LaplaceNoise(5.0, sensitivity=1.0, coordinates=2).pure_epsilon == pytest.approx(0.4, rel=1e-14)
+    assert DiscreteLaplaceNoise(5.0).pure_epsilon == pytest.approx(0.4, rel=1e-14)
+    assert RandomizedResponse(1.5).pure_epsilon == 1.5
+    assert PrivacyGuarantee(1.5, 0.1).pure_epsilon == math.inf and PrivacyGuarantee(1.5, 0.1).limit == 0.1
+    table = OutputTable([[0.5, 0.5, 0.0], [0.25, 0.65, 0.1]])
+    assert table.pure_epsilon == math.inf and table.limit == 0.1
+    assert OutputTable([[0.2, 0.8, 0.0], [0.4, 0.6, 0.0]]).pure_epsilon == pytest.approx(math.log(2.0))
+    for mechanism in (GaussianNoise(1.0, 1.0), DiscreteGaussianNoise(2.0)):
+        assert mechanism.pure_epsilon == math.inf and mechanism.limit == 0.0
+
+
+def test_events_under_replacement():
+    """Replacing a value moves the result by two contributions, as dp-accounting has it under the same relation."""
+    (noise,) = release_of(dp_event.GaussianDpEvent(4.0))
+    reference = pld.from_gaussian_mechanism(
+        4.0, neighboring_relation=pld.NeighborRel.REPLACE_ONE, value_discretization_interval=1e-4
+    )
+    assert epsilon_of_one(noise, delta=1e-5) == pytest.approx(reference.get_epsilon_for_delta(1e-5), rel=1e-4)
+    assert release_of(dp_event.LaplaceDpEvent(4.0))[0].pure_epsilon == pytest.approx(0.5)
+    assert release_of(dp_event.NoOpDpEvent()) == release_of(None) == ()
+    assert len(release_of(dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(4.0), 3))) == 3
+    both = dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(4.0), dp_event.RandomizedResponseDpEvent(0.5, 3)])
+    assert [type(one) for one in release_of(both)] == [GaussianNoise, RandomizedResponse]
+    (given,) = release_of(reference)
+    low, up = given.bounds(EPSILONS)
+    exact = noise.bounds(EPSILONS)[1]
+    assert (up >= exact).all() and (up <= exact * 1.001 + 1e-11).all() and (low <= up).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GaussianNoise(0.0, 1.0),
+        lambda: GaussianNoise(1.0, math.nan),
+        lambda: LaplaceNoise(1.0, -1.0),
+        lambda: LaplaceNoise(1.0, 1.0, coordinates=0),
+        lambda: DiscreteLaplaceNoise(1.0, sensitivity=1.5),
+        lambda: DiscreteGaussianNoise("much"),
+        lambda: DiscreteGaussianNoise(1e9),
+        lambda: RandomizedResponse(1.0, 1),
+        lambda: PrivacyGuarantee(-1.0),
+        lambda: PrivacyGuarantee(1.0, 1.0),
+        lambda: OutputTable([[0.5, 0.5]]),
+        lambda: OutputTable([[0.5, 0.6], [0.5, 0.5]]),
+        lambda: OutputTable("table"),
+        lambda: release_of("gaussian"),
+        lambda: release_of(pld.from_gaussian_mechanism(1.0, pessimistic_estimate=False)),
+        lambda: release_of(dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))),
+        lambda: release_of(dp_event.GaussianDpEvent(0.0)),
+    ],
+)
+def test_what_is_no_mechanism_is_refused(make):
+    with pytest.raises(InputError, match="expected"):
+        make()

@@ -1,0 +1,106 @@
+"""Plans by ways of accounting that have no planner of their own: metrics, sets of matrices, and both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from temporaldp import (
+    Adversary,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    InputError,
+    IntervalMatrix,
+    TemporalAccountant,
+    TransitionMatrix,
+    load_plan,
+    plan_budget,
+    replan,
+    save_plan,
+    sustainable_budget,
+    temporal_leakage,
+)
+
+RING = TransitionMatrix([[0.6, 0.3, 0.1], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6]])
+WALK = Adversary(RING, RING)
+LINE = np.abs(np.subtract.outer([0.0, 1.0, 3.0], [0.0, 1.0, 3.0]))
+"""Values on a line: a box."""
+
+STREETS = np.array([[0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
+"""One-way streets: no box."""
+
+NEAR = Adversary(IntervalMatrix(RING.dense() - 0.02, RING.dense() + 0.02))
+METHODS = ["optimal", "quantified", "upper_bound", "uniform"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("adversary", "metric"), [(WALK, STREETS), (WALK, LINE), (NEAR, None), (NEAR, LINE)])
+def test_what_is_planned_holds_and_leaves_little(adversary, metric, method):
+    plan = plan_budget(adversary, alpha=1.0, horizon=6, method=method, metric=metric)
+    leaked = temporal_leakage(adversary, epsilons=plan.epsilons, metric=metric)
+    assert leaked == plan.leakage and leaked.worst <= 1.0
+    if method in {"optimal", "quantified"}:
+        assert temporal_leakage(adversary, epsilons=1.005 * plan.epsilons, metric=metric).worst > 1.0
+    if plan.bound == "exact":  # step by step a box is counted from above
+        return
+    accountant = TemporalAccountant(adversary, alpha=1.0, horizon=6, metric=metric)
+    accountant.spend_all(plan.epsilons, last=True)
+    assert accountant.total() <= 1.0
+
+
+@pytest.mark.parametrize("horizon", [None, 5])
+@pytest.mark.parametrize("bound", ["exact", "paper"])
+def test_a_metric_of_one_distance_is_a_change_of_units(bound, horizon):
+    apart = 2.5 * (1.0 - np.eye(3))
+    plain = plan_budget(WALK, alpha=1.0, horizon=horizon, bound=bound)
+    scaled = plan_budget(WALK, alpha=1.0, horizon=horizon, bound=bound, metric=apart)
+    np.testing.assert_allclose(scaled.epsilons * 2.5, plain.epsilons, rtol=2e-3)
+    assert scaled.bound == plain.bound
+
+
+def test_what_lasts_under_a_metric():
+    plan = plan_budget(WALK, alpha=1.0, metric=LINE)
+    assert plan.epsilons[0] == pytest.approx(sustainable_budget(WALK, alpha=1.0, metric=LINE))
+    assert plan.supremum_to(WALK).worst == plan.leakage.worst <= 1.0
+
+
+def test_a_plan_with_a_metric_is_kept_whole(tmp_path):
+    plan = plan_budget(WALK, alpha=1.0, horizon=4, metric=LINE)
+    save_plan(plan, tmp_path / "plan.json")
+    again = load_plan(tmp_path / "plan.json")
+    np.testing.assert_array_equal(again.metric, plan.metric)
+    np.testing.assert_array_equal(again.leakage.epsilons, plan.leakage.epsilons)
+    np.testing.assert_allclose(again.leakage.epsilons, 3.0 * plan.epsilons)
+    np.testing.assert_array_equal(again.epsilons, plan.epsilons)
+    np.testing.assert_array_equal(again.leakage_to(WALK, 4).temporal, plan.leakage.temporal)
+
+
+def test_the_rest_is_planned_in_the_same_units():
+    accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, metric=STREETS)
+    accountant.spend(0.01)
+    rest = replan(accountant)
+    assert rest.epsilons[0] == 0.01
+    assert temporal_leakage(WALK, epsilons=rest.epsilons, metric=STREETS).worst == rest.leakage.worst <= 1.0
+    assert temporal_leakage(WALK, epsilons=1.05 * rest.epsilons, metric=STREETS).worst > 1.0
+
+
+def test_a_histogram_tells_near_values_apart_more_than_a_metric_counts(tmp_path):
+    """Its noise is for any two values: where two of them are half as far apart, half of what leaks would be counted."""
+    histogram, close = DiscreteLaplaceHistogram(3), 0.5 * LINE
+    plan = plan_budget(WALK, alpha=1.0, horizon=4, metric=close)
+    accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, metric=close)
+    told = "0.5 apart, so that less would be counted: multiply the metric by 2"
+    for given in ({"plan": plan}, {"accountant": accountant}):
+        with pytest.raises(InputError, match=told):
+            ContinualRelease(histogram, ledger=tmp_path / "release.db", **given)
+    with accountant, pytest.raises(InputError, match=told):
+        plan_budget(WALK, alpha=1.0, horizon=4).require_mechanism(histogram)
+    dp_accounting = pytest.importorskip("dp_accounting")
+    with pytest.raises(InputError, match=told):
+        accountant.compose(dp_accounting.LaplaceDpEvent(10.0))
+    assert len(accountant.compose(dp_accounting.NoOpDpEvent())) == 1
+    far = plan_budget(WALK, alpha=1.0, horizon=4, metric=STREETS)
+    far.require_mechanism(histogram)
+    plain = TemporalAccountant(WALK, alpha=1.0, horizon=4)
+    with pytest.raises(InputError, match="other distances"):
+        ContinualRelease(histogram, ledger=tmp_path / "other.db", accountant=plain, plan=far)

@@ -1,0 +1,237 @@
+"""A release goes on with another correlation: by its ledger, on both stores, whoever has it open."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streams import ADVERSARY, MECHANISM, opened
+from temporaldp import (
+    Adversary,
+    InputDiffersWarning,
+    InputError,
+    Ledger,
+    LedgerError,
+    LedgerMismatchError,
+    NoisyHistogram,
+    TransitionMatrix,
+    adopt_correlation,
+    export_ledger,
+    plan_noise,
+    temporal_leakage,
+)
+from temporaldp.release import ContinualRelease
+
+BUSY = TransitionMatrix([[0.9, 0.1], [0.15, 0.85]])
+LATER = Adversary(BUSY, BUSY)
+
+
+def varying(changes, epsilons):
+    """By the series: each step has the matrices that were valid at it."""
+    valid = [next(one for start, one in reversed(changes) if start <= t) for t in range(len(epsilons))]
+    backward = [one.backward for one in valid[1:]]
+    forward = [one.forward for one in valid[:-1]]
+    return temporal_leakage(Adversary(backward, forward), epsilons=epsilons).worst
+
+
+def test_a_release_goes_on_with_what_was_adopted(place):
+    with opened(place) as stream:
+        for time in range(4):
+            stream.release([70, 30], time=time)
+        head = stream.ledger.head
+    event = adopt_correlation(place, LATER, by="Ann")
+    assert (event.step, event.by, event.kind) == (4, "Ann", "adopt")
+    with pytest.raises(LedgerMismatchError, match="ledger adopt"):
+        opened(place)
+    with opened(place, adversary=LATER) as stream:
+        assert len(stream) == 4
+        for time in range(4, 9):
+            stream.release([70, 30], time=time)
+        assert stream.accountant.total() <= 1.0
+    with Ledger(place) as ledger:
+        ledger.verify(head=head)
+        ledger.verify(head=event.hash)
+        assert ledger[4].epsilon == pytest.approx(event.details["reserve"])
+        for n in (5, 9):
+            expected = varying([(0, ADVERSARY), (4, LATER)], ledger.epsilons[:n])
+            assert ledger[n - 1].leakage == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_release_that_is_open_takes_in_what_somebody_else_adopts(place):
+    with opened(place) as stream, opened(place) as other:
+        stream.release([70, 30], time=0)
+        adopt_correlation(place, LATER)
+        other.release([70, 30], time=1)
+        adopt_correlation(place, ADVERSARY, both=True)
+        stream.release([70, 30], time=2)
+        spent = stream.ledger.epsilons
+        assert len(stream.ledger.events) == 2
+        lines = [[(0, ADVERSARY), (1, LATER), (2, now)] for now in (LATER, ADVERSARY)]
+        expected = max(varying(line, spent) for line in lines)
+        assert stream.accountant.total() == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM temporaldp_events", "step 2"),
+        ("UPDATE temporaldp_events SET by = 'Bob'", "event 0"),
+        ("UPDATE temporaldp_events SET step = 1", "event 0|step 1"),
+        ("UPDATE temporaldp_events SET content = replace(content, '\"both\":false', '\"both\":true')", "event 0"),
+    ],
+)
+def test_an_event_that_was_changed_is_found(statement, message, tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        stream.release([70, 30], time=1)
+        adopt_correlation(place, LATER)
+        stream.release([70, 30], time=2)
+    with sqlite3.connect(place) as connection:
+        connection.execute(statement)
+    connection.close()
+    with pytest.raises(LedgerError, match=message):
+        Ledger(place)
+
+
+def test_matrices_that_are_lost_or_changed_are_asked_for(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    private = Path(f"{place}.private")
+    (kept,) = private.glob("correlations-*")
+    text = kept.read_text()
+    kept.write_text(text.replace("0.8", "0.7").replace("0.2", "0.3"))
+    with pytest.raises(LedgerError, match="were changed"):
+        adopt_correlation(place, LATER)
+    shutil.rmtree(private)
+    with pytest.raises(LedgerError, match="not kept beside it"):
+        adopt_correlation(place, LATER)
+    with opened(place):  # with the correlation that it has: kept again
+        pass
+    assert adopt_correlation(place, LATER).step == 1
+
+
+def test_a_plan_has_nothing_to_adopt(tmp_path):
+    place = tmp_path / "noise.db"
+    plan = plan_noise(ADVERSARY, alpha=1.0, delta=1e-6)
+    with ContinualRelease(NoisyHistogram(2, "gaussian"), ledger=place, plan=plan) as stream:
+        stream.release([70, 30], time=0)
+    with pytest.raises(InputError, match="plan alone"):
+        adopt_correlation(place, LATER)
+
+
+# What was released is asked for with other data
+
+
+def test_other_data_of_a_released_step_are_told_and_not_released(place):
+    with opened(place) as stream:
+        first = stream.release([70, 30], time="a1")
+        second = stream.release([70, 30], time="a2")
+        assert not np.array_equal(stream.ledger[0].digest, stream.ledger[1].digest)  # the time goes in
+    with opened(place) as stream:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert stream.release(np.array([70, 30]), time="a1").tolist() == first.tolist()
+            assert stream.release([70, 30], time=" a2").tolist() == second.tolist()
+        with pytest.warns(InputDiffersWarning, match="'a1'"):
+            assert stream.release([71, 30], time="a1").tolist() == first.tolist()
+        assert stream.input_differs([70, 31], time="a2") is True
+        assert stream.input_differs(None, time="a2") is None
+        assert len(stream) == 2
+
+
+def test_nothing_is_said_of_the_input_once_the_key_is_lost(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    key = Path(f"{place}.private") / "key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert key.read_text().encode() not in place.read_bytes()
+    key.unlink()
+    with opened(place) as stream:
+        assert stream.input_differs([1, 2], time=0) is None
+        stream.release([70, 30], time=1)
+        assert stream.input_differs([1, 2], time=1) is True
+
+
+# Export, forecast, backup
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".json"])
+def test_an_export_has_every_step_and_what_was_handed_out(suffix, place, tmp_path):
+    with opened(place) as stream:
+        handed = [stream.release([70, 30], time=time).tolist() for time in range(3)]
+        stream.skip(time=3)
+    adopt_correlation(place, LATER)
+    with Ledger(place) as ledger:
+        export_ledger(ledger, tmp_path / f"out{suffix}")
+        leakage = [row.leakage for row in ledger[:]]
+    if suffix == ".parquet":
+        from pyarrow import parquet
+
+        table = parquet.read_table(tmp_path / "out.parquet")
+        rows = table.to_pylist()
+        said = json.loads(table.schema.metadata[b"temporaldp"])
+        assert said["events"][0]["kind"] == "adopt"
+    elif suffix == ".json":
+        rows = json.loads((tmp_path / "out.json").read_text())["steps"]
+    else:
+        import csv
+
+        with (tmp_path / "out.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    assert [[int(row["count 0"]), int(row["count 1"])] for row in rows[:3]] == handed
+    assert rows[3]["count 0"] in (None, "")
+    assert [float(row["worst_leakage"]) for row in rows] == leakage
+
+
+def test_a_forecast_is_what_a_release_then_spends_and_leaks(place):
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        told = stream.forecast([0, 1, 2, 3])
+        assert len(stream) == 1
+        for time in (1, 2, 3):
+            stream.release([70, 30], time=time)
+        assert [(one.time, one.epsilon, one.leakage) for one in told] == [
+            (row.time, row.epsilon, row.leakage) for row in stream.ledger[1:]
+        ]
+
+
+def test_a_backup_is_taken_while_a_release_goes_on(tmp_path):
+    place, copy = tmp_path / "release.db", tmp_path / "copy.db"
+    with opened(place) as stream:
+        for time in range(3):
+            stream.release([70, 30], time=time)
+        stream.ledger.back_up(copy)
+        stream.release([70, 30], time=3)
+        with pytest.raises(LedgerError, match="exists"):
+            stream.ledger.back_up(copy)
+        with pytest.raises(LedgerError, match=r"cannot write the backup|cannot use"):
+            stream.ledger.back_up(tmp_path / "missing" / "copy.db")
+        head = stream.ledger.head
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with Ledger(copy) as ledger:
+        assert len(ledger) == 3
+        with pytest.raises(LedgerError, match="older copy"):
+            ledger.verify(head=head)
+    with opened(copy) as stream:
+        assert stream.input_differs([70, 30], time=0) is False
+
+
+def test_compacting_changes_no_head(place):
+    with opened(place, mechanism=MECHANISM) as stream:
+        for time in range(3):
+            stream.release([70, 30], time=time)
+        head = stream.ledger.head
+        stream.ledger.store.compact()
+        stream.release([70, 30], time=3)
+    with Ledger(place) as ledger:
+        ledger.verify(head=head)
+        assert len(ledger) == 4

@@ -1,0 +1,50 @@
+"""The reserve that a ledger keeps: an answer that is tried, never believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from streams import opened
+from temporaldp.accounting.exact import ExactAccounting
+
+
+def kept(place):
+    """Where the reserve is."""
+    (found,) = place.with_name(f"{place.name}.private").glob("reserve-*")
+    return found
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    """A release with one step."""
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    return place
+
+
+def test_opening_again_does_not_look_for_it(ledger, monkeypatch):
+    def unasked(*_):
+        raise AssertionError("the reserve was looked for")
+
+    monkeypatch.setattr(ExactAccounting, "lasting_epsilon", unasked)
+    with opened(ledger) as stream:
+        stream.release([71, 29], time=1)
+        first, second = stream.ledger.epsilons
+        assert first == second == stream.accountant.reserve == float(kept(ledger).read_text())
+
+
+@pytest.mark.parametrize("written", ["0.9", "1e300", "nan", "-1", "many"])
+def test_what_does_not_hold_the_level_is_not_believed(ledger, written):
+    right = float(kept(ledger).read_text())
+    kept(ledger).write_text(written)
+    with opened(ledger) as stream:
+        assert stream.accountant.reserve == right
+        stream.release([71, 29], time=1)
+        assert stream.ledger.epsilons.tolist() == [right, right]
+
+
+def test_each_level_has_its_own(ledger, tmp_path):
+    with opened(tmp_path / "asked.db", reserve=0.01) as stream:
+        assert stream.accountant.reserve == 0.01
+    assert not list((tmp_path / "asked.db.private").glob("reserve-*"))

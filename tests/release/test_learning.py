@@ -1,0 +1,211 @@
+"""A correlation learnt with differential privacy: sensitivity by enumeration, noise by its law, intervals, one spend."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from temporaldp import (
+    Adversary,
+    InputError,
+    LedgerMismatchError,
+    MatrixError,
+    PeriodicMatrices,
+    Trajectories,
+    TransitionMatrix,
+    estimate_adversaries,
+    learn_correlation,
+    load_correlation,
+    load_sample,
+    plan_budget,
+    save_correlation,
+)
+from temporaldp.correlation.draws import transitions_by_person
+from temporaldp.release.learning import TransitionHistogram, limited_transitions, noisy_intervals, sum_of_noise
+
+
+def walks(rng, P, n_people, n_times):
+    codes = np.zeros((n_people, n_times), dtype=np.int64)
+    codes[:, 0] = rng.integers(len(P), size=n_people)
+    for t in range(1, n_times):
+        codes[:, t] = (P[codes[:, t - 1]].cumsum(axis=1) < rng.random((n_people, 1))).sum(axis=1)
+    return Trajectories(codes, states=range(len(P)))
+
+
+def tables_of(person, n, contributed):
+    """Every table that one person may contribute, whichever transitions are drawn: by counting."""
+    steps = list(itertools.pairwise(person))
+    for chosen in itertools.combinations(steps, min(contributed, len(steps))):
+        table = np.zeros((n, n), dtype=int)
+        for i, j in chosen:
+            table[i, j] += 1
+        yield table
+
+
+@pytest.mark.parametrize("contributed", [1, 2, 3])
+def test_user_level_neighbours_differ_by_at_most_two_l(contributed):
+    people = list(itertools.product(range(2), repeat=4))
+    furthest = max(
+        int(np.abs(one - other).sum())
+        for first, second in itertools.product(people, repeat=2)
+        for one in tables_of(first, 2, contributed)
+        for other in tables_of(second, 2, contributed)
+    )
+    assert furthest == 2 * contributed
+    mechanism = TransitionHistogram(2, contributed)
+    # The likelihood ratio of discrete Laplace noise is at most e^(distance / scale).
+    assert furthest / mechanism.scale(0.7) <= 0.7
+    data = Trajectories(np.array(people), states=range(2))
+    seen = {limited_transitions(data, contributed, seed).tobytes() for seed in range(20)}
+    assert (len(seen) > 1) == (contributed < 3)  # of three transitions a person
+    assert limited_transitions(data, contributed, 0).sum() == contributed * len(people)
+
+
+def test_one_person_contributes_one_of_the_enumerated_tables():
+    person = [0, 1, 1, 0, 1]
+    data = Trajectories(np.array([person]), states=range(2))
+    allowed = {table.tobytes() for table in tables_of(person, 2, 2)}
+    seen = {limited_transitions(data, 2, seed).tobytes() for seed in range(100)}
+    assert seen == allowed
+
+
+def statistic(noise, scale):
+    """Sum of |Z| / its mean; and the p-value of a chi-square test of the cells 0, 1, 2, ..."""
+    ratio = math.exp(-1.0 / scale)
+    edges = np.arange(int(4 * scale))
+    law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(edges) * np.where(edges == 0, 1, 2)
+    counts = np.bincount(np.minimum(np.abs(noise), len(edges)), minlength=len(edges) + 1)
+    return stats.chisquare(counts, len(noise) * np.append(law, 1.0 - law.sum())).pvalue
+
+
+def test_noise_has_the_scale_two_l_over_epsilon_and_a_wrong_scale_is_rejected():
+    mechanism = TransitionHistogram(10, contributed=3)
+    noise = np.concatenate([mechanism(np.zeros((10, 10), dtype=np.int64), 1.0).ravel() for _ in range(60)])
+    assert statistic(noise, 6.0) > 1e-6
+    for factor in (1.5, 1.0 / 1.5):
+        assert statistic(noise, 6.0 * factor) < 1e-6
+
+
+@pytest.mark.parametrize(("scale", "count"), [(0.5, 1), (4.0, 1), (4.0, 6), (30.0, 24)])
+def test_the_sum_of_noise_stays_within_its_bound(scale, count):
+    ratio = math.exp(-1.0 / scale)
+    reach = np.arange(-int(40 * scale) - 10, int(40 * scale) + 11)
+    law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(reach)
+    whole = np.array([1.0])
+    for _ in range(count):
+        whole = np.convolve(whole, law)
+    away = np.abs(np.arange(len(whole)) - (len(whole) - 1) // 2)
+    for risk in (0.2, 1e-3, 1e-6):
+        bound = sum_of_noise(scale, count, risk)
+        beyond = whole[away > bound].sum()
+        assert beyond <= risk
+        if count == 1 and bound > 0:
+            assert whole[away > bound - 1].sum() > risk
+
+
+@pytest.mark.parametrize("n_people", [20, 150])
+def test_intervals_hold_the_chain_that_was_learnt(n_people):
+    rng = np.random.default_rng(n_people)
+    P = np.array([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
+    truth = TransitionMatrix(P)
+    held = 0
+    for _ in range(40):
+        adversary = learn_correlation(walks(rng, P, n_people, 12), epsilon=2.0, confidence=0.8, rng=rng)
+        held += adversary.forward.contains(truth)
+    assert held >= 32
+
+
+def test_more_privacy_and_fewer_people_give_wider_intervals():
+    rng = np.random.default_rng(0)
+    P = np.array([[0.8, 0.2], [0.3, 0.7]])
+    data = walks(rng, P, 300, 20)
+    widths = [
+        float((found.forward.upper - found.forward.lower).max())
+        for found in (learn_correlation(data, epsilon=epsilon, rng=0) for epsilon in (0.05, 0.5, 5.0))
+    ]
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_noise_that_was_larger_than_allowed_for_leaves_a_row_unknown():
+    low, high = noisy_intervals(np.array([[-500.0, -400.0], [900.0, 100.0]]), 1.0, 1000, 0.1)
+    assert (low[0] == 0.0).all()
+    assert (high[0] == 1.0).all()
+    assert low[1, 0] > 0.5
+
+
+def test_a_ledger_gives_back_what_was_drawn_and_refuses_another_question(tmp_path):
+    data = load_sample()
+    place = tmp_path / "learnt.db"
+    first = learn_correlation(data, epsilon=1.0, ledger=place)
+    again = learn_correlation(data, epsilon=1.0, ledger=place)
+    assert first.backward == again.backward
+    assert first.forward == again.forward
+    with pytest.raises(LedgerMismatchError):
+        learn_correlation(data, epsilon=2.0, ledger=place)
+    with pytest.raises(LedgerMismatchError):
+        learn_correlation(data, epsilon=1.0, contributed=3, ledger=place)
+    assert learn_correlation(data, epsilon=1.0).backward != first.backward
+
+
+def test_a_draw_that_fails_leaves_nothing_spent(tmp_path, monkeypatch):
+    place = tmp_path / "learnt.db"
+
+    def fails(self, counts, epsilon):
+        raise RuntimeError("no entropy")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TransitionHistogram, "__call__", fails)
+        with pytest.raises(RuntimeError):
+            learn_correlation(load_sample(), epsilon=1.0, ledger=place)
+    learn_correlation(load_sample(), epsilon=1.0, ledger=place)
+
+
+def test_what_two_spends_cost_adds_up_and_the_directions_of_one_spend_count_once():
+    data = walks(np.random.default_rng(0), np.array([[0.8, 0.2], [0.3, 0.7]]), 50, 6)
+    one, other = (learn_correlation(data, epsilon=0.5) for _ in range(2))
+    assert plan_budget(one, alpha=1.0, horizon=2).alpha_in_all == 1.5
+    mixed = Adversary(one.backward, other.forward)
+    assert plan_budget(mixed, alpha=1.0, horizon=2).alpha_in_all == 2.0
+    people = {"one": one, "other": other, "again": one}
+    assert plan_budget(people, alpha=1.0, horizon=2).alpha_in_all == 2.0
+
+
+def test_noise_so_small_that_no_count_changes_leaves_the_intervals_of_the_counts():
+    data = walks(np.random.default_rng(0), np.array([[0.8, 0.2], [0.3, 0.7]]), 50, 6)
+    exact = next(estimate_adversaries(data, confidence=0.9))
+    learnt = learn_correlation(data, epsilon=1e6, confidence=0.95, contributed=5)  # half of the risk is that of noise
+    np.testing.assert_allclose(learnt.forward.lower, exact.forward.lower, rtol=0.1)
+    assert (learnt.forward.upper - learnt.forward.lower > exact.forward.upper - exact.forward.lower).all()
+
+
+def test_a_file_gives_a_correlation_back_with_its_origin(tmp_path):
+    learnt = learn_correlation(load_sample(), epsilon=1.0)
+    save_correlation(learnt, tmp_path / "correlation.npz")
+    read = load_correlation(tmp_path / "correlation.npz")
+    assert read.backward == learnt.backward
+    assert read.forward.origin == learnt.forward.origin
+    assert read.forward.origin.epsilon == 1.0
+    (tmp_path / "broken.npz").write_bytes(b"PK nothing")
+    with pytest.raises(MatrixError, match="broken"):
+        load_correlation(tmp_path / "broken.npz")
+    with pytest.raises(InputError, match="npz"):
+        save_correlation(learnt, tmp_path / "correlation.csv")
+    with pytest.raises(InputError, match="got 2 backward ones"):
+        save_correlation(Adversary(PeriodicMatrices([read.backward] * 2)), tmp_path / "clock.npz")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"contributed": 0}, {"contributed": 2.5}, {"confidence": 1.0}, {"epsilon": -1.0}, {"confidence": 0.0}]
+)
+def test_what_makes_no_sense_is_refused(wrong):
+    with pytest.raises(InputError):
+        learn_correlation(load_sample(), **{"epsilon": 1.0, **wrong})
+
+
+def test_transitions_are_told_by_person():
+    data = Trajectories.from_sequences([["a", "b", None, "a"], ["b", "b"]])
+    people, cells = transitions_by_person(data)
+    assert people.tolist() == [0, 1]
+    assert cells.tolist() == [1, 3]
