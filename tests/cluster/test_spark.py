@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,14 +31,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 def spark(tmp_path_factory):
     sql = pytest.importorskip("pyspark.sql", reason="the extra 'spark' is not installed")
     os.environ["SPARK_WORKER_DIR"] = str(tmp_path_factory.mktemp("workers"))  # by default where Spark is installed
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parents[1])]))
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' Python; "python3" by default
     session = (
         sql.SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.executorEnv.PYTHONPATH", path)
+        .config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[1]))
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

@@ -70,8 +70,8 @@ def leakage_on_spark(
 ) -> SparkLeakage:
     """The worst temporal leakage of each person, each learnt from their own trace, computed on the workers.
 
-    The same numbers as `leakage_distribution` gives of ``estimate_adversaries(traces, prior=prior, per_user=True)``. The
-    workers need temporaldp installed.
+    The same numbers as `leakage_distribution` gives of ``estimate_adversaries(traces, prior=prior, per_user=True)``. Every worker's
+    Python (Spark's setting PYSPARK_PYTHON) needs temporaldp installed.
 
     Parameters
     ----------
@@ -155,4 +155,6 @@ def _ran(query: Callable[[], Any]) -> Any:
     except (PySparkException, Py4JError) as error:
         said = [line for line in str(error).splitlines() if line.strip()]
         reason = next((line for line in reversed(said) if "Error: " in line), said[0] if said else "")
-        raise TraceError(f"the Spark job died: {brief(Exception(reason))}; nothing was written") from None
+        missing = "ModuleNotFoundError: " in reason
+        advice = "; install temporaldp where the workers run, and name that Python in PYSPARK_PYTHON" if missing else ""
+        raise TraceError(f"the Spark job died: {brief(Exception(reason))}; nothing was written{advice}") from None
