@@ -70,8 +70,8 @@ def leakage_on_spark(
 ) -> SparkLeakage:
     """The worst temporal leakage of each person, each learnt from their own trace, computed on the workers.
 
-    The same numbers as `leakage_distribution` gives of ``estimate_adversaries(traces, prior=prior, per_user=True)``. Every worker's
-    Python (Spark's setting PYSPARK_PYTHON) needs temporaldp installed.
+    The same numbers as `leakage_distribution` gives of ``estimate_adversaries(traces, prior=prior, per_user=True)``. The
+    Python that the workers run (Spark's setting PYSPARK_PYTHON) needs temporaldp installed.
 
     Parameters
     ----------
