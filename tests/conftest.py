@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 # The same cases on every machine, so that a change is judged by the change. `make test-slow` takes more of them, and
 # `make test-random` looks for new ones.
 settings.register_profile(
-    "same", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=30
+    "same", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=20
 )
 settings.register_profile("deep", settings.get_profile("same"), max_examples=200)
 settings.register_profile(

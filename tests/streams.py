@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -34,8 +35,17 @@ CERTAIN = TransitionMatrix(np.eye(2))
 def opened(
     place, *, mechanism=MECHANISM, adversary=ADVERSARY, alpha=1.0, horizon=None, reserve=None, bound="exact", **schema
 ):
-    accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon, reserve=reserve, bound=bound)
+    terms = {"alpha": alpha, "horizon": horizon, "reserve": reserve, "bound": bound}
+    accountant = unspent(adversary, **terms) if isinstance(adversary, Adversary) else TemporalAccountant(adversary, **terms)
     return ContinualRelease(mechanism, ledger=place, accountant=accountant, **schema)
+
+
+@functools.cache
+def unspent(adversary=ADVERSARY, **terms):
+    """An accountant whose reserve is known, which takes longer than most releases; each release charges a copy of it."""
+    made = TemporalAccountant(adversary, **terms)
+    assert made.reserve >= 0.0
+    return made
 
 
 def worker(*arguments):

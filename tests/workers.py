@@ -195,7 +195,7 @@ def forks(ledger, folder):
             code = 1
             try:
                 inherited = stream if number else opened(ledger, folder / "drawn")
-                for step in range(1, 41):
+                for step in range(1, 16):
                     output = inherited.release([50, 30, 20], time=step)
                     _note(folder / f"published{number}", {"step": step, "output": output.tolist()})
                 code = 0

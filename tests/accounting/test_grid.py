@@ -44,7 +44,7 @@ def profile(distribution, epsilons):
     return infinite + np.maximum(-np.expm1(epsilons[:, None] - losses), 0.0) @ masses
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.sampled_from([0.5, 0.1, 0.02]))
 def test_dots_lie_above_and_what_is_lowered_below(seed, h):
     rng = np.random.default_rng(seed)
@@ -66,7 +66,7 @@ def test_dots_lie_above_and_what_is_lowered_below(seed, h):
         assert (made >= exact - 1e-13).all() if up else (made <= exact + 1e-13).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.sampled_from([0.3, 0.05]))
 def test_the_kernel_bounds_every_family_of_outputs(seed, h):
     """Outputs of n values with a known profile, mixed by the rows of a matrix."""

@@ -396,7 +396,15 @@ OSCILLATING = [
 ]
 
 
-@pytest.mark.parametrize(("rows", "metric", "epsilon"), OSCILLATING, ids=["two", "swap", "cycle", "far"])
+@pytest.mark.parametrize(
+    ("rows", "metric", "epsilon"),
+    [
+        pytest.param(*OSCILLATING[0], id="two"),
+        pytest.param(*OSCILLATING[1], id="swap"),
+        pytest.param(*OSCILLATING[2], id="cycle", marks=pytest.mark.slow),
+        pytest.param(*OSCILLATING[3], id="far"),
+    ],
+)
 def test_a_metric_with_zeros_has_a_supremum_above_its_series(rows, metric, epsilon, kernels):
     """What no release tells apart directly is still told apart by what follows."""
     if kernels == "numpy" and rows is OSCILLATING[2][0]:

@@ -52,7 +52,7 @@ def cases(draw, max_n=4):
     return matrix, draw(metrics(matrix.n_states))
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(cases())
 def test_the_exact_value_is_met_and_never_fallen_short_of(case):
     matrix, metric = case
@@ -63,7 +63,7 @@ def test_the_exact_value_is_met_and_never_fallen_short_of(case):
     assert (found <= np.minimum(limit, matrix.leakage_profile().loss(metric.max()) * (1 + 1e-12) + 1e-300)).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(cases(), st.integers(0, 2))
 def test_a_search_that_is_stopped_still_reports_an_upper_bound(case, moves):
     matrix, metric = case
@@ -71,7 +71,7 @@ def test_a_search_that_is_stopped_still_reports_an_upper_bound(case, moves):
     assert (step(matrix, metric, moves_per_state=moves) >= exact - 2e-15 * (matrix.n_states + metric.max())).all()
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(matrices(min_n=2, max_n=6, kinds=("integers", "zeros", "scaled")), st.data())
 def test_a_linear_program_agrees_on_small_metrics(matrix, data):
     n = matrix.n_states

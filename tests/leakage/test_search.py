@@ -37,7 +37,7 @@ EXACT = 1e-13
 LEVELS = (1e-9, 0.01, 0.3, 1.0, 3.0, 10.0, 40.0, 200.0, 500.0, 650.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(large_matrices())
 def test_no_pair_is_lost_at_any_level(matrix):
     profile = matrix.leakage_profile()
@@ -52,7 +52,7 @@ def test_one_loss_is_exact(matrix, alpha):
     assert loss(matrix, alpha=alpha) == pytest.approx(exact_loss(matrix.dense(), alpha), rel=EXACT, abs=0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(large_matrices())
 def test_both_kernels_and_both_forms_of_storage_find_the_same(matrix):
     found = []
@@ -87,7 +87,7 @@ def test_a_witness_is_what_its_vertex_says():
     assert profile.witnesses[-1] == profile.witnesses[len(profile) - 1]
 
 
-@pytest.mark.parametrize("n", [26, 61, 130])
+@pytest.mark.parametrize("n", [26, 61, pytest.param(130, marks=pytest.mark.slow)])
 def test_the_screen_rounds_to_the_safe_side_and_not_far(n, kernels, rng):
     if kernels != "numba":
         pytest.skip("the screen in single precision is a compiled kernel")
@@ -148,6 +148,7 @@ def test_sparse_matrices_are_searched_by_their_supports(constant, rng):
         assert loss(TransitionMatrix(matrix), alpha=alpha) == pytest.approx(expected, rel=EXACT)
 
 
+@pytest.mark.slow
 def test_twenty_thousand_states_fit_in_memory(kernels, rng):
     if kernels != "numba":
         pytest.skip("whole arrays keep n^2 numbers")
@@ -159,7 +160,7 @@ def test_twenty_thousand_states_fit_in_memory(kernels, rng):
     assert (d, q) == (0.0, pytest.approx(1.0 - hub.min(), rel=1e-12))
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(large_matrices(), st.sampled_from([1e-6, 1e-3, 0.02, 0.3, 1.0]))
 def test_a_tolerance_gives_a_bound_from_above_and_no_looser(matrix, tolerance):
     exact, bound = matrix.leakage_profile(), matrix.leakage_profile(tolerance=tolerance)

@@ -32,6 +32,7 @@ def lasting(page):
     )
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_code_gives(claims, exhibits):
     untimed = figure5.compute(sizes=(), alphas=())  # its notes and its place
     given = render_document(list(claims.values()), [exhibits.get(key, untimed) for key in EXHIBITS])

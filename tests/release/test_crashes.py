@@ -28,7 +28,7 @@ def database(store, name, tmp_path, request):
     return postgres.create_database(request.getfixturevalue("postgres_server"), name)
 
 
-QUICK, LONG, ON_ONE_LEDGER = 20, 500, 50
+QUICK, LONG, ON_ONE_LEDGER = 8, 500, 50
 """Processes that are killed in the usual run and in the long one; and on one ledger, where each of them counts all steps."""
 
 KILLS = [
@@ -38,8 +38,8 @@ KILLS = [
     pytest.param("postgresql", LONG, marks=pytest.mark.slow),
 ]
 RACES = [
-    ("sqlite", 30),
-    ("postgresql", 30),
+    ("sqlite", 10),
+    ("postgresql", 10),
     pytest.param("sqlite", 1000, marks=pytest.mark.slow),
     pytest.param("postgresql", 1000, marks=pytest.mark.slow),
 ]
@@ -231,5 +231,5 @@ def test_processes_forked_while_the_ledger_is_open_agree(tmp_path):
     published = noted(tmp_path / "published0") + noted(tmp_path / "published1") + noted(tmp_path / "published")
     with Ledger(place) as ledger:
         stored = [output.tolist() for output in ledger.outputs]
-        assert len(stored) == 41
+        assert len(stored) == 16
     assert all(one["output"] == stored[one["step"]] for one in published)

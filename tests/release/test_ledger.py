@@ -187,7 +187,7 @@ def test_the_file_is_written_ahead_and_fully_synchronised(tmp_path):
 def test_a_truncated_file_is_refused_and_left_alone(left, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
-        for time in range(60):
+        for time in range(40):
             stream.release([70, 30], time=time)
     os.truncate(place, left)
     before = place.read_bytes()
@@ -454,7 +454,7 @@ def test_readers_beside_a_writer_raise_no_false_alarm(place):
 
         with ThreadPoolExecutor() as pool:
             watching = [pool.submit(reading) for _ in range(3)]
-            for time in range(60):
+            for time in range(20):
                 stream.release([70, 30], time=time)
             stop.set()
             for one in watching:
