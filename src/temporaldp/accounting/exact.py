@@ -42,7 +42,7 @@ from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import known_at
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.leakage.batch import BATCHED
-from temporaldp.leakage.kernels import chosen_kernels, repeated
+from temporaldp.leakage.kernels import SEARCHED, chosen_kernels, repeated
 from temporaldp.leakage.recurrence import has_supremum
 from temporaldp.mechanisms.likelihood_box import LikelihoodBox
 from temporaldp.progress import part
@@ -263,6 +263,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         """As much as a filter gives away, and as much again."""
         return 2.0 * SLACK
 
+    @repeated(SEARCHED)
     def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Suppose that the level holds, and see whether rollouts that end within it prove it: one search is enough."""
 
@@ -294,6 +295,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         """By rollouts that are continued from step to step; of plain privacy only."""
         return CountedExactly(ExactOdometer.at_start(user))
 
+    @repeated(SEARCHED)
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[Sequence[Filter], float]:

@@ -29,12 +29,15 @@ WORTH_A_THREAD = 1 << 22
 """Entries of work below which one thread is faster than several: starting one takes 0.1 ms."""
 
 
+SEARCHED = 16
+"""Times that a search for budgets asks what leaks, about: see `repeated`."""
+
 _TIMES: ContextVar[int] = ContextVar("times", default=1)
 
 
 @contextmanager
 def repeated(times: int) -> Iterator[None]:
-    """Inside, work is expected to come so many times, so that machine code may pay for small problems too."""
+    """Work inside, or in a function that is decorated, comes so many times: machine code may pay for small problems too."""
     token = _TIMES.set(max(1, times) * _TIMES.get())
     try:
         yield

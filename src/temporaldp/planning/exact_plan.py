@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.errors import PlanError
+from temporaldp.leakage.kernels import SEARCHED, repeated
 from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure
 from temporaldp.planning.paper_plan import paper_plan
@@ -30,6 +31,7 @@ UNUSED = 1e-5
 """Share of alpha that a plan may leave unused without another look."""
 
 
+@repeated(SEARCHED)
 def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method; with a measure, the one of least noise.
 
