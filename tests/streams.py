@@ -36,7 +36,9 @@ def opened(
     place, *, mechanism=MECHANISM, adversary=ADVERSARY, alpha=1.0, horizon=None, reserve=None, bound="exact", **schema
 ):
     terms = {"alpha": alpha, "horizon": horizon, "reserve": reserve, "bound": bound}
-    accountant = unspent(adversary, **terms) if isinstance(adversary, Adversary) else TemporalAccountant(adversary, **terms)
+    accountant = (
+        unspent(adversary, **terms) if isinstance(adversary, Adversary) else TemporalAccountant(adversary, **terms)
+    )
     return ContinualRelease(mechanism, ledger=place, accountant=accountant, **schema)
 
 

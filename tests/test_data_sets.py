@@ -83,7 +83,10 @@ def test_sleep_of_hmc_at_full_resolution(data_folder):
     assert len(found["temporal"]) == 1309
 
 
-@pytest.mark.parametrize(("name", "states", "steps"), [pytest.param("mvad.csv", 6, 72, marks=pytest.mark.slow), ("actcal.csv", 4, 12)])
+@pytest.mark.parametrize(
+    ("name", "states", "steps"),
+    [pytest.param("mvad.csv", 6, 72, marks=pytest.mark.slow), ("actcal.csv", 4, 12)],
+)
 def test_life_courses(data_folder, tmp_path, name, states, steps):
     path = data_folder / "lifecourse_traminer" / name
     found = audited(path, "--user", "id", "--epsilon", "0.05", "--prior", "0.5")

@@ -46,11 +46,14 @@ def test_the_bounds_hold_as_often_as_they_say(failure, repetitions):
     true = true_deltas(table, past, future, n_steps)
     releases = ((OutputTable(table),),) * n_steps
     series = temporal_leakage(adversary, mechanisms=list(releases), delta=0.3, bound="pair_curve", discretization=0.02)
-    averages = verification._averages(series.evidence, EPSILON, 600)
+    averages = verification._averages(series.evidence, [EPSILON], 600)
+    known = verification._stacked(averages, 0)
     missed, narrow = 0, 0
     for seed in range(repetitions):
-        (sums,), drawn = verification._batch(adversary, releases, [averages], 600, np.random.SeedSequence(seed))
-        found = verification._bounds(adversary.states, EPSILON, 0.3, failure, averages, (sums, drawn))
+        (sums,), drawn = verification._batch(
+            adversary, releases, averages, [EPSILON], 600, np.random.SeedSequence(seed)
+        )
+        found = verification._bounds(adversary.states, EPSILON, 0.3, failure, known, sums, drawn)
         missed += bool((found.upper < true - 1e-12).any() or (found.lower > true + 1e-12).any())
         narrow += bool((found.lower > 0.0).any())
     assert missed <= failure * repetitions

@@ -35,7 +35,8 @@ from temporaldp.values import compared_by_value, positive, whole_number
 
 FloatArray = NDArray[np.float64]
 Sums: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
-"""Shape (4, T, n, n): what is averaged and its squares, from above and from below, added up; (T, n): how many draws that is."""
+"""Shape (m, 4, T, n, n): what is averaged and its squares, from above and from below, added up, at each of m epsilons; and how
+many draws that is, shape (T, n)."""
 
 BATCH = 20_000
 """Trajectories that are drawn at once. Each batch has a seed of its own, so that threads change no number."""
@@ -205,76 +206,92 @@ def verified_at(
     assert isinstance(series.evidence, PairLeakageCurves)
     each = epsilons(series.worst)
     whole_number(draws, "draws", least=1)
-    averages = [_averages(series.evidence, epsilon, draws) for epsilon in each]
+    averages = _averages(series.evidence, each, draws)
     with part(0.3, 1.0, "simulated leakage"):
-        sums, drawn = _simulated(adversary, releases, averages, draws, seconds, seed)
+        sums, drawn = _simulated(adversary, releases, averages, each, draws, seconds, seed)
     share = failure / len(each)
     return [
-        _bounds(adversary.states or (), epsilon, level, share, one, (added, drawn))
-        for epsilon, one, added in zip(each, averages, sums, strict=True)
+        _bounds(adversary.states or (), epsilon, level, share, _stacked(averages, which), sums[which], drawn)
+        for which, epsilon in enumerate(each)
     ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Average:
-    """Of one step: what is averaged for each pair, from above and from below, and what the average leaves out.
+class _OwnCurves:
+    """Delta of a release at ``lowest + k h``, from both sides: shape (n, n, K), or (1, 1, K) if all pairs are alike."""
 
-    ``above[a, b, k]`` and ``below`` belong to s from `start` on, every `h`; s is cut off at ``cut[a, b]``, whose value is
-    ``most[a, b]``; ``rest[a, b]`` bounds what lies beyond.
-    """
-
+    lowest: float
     h: float
-    start: float
     above: FloatArray
     below: FloatArray
+
+    @classmethod
+    def of(cls, evidence: PairLeakageCurves, release: Mechanisms, lowest: float, highest: float) -> _OwnCurves:
+        """Between two epsilons."""
+        pairs = evidence.pairs
+        h, own = pairs.h / FINER, pairs.own(release)
+        epsilons = np.arange(lowest, highest + h, h)
+        alike = own.ndim == 1 or (len(own) == 1 and not (release and hasattr(release[0], "pair_bounds")))
+        n = 1 if alike else len(evidence.states)
+        above, below = np.zeros((n, n, epsilons.size)), np.zeros((n, n, epsilons.size))
+        lower = Side(pairs.h, pairs.delta, up=False)
+        for a in range(n):
+            for b in range(n):
+                if a != b or alike:
+                    above[a, b] = _signed(own, a, b, pairs.h, epsilons)
+                    below[a, b] = _from_below(lower, release, a, b, epsilons)
+        return cls(lowest, h, above, below)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Average:
+    """Of one step, at each of m epsilons: what is averaged for each pair, and what the average leaves out; shape (m, n, n).
+
+    The ratio s is cut off at ``cut``, where the value is ``most``; ``rest`` bounds what lies beyond.
+    """
+
+    own: _OwnCurves
     cut: FloatArray
     most: FloatArray
     rest: FloatArray
     certified: FloatArray
 
     @classmethod
-    def of(cls, evidence: PairLeakageCurves, step: int, epsilon: float, draws: int) -> _Average:
+    def of(
+        cls, evidence: PairLeakageCurves, step: int, own: _OwnCurves, epsilons: Sequence[float], draws: int
+    ) -> _Average:
         """The cut is chosen by the certified curves alone, before anything is drawn."""
         pairs, n = evidence.pairs, len(evidence.states)
-        release = evidence.releases[step]
         arrived = pairs.composed(evidence.past[step], evidence.future[step])
-        both = pairs.composed(arrived, pairs.own(release))
-        reach = max(arrived.shape[-1], pairs.own(release).shape[-1]) * pairs.h
-        h = pairs.h / FINER
-        s = np.arange(-reach, reach + epsilon + h, h)
-        above, below, cut, most, rest, certified = (
-            np.zeros((n, n, s.size)),
-            np.zeros((n, n, s.size)),
-            *(np.zeros((n, n)) for _ in range(4)),
-        )
-        lower = Side(pairs.h, pairs.delta, up=False)
+        both = pairs.composed(arrived, pairs.own(evidence.releases[step]))
+        cut, most, rest, certified = (np.zeros((len(epsilons), n, n)) for _ in range(4))
+        levels = own.lowest + own.h * np.arange(own.above.shape[-1])
         for a in range(n):
             for b in set(range(n)) - {a}:
-                above[a, b] = _signed(pairs.own(release), a, b, pairs.h, epsilon - s)
-                below[a, b] = _from_below(lower, release, a, b, epsilon - s)
-                tails = _tails(above[a, b], s, _pair(arrived, a, b), pairs.h)
-                k = int(np.argmin(tails + above[a, b] * (COST / draws)))
-                cut[a, b], most[a, b], rest[a, b] = s[k], above[a, b, k], tails[k]
-                certified[a, b] = _signed(both, a, b, pairs.h, np.array([epsilon]))[0]
-        return cls(h, float(s[0]), above, below, cut, most, rest, certified)
-
-    def of_ratios(self, a: int, b: int, s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(from above, from below) of each likelihood ratio. Both increase with s: the next point, and the one before."""
-        at = (np.minimum(s, self.cut[a, b]) - self.start) / self.h
-        up = np.clip(np.ceil(at), 0, self.above.shape[-1] - 1).astype(np.int64)
-        down = np.clip(np.floor(at), -1, self.above.shape[-1] - 1).astype(np.int64)
-        return np.minimum(self.above[a, b, up], self.most[a, b]), np.where(down < 0, 0.0, self.below[a, b, down])
+                certified[:, a, b] = _signed(both, a, b, pairs.h, np.array(epsilons))
+                value, curve = _pair(own.above, a, b)[::-FINER], _pair(arrived, a, b)
+                for which, epsilon in enumerate(epsilons):
+                    s = np.asarray(epsilon - levels[::-FINER])
+                    tails = _tails(value, s, curve, pairs.h)
+                    k = int(np.argmin(tails + value * (COST / draws)))
+                    cut[which, a, b], most[which, a, b], rest[which, a, b] = s[k], value[k], tails[k]
+        return cls(own, cut, most, rest, certified)
 
 
-def _averages(evidence: PairLeakageCurves, epsilon: float, draws: int) -> list[_Average]:
-    """One for each step; steps at which nothing changes share theirs."""
+def _averages(evidence: PairLeakageCurves, epsilons: Sequence[float], draws: int) -> list[_Average]:
+    """One for each step; steps at which nothing changes share theirs, and steps with the same release its curves."""
+    pairs = evidence.pairs
+    sizes = [curves.shape[-1] for side in (evidence.past, evidence.future) for curves in side]
+    reach = (2 * max(sizes) + max(pairs.own(release).shape[-1] for release in set(evidence.releases))) * pairs.h
+    lowest, highest = min(epsilons) - reach, max(epsilons) + reach
+    own = {release: _OwnCurves.of(evidence, release, lowest, highest) for release in set(evidence.releases)}
     known: dict[Any, _Average] = {}
     found = []
     for t, release in enumerate(evidence.releases):
         progressed("certified tails", t / len(evidence))
         key = (id(evidence.past[t]), id(evidence.future[t]), release)
         if key not in known:
-            known[key] = _Average.of(evidence, t, epsilon, draws)
+            known[key] = _Average.of(evidence, t, own[release], epsilons, draws)
         found.append(known[key])
     return found
 
@@ -327,7 +344,8 @@ def _tails(value: FloatArray, s: FloatArray, arrived: FloatArray, h: float) -> F
 def _simulated(
     user: Adversary,
     releases: Sequence[Mechanisms],
-    averages: Sequence[Sequence[_Average]],
+    averages: Sequence[_Average],
+    epsilons: Sequence[float],
     draws: int,
     seconds: float | None,
     seed: int,
@@ -337,13 +355,15 @@ def _simulated(
     seeds = np.random.SeedSequence(seed).spawn(n_batches)
     counts = [min(BATCH, draws - k * BATCH) for k in range(n_batches)]
     n, T = len(user.states or ()), len(releases)
-    total, drawn = np.zeros((len(averages), 4, T, n, n)), np.zeros((T, n), np.int64)
+    total, drawn = np.zeros((len(epsilons), 4, T, n, n)), np.zeros((T, n), np.int64)
     end = math.inf if seconds is None else time.monotonic() + seconds
     threads = n_threads()
     with ThreadPoolExecutor(threads) as pool:
         for first in range(0, n_batches, threads):
             some = range(first, min(first + threads, n_batches))
-            for sums, counted in pool.map(lambda k: _batch(user, releases, averages, counts[k], seeds[k]), some):
+            for sums, counted in pool.map(
+                lambda k: _batch(user, releases, averages, epsilons, counts[k], seeds[k]), some
+            ):
                 total += sums
                 drawn += counted
             progressed("simulated leakage", some[-1] / n_batches)
@@ -355,33 +375,30 @@ def _simulated(
 def _batch(
     user: Adversary,
     releases: Sequence[Mechanisms],
-    averages: Sequence[Sequence[_Average]],
+    averages: Sequence[_Average],
+    epsilons: Sequence[float],
     count: int,
     seed: np.random.SeedSequence,
 ) -> Sums:
-    """Trajectories in both directions of time; those with one value at a step are paired, as they are independent given it.
+    """Trajectories in both directions of time; those with one value at a step are paired, as they are independent given it."""
+    from temporaldp.accounting.verification_compiled import add_values
 
-    Sums have one more dimension in front: `averages` are about several epsilons, a list of steps for each.
-    """
     rng = np.random.default_rng(seed)
     n, T = len(user.states or ()), len(releases)
     past = _drawn(user.backward, releases, n, count, rng)
     future = [drawn[::-1] for drawn in _drawn(_reversed(user.forward), releases[::-1], n, count, rng)]
-    sums, drawn = np.zeros((len(averages), 4, T, n, n)), np.zeros((T, n), np.int64)
-    for t in range(T):
+    sums, drawn = np.zeros((T, n, len(epsilons), 4, n)), np.zeros((T, n), np.int64)
+    levels = np.array(epsilons)
+    for t, average in enumerate(averages):
+        own = average.own
         for a in range(n):
             before, after = (np.flatnonzero(one[0][t] == a) for one in (past, future))
             size = min(before.size, after.size)
             drawn[t, a] = size
             known = past[1][t][before[:size]] + future[1][t][after[:size]]
-            for b in set(range(n)) - {a}:
-                with np.errstate(invalid="ignore"):
-                    ratio = np.where(np.isneginf(known[:, b]), np.inf, known[:, a] - known[:, b])
-                for which, each in enumerate(averages):
-                    high, low = each[t].of_ratios(a, b, ratio)
-                    for k, one in enumerate((high, np.square(high), low, np.square(low))):
-                        sums[which, k, t, a, b] = one.sum()
-    return sums, drawn
+            tables = (own.lowest, own.h, own.above, own.below)
+            add_values(known, a, tables, levels, average.cut[:, a], average.most[:, a], sums[t, a])
+    return sums.transpose(2, 3, 0, 1, 4), drawn
 
 
 def _reversed(correlation: Correlation) -> Correlation:
@@ -418,14 +435,22 @@ def _drawn(
     return [values, arrived]
 
 
+def _stacked(averages: Sequence[_Average], which: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The largest value, what is left out, and what is certified at one epsilon; each of shape (T, n, n)."""
+    return tuple(np.array([getattr(one, name)[which] for one in averages]) for name in ("most", "rest", "certified"))  # type: ignore[return-value]
+
+
 def _bounds(
-    states: tuple[str, ...], epsilon: float, delta: float, failure: float, averages: Sequence[_Average], found: Sums
+    states: tuple[str, ...],
+    epsilon: float,
+    delta: float,
+    failure: float,
+    known: tuple[FloatArray, FloatArray, FloatArray],
+    sums: FloatArray,
+    drawn: NDArray[np.int64],
 ) -> VerifiedLeakage:
     """Empirical Bernstein from both sides, each with the same share of the failure probability (Maurer, Pontil, COLT 2009)."""
-    (sums, drawn), n, T = found, len(states), len(averages)
-    most, rest, certified = (
-        np.array([getattr(one, name) for one in averages]) for name in ("most", "rest", "certified")
-    )
+    (most, rest, certified), n, T = known, len(states), len(drawn)
     N = np.maximum(drawn, 2)[:, :, None].astype(np.float64)
     log = math.log(2.0 * 2.0 * T * n * (n - 1) / failure)
     apart, enough = ~np.eye(n, dtype=bool), drawn[:, :, None] > 1

@@ -1,0 +1,37 @@
+"""What simulated likelihood ratios add to the averages of their values, in machine code."""
+
+import math
+
+from temporaldp.leakage.compiled.options import kernel
+
+
+@kernel
+def add_values(known, value, own, epsilons, cut, most, sums):
+    """Add to ``sums[w, :, b]``: values from above, their squares, from below, their squares, at each epsilon w.
+
+    `known` are log likelihoods of all values for m draws given `value`, shape (m, n). `own` are the lowest epsilon, the spacing
+    and the two tables of a release's curve. A ratio s is cut off at ``cut[w, b]``, whose value is ``most[w, b]``; the value at
+    ``epsilons[w] - s`` is taken from the point of the table below or above, on the safe side.
+    """
+    lowest, h, above, below = own
+    n_alike, last = above.shape[0], above.shape[2] - 1
+    for b in range(known.shape[1]):
+        if b == value:
+            continue
+        high_at, low_at = above[value % n_alike, b % n_alike], below[value % n_alike, b % n_alike]
+        for w in range(epsilons.size):
+            limit, top = cut[w, b], most[w, b]
+            for r in range(known.shape[0]):
+                s = limit
+                if known[r, b] > -math.inf:
+                    s = min(known[r, value] - known[r, b], limit)
+                at = (epsilons[w] - s - lowest) / h
+                k = min(max(math.floor(at), 0), last)
+                high = min(high_at[k], top)
+                low = 0.0
+                if at <= last:
+                    low = low_at[max(math.ceil(at), 0)]
+                sums[w, 0, b] += high
+                sums[w, 1, b] += high * high
+                sums[w, 2, b] += low
+                sums[w, 3, b] += low * low
