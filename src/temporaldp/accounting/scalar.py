@@ -43,11 +43,6 @@ class ScalarLoss:
             return cls([], [], None)
         return cls(profile.vertices[:, 0].tolist(), profile.excess.tolist(), profile)
 
-    @property
-    def is_identity(self) -> bool:
-        """Whether everything passes: two rows have no state in common."""
-        return self.d == [0.0] and self.x == [1.0]
-
     def __call__(self, a: float) -> float:
         """L(a). Vertices lie on a hull, so gains rise, then fall: binary search for the largest."""
         d, x = self.d, self.x

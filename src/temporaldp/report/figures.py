@@ -5,7 +5,6 @@ Each function returns a matplotlib ``Figure`` that belongs to nobody's global st
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -278,12 +277,6 @@ def _time_axis(axes: Axes, times: Sequence[str], most: int = MOST_TICKS) -> None
 
 def _cell(value: float) -> str:
     return "0" if value == 0.0 else "<.005" if value < 0.005 else f"{value:.2f}"
-
-
-def _without_year(labels: list[str]) -> list[str]:
-    """Dates and timestamps of one year as month, day and time of day; anything else as it is."""
-    dated = all(re.match(r"\d{4}-\d\d-\d\d", label) for label in labels) and len({label[:4] for label in labels}) == 1
-    return [label[5:].replace("T", " ").removesuffix("Z") for label in labels] if dated else labels
 
 
 def _short(name: str, most: int = 20) -> str:
