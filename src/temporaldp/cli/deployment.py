@@ -183,12 +183,12 @@ def deployment(
         horizon=horizon,
         since=_day(since, "--since"),
         until=_day(until, "--until"),
-        unit=None if unit is None else unit.value,  # type: ignore[arg-type]
+        unit=None if unit is None else unit.value,
         absent=absent,
         contributions=contributions,
         tables=None if tables is None else _tables(tables),
         delta=delta,
-        every=None if every is None else every.value,  # type: ignore[arg-type]
+        every=None if every is None else every.value,
         fresh_noise=fresh_noise,
     )
     if record.is_dir():
@@ -235,7 +235,8 @@ def show_card(card: DeploymentCard) -> None:
             shown = "without bound" if leak == float("inf") else number(leak, up=True)
             table.add_row(f"{p:g}", shown, factor(leak), style="bold" if p == found.at else None)
         console.print(table)
-    _listing("Assumed", card.assumptions)
+    if card.assumptions:
+        _listing("Assumed", card.assumptions)
     if card.to_publisher:
         _listing("What one could write to the publisher", (card.to_publisher,))
 
@@ -275,8 +276,8 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
 def _show_folder(lines: list[Overview], unread: list[tuple[str, str]]) -> None:
     points = sorted({p for line in lines for p in line.stays})
     title = "Leakage about one step for ever (nats), by the probability that a value stays"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for name, most in (("record", 30), ("promised a step", 30)):
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for name, most in (("record", 26), ("epsilon (delta)", 16)):
         table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=most)
     for p in points:
         table.add_column(f"{p:g}", justify="right", no_wrap=True, min_width=6)
@@ -288,7 +289,7 @@ def _show_folder(lines: list[Overview], unread: list[tuple[str, str]]) -> None:
         told = kind if line.misfit is None else line.misfit.brief
         table.add_row(
             escape(_file(line)),
-            escape(line.promise.sentence.removesuffix(" (zero-concentrated)")),
+            line.promise.brief,
             *cells,
             escape(told),
         )

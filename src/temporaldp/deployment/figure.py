@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from temporaldp.deployment.card import DeploymentCard, LeakageOverTime
 
-LETTERS = 104
+LETTERS = 98
 """In a line of 9 points."""
 
 LINE = 0.155
@@ -50,10 +50,17 @@ def card_figure(card: DeploymentCard) -> Figure:
     above.set_axis_off()
     who = ", ".join(card.deployment.curators)
     title = card.deployment.name + (f" ({who})" if who else "")
-    above.set_title(title if len(title) <= 80 else f"{title[:77]}...", loc="left", fontsize=12, fontweight="bold")
-    above.text(
-        0.0, 1.0, "\n".join(lines), transform=above.transAxes, fontsize=9, va="top", color=DARK, linespacing=1.25
+    height = float(figure.get_figheight())
+    figure.text(
+        0.02,
+        1.0 - 0.12 / height,
+        title if len(title) <= 70 else f"{title[:67]}...",
+        fontsize=12,
+        fontweight="bold",
+        va="top",
     )
+    text = figure.text(0.02, 1.0 - 0.42 / height, "\n".join(lines), fontsize=9, va="top", color=DARK, linespacing=1.25)
+    text.set_in_layout(False)
     return figure
 
 

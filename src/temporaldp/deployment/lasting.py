@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import leakage_supremum, temporal_leakage
+from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.deployment.promise import Promise, PurePromise
 from temporaldp.deployment.unit import PrivacyUnit
@@ -87,6 +87,11 @@ def leaking(promise: Promise, unit: PrivacyUnit, states: tuple[str, ...], delta:
     return LeakingAtDelta(promise, int(distances.max()), delta, len(states))
 
 
+def _bound(adversary: Adversary) -> Literal["exact", "paper"]:
+    """By which way: the closed form where it is exact."""
+    return "paper" if symmetric_pair(adversary) else "exact"
+
+
 def symmetric_pair(adversary: Adversary) -> bool:
     """Whether there are two values that may change places: then the paper's recursion is exact (docs/theory.md, section 10)."""
     known = (adversary.backward, adversary.forward)
@@ -114,9 +119,9 @@ class PureLeaking:
 
     def lasting(self, adversary: Adversary) -> Lasting:
         """By the closed form for two values that may change places, by certified rollouts elsewhere."""
-        closed = symmetric_pair(adversary)
-        found = leakage_supremum(adversary, bound="paper" if closed else "exact", **self._spends())
-        return Lasting(found.temporal, found.backward, closed or (found.bound == "exact" and found.certified))
+        bound = _bound(adversary)
+        found = leakage_supremum(adversary, bound=bound, **self._spends())
+        return Lasting(found.temporal, found.backward, bound == "paper" or (found.bound == "exact" and found.certified))
 
     def within(self, adversary: Adversary, horizon: int, limit: Lasting) -> float:
         """The largest temporal leakage of the series."""
@@ -136,7 +141,7 @@ class PureLeaking:
 
     def held(self, adversary: Adversary) -> PurePromise | None:
         """By planning: the largest budget that lasts, from below."""
-        bound = "paper" if symmetric_pair(adversary) else "exact"
+        bound = _bound(adversary)
         if len(self.distances) == 2:
             budget = sustainable_budget(adversary, alpha=self.alone, bound=bound) / float(self.distances.max())
         else:
@@ -152,11 +157,10 @@ class PureLeaking:
             return {"epsilon": self.alone}
         return {"epsilon": self.promise.epsilon, "metric": self.distances}
 
-    def _series(self, adversary: Adversary, length: int) -> Any:
+    def _series(self, adversary: Adversary, length: int) -> LeakageSeries:
         spends = self._spends()
         budgets = np.full(length, spends.pop("epsilon"))
-        bound = "paper" if symmetric_pair(adversary) else "exact"
-        return temporal_leakage(adversary, epsilons=budgets, bound=bound, **spends)
+        return temporal_leakage(adversary, epsilons=budgets, bound=_bound(adversary), **spends)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,14 +182,13 @@ class LeakingAtDelta:
         return self.promise.mechanism(self.units)
 
     @property
-    def _options(self) -> dict[str, float]:
+    def _step(self) -> float:
         alone = self.alone
-        step = COARSEST if not 0.0 < alone < math.inf else min(COARSEST, alone / GRID)
-        return {"delta": self.delta, "discretization": step}
+        return min(COARSEST, alone / GRID) if 0.0 < alone < math.inf else COARSEST
 
     def lasting(self, adversary: Adversary) -> Lasting:
         """By a certified fixed point of curves."""
-        found = leakage_supremum(adversary, mechanism=self._mechanism, **self._options)
+        found = leakage_supremum(adversary, mechanism=self._mechanism, delta=self.delta, discretization=self._step)
         return Lasting(found.temporal, found.backward, False)
 
     def within(self, adversary: Adversary, horizon: int, limit: Lasting) -> float:
@@ -224,5 +227,6 @@ class LeakingAtDelta:
         """By composition of the promise itself."""
         return self.promise.together(self.units, horizon, self.delta)
 
-    def _series(self, adversary: Adversary, length: int) -> Any:
-        return temporal_leakage(adversary, mechanisms=[self._mechanism] * length, **self._options)
+    def _series(self, adversary: Adversary, length: int) -> LeakageSeries:
+        releases = [self._mechanism] * length
+        return temporal_leakage(adversary, mechanisms=releases, delta=self.delta, discretization=self._step)

@@ -76,7 +76,7 @@ def _loader() -> Any:
         yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
         def compose_node(self, parent: Any, index: Any) -> Any:
-            event: Any = self.peek_event()
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
             if self.check_event(yaml.AliasEvent) or event.anchor is not None:
                 raise InputError(
                     f"expected no anchors and aliases (& and *), got one {_place(event)}: write values out"

@@ -29,6 +29,10 @@ class Promise(Protocol):
         """In the record's terms."""
 
     @property
+    def brief(self) -> str:
+        """In a table, without its name where it is an epsilon."""
+
+    @property
     def default_delta(self) -> float:
         """At which delta leakage is told unless somebody says; 0 for pure differential privacy."""
 
@@ -55,6 +59,11 @@ class PurePromise:
     def sentence(self) -> str:
         """In the record's terms."""
         return f"epsilon = {self.epsilon:.10g}"
+
+    @property
+    def brief(self) -> str:
+        """The number."""
+        return f"{self.epsilon:.6g}"
 
     @property
     def default_delta(self) -> float:
@@ -90,6 +99,11 @@ class ApproximatePromise:
     def sentence(self) -> str:
         """In the record's terms."""
         return f"epsilon = {self.epsilon:.10g}, delta = {self.delta:.10g}"
+
+    @property
+    def brief(self) -> str:
+        """Both numbers."""
+        return f"{self.epsilon:.6g} ({self.delta:.3g})"
 
     @property
     def default_delta(self) -> float:
@@ -130,6 +144,11 @@ class ConcentratedPromise:
     def sentence(self) -> str:
         """In the record's terms."""
         return f"rho = {self.rho:.10g} (zero-concentrated)"
+
+    @property
+    def brief(self) -> str:
+        """The number with its name."""
+        return f"rho {self.rho:.6g}"
 
     @property
     def default_delta(self) -> float:

@@ -115,4 +115,4 @@ def _singular(word: str) -> str:
 def _period(word: str) -> Period | None:
     if word == "quarterday":
         return "quarter-day"
-    return SPELLINGS.get(word) or (word if word in STEPS_A_YEAR else None)  # type: ignore[return-value]
+    return SPELLINGS.get(word) or (word if word in STEPS_A_YEAR else None)

@@ -200,6 +200,8 @@ def _down(word: str) -> str:
 
 def assumptions(card: DeploymentCard) -> tuple[str, ...]:
     """Everything that the numbers rest on and the record does not say."""
+    if card.leakage is None:
+        return ()
     asked, record = card.question, card.deployment
     step = _step(card)
     n = len(asked.states)
@@ -230,22 +232,19 @@ def assumptions(card: DeploymentCard) -> tuple[str, ...]:
             f"{asked.correlation_name or 'the given correlation'}; whoever "
             "looks knows them, and everybody else's values. Longer memory, or correlation between people, can leak more."
         )
-    if card.period:
-        often = "by the record's privacy unit" if record.stated_unit.period else "by its release_type_details"
-        often = often if asked.every is None else "as asked (--every)"
-        listed.append(
-            f"One step is a {card.period}, {often}. What is released about a {step} is released from the data of that "
-            f"{step} alone, "
-            "with noise that is fresh and independent of all other noise."
-        )
-        listed.append(f"The horizon is {card.horizon} {_steps(card)}{_where_from(card)}.")
+    often = "by the record's privacy unit" if record.stated_unit.period else "by its release_type_details"
+    often = often if asked.every is None else "as asked (--every)"
+    listed.append(
+        f"One step is a {card.period}, {often}. What is released about a {step} is released from the data of that {step} alone, "
+        "with noise that is fresh and independent of all other noise."
+    )
+    listed.append(f"The horizon is {card.horizon} {_steps(card)}{_where_from(card)}.")
     found = card.leakage
-    if found is not None and found.delta:
+    if found.delta:
         how = "as asked" if asked.delta is not None else "chosen here"
         listed.append(
             f"The promise is no pure one: all leakage is the epsilon at delta {found.delta:g} ({how}). It is an upper "
-            f"bound for every "
-            "mechanism with this promise; how much noise there is was decided before the first release."
+            "bound for every mechanism with this promise; how much noise there is was decided before the first release."
         )
     return tuple(listed)
 
@@ -270,7 +269,10 @@ def to_publisher(card: DeploymentCard) -> str:
     most = "without bound" if grows else f"up to {level(found.limit.temporal)}"
     hold = ""
     if found.held is not None:
-        hold = f" A promise of {rounded_down(found.held.sentence)} a {step} would keep it at {level(found.alone)}, under the same assumptions."
+        hold = (
+            f" A promise of {rounded_down(found.held.sentence)} a {step} would keep it at {level(found.alone)}, under the same "
+            "assumptions."
+        )
     whole = (
         "for the tables that this secret enters" if card.unit.parts else f"for the unit {card.deployment.unit_text!r}"
     )
