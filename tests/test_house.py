@@ -32,6 +32,7 @@ ROOMS = (
     "cluster",
     "attack",
     "report",
+    "deployment",
     "paper",
     "cli",
 )

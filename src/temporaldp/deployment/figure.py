@@ -41,7 +41,7 @@ def card_figure(card: DeploymentCard) -> Figure:
     found = card.leakage
     chosen = card.sentences if found is None else (*card.sentences[:4], card.sentences[-1])
     lines = [line for sentence in (SHORT_LIMITS, *chosen) for line in (*textwrap.wrap(sentence, LETTERS), "")]
-    told = 0.55 + LINE * len(lines)
+    told = 0.65 + LINE * len(lines)
     if found is None:
         figure, above = new_figure(told)
     else:

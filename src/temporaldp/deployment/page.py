@@ -20,7 +20,7 @@ LONGEST_FIELD = 400
 """Letters of a field that a card quotes; the record has the rest."""
 
 
-def stated_fields(record: Deployment) -> list[tuple[str, str]]:
+def stated_fields(record: Deployment, *, longest: int = LONGEST_FIELD) -> list[tuple[str, str]]:
     """What the record states that bears on leakage over time: names of fields and their text, empty ones left out."""
     fields = [
         ("privacy_parameters", record.promise.sentence),
@@ -34,7 +34,7 @@ def stated_fields(record: Deployment) -> list[tuple[str, str]]:
         ("model_name", record.model),
         ("composition", record.composition),
     ]
-    return [(name, _quoted(text)) for name, text in fields if text]
+    return [(name, _quoted(text, longest)) for name, text in fields if text]
 
 
 def render_card(card: DeploymentCard) -> str:
@@ -82,6 +82,6 @@ def write_card(card: DeploymentCard, path: str | Path) -> None:
         temporary.write_text(page, encoding="utf-8")
 
 
-def _quoted(text: str) -> str:
+def _quoted(text: str, longest: int) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST_FIELD else f"{line[:LONGEST_FIELD]} [...]"
+    return line if len(line) <= longest else f"{line[:longest]} [...]"

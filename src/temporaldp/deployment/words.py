@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 PRIORS = (0.5, 0.1)
 """How sure somebody is before, in the sentences about posteriors."""
 
+LARGE = 13.0
+"""Nats above which a factor is told as a power of ten."""
+
 CERTAIN = 1e-9
 """What is left to certainty that nobody would print."""
 
@@ -27,24 +30,20 @@ def limits(card: DeploymentCard) -> tuple[str, ...]:
     record = card.deployment
     listed = [
         "These are bounds on what can be inferred about a person's values under a correlation that is assumed here. They "
-        "are not "
-        "a break of the deployment's differential privacy: what it promises for its unit, it promises.",
+        "are not a break of the deployment's differential privacy: what it promises for its unit, it promises.",
         f"Its privacy unit is what the record says it is: {record.unit_text!r}. {_unit_reach(card)}",
         "Whether a chain of this kind fits the people in these data cannot be known from the record: the range of chains "
-        "is an "
-        "assumption, and so is the secret.",
+        "is an assumption, and so is the secret.",
     ]
     if record.unprotected and not record.unprotected.startswith("No "):
         listed.append(
             "The record lists quantities that the promise does not protect (dp_variant.unprotected_quantities): no number "
-            "here is "
-            "about them."
+            "here is about them."
         )
     if record.status:
         listed.append(
-            f"The registry marks the record as {record.status!r}. Nothing is said here of the deployment beyond its "
-            f"record and the "
-            "arithmetic."
+            f"The registry marks the record as {record.status!r}. Nothing is said here of the deployment beyond its record "
+            "and the arithmetic."
         )
     return tuple(listed)
 
@@ -120,9 +119,8 @@ def over_time(card: DeploymentCard) -> str:
     else:
         how = "an upper bound"
     return (
-        f"{given}, all {steps} together tell up to {level(found.limit.temporal)} about one {step}, however long the "
-        f"release goes "
-        f"on ({how}): {odds(found.limit.temporal, found.delta)}."
+        f"{given}, all {steps} together tell up to {level(found.limit.temporal)} about one {step}, however long the release "
+        f"goes on ({how}): {odds(found.limit.temporal, found.delta)}."
     )
 
 
@@ -177,8 +175,7 @@ def holding(card: DeploymentCard) -> str:
     if found.held is None:
         return f"No promise of a {step} was found that would keep what leaks for ever at {level(found.alone)}."
     return (
-        f"For no more than {level(found.alone)} to leak for ever, what a {step} tells by itself now, a {step} could "
-        f"promise "
+        f"For no more than {level(found.alone)} to leak for ever, what a {step} tells by itself now, a {step} could promise "
         f"{rounded_down(found.held.sentence)}."
     )
 
@@ -214,37 +211,34 @@ def assumptions(card: DeploymentCard) -> tuple[str, ...]:
         else_ = "the other value" if n == 2 else f"each of the {n - 1} other values alike"
         spread = f"{least:g} to {most:g}" if least < most else f"{least:g}"
         listed.append(
-            f"Values form a stationary first-order Markov chain, the same at all steps, that stays with probability "
-            f"{spread} from one {step} "
-            f"to the next and else goes to {else_}. Whoever looks knows the chain, and everybody else's values. Longer "
-            f"memory, or "
-            "correlation between people, can leak more."
+            "Values form a stationary first-order Markov chain, the same at all steps, that stays with probability "
+            f"{spread} from one {step} to the next and else goes to {else_}. Whoever looks knows the chain, and everybody "
+            "else's values. Longer memory, or correlation between people, can leak more."
         )
         if n == 2:
             listed.append(
                 "With two values this covers more: a stationary chain whose two probabilities of staying differ leaks no "
-                "more than "
-                "the worse end of a range that holds both."
+                "more than the worse end of a range that holds both."
             )
     else:
         listed.append(
-            f"Values form a first-order Markov chain by the matrices of "
-            f"{asked.correlation_name or 'the given correlation'}; whoever "
-            "looks knows them, and everybody else's values. Longer memory, or correlation between people, can leak more."
+            "Values form a first-order Markov chain by the matrices of "
+            f"{asked.correlation_name or 'the given correlation'}; whoever looks knows them, and everybody else's values. "
+            "Longer memory, or correlation between people, can leak more."
         )
     often = "by the record's privacy unit" if record.stated_unit.period else "by its release_type_details"
     often = often if asked.every is None else "as asked (--every)"
     listed.append(
-        f"One step is a {card.period}, {often}. What is released about a {step} is released from the data of that {step} alone, "
-        "with noise that is fresh and independent of all other noise."
+        f"One step is a {card.period}, {often}. What is released about a {step} is released from the data of that {step} "
+        "alone, with noise that is fresh and independent of all other noise."
     )
     listed.append(f"The horizon is {card.horizon} {_steps(card)}{_where_from(card)}.")
     found = card.leakage
     if found.delta:
         how = "as asked" if asked.delta is not None else "chosen here"
         listed.append(
-            f"The promise is no pure one: all leakage is the epsilon at delta {found.delta:g} ({how}). It is an upper "
-            "bound for every mechanism with this promise; how much noise there is was decided before the first release."
+            f"The promise is no pure one: all leakage is the epsilon at delta {found.delta:g} ({how}). It is an upper bound "
+            "for every mechanism with this promise; how much noise there is was decided before the first release."
         )
     return tuple(listed)
 
@@ -270,20 +264,18 @@ def to_publisher(card: DeploymentCard) -> str:
     hold = ""
     if found.held is not None:
         hold = (
-            f" A promise of {rounded_down(found.held.sentence)} a {step} would keep it at {level(found.alone)}, under the same "
-            "assumptions."
+            f" A promise of {rounded_down(found.held.sentence)} a {step} would keep it at {level(found.alone)}, under the "
+            "same assumptions."
         )
     whole = (
         "for the tables that this secret enters" if card.unit.parts else f"for the unit {card.deployment.unit_text!r}"
     )
     return (
         f"The registry's record of {card.deployment.name!r} states a promise of {card.promise.sentence} at each {step} "
-        f"{whole}, and "
-        f"that is not in question. It does not say how far one {step} resembles the next. {given}, all {steps} together "
-        f"can tell {most} about one {step}, where "
-        f"a {step} by itself tells {level(found.alone)}. Please say beside the promise that it is about each {step} by "
-        f"itself, and what "
-        f"it comes to for values that resemble each other from {step} to {step}.{hold}"
+        f"{whole}, and that is not in question. It does not say how far one {step} resembles the next. {given}, all {steps} "
+        f"together can tell {most} about one {step}, where a {step} by itself tells {level(found.alone)}. Please say beside "
+        f"the promise that it is about each {step} by itself, and what it comes to for values that resemble each other from "
+        f"{step} to {step}.{hold}"
     )
 
 
@@ -296,11 +288,10 @@ def factor(leakage: float) -> str:
     """By which odds change, rounded up."""
     if math.isinf(leakage):
         return "without bound"
-    return (
-        number(math.exp(leakage), up=True)
-        if leakage < 13.8
-        else f"10^{math.ceil(10.0 * leakage / math.log(10.0)) / 10.0:g}"
-    )
+    if leakage >= LARGE:
+        return f"10^{math.ceil(10.0 * leakage / math.log(10.0)) / 10.0:g}"
+    times = math.exp(leakage)
+    return number(times, up=True) if times < 1e4 else f"{10 * math.ceil(times / 10.0 - 1e-9):,}"
 
 
 def percent(probability: float) -> str:
