@@ -158,8 +158,15 @@ def _case(folder: Path, case: Case) -> str:
     card = tdp.Deployment.load(folder / case.file).card(**case.asked)
     found = card.leakage
     assert found is not None, card.reason
-    stated = [f"| `{name}` | {_cell(text)} |\n" for name, text in stated_fields(card.deployment, longest=4000) if name in FIELDS]
-    curve = [f"| {p:g} | {number(leak, up=True)} | {factor(leak)} |\n" for p, leak in zip(found.stays, found.lasting, strict=True)]
+    stated = [
+        f"| `{name}` | {_cell(text)} |\n"
+        for name, text in stated_fields(card.deployment, longest=4000)
+        if name in FIELDS
+    ]
+    curve = [
+        f"| {p:g} | {number(leak, up=True)} | {factor(leak)} |\n"
+        for p, leak in zip(found.stays, found.lasting, strict=True)
+    ]
     at = f", at delta {found.delta:g}" if found.delta else ""
     kind = "exact" if found.limit.exact else "upper bound"
     return "".join(

@@ -94,7 +94,7 @@ def _loader() -> Any:
             assert isinstance(node, MappingNode)
             seen: set[str] = set()
             for key, _ in node.value:
-                if key.value in seen or not isinstance(key.value, str):
+                if not isinstance(key.value, str) or key.value in seen:
                     raise InputError(f"expected every field once, by a name, got {str(key.value)[:60]!r} {_place(key)}")
                 seen.add(key.value)
             return super().construct_mapping(node, deep=deep)

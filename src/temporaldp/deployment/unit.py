@@ -147,7 +147,9 @@ class PrivacyUnit:
         parts = tuple((str(name), positive(value, f"the epsilon of {name}")) for name, value in epsilons.items())
         listing = " + ".join(f"{value:g} ({name})" for name, value in parts)
         total = f"{math.fsum(value for _, value in parts):.10g}"
-        reason = f"The value enters these tables at a step and no others, and their epsilons add up: {listing} = {total}."
+        reason = (
+            f"The value enters these tables at a step and no others, and their epsilons add up: {listing} = {total}."
+        )
         return replace(of, parts=parts, reasoning=(*of.reasoning, reason))
 
     @property

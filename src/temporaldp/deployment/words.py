@@ -301,7 +301,8 @@ def percent(probability: float) -> str:
         return "100 %"
     digits = max(0, math.ceil(-math.log10(left)) - 1)
     scale = 10.0**digits
-    return f"{math.ceil(100.0 * probability * scale - 1e-9) / scale:g} %"
+    shown = f"{math.ceil(100.0 * probability * scale - 1e-9) / scale:.{digits}f}"
+    return f"{shown.rstrip('0').rstrip('.') if digits else shown} %"
 
 
 def _step(card: DeploymentCard) -> str:
