@@ -59,7 +59,8 @@ def fixed_point(first, second, epsilon):
 
 @pytest.mark.parametrize(("stays", "printed"), [(0.7, 2.05), (0.8, 2.96), (0.9, 4.50), (0.99, 9.27)])
 def test_epsilon_1_for_ever_is_the_solved_fixed_point(load, stays, printed):
-    leak = dict(zip(*(lambda c: (c.stays, c.lasting))(load().card(stays=(0.7, 0.99))), strict=True))[stays]
+    card = load().card(stays=(0.7, 0.99))
+    leak = dict(zip(card.stays, card.lasting, strict=True))[stays]
     assert leak == pytest.approx(2.0 * fixed_point(stays, stays, 1.0) - 1.0, abs=1e-9)
     assert leak == pytest.approx(printed, abs=0.005)
 
@@ -151,7 +152,7 @@ def test_limits_are_said_first_and_assumptions_name_everything(load):
 
 
 def binary_releases(matrix, epsilon, delta, horizon):
-    """The epsilon at delta about the middle step, when every step tells its value by randomised response: all outputs listed."""
+    """The epsilon at delta about the middle step, when every step tells its value by randomised response, by all outputs."""
     at, truth = horizon // 2, 1.0 / (1.0 + math.exp(-epsilon))
     laws = []
     for value in (0, 1):
@@ -237,7 +238,7 @@ def test_tables_take_the_place_of_the_promise(load):
     card = load().card(tables={"country": 0.1, "county": 0.3})
     assert card.leakage.promised == pytest.approx(0.4)
     assert "for the tables that this secret enters" in card.to_publisher
-    with pytest.raises(InputError, match="part of what the record promises, epsilon = 1, but they add up to 1.2"):
+    with pytest.raises(InputError, match=r"part of what the record promises, epsilon = 1, but they add up to 1\.2"):
         load().card(tables={"country": 0.9, "county": 0.3})
     with pytest.raises(InputError, match="pure differential privacy"):
         load(with_parameters("rho: 0.1", variant="Zero-concentrated DP")).card(tables={"a": 0.1})

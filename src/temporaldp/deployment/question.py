@@ -67,7 +67,7 @@ class Question:
     contributions : int, optional
         Promised units that a step holds at most.
     tables : mapping of str to float, optional
-        Epsilons of the tables that the value enters, in place of the record's.
+        Epsilons of the tables that the value enters, in place of the record's; kept as pairs.
     delta : float, optional
         At which leakage is told where the promise is no pure one.
     every : str, optional
@@ -87,7 +87,7 @@ class Question:
     unit: UnitName | None = None
     absent: str | None = None
     contributions: int | None = None
-    tables: Mapping[str, float] | None = None
+    tables: Mapping[str, float] | tuple[tuple[str, float], ...] | None = None
     delta: float | None = None
     every: Period | None = None
     fresh_noise: bool = False
@@ -97,6 +97,8 @@ class Question:
         if len(names) < 2:
             raise StateError(f"expected at least 2 values, such as home,away, got {', '.join(names) or 'none'}")
         object.__setattr__(self, "states", names)
+        if self.tables is not None:
+            object.__setattr__(self, "tables", tuple(dict(self.tables).items()))
         self._check_range()
         if self.unit is not None and self.unit not in get_args(UnitName):
             raise InputError(f"expected a unit among {', '.join(get_args(UnitName))}, got {self.unit!r}")
@@ -199,7 +201,7 @@ class Question:
                 unit = PrivacyUnit.category_histogram()
         if self.contributions is not None:
             unit = PrivacyUnit.at_most(self.contributions, of=unit)
-        return unit if self.tables is None else PrivacyUnit.tables(self.tables, of=unit)
+        return unit if self.tables is None else PrivacyUnit.tables(dict(self.tables), of=unit)
 
 
 def stay_probability(adversary: Adversary) -> float:
