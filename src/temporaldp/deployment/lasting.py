@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -84,7 +85,7 @@ def leaking(promise: Promise, unit: PrivacyUnit, states: tuple[str, ...], delta:
         return PureLeaking(promise, distances)
     if delta == 0.0:
         raise InputError(f"expected a delta > 0 for a promise of {promise.sentence}; give --delta D, such as 1e-6")
-    return LeakingAtDelta(promise, int(distances.max()), delta, len(states))
+    return LeakingAtDelta(promise, int(distances.max()), delta)
 
 
 def _bound(adversary: Adversary) -> Literal["exact", "paper"]:
@@ -127,7 +128,7 @@ class PureLeaking:
         """The largest temporal leakage of the series."""
         if horizon > LONGEST:
             return min(limit.temporal, self.together(horizon))
-        return self._series(adversary, horizon).worst
+        return min(self._series(adversary, horizon).worst, limit.temporal)
 
     def settles(self, adversary: Adversary, limit: Lasting) -> int | None:
         """From the backward leakage."""
@@ -170,7 +171,6 @@ class LeakingAtDelta:
     promise: Promise
     units: int
     delta: float
-    n_states: int
 
     @property
     def alone(self) -> float:
@@ -209,19 +209,12 @@ class LeakingAtDelta:
         return None
 
     def held(self, adversary: Adversary) -> Promise | None:
-        """By halving; the side that was seen to hold."""
-        level = self.alone
-        if not math.isfinite(level):
-            return None
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            share = 0.5 * (low + high)
-            least = LeakingAtDelta(self.promise.times(share), self.units, self.delta, self.n_states)
-            if least.lasting(adversary).temporal <= level:
-                low = share
-            else:
-                high = share
-        return self.promise.times(low) if low > 0.0 else None
+        """By a search; the side that was seen to hold."""
+        share = _largest_share(
+            lambda part: LeakingAtDelta(self.promise.times(part), self.units, self.delta).lasting(adversary).temporal,
+            self.alone,
+        )
+        return self.promise.times(share) if share > 0.0 else None
 
     def together(self, horizon: int) -> float:
         """By composition of the promise itself."""

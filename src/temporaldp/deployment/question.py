@@ -26,7 +26,7 @@ STATES = ("present", "absent")
 """The secret unless somebody names another: whether the person's data of a step are in the release."""
 
 STAYS = (0.5, 0.99)
-"""From values that have nothing to do with one another, to those that change once in a hundred steps."""
+"""From two values that have nothing to do with one another, to those that change once in a hundred steps."""
 
 EXPLAINED = 0.9
 """The probability of staying by which a card is explained, where the range has it."""
