@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -209,12 +208,15 @@ class LeakingAtDelta:
         return None
 
     def held(self, adversary: Adversary) -> Promise | None:
-        """By a search; the side that was seen to hold."""
-        share = _largest_share(
-            lambda part: LeakingAtDelta(self.promise.times(part), self.units, self.delta).lasting(adversary).temporal,
-            self.alone,
-        )
-        return self.promise.times(share) if share > 0.0 else None
+        """By halving; the side that was seen to hold."""
+        level, low, high = self.alone, 0.0, 1.0
+        for _ in range(HALVINGS):
+            share = 0.5 * (low + high)
+            if LeakingAtDelta(self.promise.times(share), self.units, self.delta).lasting(adversary).temporal <= level:
+                low = share
+            else:
+                high = share
+        return self.promise.times(low) if low > 0.0 else None
 
     def together(self, horizon: int) -> float:
         """By composition of the promise itself."""
