@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import temporaldp as tdp
+from temporaldp.deployment import Question
 from temporaldp.deployment.card import overview_of
 from temporaldp.deployment.page import stated_fields
 from temporaldp.deployment.words import factor
@@ -95,7 +96,8 @@ CASES = (
         "Google, COVID-19 Search Trends Symptoms",
         "",
         'data_source_type_details says that epsilon = 1.68 "is applied every day, and since the underlying data is new (disjoint), the '
-        'overall privacy budget is" the same. Where a region is published weekly, a step is still a user-day.',
+        'overall privacy budget is" the same. release_type_details says daily or weekly: this is about regions that are published daily. A '
+        "weekly count is one release about seven days at once, which is not modelled.",
     ),
     Case(
         "wikimedia_current_usage_data.yaml",
@@ -141,7 +143,7 @@ def _overview(folder: Path) -> list[str]:
     for path in sorted(folder.glob("*.yaml")):
         if path.name == "schema.yaml":  # of a record; not one
             continue
-        line = overview_of(tdp.Deployment.load(path), tdp.Question())
+        line = overview_of(tdp.Deployment.load(path), Question())
         stem = path.stem
         unit, promise = line.unit_text, line.promise.sentence
         if line.misfit is not None:

@@ -58,7 +58,7 @@ from temporaldp.correlation import (
     strongest_correlation,
     transition_trajectories,
 )
-from temporaldp.deployment import Deployment, DeploymentCard, LeakageOverTime, PrivacyUnit, Question
+from temporaldp.deployment import Deployment, DeploymentCard, LeakageOverTime, PrivacyUnit
 from temporaldp.errors import (
     BudgetError,
     EstimationError,
@@ -213,7 +213,6 @@ __all__ = [
     "PrivacyGuarantee",
     "PrivacyUnit",
     "PublicCorrelation",
-    "Question",
     "RandomizedResponse",
     "Release",
     "ReleaseAttack",

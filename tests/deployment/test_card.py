@@ -17,12 +17,11 @@ from temporaldp import (
     Deployment,
     InputError,
     PrivacyUnit,
-    Question,
     StateError,
     TransitionMatrix,
     sticky,
 )
-from temporaldp.deployment import words
+from temporaldp.deployment import Question, words
 from temporaldp.deployment.lasting import leaking
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from conftest import shared_folder
 from registry_records import VISITS, record, with_parameters
-from temporaldp import Deployment, InputError, MissingFileError, Question
+from temporaldp import Deployment, InputError, MissingFileError
+from temporaldp.deployment import Question
 from temporaldp.deployment.promise import ApproximatePromise, ConcentratedPromise, PurePromise
 from temporaldp.deployment.stated_unit import StatedUnit
 

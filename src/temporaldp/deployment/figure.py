@@ -39,7 +39,7 @@ def curve_figure(card: DeploymentCard) -> Figure:
 def card_figure(card: DeploymentCard) -> Figure:
     """The whole card: title, limits, promise, what it is worth, and the curve where there is one."""
     found = card.leakage
-    chosen = card.sentences if found is None else (*card.sentences[:4], card.sentences[-1])
+    chosen = card.sentences if found is None else (_assumed(card), *card.sentences[:4], card.sentences[-1])
     lines = [line for sentence in (SHORT_LIMITS, *chosen) for line in (*textwrap.wrap(sentence, LETTERS), "")]
     told = 0.65 + LINE * len(lines)
     if found is None:
@@ -62,6 +62,18 @@ def card_figure(card: DeploymentCard) -> Figure:
     text = figure.text(0.02, 1.0 - 0.42 / height, "\n".join(lines), fontsize=9, va="top", color=DARK, linespacing=1.25)
     text.set_in_layout(False)
     return figure
+
+
+def _assumed(card: DeploymentCard) -> str:
+    """The assumptions without which nobody should read the picture."""
+    states = card.question.states
+    named = ", ".join(states[:4]) + (", ..." if len(states) > 4 else "")
+    units = card.unit.most(states)
+    apart = "1 promised unit" if units == 1 else f"up to {units} promised units"
+    return (
+        f"Assumed: the secret is one of {len(states)} values of a {card.period} ({named}), which are {apart} apart "
+        f"({card.unit.name}) and follow a first-order Markov chain."
+    )
 
 
 def _draw_curve(axes: Axes, card: DeploymentCard) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ from temporaldp.report.words import number
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
     from temporaldp.deployment.record import Deployment
+
+LETTERS = {r"\epsilon": "ε", r"\delta": "δ", r"\rho": "ρ", r"\tau": "τ", r"\times": "×", r"\max": "max"}
 
 LONGEST_FIELD = 400
 """Letters of a field that a card quotes; the record has the rest."""
@@ -83,5 +86,8 @@ def write_card(card: DeploymentCard, path: str | Path) -> None:
 
 
 def _quoted(text: str, longest: int) -> str:
-    line = " ".join(text.split())
+    """On one line; letters that the registry's pages typeset are shown as letters."""
+    line = re.sub(r"\\\\[()]|\$", "", " ".join(text.split()))
+    for name, letter in LETTERS.items():
+        line = line.replace(name, letter)
     return line if len(line) <= longest else f"{line[:longest]} [...]"

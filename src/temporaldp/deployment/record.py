@@ -266,8 +266,8 @@ class Deployment:
         if not unit.of_people and unit.period is None and question.contributions is None:
             return Misfit(
                 "events: how many is not said",
-                f"the unit is {unit.text!r}: the record bounds no number of them in a step. With --contributions N, how many a "
-                "person has in one step at most, there is a number.",
+                f"the unit is {unit.text!r}: the record bounds no number of them in a step. How many a person has in one step "
+                "at most is said with --contributions N.",
             )
         if self.said_period is None and question.every is None:
             return Misfit(
