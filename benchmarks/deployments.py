@@ -175,6 +175,7 @@ def _case(folder: Path, case: Case) -> str:
         (
             f"\n## {case.title}\n\n",
             f"`temporaldp deployment {case.file} {case.options}".rstrip() + "`\n\n",
+            "Limits: " + " ".join(sentence for sentence in card.limits if _of_this_record(sentence)) + "\n\n",
             "What the record states:\n\n| field | |\n| --- | --- |\n",
             *stated,
             f"\nWhere the options come from: {case.why}\n",
@@ -187,6 +188,11 @@ def _case(folder: Path, case: Case) -> str:
             f"\nWhat we would write to its publisher:\n\n> {card.to_publisher}\n",
         )
     )
+
+
+def _of_this_record(limit: str) -> bool:
+    """Whether a limit is about this record, and not about all, which the head of the page says."""
+    return limit.startswith(("Its privacy unit", "The record lists"))
 
 
 def _cell(text: str) -> str:
