@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo uncertainty test test-spark bench-scale test-kernels test-slow test-crashes test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables paper clean
+.PHONY: demo uncertainty test test-spark bench-scale test-kernels test-slow test-crashes test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -83,6 +83,9 @@ bench-population: $(READY)  ## the exact leakage of up to 100,000 people, each w
 
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md
+
+deployments: $(READY)  ## docs/deployments.md: records of published systems, audited without their data (ten seconds; needs the records)
+	$(BIN)/python benchmarks/deployments.py docs/deployments.md
 
 paper: $(READY)  ## docs/paper.md: the paper's figures, table and claims, reproduced (half a minute once the environment is there)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt gurobipy

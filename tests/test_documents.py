@@ -15,6 +15,7 @@ import pytest
 
 from command import temporaldp
 from conftest import REPOSITORY
+from registry_records import VISITS
 
 README = (REPOSITORY / "README.md").read_text()
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
@@ -32,9 +33,10 @@ def in_a_shell(line, folder):
 def test_the_shell_lines_of_the_readme_run(tmp_path):
     block = README.split("## In the shell")[1].split("```sh")[1].split("```")[0]
     lines = [line.split("  #")[0].strip() for line in block.strip().splitlines()]
-    assert len(lines) == 21
+    assert len(lines) == 22
     shutil.copy(SAMPLE, tmp_path / "traces.csv")
     shutil.copy(SAMPLE, tmp_path / "past.csv")
+    (tmp_path / "record.yaml").write_text(VISITS)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "plan.json").write_text("of an earlier demo")
     for line in lines:

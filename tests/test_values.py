@@ -17,7 +17,9 @@ from temporaldp import (
     BudgetError,
     ClampedMean,
     ClampedSum,
+    ConcentratedGuarantee,
     CountEstimate,
+    Deployment,
     DiscreteGaussianNoise,
     DiscreteLaplaceHistogram,
     DiscreteLaplaceNoise,
@@ -89,7 +91,7 @@ def values(budget):
         LikelihoodBox.laplace_counts([1.0 / budget, 4.0]),
         DiscreteLaplaceHistogram(int(100 * budget)), NoisyHistogram(int(100 * budget), "gaussian"),
         Release(([1, 2], None), np.array([budget, 0.0])),
-        released(walks, plan), *uncertain(matrix, budget), *for_counts(matrix, plan, walks, budget),
+        released(walks, plan), *uncertain(matrix, budget), *for_counts(matrix, plan, walks, budget), *published(budget),
     ]  # fmt: skip
 
 
@@ -121,6 +123,15 @@ def for_counts(matrix, plan, walks, budget):
         CountEstimate(counts, counts - 1.0, counts + 1.0), smooth(released(walks, plan), known, total=9),
         found, *found.points, *found.user_points,
     ]  # fmt: skip
+
+
+def published(budget):
+    """A published system, and what is asked of it."""
+    loss = {"privacy_unit": "User-day-level", "privacy_parameters": {"epsilon": budget}}
+    model = {"release_type": "Many releases"}
+    record = {"deployment": {"basic": {"name": "x"}, "privacy_loss": loss, "deployment_model": model}}
+    card = Deployment.from_record(record).card(stays=(0.5, 0.5 + budget / 10.0), tables={"all": budget})
+    return [card, card.deployment, card.question, card.unit, card.leakage, ConcentratedGuarantee(budget)]
 
 
 def attacked(budget):

@@ -58,6 +58,7 @@ from temporaldp.correlation import (
     strongest_correlation,
     transition_trajectories,
 )
+from temporaldp.deployment import Deployment, DeploymentCard, LeakageOverTime, PrivacyUnit
 from temporaldp.errors import (
     BudgetError,
     EstimationError,
@@ -89,6 +90,7 @@ from temporaldp.files import (
 )
 from temporaldp.leakage import LeakageProfile, LeakageProfiles, Witness, loss
 from temporaldp.mechanisms import (
+    ConcentratedGuarantee,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     GaussianNoise,
@@ -154,9 +156,12 @@ __all__ = [
     "BudgetPlan",
     "ClampedMean",
     "ClampedSum",
+    "ConcentratedGuarantee",
     "ContinualRelease",
     "CountEstimate",
     "CountedTraces",
+    "Deployment",
+    "DeploymentCard",
     "Diagnosis",
     "DiscreteGaussianNoise",
     "DiscreteLaplaceHistogram",
@@ -174,6 +179,7 @@ __all__ = [
     "LeakageCurves",
     "LeakageDistribution",
     "LeakageDraws",
+    "LeakageOverTime",
     "LeakageProfile",
     "LeakageProfiles",
     "LeakageSeries",
@@ -205,6 +211,7 @@ __all__ = [
     "PlanError",
     "PrivacyCurve",
     "PrivacyGuarantee",
+    "PrivacyUnit",
     "PublicCorrelation",
     "RandomizedResponse",
     "Release",

@@ -22,6 +22,7 @@ from temporaldp.cli import (
     attack,
     audit,
     demo,
+    deployment,
     diagnose,
     learn,
     ledger,
@@ -59,6 +60,7 @@ app.command("population")(population.population)
 app.command("release")(release.release)
 app.command("smooth")(smooth.smooth)
 app.add_typer(ledger.app, name="ledger")
+app.command("deployment")(deployment.deployment)
 app.command("attack")(attack.attack)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)

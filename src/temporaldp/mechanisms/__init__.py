@@ -1,5 +1,6 @@
 """What one release gives away: a box of likelihoods, distances between values, noise, a table of outputs, an event."""
 
+from temporaldp.mechanisms.concentrated import ConcentratedGuarantee
 from temporaldp.mechanisms.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.likelihood_box import LikelihoodBox
@@ -8,6 +9,7 @@ from temporaldp.mechanisms.output_table import OutputTable, RandomizedResponse
 from temporaldp.mechanisms.protocol import Mechanism
 
 __all__ = [
+    "ConcentratedGuarantee",
     "DiscreteGaussianNoise",
     "DiscreteLaplaceNoise",
     "GaussianNoise",

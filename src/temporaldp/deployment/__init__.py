@@ -1,0 +1,8 @@
+"""What the promise of a published system is worth over time, from its record in the public registry alone."""
+
+from temporaldp.deployment.card import DeploymentCard, LeakageOverTime
+from temporaldp.deployment.question import Question
+from temporaldp.deployment.record import Deployment
+from temporaldp.deployment.unit import PrivacyUnit
+
+__all__ = ["Deployment", "DeploymentCard", "LeakageOverTime", "PrivacyUnit", "Question"]

@@ -1,0 +1,108 @@
+"""YAML as a record of the registry needs it, and nothing more: no tags, no anchors, no deep nesting, no large file."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from temporaldp.errors import InputError
+from temporaldp.files.atomic import brief, require_file
+
+LARGEST_FILE = 256 * 1024
+"""Bytes; the longest record of the registry has 12 thousand."""
+
+DEEPEST = 20
+"""Levels of nesting; a record of the registry has 4."""
+
+NUMBERS = (
+    ("tag:yaml.org,2002:null", r"(?:~|null|Null|NULL|)", ["~", "n", "N", ""]),
+    ("tag:yaml.org,2002:bool", r"(?:true|True|TRUE|false|False|FALSE)", list("tTfF")),
+    ("tag:yaml.org,2002:int", r"[-+]?(?:0|[1-9][0-9]{0,300})", list("-+0123456789")),
+    (
+        "tag:yaml.org,2002:float",
+        r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))",
+        list("-+.0123456789"),
+    ),
+)
+"""What is no text: by YAML 1.2's core schema, in which 1e-5 is a number, and yes, 1:30 and dates are text."""
+
+
+def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
+    """The one mapping that a YAML file holds.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    InputError
+        It is too large, no YAML, has tags, anchors, aliases or repeated keys, is nested too deeply, or holds no mapping.
+    """
+    import yaml
+
+    source = require_file(path, what)
+    try:
+        with source.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise InputError(f"{source}: expected {what}, but it cannot be read: {brief(error)}") from None
+    if len(content) > LARGEST_FILE:
+        raise InputError(f"{source}: expected {what} of at most {LARGEST_FILE // 1024} KiB, got a larger file")
+    try:
+        found = yaml.load(content, Loader=_loader())
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise InputError(f"{source}: expected {what} in YAML, got something else: {brief(error)}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{source}: expected {what}, a mapping of fields, got {_kind(found)}")
+    return found
+
+
+def _kind(found: Any) -> str:
+    return {"NoneType": "an empty file", "list": "a list", "str": "text"}.get(type(found).__name__, "a single value")
+
+
+@cache
+def _loader() -> Any:
+    """The class that reads; made on first use, because PyYAML loads then."""
+    import yaml
+    from yaml.nodes import MappingNode
+
+    class PlainLoader(yaml.SafeLoader):
+        """SafeLoader without anchors, aliases, tags, repeated keys and YAML 1.1's guesses."""
+
+        yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+            if self.check_event(yaml.AliasEvent) or event.anchor is not None:
+                raise InputError(
+                    f"expected no anchors and aliases (& and *), got one {_place(event)}: write values out"
+                )
+            if getattr(event, "tag", None) is not None:
+                raise InputError(f"expected no tags, got {event.tag[:60]!r} {_place(event)}: write plain values")
+            self.depth = getattr(self, "depth", 0) + 1
+            if self.depth > DEEPEST:
+                raise InputError(f"expected at most {DEEPEST} levels of nesting, got more {_place(event)}")
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            assert isinstance(node, MappingNode)
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if not isinstance(key.value, str) or key.value in seen:
+                    raise InputError(f"expected every field once, by a name, got {str(key.value)[:60]!r} {_place(key)}")
+                seen.add(key.value)
+            return super().construct_mapping(node, deep=deep)
+
+    for tag, pattern, first in NUMBERS:
+        PlainLoader.add_implicit_resolver(tag, re.compile(f"^{pattern}$"), first)
+    return PlainLoader
+
+
+def _place(marked: Any) -> str:
+    return f"in line {marked.start_mark.line + 1}"

@@ -1,0 +1,169 @@
+"""`temporaldp deployment`: cards in every form, folders, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from command import refused, temporaldp
+from conftest import REPOSITORY, shared_folder
+from registry_records import VISITS, record, with_parameters
+from temporaldp import TransitionMatrix, save_matrix
+from temporaldp.deployment.plain_yaml import read_plain_yaml
+
+PRINTED = {0.7: 2.05, 0.8: 2.96, 0.9: 4.50, 0.99: 9.27}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "r.yaml").write_text(VISITS)
+    return tmp_path
+
+
+def run(*arguments, cwd):
+    done = temporaldp("deployment", *arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_json(folder):
+    found = json.loads(run("r.yaml", "--states", "home,away", "--stays", "0.7:0.99", "--json", cwd=folder).stdout)
+    assert len(found["stays"]) == len(found["lasting"])
+    leaks = dict(zip(found["stays"], found["lasting"], strict=True))
+    assert {p: leaks[p] for p in PRINTED} == pytest.approx(PRINTED, abs=0.005)
+    assert (found["promised"], found["horizon"], found["kind"]) == (1.0, 365, "exact")
+    assert all(isinstance(sentence, str) for sentence in found["assumptions"])
+
+
+def test_text_says_limits_first(folder):
+    told = " ".join(run("r.yaml", "--horizon", "30", cwd=folder).stdout.split())
+    places = [
+        told.index(part) for part in ("not a break", "4.5 nats about one day", "30 days", "Assumed", "to the publisher")
+    ]
+    assert places == sorted(places)
+
+
+def test_pictures_and_a_page_that_refers_to_nothing(folder):
+    run("r.yaml", "--png", "c.png", "--svg", "c.svg", "--html", "c.html", cwd=folder)
+    assert (folder / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in (folder / "c.svg").read_bytes()
+    page = (folder / "c.html").read_text()
+    assert page.index("What this is not") < page.index("4.5 nats")
+    assert "@media print" in page
+    assert not re.search(r"(src|href)=\"(?!data:)|@import|url\(", page)
+    first = (folder / "c.svg").read_bytes()
+    run("r.yaml", "--svg", "c.svg", cwd=folder)
+    assert (folder / "c.svg").read_bytes() == first
+
+
+def test_a_record_without_a_number_has_a_card_too(folder):
+    (folder / "r.yaml").write_text(record(release_type="One release", name="<b>Births</b>"))
+    done = run("r.yaml", "--html", "c.html", "--png", "c.png", cwd=folder)
+    assert "No number is given" in done.stdout
+    assert "<b>Births</b>" not in (folder / "c.html").read_text()
+    found = json.loads(run("r.yaml", "--json", cwd=folder).stdout)
+    assert (found["fits"], found["stays"], found["lasting"], found["promised"]) == (False, [], [], 1.0)
+    assert "there is none" in refused("deployment", "r.yaml", "--emit", cwd=folder)
+
+
+def test_emitted_yaml_is_read_back_and_stands_in_the_documents(folder):
+    line = ("r.yaml", "--states", "home,away", "--stays", "0.7:0.99", "--emit")
+    told = run(*line, cwd=folder).stdout
+    assert f"```yaml\n{told}```" in (REPOSITORY / "docs" / "registry-field.md").read_text()
+    (folder / "field.yaml").write_text(told)
+    field = read_plain_yaml(folder / "field.yaml", "a field")["temporal_correlation"]
+    assert (field["step"], field["steps"], field["chains"]["stays"]) == ("day", 365, [0.7, 0.99])
+    for entry in field["leakage"]["for_ever"]:
+        if entry["stays"] in PRINTED:
+            assert entry["at_most"] == pytest.approx(PRINTED[entry["stays"]], abs=0.005)
+
+
+def test_a_matrix(folder):
+    save_matrix(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]], states=["home", "away"]), folder / "m.csv")
+    found = json.loads(run("r.yaml", "--correlation", "m.csv", "--json", cwd=folder).stdout)
+    assert found["stays"] == [0.9]
+    assert found["lasting"] == pytest.approx([4.4995], abs=1e-4)
+    assert found["states"] == ["home", "away"]
+
+
+def test_tables_dates_and_units(folder):
+    options = ("--tables", "country=0.1,county=0.2", "--since", "2020-01-01", "--until", "2020-01-31")
+    found = json.loads(run("r.yaml", *options, "--stays", "0.9", "--json", cwd=folder).stdout)
+    assert found["promised"] == pytest.approx(0.3)
+    assert (found["horizon"], found["stays"]) == (31, [0.9])
+    found = json.loads(run("r.yaml", "--unit", "category-histogram", "--stays", "0.5", "--json", cwd=folder).stdout)
+    assert (found["promised"], found["alone"]) == (1.0, 2.0)
+    assert found["lasting"] == pytest.approx([2.0])
+
+
+def test_a_folder_goes_on(folder):
+    (folder / "bad.yaml").write_text("a: !!python/name:os.system")
+    (folder / "once.yaml").write_text(record(release_type="One release"))
+    (folder / "unit.yaml").write_text(record(privacy_unit="Flock-level"))
+    (folder / "notes.txt").write_text("no record")
+    done = temporaldp("deployment", ".", cwd=folder, columns="100")
+    assert done.returncode == 0
+    lines = [line for line in done.stdout.split("Without a number")[0].splitlines() if line.startswith(("r ", "once "))]
+    assert len(lines) == 2
+    assert "4.5" in next(line for line in lines if line.startswith("r "))
+    assert "one release" in next(line for line in lines if line.startswith("once "))
+    assert "bad.yaml" in done.stderr
+    assert "unit.yaml" in done.stderr
+    found = json.loads(run(".", "--json", cwd=folder).stdout)
+    assert {line["file"]: line["fits"] for line in found["records"]} == {"r.yaml": True, "once.yaml": False}
+    assert {line["file"] for line in found["not_used"]} == {"bad.yaml", "unit.yaml"}
+
+
+def test_the_registry(folder):
+    records = shared_folder() / "deployments"
+    if not records.is_dir():
+        pytest.skip(f"no records at {records}; set TEMPORALDP_SHARED")
+    found = json.loads(run(records, "--json", cwd=folder).stdout)
+    assert len(found["records"]) >= 16
+    assert [line["file"] for line in found["not_used"]] == ["schema.yaml"]
+    leaks = {line["file"]: dict(zip(line["stays"], line["lasting"], strict=True)) for line in found["records"]}
+    assert leaks["wikimedia_historical_usage_data.yaml"][0.9] == pytest.approx(4.4995, abs=1e-4)
+    assert all(line["fits"] or line["reason"] for line in found["records"])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--stays", "0.9:0.5"), "smallest <= largest"),
+        (("--stays", "often"), "--stays FROM:TO"),
+        (("--stays", "nan:nan"), "--stays FROM:TO"),
+        (("--stays", "0.5:0.9:1"), "--stays FROM:TO"),
+        (("--states", "home"), "at least 2 values"),
+        (("--states", "home,home"), "home"),
+        (("--horizon", "0"), "at least 1"),
+        (("--since", "yesterday"), "a date such as 2020-01-31 for --since"),
+        (("--until", "2020-01-01"), "until"),
+        (("--tables", "country"), "--tables NAME=EPSILON"),
+        (("--tables", "country=0.1,country=0.2"), "every table of --tables once"),
+        (("--tables", "country=9"), "add up to 9"),
+        (("--contributions", "0"), "at least 1"),
+        (("--unit", "binary-count", "--states", "a,b,c"), "category-histogram"),
+        (("--absent", "gone"), "gone"),
+        (("--delta", "1e-6"), "leave it out"),
+        (("--png", "card.svg"), "ending in .png for --png"),
+        (("--html", "r.yaml"), "it is also read"),
+        (("--html", "nowhere/card.html"), "does not exist"),
+        (("--emit", "--json"), "either --emit"),
+        (("--correlation", "none.csv"), "none.csv"),
+        (("--correlation", "none.csv", "--stays", "0.9"), "either --stays or --correlation"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_options_that_mean_nothing_are_refused(folder, options, says):
+    assert says in " ".join(refused("deployment", "r.yaml", *options, cwd=folder).split())
+
+
+def test_records_that_are_none_are_refused(folder):
+    (folder / "r.yaml").write_text(with_parameters("epsilon: plenty"))
+    assert "r.yaml" in refused("deployment", "r.yaml", cwd=folder)
+    (folder / "empty").mkdir()
+    assert "none" in refused("deployment", "empty", cwd=folder)
+    assert "nowhere.yaml" in refused("deployment", "nowhere.yaml", cwd=folder)
+    assert "--html are about one record" in " ".join(refused("deployment", ".", "--html", "c.html", cwd=folder).split())

@@ -1,0 +1,41 @@
+"""docs/deployments.md is what the script makes of the records today, and says its limits before its first number."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from conftest import REPOSITORY, shared_folder
+
+PAGE = REPOSITORY / "docs" / "deployments.md"
+
+
+def test_the_page_is_current():
+    folder = shared_folder() / "deployments"
+    if not folder.is_dir():
+        pytest.skip(f"no records at {folder}; set TEMPORALDP_SHARED")
+    place = importlib.util.spec_from_file_location("deployments", REPOSITORY / "benchmarks" / "deployments.py")
+    script = importlib.util.module_from_spec(place)
+    import sys
+
+    sys.modules["deployments"] = script
+    try:
+        place.loader.exec_module(script)
+        assert script.document(folder) == PAGE.read_text(), "run make deployments"
+    finally:
+        del sys.modules["deployments"]
+
+
+def test_the_page_says_its_limits_first_and_has_every_case():
+    text = PAGE.read_text()
+    assert text.index("Limits first") < text.index("not a break") < text.index("| record |")
+    for title in (
+        "count of people at work",
+        "Movement Range Maps",
+        "current pageviews",
+        "historical pageviews",
+        "Symptoms",
+    ):
+        assert f"{title}\n" in text
+    assert text.count("What we would write to its publisher") == text.count("What the record states:") >= 6

@@ -1,0 +1,210 @@
+"""Records: what is read of them, what is refused, and which have no number, for which reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from conftest import shared_folder
+from registry_records import VISITS, record, with_parameters
+from temporaldp import Deployment, InputError, MissingFileError
+from temporaldp.deployment import Question
+from temporaldp.deployment.promise import ApproximatePromise, ConcentratedPromise, PurePromise
+from temporaldp.deployment.stated_unit import StatedUnit
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.fixture
+def load(tmp_path):
+    def loaded(text):
+        (tmp_path / "r.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+        return Deployment.load(tmp_path / "r.yaml")
+
+    return loaded
+
+
+def test_what_is_read(load):
+    found = load(VISITS)
+    assert (found.slug, found.name, found.curators) == ("visits-nobody-2026", "Counts of visits", ("Nobody",))
+    assert found.promise == PurePromise(1.0)
+    assert found.repeats
+    assert found.said_period == "day"
+    assert not found.about_replacing
+    assert found.stated_unit.of_people
+
+
+@pytest.mark.parametrize(
+    ("text", "promise"),
+    [
+        (with_parameters("epsilon: 1e-1"), PurePromise(0.1)),
+        (with_parameters("epsilon: 2"), PurePromise(2.0)),
+        (with_parameters("epsilon: 2", "delta: 0.0"), PurePromise(2.0)),
+        (with_parameters("epsilon: 2", "delta: 1.0e-9", variant="Approximate DP"), ApproximatePromise(2.0, 1e-9)),
+        (with_parameters("epsilon: 2", "delta: '1e-9'", variant="Approximate DP"), ApproximatePromise(2.0, 1e-9)),
+        (with_parameters("rho: 0.5", variant="Zero-concentrated DP"), ConcentratedPromise(0.5)),
+        (
+            with_parameters("rho: 0.5", "epsilon: 3", "delta: 1e-9", variant="Zero-concentrated DP"),
+            ConcentratedPromise(0.5),
+        ),
+        (
+            with_parameters("rho: 0.5", "epsilon: 3", "delta: 1e-9", variant="Approximate DP"),
+            ApproximatePromise(3.0, 1e-9),
+        ),
+    ],
+)
+def test_parameters_by_variant(load, text, promise):
+    assert load(text).promise == promise
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "got an empty file"),
+        ("- a\n- b\n", "got a list"),
+        ("only words", "got text"),
+        ("a: [1\nb: {", "in YAML, got something else"),
+        (b"\x00\x01\xff\xfe", "in YAML, got something else"),
+        (b"a: \xff", "in YAML, got something else"),
+        (
+            "a: !!python/object/apply:os.system ['true']",
+            "no tags, got 'tag:yaml.org,2002:python/object/apply:os.system' in line 1",
+        ),
+        ("a: !mine 3", "no tags, got '!mine'"),
+        (BOMB, "no anchors and aliases"),
+        ("a: &a\n  b: *a\n", "no anchors and aliases"),
+        ("a: " + "[" * 1000, "at most 20 levels"),
+        ("{" * 1000, "at most 20 levels"),
+        ("a: 1\na: 2\n", "every field once, by a name, got 'a' in line 2"),
+        ("? [1, 2]\n: 3\n", "every field once, by a name"),
+        ("a: 1\n---\nb: 2\n", "in YAML, got something else"),
+        ("a: '" + "x" * 300_000 + "'", "at most 256 KiB"),
+        ("a: 1\nb: 2\n", "the field 'deployment', got the fields a, b"),
+        ("type: object\nproperties: {}\n", "the registry's schema, which is no record"),
+        ("deployment: 3\n", "deployment to be a mapping of fields, got 3"),
+        ("deployment: {basic: {name: x}}\n", "deployment.privacy_loss to be a mapping of fields, got nothing"),
+        ("deployment: {privacy_loss: {}}\n", "deployment.basic to be a mapping of fields, got nothing"),
+        (record(privacy_unit=None), "privacy_unit, such as 'User-day-level', got nothing"),
+        (record(privacy_unit="[1, 2]"), "deployment.privacy_loss.privacy_unit to be text"),
+        (record(release_type="3"), "deployment.deployment_model.release_type to be text, got 3"),
+        (record(epsilon=None), "epsilon, epsilon and delta, or rho, got nothing"),
+        (record(epsilon="'1.0'"), "privacy_parameters.epsilon to be a number, such as epsilon: 0.5, got '1.0'"),
+        (record(epsilon="about one"), "got 'about one'"),
+        (record(epsilon="yes"), "got 'yes'"),
+        (record(epsilon="true"), "got True"),
+        (record(epsilon=".nan"), "got nan"),
+        (record(epsilon=".inf"), "got inf"),
+        (record(epsilon="-1"), "expected epsilon to be a number > 0"),
+        (record(epsilon="0"), "expected epsilon to be a number > 0"),
+        (record(epsilon="1e9"), "at most 10000"),
+        (record(epsilon="1" * 400), "epsilon"),
+        (with_parameters("sigma: 1"), "privacy_parameters.epsilon, which Pure DP has, got sigma"),
+        (with_parameters("epsilon: 1", variant="Approximate DP"), "privacy_parameters.delta, which Approximate DP has"),
+        (with_parameters("epsilon: 1", "delta: small", variant="Approximate DP"), "delta to be a number"),
+        (with_parameters("epsilon: 1", "delta: 2", variant="Approximate DP"), "expected delta between 0 and 1"),
+        (with_parameters("rho: 1e9", variant="Zero-concentrated DP"), "expected rho from"),
+        (record(data_curators="3").replace("      - Nobody\n", ""), "data_curators to be a list"),
+    ],
+)
+def test_what_is_no_record_is_refused(load, text, says):
+    with pytest.raises(InputError) as refused:
+        load(text)
+    assert says in str(refused.value)
+    assert "r.yaml" in str(refused.value)
+    assert len(str(refused.value)) < 600
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(MissingFileError):
+        Deployment.load(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "period", "of_people"),
+    [
+        ("User-day-level", "day", True),
+        ("User-quarter-day-level", "quarter-day", True),
+        ("Device-day-level", "day", True),
+        ("user-month", "month", True),
+        ("User-month-country-level", "month", True),
+        ("Person-level; housing-unit-level", None, True),
+        ("Bounded contribution-day", "day", False),
+        ("Event-Month-level", "month", False),
+        ("Event-level", None, False),
+        ("User-trip-level", None, False),
+        ("Birth-level", None, False),
+        ("users, weekly", "week", True),
+    ],
+)
+def test_units_in_words(text, period, of_people):
+    found = StatedUnit.read(text)
+    assert (found.period, found.of_people) == (period, of_people)
+
+
+@pytest.mark.parametrize("text", ["Flock-level", "day", "level", "User-day-month", "???", "user-fortnight"])
+def test_units_that_nobody_knows_are_refused(load, text):
+    with pytest.raises(InputError, match="expected a privacy unit such as"):
+        StatedUnit.read(text)
+    with pytest.raises(InputError, match="privacy_unit: expected a privacy unit"):
+        load(record(privacy_unit=f"'{text}'")).card()
+
+
+@pytest.mark.parametrize(
+    ("text", "brief", "asked"),
+    [
+        (record(release_type="One release"), "one release", {"every": "day"}),
+        (record(release_type=None), "how often is not said", {"every": "day"}),
+        (record(privacy_unit="User-level"), "all steps of a person", {"every": "day"}),
+        (record(privacy_unit="Event-level"), "events: how many is not said", {"contributions": 3}),
+        (record(model_name="Local"), "noise on the device", {"fresh_noise": True}),
+        (record(release_type_details="Reports are memoized.", model_name="Local"), "memoised noise", None),
+        (
+            record(release_type_details="The device samples from its records.", model_name="Local"),
+            "sampling on the device",
+            None,
+        ),
+        (record(variant_name="Renyi DP"), "Renyi DP is not modelled", None),
+        (record(variant_name="Custom"), "Custom is not modelled", None),
+    ],
+)
+def test_why_there_is_no_number(load, text, brief, asked):
+    found = load(text)
+    misfit = found.misfit(Question())
+    assert misfit is not None
+    assert misfit.brief == brief
+    card = found.card()
+    assert (card.leakage, card.stays, card.lasting, card.assumptions) == (None, (), (), ())
+    assert card.reason == misfit.sentence
+    assert card.to_dict()["fits"] is False
+    everything = {"every": "day", "fresh_noise": True, "contributions": 3}
+    if asked is None:  # nothing that anybody says makes it a number
+        assert found.misfit(Question(**everything)) is not None
+    else:
+        assert found.misfit(Question(**asked)) is None
+        assert found.card(stays=(0.9, 0.9), **asked).lasting[0] > 1.0
+
+
+def test_the_terminal_is_not_at_a_records_mercy(load):
+    assert load(record(name='"\\e[31mred\\e[0m"')).name == "?[31mred?[0m"
+
+
+WITH_NUMBERS = {
+    "audience_engagement",
+    "covid19_search_trends_symptoms",
+    "google_mobility",
+    "movement_ranges_maps",
+    "wikimedia_current_usage_data",
+    "wikimedia_historical_usage_data",
+}
+
+
+def test_every_record_of_the_registry_has_a_number_or_a_reason():
+    folder = shared_folder() / "deployments"
+    if not folder.is_dir():
+        pytest.skip(f"no records at {folder}; set TEMPORALDP_SHARED")
+    paths = [path for path in sorted(folder.glob("*.yaml")) if path.name != "schema.yaml"]
+    assert len(paths) >= 16
+    found = {path.stem: Deployment.load(path).misfit(Question()) for path in paths}
+    assert {name for name, misfit in found.items() if misfit is None} == WITH_NUMBERS
+    assert all(misfit.sentence.endswith(".") for misfit in found.values() if misfit is not None)
