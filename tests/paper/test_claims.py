@@ -35,7 +35,7 @@ def lasting(page):
 @pytest.mark.slow
 def test_the_page_is_what_the_code_gives(claims, exhibits):
     untimed = figure5.compute(sizes=(), alphas=())  # its notes and its place
-    given = render_document(list(claims.values()), [exhibits.get(key, untimed) for key in EXHIBITS])
+    given = render_document(list(claims.values()), [untimed if key == "5" else exhibits[key] for key in EXHIBITS])
     given = given.replace("; 0 more are measured", f"; {len(MEASURED)} more are measured")
     assert lasting(PAGE).splitlines() == lasting(given).splitlines(), "run `make paper`"
 

@@ -18,6 +18,9 @@ from temporaldp.paper.exact import EXACT
 from temporaldp.paper.exhibits import COLUMNS
 from temporaldp.paper.settings import MODERATE, in_both, smoothed
 
+COMPUTED = [key for key in EXHIBITS if key != "5"]
+"""All but the timed one."""
+
 SMOOTHED = {(50, 0.005), (50, 0.05), (50, 1.0), (200, 0.005), (50, 0.0005)}
 
 
@@ -53,7 +56,7 @@ def test_the_printed_numbers_are_those_of_the_reference_file(reference):
 
 def test_numbers_equal_those_of_others_where_they_meet(exhibits):
     n_checks = 0
-    for found in exhibits.values():
+    for found in map(exhibits.__getitem__, COMPUTED):
         for check in found.comparisons():
             if check.deviations is not None:
                 assert check.deviations < 4.5
@@ -236,7 +239,8 @@ def test_reproduce_writes_each_file_whole_and_replaces_it(tmp_path):
 
 
 def test_pictures_tell_curves_apart_in_grey_and_name_them_all(exhibits):
-    for key, found in exhibits.items():
+    for key in COMPUTED:
+        found = exhibits[key]
         figure = EXHIBITS[key].draw(found)
         named = {text.get_text() for legend in figure.legends for text in legend.get_texts()}
         assert named == {curve.name for curve in found.curves}

@@ -48,6 +48,10 @@ FEW_COLUMNS = 1.0 / 256.0
 """Share of the entries of all pairs up to which one loss is found row by row: it takes single entries, where the screen takes
 whole registers, but needs no table."""
 
+LITTLE = 1 << 20
+"""Entries up to which a matrix is copied: kernels are compiled for each kind of array, and copies are all of one kind, while a
+matrix may be read-only, or a part of another one."""
+
 SCATTER = 2654435761
 """Knuth's multiplicative hash: 2^32 over the golden ratio."""
 
@@ -66,7 +70,8 @@ class CompiledSearch:
             self._store = (empty[0], *(np.array(part) for part in parts))
             self._table: Any = _by_columns(ordered)
         else:
-            self._store = (np.ascontiguousarray(matrix), *empty[1:])
+            copied = matrix.size <= LITTLE
+            self._store = (np.array(matrix, order="C") if copied else np.ascontiguousarray(matrix), *empty[1:])
             self._table = None  # made when first needed: small matrices and ties do without
 
     @cached_property
@@ -77,7 +82,7 @@ class CompiledSearch:
     def vertices(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Row, other row and limit of each vertex, by falling slope; its set is ``{k : q_k - d_k > limit d_k}``."""
         if self.n <= FEW:
-            rows, others = np.nonzero(~np.eye(self.n, dtype=bool))
+            rows, others = (one.copy() for one in np.nonzero(~np.eye(self.n, dtype=bool)))
         else:
             slopes, pairs, lines = plan_slopes(self._store, self.n, self._partners(), self.steepest)
             rows, others = self._alive(Tangents.of_lines(slopes, *lines.T))
