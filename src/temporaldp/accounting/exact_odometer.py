@@ -34,8 +34,8 @@ from temporaldp.values import ROUNDOFF as U
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-ABOVE, BLURRED = 3e-13, 1e-11
-"""Share of W by which rollouts ask for more than W; and the share of W up to which what rounding hides is added to the answer,
+ABOVE, BLURRED = 1e-12, 1e-11
+"""Share of W by which rollouts ask for more than W, and to which they are believed; and the share of W up to which what rounding hides is added to the answer,
 where a rollout has gone on for longer than the correlation remembers."""
 
 SETTLED, MOST_FOLLOWING = 1e-9, 200
@@ -74,8 +74,8 @@ class ExactOdometer:
         The first step that has it, but for rounding, and what was found there.
     past : Side
         What arrives at the next step from those so far.
-    spent : array, shape (n_steps,)
-        All budgets, the last first.
+    spent : array, shape (k,)
+        The last budgets, the last first: as many as open rollouts and the memory of the correlation reach back.
     depth : int
         How far rollouts into the future went at most.
     """
@@ -102,7 +102,7 @@ class ExactOdometer:
     def worst(self) -> tuple[float, int]:
         """The largest TPL so far, in nats, from above and attained to rounding, and the first step (from 0) that has it.
 
-        (0, 0) before the first step. Within some 1e-12 of `temporal_leakage`.
+        (0, 0) before the first step. Within 3e-12 of `temporal_leakage`.
         """
         return self.largest * (1.0 + 2.0 * ABOVE), self.time
 
@@ -160,7 +160,7 @@ class ExactOdometer:
     def _raised(self, epsilon: float, arriving: FloatArray) -> Self:
         """W with the items, new ones too, that may exceed it now; and all of them asking about it."""
         t, every = self.n_steps - 1, np.arange(len(self.problem.values[0]))
-        failing = ~_proved(self.open.rollouts)
+        failing = ~(self.open.rollouts.excess(0.0) <= ABOVE * self.largest)
         above = epsilon + arriving > self._level
         steps = np.concatenate((self.open.step[failing], np.full(int(above.sum()), t)))
         pairs = np.concatenate((self.open.pair[failing], every[above]))
@@ -185,7 +185,7 @@ class ExactOdometer:
         t, depth = self.n_steps - 1, 0
         arrived, following = np.zeros(len(steps)), np.zeros(len(steps))
         if self.problem.backward is not None:
-            first = max(int(steps.min()) - KEPT * self.past.depth - LEAST_KEPT, 0)
+            first = max(int(steps.min()) - KEPT * self.past.depth - LEAST_KEPT, t + 1 - len(self.spent))
             chain, spread = self._past_chain(first)
             arrived = solve(chain, Items(steps - first, i, j), spread).proved
         if self.problem.forward is not None:
@@ -243,12 +243,9 @@ class ExactOdometer:
         old = self.open.rollouts.depth > 2 * max(self.depth, self.past.depth) + LEAST_KEPT
         blurred = ~sealed & old & (above <= BLURRED * self.largest)
         largest = max(self.largest, self._level + float(above[blurred].max())) if blurred.any() else self.largest
-        return replace(self, largest=largest, open=self.open[~sealed & ~blurred])
-
-
-def _proved(items: Coefficients) -> NDArray[np.bool_]:
-    """Of which items it is proved that nothing above their level arrives from the steps so far."""
-    return np.asarray(items.excess(0.0) <= 0.0)
+        left = self.open[~sealed & ~blurred]
+        reach = self.n_steps - int(left.step.min(initial=self.n_steps)) + KEPT * self.past.depth + LEAST_KEPT
+        return replace(self, largest=largest, open=left, spent=self.spent[:reach])
 
 
 class CountedExactly:
