@@ -21,7 +21,12 @@ def refused():
 def answers(accountant):
     found = [accountant.total(), accountant.worst_time, accountant.total_after(0.05), len(accountant)]
     if accountant.alpha is not None:
-        found += [accountant.reserve, accountant.remaining(), accountant.remaining(last=True), accountant.admits([0.01])]
+        found += [
+            accountant.reserve,
+            accountant.remaining(),
+            accountant.remaining(last=True),
+            accountant.admits([0.01]),
+        ]
     return found
 
 
@@ -89,7 +94,7 @@ def test_a_reserve_that_was_never_left_is_known_again():
 def test_its_size_does_not_grow():
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     accountant, sizes = TemporalAccountant(Adversary(matrix, matrix)), []
-    for steps in (90, 60):
+    for steps in (160, 90):
         for _ in range(steps):
             accountant.spend(0.1)
         sizes.append(len(json.dumps(accountant.kept_state())))

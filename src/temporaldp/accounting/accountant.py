@@ -145,6 +145,7 @@ class TemporalAccountant:
         way = "curve" if delta is not None and bound == "exact" else bound
         self._how: dict[str, Any] = {"bound": way, "metric": metric, "delta": delta, "discretization": discretization}
         self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
+        self._adoptions: tuple[Adoption, ...] = ()
         self._spent = PastBudgets()
         self._accounting()  # refuses what is no way of accounting
         self._expected: float | None = None
@@ -154,7 +155,6 @@ class TemporalAccountant:
         self._n_reserved = 0
         self._counted: CountedOdometers | None = None
         self._resumed: Resumed | None = None
-        self._adoptions: tuple[Adoption, ...] = ()
         self._timelines: tuple[Timeline, ...] = ()
         self._end: int | None = None
         self._lock = threading.RLock()
@@ -164,7 +164,7 @@ class TemporalAccountant:
         """What was allowed when it was last asked; looked for when it is first needed. None for an odometer."""
         if self._last_allowed is None and self._alpha is not None:
             self._last_allowed = filters_at_start(
-                self._accounting(), self._population.users, self._alpha, self._horizon, self._asked, self._expected
+                self._first_ways(), self._first.users, self._alpha, self._horizon, self._asked, self._expected
             )
         return self._last_allowed
 
@@ -563,8 +563,11 @@ class TemporalAccountant:
         """Before the first step, and before anything was adopted; or a resumed state."""
         if self._resumed is not None:
             return self._resumed.counted
-        ways = online_ways(self._first, [], **self._how) if self._adoptions else self._accounting(following)
-        return CountedOdometers.at_start(ways, self._first.users)
+        return CountedOdometers.at_start(self._first_ways(following), self._first.users)
+
+    def _first_ways(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
+        """The ways of accounting of everybody who was known in the beginning."""
+        return online_ways(self._first, [], **self._how) if self._adoptions else self._accounting(following)
 
     @property
     def _is_over(self) -> bool:
