@@ -23,7 +23,7 @@ from temporaldp.release.store import Store
 
 CHECKPOINT = "checkpoint"
 
-EVERY = 200
+EVERY = 100
 """Steps between two checkpoints: so many are read and counted at most when a ledger is opened."""
 
 KEPT = 2
