@@ -60,7 +60,12 @@ def opened(place, number):
     mechanism = workers.NotedHistogram(DiscreteLaplaceHistogram(3), Path(os.devnull))
     accountant = TemporalAccountant(ADVERSARIES[number], alpha=ALPHA)
     return ContinualRelease(
-        mechanism, ledger=place, accountant=accountant, description="hourly", states=("A", "B", "C"), step="3600 seconds"
+        mechanism,
+        ledger=place,
+        accountant=accountant,
+        description="hourly",
+        states=("A", "B", "C"),
+        step="3600 seconds",
     )
 
 
@@ -70,7 +75,7 @@ def adopted_so_far(place):
 
 
 def write_for_ever(place, folder, number, n_steps, ready):
-    """A job: it opens the ledger, publishes what there is to publish, sees some of it again, and has a late file now and then."""
+    """A job: it publishes what there is to publish, sees some of it again, and has a late file now and then."""
     rng = random.Random()
     note = folder / f"published{number}"
     while True:

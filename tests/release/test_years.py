@@ -28,9 +28,7 @@ def test_the_reckoning_is_right():
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
-@pytest.mark.parametrize(
-    ("n_steps", "n_kills"), [(120, 3), pytest.param(HOURS, 200, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("n_steps", "n_kills"), [(120, 3), pytest.param(HOURS, 200, marks=pytest.mark.slow)])
 def test_a_release_that_lives_for_years(store, n_steps, n_kills, tmp_path, request):
     if store == "sqlite":
         place = str(tmp_path / "release.db")
@@ -60,8 +58,9 @@ def test_a_release_that_lives_for_years(store, n_steps, n_kills, tmp_path, reque
     leakage = years.reckoned(epsilons, [0, *adopted])
     assert leakage.max() <= years.ALPHA
     assert told[-1] == pytest.approx(leakage.max(), rel=1e-10)
+    n_late = len(noted(tmp_path / "late"))
     print(
-        f"{store}: {n_steps} steps, {n_kills} kills, {len(handed_out)} outputs handed out, {len(noted(tmp_path / 'late'))} late "
-        f"files refused, adopted before steps {adopted}, largest leakage {leakage.max():.12f} of {years.ALPHA:g}, "
+        f"{store}: {n_steps} steps, {n_kills} kills, {len(handed_out)} outputs handed out, {n_late} late files refused, "
+        f"adopted before steps {adopted}, largest leakage {leakage.max():.12f} of {years.ALPHA:g}, "
         f"{report['seconds']:.0f} s"
     )

@@ -35,8 +35,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 ABOVE, BLURRED = 1e-12, 1e-11
-"""Share of W by which rollouts ask for more than W, and to which they are believed; and the share of W up to which what rounding
-hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
+"""Share of W by which rollouts ask for more than W, and to which they are believed; and the share of W up to which what
+rounding hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
 
 SETTLED, MOST_FOLLOWING = 1e-9, 200
 """Share of W by which one more step of a reserve no longer raises it; and steps of it that are looked at, at most."""

@@ -114,7 +114,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
             "reserve": None,
             "correlations": None,
             "neighboring_relation": REPLACE_ONE,
-            "mechanism": description or _described(mechanism),
+            "mechanism": description or described(mechanism),
             "states": None if schema is None else list(schema),
             "step": step or (None if plan is None else plan.source.step),
         }
@@ -423,7 +423,8 @@ def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:
         raise InputError(f"the mechanism counts {n_states} states, but the release has {len(states)}")
 
 
-def _described(mechanism: Any) -> str:
+def described(mechanism: Any) -> str:
+    """What a ledger says of a mechanism."""
     if dataclasses.is_dataclass(mechanism):
         return repr(mechanism)
     name = getattr(mechanism, "__qualname__", None) or type(mechanism).__qualname__
