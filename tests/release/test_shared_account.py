@@ -29,19 +29,20 @@ JOINT = independent_adversary(*(Adversary(TransitionMatrix(rows), TransitionMatr
 SHARES = {"stages": 0.7, "places": 0.3}
 
 
+DRAWN = []
+
+
 class Counted(DiscreteLaplaceHistogram):
     """Counts its draws, and remembers the budgets."""
 
-    drawn: list = []
-
     def __call__(self, snapshot, epsilon):
-        Counted.drawn.append((list(snapshot), epsilon))
+        DRAWN.append((list(snapshot), epsilon))
         return super().__call__(snapshot, epsilon)
 
 
 @pytest.fixture(autouse=True)
 def nothing_drawn():
-    Counted.drawn = []
+    DRAWN.clear()
 
 
 def opened(place, table, *, shares=SHARES, mechanism=None, alpha=1.0):
@@ -60,7 +61,7 @@ def test_two_jobs_share_an_account(place, tmp_path):
         assert [places.release([10, 90], time=hour).tolist() for hour in (0, 2, 4)] == second
         assert (places.has(1), places.has(2), places.has(9)) == (False, True, False)
         assert places.release([10, 90], time=1).tolist() is not None  # later than the other table's next steps
-        assert len(Counted.drawn) == 9
+        assert len(DRAWN) == 9
         with pytest.raises(LateDataError):
             places.release([10, 90], time=-1)
     with Ledger(place) as ledger:
@@ -69,7 +70,7 @@ def test_two_jobs_share_an_account(place, tmp_path):
         export_ledger(ledger, tmp_path / "steps.parquet")
     assert len(epsilons) == 5
     spent = {"stages": np.zeros(5), "places": np.zeros(5)}
-    for snapshot, epsilon in Counted.drawn:
+    for snapshot, epsilon in DRAWN:
         name = "stages" if snapshot[0] > 50 else "places"
         spent[name][0] = max(spent[name][0], epsilon)
     assert spent["stages"][0] + spent["places"][0] <= epsilons[0] * (1 + 1e-15)
@@ -88,7 +89,7 @@ def test_what_both_tables_say_about_one_person_is_never_more_than_the_account(tm
             places.release([10, 90], time=hour)
         counted = stages.ledger[-1].leakage
     each = {"stages": [], "places": []}
-    for snapshot, epsilon in Counted.drawn:
+    for snapshot, epsilon in DRAWN:
         each["stages" if snapshot[0] > 50 else "places"].append(epsilon)
     alone = [
         temporal_leakage(Adversary(TransitionMatrix(rows), TransitionMatrix(rows)), epsilons=each[name]).temporal

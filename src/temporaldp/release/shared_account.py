@@ -130,7 +130,7 @@ class SharedRelease:
         self._stream.close()
 
     def release(self, snapshot: Any, *, time: object) -> Any:
-        """What the table says of a step: drawn and stored now, or the stored output. Errors as for `ContinualRelease.release`."""
+        """The table's output at a step, drawn now or stored before. Errors as for `ContinualRelease.release`."""
         self._stream.release(None, time=time)  # charges the step, unless another table's job did
         row = self._stream.row(time)
         with self.ledger.writing() as writer:
