@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo uncertainty test test-spark bench-scale test-kernels test-slow test-crashes test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
+.PHONY: demo uncertainty test test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,7 +18,7 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-kernels test-slow test-crashes test-random test-spark: export OPENBLAS_NUM_THREADS := 1
+test test-kernels test-slow test-crashes test-random test-spark test-years: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not spark"
@@ -32,6 +32,9 @@ test-slow: $(READY)  ## the tests that take long: more kills, larger data, deepe
 
 test-crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan
 	$(BIN)/python -m pytest -n auto tests/release/test_crashes.py -rP
+
+test-years: $(READY)  ## three years of hourly steps, three adopted histories, 200 kills, two writers, late files; SQLite and PostgreSQL (half an hour)
+	$(BIN)/python -m pytest tests/release/test_years.py -rP
 
 test-random: $(READY)  ## the property tests on new random cases, ten times as many as usual
 	$(BIN)/python -m pytest -n auto -m "not spark" --hypothesis-profile=random tests
@@ -65,6 +68,9 @@ bench-exact: $(READY)  ## docs/exact.md: the exact leakage beside both bounds, o
 
 uncertainty: $(READY)  ## docs/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
 	$(BIN)/python benchmarks/uncertainty.py docs/uncertainty.md
+
+bench-years: $(READY)  ## a ledger of 500,000 steps: opening, a step, a report (half an hour, most of it to write the ledger)
+	$(BIN)/python benchmarks/years.py $(STEPS)
 
 bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minutes)
 	$(BIN)/python benchmarks/delta.py docs/delta.md

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -67,3 +69,17 @@ def noted(path):
 
 def require_level_held(epsilons, adversary, alpha, bound="exact"):
     assert temporal_leakage(adversary, epsilons=epsilons, bound=bound).worst <= alpha
+
+
+def in_a_child(act):
+    """Exit code of a forked process that does this, which may change its own limits or user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this child needs none
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = act()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -142,7 +142,7 @@ def test_only_compiled_modules_know_numba():
             assert not imports(path)[1] & {"numba", "llvmlite"}
 
 
-LONG_FILES = {"accountant.py": 620, "rollouts.py": 660}
+LONG_FILES = {"accountant.py": 650, "rollouts.py": 660}
 """The accountant is mostly the documentation of its methods; rollouts belong together."""
 
 

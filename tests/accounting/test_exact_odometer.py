@@ -9,7 +9,7 @@ from exact_cases import random_rows
 from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
 from temporaldp.accounting.exact_odometer import ExactOdometer
 
-CLOSE = 1e-12
+CLOSE = 3e-12
 
 
 def assert_same(odometer, adversary, spent):

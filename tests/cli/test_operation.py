@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -111,3 +116,39 @@ def test_what_is_held_back_has_exit_codes_of_its_own(days):
 )
 def test_options_that_do_not_fit_are_refused(arguments, message, days):
     assert message in words_of(refused(*arguments, cwd=days))
+
+
+def incoming(days, *names):
+    """The script of the documentation, over a folder with these files."""
+    folder = days / "incoming"
+    folder.mkdir(exist_ok=True)
+    for number, name in enumerate(names):
+        shutil.copy(days / f"{name}.csv", folder / f"{number} {name}.csv")
+    program = days / "bin" / "temporaldp"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m temporaldp "$@"\n')
+    program.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    script = Path(__file__).parents[2] / "examples" / "release_incoming.sh"
+    done = subprocess.run(
+        ["sh", script, folder, *OLD], cwd=days, env=environment, capture_output=True, text=True, check=False
+    )
+    left = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    return done.returncode, left
+
+
+@pytest.mark.slow
+def test_a_folder_of_files_is_published_in_order_and_late_ones_are_put_aside(days):
+    assert incoming(days, "from_two", "early") == (
+        5, ["late/1 early.csv", "published/0 from_two.csv", "published/0 from_two.parquet"]
+    )  # fmt: skip
+    assert incoming(days)[0] == 0
+    (days / "wrong.csv").write_text("nothing,of,the,kind\n1,2,3,4\n")
+    assert incoming(days, "wrong")[0] == 2
+    assert (days / "incoming" / "refused" / "0 wrong.csv").exists()
+    (days / "release.db").chmod(0o644)
+    assert incoming(days, "noon")[0] == 4
+    assert (days / "incoming" / "0 noon.csv").exists()
+    (days / "release.db").chmod(0o600)
+    assert incoming(days)[0] == 0
+    assert (days / "incoming" / "published" / "0 noon.parquet").exists()

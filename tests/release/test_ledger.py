@@ -11,13 +11,13 @@ import stat
 import sys
 import threading
 import traceback
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from streams import in_a_child
 from temporaldp import (
     Adversary,
     ContinualRelease,
@@ -55,20 +55,6 @@ def execute(place, statement):
     with engine.begin() as connection:
         connection.exec_driver_sql(statement)
     engine.dispose()
-
-
-def in_a_child(act):
-    """Exit code of a forked process that does this, which may change its own limits or user."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: this child needs none
-        child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            code = act()
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 TAMPERING = {

@@ -13,6 +13,7 @@ from temporaldp.accounting.pair_leakage import PairLink, PairwiseLeakage
 from temporaldp.accounting.pair_leakage_curves import PairLeakageCurves
 from temporaldp.accounting.profiles import leakage_profiles
 from temporaldp.accounting.protocol import Accounting
+from temporaldp.accounting.renewal import RenewalLeakage, renewal_leakage
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.stepwise import Steps
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
@@ -40,6 +41,7 @@ __all__ = [
     "PairLink",
     "PairwiseLeakage",
     "PrivacyCurve",
+    "RenewalLeakage",
     "Steps",
     "StepwiseAccounting",
     "TemporalAccountant",
@@ -54,6 +56,7 @@ __all__ = [
     "leakage_uncertainty",
     "lifted_leakage",
     "own_leakage",
+    "renewal_leakage",
     "temporal_leakage",
     "verify_leakage",
     "worst_member",

@@ -17,8 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.accountant_checks import checked_budget, checked_horizon, checked_releases, checked_reserve
 from temporaldp.accounting.adoption import Adoption, adoption_of, caught_up
+from temporaldp.accounting.counted_odometers import CountedOdometers
 from temporaldp.accounting.curves import checked_delta
 from temporaldp.accounting.filter import Filters, filters_at_start
+from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, Resumed, checked_state, restored, state_document
+from temporaldp.accounting.past_budgets import PastBudgets
 from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter, Odometer
 from temporaldp.accounting.refusal import MOST_SHOWN, refusal
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
@@ -31,6 +34,9 @@ from temporaldp.mechanisms.events import epsilon_of, release_from, release_of
 from temporaldp.values import REPLACE_ONE, checked_relation, positive, whole_number
 
 FloatArray = NDArray[np.float64]
+
+NEVER = -1
+"""In place of a number of steps that spent no more than the reserve: one of them did."""
 
 FEW_BEHIND = 64
 """Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag further,
@@ -139,15 +145,16 @@ class TemporalAccountant:
         way = "curve" if delta is not None and bound == "exact" else bound
         self._how: dict[str, Any] = {"bound": way, "metric": metric, "delta": delta, "discretization": discretization}
         self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
-        self._spent: list[Any] = []
+        self._adoptions: tuple[Adoption, ...] = ()
+        self._spent = PastBudgets()
         self._accounting()  # refuses what is no way of accounting
         self._expected: float | None = None
         self._last_allowed: Filters | None = None
         if reserve is not None or self._horizon is not None or self._delta or not isinstance(bound, str):
             _ = self._filters  # refuses what cannot be held; the largest reserve is looked for when it is needed
         self._n_reserved = 0
-        self._counted: tuple[int, int, list[Odometer]] | None = None
-        self._adoptions: tuple[Adoption, ...] = ()
+        self._counted: CountedOdometers | None = None
+        self._resumed: Resumed | None = None
         self._timelines: tuple[Timeline, ...] = ()
         self._end: int | None = None
         self._lock = threading.RLock()
@@ -157,7 +164,7 @@ class TemporalAccountant:
         """What was allowed when it was last asked; looked for when it is first needed. None for an odometer."""
         if self._last_allowed is None and self._alpha is not None:
             self._last_allowed = filters_at_start(
-                self._accounting(), self._population.users, self._alpha, self._horizon, self._asked, self._expected
+                self._first_ways(), self._first.users, self._alpha, self._horizon, self._asked, self._expected
             )
         return self._last_allowed
 
@@ -174,7 +181,7 @@ class TemporalAccountant:
         """
         if self._ways is not None:
             return self._ways
-        ways = online_ways(self._population, [*self._spent, following][:1], **self._how)
+        ways = online_ways(self._population, [*self._spent[:1], following][:1] if self._delta else [], **self._how)
         if self._spent or not self._delta:
             self._ways = ways
         return ways
@@ -372,13 +379,36 @@ class TemporalAccountant:
         with self._lock:
             now = Population.of(adversary)
             way, kept = self._accounting()[0][0], checked_reserve(reserve, self._alpha)
+            allowed = self._allowed if kept is None else None
             made, self._timelines = adoption_of(
-                self._population, now, self._timelines, len(self._spent), way, self._allowed, self._horizon, both=both,
+                self._population, now, self._timelines, len(self._spent), way, allowed, self._horizon, both=both,
                 reserve=kept, asked=self._asked,
             )  # fmt: skip
             self._n_reserved, self._ways = len(self._spent), None
             self._population, self._adoptions = made.population, (*self._adoptions, made)
         return self
+
+    def kept_state(self) -> dict[str, Any] | None:
+        """What has to be known of the past to go on from here (`resume`), as JSON values; None where that is every budget."""
+        with self._lock:
+            if self._horizon is not None or self._delta or self._is_over:
+                return None
+            known = {"n_steps": len(self), "n_adopted": len(self._adoptions), "reserved": self._are_reserved([])}
+            return state_document(known, self._odometers(), self._allowed)
+
+    def resume(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
+        """Go on from a kept state, and what was adopted until then; `InputError` if it is none of this accountant's.
+
+        It must not have spent anything, and must not be used any more if this fails. `read` gives what those steps spent.
+        """
+        with self._lock, checked_state(state, len(self), len(adopted)):
+            for one in adopted:
+                self._spent = PastBudgets(one.step, read)
+                self.adopt(one.adversary, both=one.both, reserve=one.reserve)
+            self._spent = PastBudgets(state["n_steps"], read)
+            self._n_reserved = len(self) if state["reserved"] else NEVER
+            self._resumed = restored(state, self._alpha, self._first.users, self._adoptions)
+            self._last_allowed = self._resumed.filters
 
     def _note(self, budgets: list[Any], last: bool) -> None:
         """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""
@@ -523,23 +553,21 @@ class TemporalAccountant:
     def _odometers(self, following: Any = None) -> list[Odometer]:
         """Everybody's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
         # Taken out while they change: after an interrupt they are made anew.
-        known, self._counted = self._counted, None
-        counted, adopted, odometers = known or (0, 0, self._new_odometers(following))
-        for adoption in self._adoptions[adopted:]:
-            odometers = adoption.counted(odometers, self._spent[counted : adoption.step])
-            counted, adopted = adoption.step, adopted + 1
-        for odometer in odometers:
-            odometer.extend(self._spent[counted:])
+        known, self._counted = self._counted or self._nothing_counted(following), None
+        counted = known.after(self._spent, self._adoptions)
         if self._spent or not self._delta:
-            self._counted = len(self._spent), adopted, odometers
-        return odometers
+            self._counted = counted
+        return counted.each
 
-    def _new_odometers(self, following: Any) -> list[Odometer]:
-        """Everybody's odometer before the first step, and before anything was adopted."""
-        users = self._first.users
-        ways = online_ways(self._first, [], **self._how) if self._adoptions else self._accounting(following)
-        made = {k: way.odometer(users[k]) for way, numbers in ways for k in numbers}
-        return [made[k] for k in range(len(users))]
+    def _nothing_counted(self, following: Any) -> CountedOdometers:
+        """Before the first step, and before anything was adopted; or a resumed state."""
+        if self._resumed is not None:
+            return self._resumed.counted
+        return CountedOdometers.at_start(self._first_ways(following), self._first.users)
+
+    def _first_ways(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
+        """The ways of accounting of everybody who was known in the beginning."""
+        return online_ways(self._first, [], **self._how) if self._adoptions else self._accounting(following)
 
     @property
     def _is_over(self) -> bool:
@@ -562,8 +590,7 @@ class TemporalAccountant:
         """All but the lock; what changes when something is spent is copied, so that nobody sees it half changed."""
         with self._lock:
             state = {key: value for key, value in self.__dict__.items() if key != "_lock"}
-            counted = self._counted and (*self._counted[:2], [copy(odometer) for odometer in self._counted[2]])
-            return state | {"_spent": list(self._spent), "_counted": counted}
+            return state | {"_spent": copy(self._spent), "_counted": copy(self._counted)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -582,7 +609,7 @@ class TemporalAccountant:
                 user, name = self._population.users[number], self._population.names[number]
                 if self._timelines:
                     user = self._timelines[number].until(len(self._spent) + MOST_SHOWN)
-                raise refusal(allowed, way, user, name, self._spent, budget, last=last)
+                raise refusal(allowed, way, user, name, self._spent[:], budget, last=last)
         return budget
 
     def _possible(self, epsilon: Any, *, check_end: bool = True) -> Any:
@@ -611,7 +638,7 @@ class TemporalAccountant:
 
         So a release that goes on after many such steps, which a ledger has, begins at once: its filters need not know them.
         """
-        if self._filters is None:
+        if self._filters is None or self._n_reserved == NEVER:
             return False
         number, reserve = self._n_reserved, self.reserve
         while number < len(self._spent) and self._spent[number] <= reserve:

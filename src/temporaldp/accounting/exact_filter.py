@@ -92,9 +92,7 @@ class ExactStanding:
     _largest: dict[bool, float] = field(default_factory=dict)
 
     @classmethod
-    def at_start(
-        cls, adversary: Adversary, *, alpha: float, reserve: float = 0.0, horizon: int | None = None
-    ) -> ExactStanding:
+    def at_start(cls, adversary: Adversary, *, alpha: float, reserve: float = 0.0, horizon: int | None = None) -> Self:
         """Before the first step.
 
         Parameters
@@ -121,8 +119,13 @@ class ExactStanding:
                 f"expected a reserve that alpha = {alpha:g} allows at every step, got {reserve!r}; ask "
                 "`sustainable_budget` for the largest, or leave it at 0"
             )
+        return replace(cls.at_start_of(problem), tail=tail)
+
+    @classmethod
+    def at_start_of(cls, problem: Problem) -> Self:
+        """Before the first step, without a reserve."""
         nothing = Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), np.zeros(0))
-        return cls(problem, tail, 0, Side.at_start(problem.n), np.zeros(0, np.int64), nothing)
+        return cls(problem, NoTail(), 0, Side.at_start(problem.n), np.zeros(0, np.int64), nothing)
 
     def adopted(self, adversary: Adversary) -> Self:
         """With another correlation from the next step on; no reserve is kept until it is asked for (`with_reserve`).
@@ -139,14 +142,19 @@ class ExactStanding:
 
     def with_reserve(self, reserve: float) -> Self | None:
         """Keep a budget, or one smaller by some billionths, for every later step; None if the level does not allow it."""
-        ahead = [way and replace(way, matrices=way.matrices[-1:], changes=()) for way in self.problem.ways]
-        tail = lasting_tail(replace(self.problem, backward=ahead[0], forward=ahead[1]), reserve)
+        tail = self.tail_of(reserve)
         if tail is None or self.broken or self.is_over:
             return None
-        if isinstance(tail, LastingTail) and self.problem.forward is not None:
-            tail = tail.among(self.problem.forward.matrices)
         now = replace(self, tail=tail, keeps_reserve=False, _largest={})
         return replace(now, keeps_reserve=True) if now._fits(tail.epsilon, False) else None
+
+    def tail_of(self, reserve: float) -> Tail | None:
+        """What a reserve leaks from now on, or one smaller by some billionths; None if the level does not allow it."""
+        ahead = [way and replace(way, matrices=way.matrices[-1:], changes=()) for way in self.problem.ways]
+        tail = lasting_tail(replace(self.problem, backward=ahead[0], forward=ahead[1]), reserve)
+        if isinstance(tail, LastingTail) and self.problem.forward is not None:
+            tail = tail.among(self.problem.forward.matrices)
+        return tail
 
     @property
     def reserve(self) -> float:

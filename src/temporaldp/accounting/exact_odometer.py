@@ -34,29 +34,29 @@ from temporaldp.values import ROUNDOFF as U
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-ABOVE, BLURRED = 3e-13, 1e-11
-"""Share of W by which rollouts ask for more than W; and the share of W up to which what rounding hides is added to the answer,
-where a rollout has gone on for longer than the correlation remembers."""
+ABOVE, BLURRED = 1e-12, 1e-11
+"""Share of W by which rollouts ask for more than W, and to which they are believed; and the share of W up to which what
+rounding hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
 
 SETTLED, MOST_FOLLOWING = 1e-9, 200
 """Share of W by which one more step of a reserve no longer raises it; and steps of it that are looked at, at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Open:
+class Open:
     """Pairs of values at earlier steps that what follows may still bring above W; their rollouts have come to the next step."""
 
     step: IntArray
     pair: IntArray
     rollouts: Coefficients
 
-    def __getitem__(self, which: IntArray | NDArray[np.bool_]) -> _Open:
-        return _Open(self.step[which], self.pair[which], self.rollouts[which])
+    def __getitem__(self, which: IntArray | NDArray[np.bool_]) -> Open:
+        return Open(self.step[which], self.pair[which], self.rollouts[which])
 
-    def joined(self, other: _Open) -> _Open:
+    def joined(self, other: Open) -> Open:
         """The items of both."""
         steps, pairs = np.concatenate((self.step, other.step)), np.concatenate((self.pair, other.pair))
-        return _Open(steps, pairs, Coefficients.joined((self.rollouts, other.rollouts)))
+        return Open(steps, pairs, Coefficients.joined((self.rollouts, other.rollouts)))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -74,8 +74,8 @@ class ExactOdometer:
         The first step that has it, but for rounding, and what was found there.
     past : Side
         What arrives at the next step from those so far.
-    spent : array, shape (n_steps,)
-        All budgets, the last first.
+    spent : array, shape (k,)
+        The last budgets, the last first: as many as open rollouts and the memory of the correlation reach back.
     depth : int
         How far rollouts into the future went at most.
     """
@@ -88,7 +88,7 @@ class ExactOdometer:
     past: Side
     spent: FloatArray
     depth: int
-    open: _Open
+    open: Open
 
     @classmethod
     def at_start(cls, adversary: Adversary, *, horizon: int | None = None) -> Self:
@@ -97,12 +97,12 @@ class ExactOdometer:
         nothing = np.zeros(0, np.int64)
         rollouts = Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), np.zeros(0))
         side = Side.at_start(problem.n)
-        return cls(problem, 0, 0.0, 0, 0.0, side, np.zeros(0), 0, _Open(nothing, nothing, rollouts))
+        return cls(problem, 0, 0.0, 0, 0.0, side, np.zeros(0), 0, Open(nothing, nothing, rollouts))
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL so far, in nats, from above and attained to rounding, and the first step (from 0) that has it.
 
-        (0, 0) before the first step. Within some 1e-12 of `temporal_leakage`.
+        (0, 0) before the first step. Within 3e-12 of `temporal_leakage`.
         """
         return self.largest * (1.0 + 2.0 * ABOVE), self.time
 
@@ -149,7 +149,7 @@ class ExactOdometer:
     def _level(self) -> float:
         return self.largest * (1.0 + ABOVE)
 
-    def _moved(self, epsilon: float) -> _Open:
+    def _moved(self, epsilon: float) -> Open:
         """The open items one step further."""
         way = self.problem.forward
         if way is None:
@@ -160,7 +160,7 @@ class ExactOdometer:
     def _raised(self, epsilon: float, arriving: FloatArray) -> Self:
         """W with the items, new ones too, that may exceed it now; and all of them asking about it."""
         t, every = self.n_steps - 1, np.arange(len(self.problem.values[0]))
-        failing = ~_proved(self.open.rollouts)
+        failing = ~(self.open.rollouts.excess(0.0) <= ABOVE * self.largest)
         above = epsilon + arriving > self._level
         steps = np.concatenate((self.open.step[failing], np.full(int(above.sum()), t)))
         pairs = np.concatenate((self.open.pair[failing], every[above]))
@@ -185,7 +185,7 @@ class ExactOdometer:
         t, depth = self.n_steps - 1, 0
         arrived, following = np.zeros(len(steps)), np.zeros(len(steps))
         if self.problem.backward is not None:
-            first = max(int(steps.min()) - KEPT * self.past.depth - LEAST_KEPT, 0)
+            first = max(int(steps.min()) - KEPT * self.past.depth - LEAST_KEPT, t + 1 - len(self.spent))
             chain, spread = self._past_chain(first)
             arrived = solve(chain, Items(steps - first, i, j), spread).proved
         if self.problem.forward is not None:
@@ -221,7 +221,7 @@ class ExactOdometer:
         up = np.expm1(budgets)[:, None]
         return Chain(tuple(way.matrices), into, up, 0.0 * up), spread
 
-    def _from_the_start(self, steps: IntArray, pairs: IntArray, arrived: FloatArray) -> _Open:
+    def _from_the_start(self, steps: IntArray, pairs: IntArray, arrived: FloatArray) -> Open:
         """Rollouts that ask about W, from their own steps to the next one."""
         way, t = self.problem.forward, self.n_steps - 1
         assert way is not None
@@ -233,7 +233,7 @@ class ExactOdometer:
             level = np.maximum(self._level - budget - arrived[here], 0.0)
             new = Coefficients.start(matrix[i[pairs[here]]], matrix[j[pairs[here]]], np.expm1(level))
             moved = replace(begun, rollouts=begun.rollouts.advanced(math.expm1(budget), matrix))
-            begun = moved.joined(_Open(steps[here], pairs[here], new))
+            begun = moved.joined(Open(steps[here], pairs[here], new))
         return begun
 
     def _without_sealed(self) -> Self:
@@ -243,12 +243,9 @@ class ExactOdometer:
         old = self.open.rollouts.depth > 2 * max(self.depth, self.past.depth) + LEAST_KEPT
         blurred = ~sealed & old & (above <= BLURRED * self.largest)
         largest = max(self.largest, self._level + float(above[blurred].max())) if blurred.any() else self.largest
-        return replace(self, largest=largest, open=self.open[~sealed & ~blurred])
-
-
-def _proved(items: Coefficients) -> NDArray[np.bool_]:
-    """Of which items it is proved that nothing above their level arrives from the steps so far."""
-    return np.asarray(items.excess(0.0) <= 0.0)
+        left = self.open[~sealed & ~blurred]
+        reach = self.n_steps - int(left.step.min(initial=self.n_steps)) + KEPT * self.past.depth + LEAST_KEPT
+        return replace(self, largest=largest, open=left, spent=self.spent[:reach])
 
 
 class CountedExactly:
@@ -262,6 +259,11 @@ class CountedExactly:
 
     def __copy__(self) -> CountedExactly:
         return CountedExactly(self._now, self._asked)
+
+    @property
+    def now(self) -> ExactOdometer:
+        """After what was taken note of."""
+        return self._now
 
     def extend(self, releases: Sequence[float]) -> None:
         """Take note of the budgets of the next steps."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -16,8 +17,10 @@ from temporaldp.cli.inputs import gather
 from temporaldp.cli.release import promised
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.files.atomic import require_writable
+from temporaldp.release.adopting import ADOPT
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.export import export_suffix, said_of
+from temporaldp.release.shared_account import TABLE
 from temporaldp.release.store import file_of
 from temporaldp.report.words import number, span, steps
 
@@ -214,7 +217,9 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
         rows.append(("states", ", ".join(known["states"])))
     if known["step"] is not None:
         rows.append(("one step", str(known["step"])))
-    for event in ledger.events:
+    tables = Counter(event.by for event in ledger.events if event.kind == TABLE)
+    rows += [(f"table {escape(name)}", f"published at {steps(n)}") for name, n in tables.items()]
+    for event in (one for one in ledger.events if one.kind == ADOPT):
         what = "another correlation" + (", and the one before it" if event.details.get("both") else "")
         rows.append(("adopted", f"{what}, from step {event.step + 1} on, by {event.by}, {event.at}"))
     spent = ledger.epsilons[ledger.epsilons > 0.0]

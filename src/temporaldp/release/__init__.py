@@ -11,6 +11,7 @@ from temporaldp.release.learning import learn_correlation
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.released import ReleasedHistograms, load_released, save_released
 from temporaldp.release.several_tables import GroupedHistogram, SharedBudget
+from temporaldp.release.shared_account import SharedRelease
 from temporaldp.release.smoothed import SmoothedHistograms, smooth
 from temporaldp.release.smoothed_files import save_smoothed
 from temporaldp.release.snapshots import Release, release_snapshots
@@ -29,6 +30,7 @@ __all__ = [
     "Release",
     "ReleasedHistograms",
     "SharedBudget",
+    "SharedRelease",
     "SmoothedHistograms",
     "SyntheticTraces",
     "adopt_correlation",

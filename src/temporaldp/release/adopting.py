@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
+from copy import copy
 
 from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.kept_state import KeptAdoption
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError, LedgerError
 from temporaldp.release.chain import LedgerEvent
@@ -103,8 +105,34 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
     accountant = TemporalAccountant(
         first, alpha=known["alpha"], horizon=known["horizon"], reserve=known["reserve"], bound=known["bound"]
     )
-    take_in(accountant, ledger)
+    accountant, n_adopted = resumed(accountant, ledger)
+    take_in(accountant, ledger, n_adopted)
     return accountant
+
+
+def resumed(accountant: TemporalAccountant, ledger: Ledger) -> tuple[TemporalAccountant, int]:
+    """An accountant of a ledger's release from its checkpoint on, and how many adoptions it knows.
+
+    That is the given one, which has spent nothing, where there is no checkpoint, or one that does not fit it.
+    """
+    checkpoint = ledger.checkpoint
+    if checkpoint is None or not checkpoint.accountant:
+        return accountant, 0
+    adopted = [event for event in ledger.events[: checkpoint.n_events] if event.kind == ADOPT]
+    trial = copy(accountant)
+    try:
+        known = [
+            KeptAdoption(e.step, correlations_at(ledger, e.details["users"]), e.details["both"], e.details["reserve"])
+            for e in adopted
+        ]
+
+        def read() -> list[float]:  # older rows are read only if somebody asks
+            return [row.epsilon for row in ledger[: checkpoint.n_steps]]
+
+        trial.resume(checkpoint.accountant, known, read)
+    except (InputError, LedgerError):
+        return accountant, 0
+    return trial, len(adopted)
 
 
 def take_in(accountant: TemporalAccountant, ledger: Ledger, n_adopted: int = 0) -> int:

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any, NamedTuple
+
 from temporaldp.errors import InputError, LateDataError
 from temporaldp.files.moments import NUMBER, WORD, Moment, comes_after, in_words, moment, shortfall
+
+
+class Before(NamedTuple):
+    """Times that a calendar does not hold: all of one kind that has an order, so that they increase."""
+
+    n: int
+    kind: str
+    last: str
+    label_at: Callable[[int], str]
 
 
 class Calendar:
@@ -13,15 +26,36 @@ class Calendar:
     ----------
     step : str or None
         How long one step is, in words; None if it is not known, and then nothing is said about distances.
+    before : Before, optional
+        Times that are looked up where they are kept.
     """
 
-    def __init__(self, step: str | None) -> None:
-        self._step = step
+    def __init__(self, step: str | None, before: Before | None = None) -> None:
+        self._step, self._before = step, before
         self._labels: list[str] = []
         self._positions: dict[Moment, int] = {}
+        self._kinds = set() if before is None else {(before.kind, True)}
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return self._n_before + len(self._labels)
+
+    @property
+    def _n_before(self) -> int:
+        return 0 if self._before is None else self._before.n
+
+    def kept(self) -> dict[str, Any] | None:
+        """What has to be known of the times so far, as JSON values; None where that is all of them: words, or several kinds."""
+        kind, ordered = next(iter(self._kinds), ("", False))
+        return {"kind": kind, "last": self._last} if len(self._kinds) == 1 and ordered else None
+
+    @property
+    def _last(self) -> str | None:
+        return next(self._latest_first(), None)
+
+    def _latest_first(self) -> Iterator[str]:
+        yield from reversed(self._labels)
+        if self._before is not None:
+            yield self._before.last
 
     def position(self, label: str) -> int | None:
         """The step of a time, in whatever spelling; None if it is not there.
@@ -31,23 +65,45 @@ class Calendar:
         InputError
             It equals another one as a number, but with other decimals: 2024.1 and 2024.10 may be one time or two.
         """
-        found = self._positions.get(moment(label))
-        if found is None or found >= len(self._labels):  # an interrupt came while it was added
+        now = moment(label)
+        found = self._positions.get(now, -1)
+        if found >= len(self):  # an interrupt came while it was added
             return None
-        known, now = self._labels[found], moment(label)
+        if found >= 0:
+            known = self._labels[found - self._n_before]
+        else:
+            older = self._position_before(now)
+            if older is None:
+                return None
+            found, known = older
         if now.kind == NUMBER and known.strip() != label.strip() and now.value % 1 != 0:
             raise InputError(f"time {label!r} equals {known!r} as a number; write it the same way, or number the steps")
         return found
 
+    def _position_before(self, now: Moment) -> tuple[int, str] | None:
+        """The step of a time that the calendar does not hold, and its label, by halving."""
+        before = self._before
+        if before is None or now.kind != before.kind or _value(now) > _value(moment(before.last)):
+            return None
+        low, high = 0, before.n - 1
+        while low < high:
+            middle = (low + high) // 2
+            reached = _value(moment(before.label_at(middle))) >= _value(now)
+            low, high = (low, middle) if reached else (middle + 1, high)
+        label = before.label_at(low)
+        return (low, label) if moment(label) == now else None
+
     def add(self, label: str) -> None:
         """The next step's time."""
-        self._positions[moment(label)] = len(self._labels)
+        now = moment(label)
+        self._kinds.add((now.kind, now.has_order))
+        self._positions[now] = len(self)
         self._labels.append(label)  # last: an interrupt before it leaves a step that is added again
 
     def copy(self) -> Calendar:
         """Another one with the same times."""
-        made = Calendar(self._step)
-        made._labels, made._positions = list(self._labels), dict(self._positions)
+        made = Calendar(self._step, self._before)
+        made._labels, made._positions, made._kinds = list(self._labels), dict(self._positions), set(self._kinds)
         return made
 
     def require_next(self, label: str) -> None:
@@ -55,13 +111,14 @@ class Calendar:
 
         Steps are accounted for in order, with a correlation over one step; closer values depend on one another more strongly.
         """
-        if not self._labels:
+        last = self._last
+        if last is None:
             return
-        now, last = moment(label), self._labels[-1]
+        now = moment(label)
         kind = moment(last).kind
         if kind != now.kind and not (kind.startswith(WORD) and now.kind.startswith(WORD)):
             raise InputError(f"time {label!r} is no {kind} like {last!r}, so that nothing says which comes first")
-        before = next((one for one in reversed(self._labels) if moment(one).kind == now.kind), None)
+        before = next((one for one in self._latest_first() if moment(one).kind == now.kind), None)
         if before is None or not now.has_order:
             return
         if not comes_after(before, label):
@@ -75,3 +132,9 @@ class Calendar:
                 f"time {label!r} is only {in_words(short, label)} after {before!r}, less than one step ({self._step}): a "
                 "correlation over another length of time says nothing about it; leave it out"
             )
+
+
+def _value(one: Moment) -> Decimal:
+    """Of a moment that has an order."""
+    assert isinstance(one.value, Decimal)
+    return one.value

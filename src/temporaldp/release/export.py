@@ -11,9 +11,11 @@ import numpy as np
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import replacing
 from temporaldp.files.columns import save_columns
+from temporaldp.release.adopting import ADOPT
 from temporaldp.release.chain import LedgerEvent, LedgerRow
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import from_text
+from temporaldp.release.shared_account import TABLE
 
 SUFFIXES = (".parquet", ".csv", ".json")
 
@@ -23,8 +25,9 @@ def export_ledger(ledger: Ledger, path: str | Path) -> None:
 
     Columns: step, time, published, parameter (the budget, or under a noise plan the scale of the noise), epsilon (nats),
     worst_leakage (of any step so far, nats; empty without an accountant), last, output (as JSON), hash. Where what was released
-    are counts of the ledger's states, there is one column ``count STATE`` for each. Parquet and JSON also have what the ledger
-    is for, its head and its events. The digests of inputs are not exported.
+    are counts of the ledger's states, there is one column ``count STATE`` for each; the tables of a
+    shared account have a column ``output TABLE`` each. Parquet and JSON also have what the ledger
+    is for, its head and who adopted what. The digests of inputs are not exported.
 
     Raises
     ------
@@ -65,12 +68,12 @@ def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
         "output": [None if row.output is None else json.dumps(_plain(row)) for row in rows],
         "hash": [row.hash for row in rows],
     }
-    return found | _counts(ledger, rows)
+    return found | _counts(ledger, rows) | _tables(ledger, rows)
 
 
 def said_of(ledger: Ledger) -> dict[str, Any]:
     """What the ledger is for, its head and its events."""
-    events = [_event(event) for event in ledger.events]
+    events = [_event(event) for event in ledger.events if event.kind == ADOPT]
     return {**ledger.configuration, "unit": "nats", "head": ledger.head, "events": events}
 
 
@@ -82,6 +85,17 @@ def _plain(row: LedgerRow) -> Any:
     """What was released, of plain types."""
     output = None if row.output is None else from_text(row.output)
     return output.tolist() if isinstance(output, np.ndarray | np.generic) else output
+
+
+def _tables(ledger: Ledger, rows: list[LedgerRow]) -> dict[str, list[Any]]:
+    """A column for each table of a shared account."""
+    found: dict[str, list[Any]] = {}
+    for event in ledger.events:
+        if event.kind == TABLE:
+            output = from_text(event.details["output"])
+            plain = output.tolist() if isinstance(output, np.ndarray | np.generic) else output
+            found.setdefault(f"output {event.by}", [None] * len(rows))[event.details["step"]] = json.dumps(plain)
+    return found
 
 
 def _counts(ledger: Ledger, rows: list[LedgerRow]) -> dict[str, list[Any]]:

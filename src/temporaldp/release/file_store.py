@@ -139,6 +139,13 @@ class FileStore(Store):
             raise LedgerError(f"cannot keep {file}, which belongs to the ledger: {error.strerror or error}") from None
         return self.read_private(name) or content
 
+    def remove_private(self, name: str) -> None:
+        """From the folder beside the ledger."""
+        try:
+            (self._private / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise LedgerError(f"cannot remove {self._private / name}: {error.strerror or error}") from None
+
     def back_up(self, place: Path) -> None:
         """By SQLite's backup: one moment, while others write; the private things are copied after it, and only added to."""
         if os.path.lexists(place):

@@ -18,7 +18,7 @@ from temporaldp.errors import InputError, LedgerError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
-from temporaldp.release.adopting import ADOPT, correlations_at, take_in
+from temporaldp.release.adopting import ADOPT, correlations_at, resumed, take_in
 from temporaldp.release.chain import canonical
 from temporaldp.release.identity import correlations_of, metric_digest
 from temporaldp.release.kept_correlations import keep_correlations
@@ -112,6 +112,10 @@ class Guard(ABC):
         """Take in the steps that the ledger has."""
 
     @abstractmethod
+    def kept_state(self) -> dict[str, Any] | None:
+        """What has to be known of the steps so far, as JSON values; None where that is all of them."""
+
+    @abstractmethod
     def leakage_after(self, epsilon: float) -> float | None:
         """The largest leakage of any step once the next one has spent epsilon; None if nobody counts it."""
 
@@ -143,6 +147,10 @@ class PlanGuard(Guard):
 
     def replay(self, ledger: Ledger) -> None:
         """A step of a plan does not depend on what those before it spent."""
+
+    def kept_state(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
 
     def leakage_after(self, epsilon: float) -> None:
         """Nobody counts it."""
@@ -182,6 +190,7 @@ class AccountantGuard(Guard):
         if self.horizon is None and self.accountant.asked_reserve is None and known["users"]:
             with suppress(LedgerError):
                 expect_kept_reserve(self.accountant, ledger)
+        self.accountant, self._n_adopted = resumed(self.accountant, ledger)
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """The level, the plan that was given, and the correlations by salted digests."""
@@ -238,6 +247,10 @@ class AccountantGuard(Guard):
                 "own accountant; open the release again"
             )
         self._n_adopted = take_in(self.accountant, ledger, self._n_adopted)
+
+    def kept_state(self) -> dict[str, Any] | None:
+        """The accountant's, unless a plan that is made anew needs every budget."""
+        return None if self._plan is not None else self.accountant.kept_state()
 
     def leakage_after(self, epsilon: float) -> float:
         """By the accountant."""

@@ -27,9 +27,11 @@ from temporaldp.release.chain import (
     first_hash,
     in_order,
 )
+from temporaldp.release.checkpoints import CHECKPOINT, Checkpoint, keep_checkpoint, last_checkpoint
 from temporaldp.release.identity import difference
 from temporaldp.release.migrations import CURRENT, is_outdated, migrate, require_consistent
 from temporaldp.release.outputs import from_text
+from temporaldp.release.rows import Rows
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import Transaction
 
@@ -45,9 +47,10 @@ Describe: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
 class Ledger:
     """The ledger of one release: its configuration, and one row a step in a chain of hashes.
 
-    A row keeps the step's time, its budget and its published output; never true counts or traces. Every reading checks the
-    whole chain. What a chain cannot show is a ledger that was exchanged for an older copy of itself: note the head (`head`)
-    with what you publish, and check it with `verify`.
+    A row keeps the step's time, its budget and its published output; never true counts or traces. Whatever is read is checked:
+    opening checks the chain from the last checkpoint on (`temporaldp.release.checkpoints`), `verify` from its start, and older
+    rows are checked when they are asked for. What a chain cannot show is a ledger that was exchanged for an older copy of
+    itself: note the head (`head`) with what you publish, and check it with `verify`.
 
     Parameters
     ----------
@@ -97,13 +100,16 @@ class Ledger:
 
     def _start(self, store: Store) -> None:
         self._store, self._lock = store, threading.RLock()
-        self._rows: list[LedgerRow] = []
+        self._rows = Rows()
+        self._checkpoint: Checkpoint | None = None
         self._events: list[LedgerEvent] = []
         try:
             self._migrate()
             with store.reading() as transaction:
                 self._spelled, self.configuration = self._read_heading(transaction)
-                self._rows, self._events = self._read_new(transaction, [], [])
+                if not self._go_on_from_checkpoint(transaction):
+                    self._rows, self._events = Rows(), []
+                    self._catch_up(transaction)
         except LedgerError:
             store.close()
             raise
@@ -116,6 +122,58 @@ class Ledger:
         if outdated:
             with self._store.writing() as transaction:
                 migrate(transaction, self.place)
+
+    def _go_on_from_checkpoint(self, transaction: Transaction) -> bool:
+        """Take in what follows the last checkpoint; False if there is none that fits."""
+        events = transaction.events()
+        found = last_checkpoint(self._store, first_hash(self._spelled), events)
+        if found is None:
+            return False
+        checkpoint, event = found
+        n, number = checkpoint.n_steps, event.number
+
+        def read_all() -> list[LedgerRow]:
+            with self._store.reading() as reading:
+                return self._checked_until(reading, checkpoint)
+
+        self._rows, self._events = Rows((), n, self._read_older, read_all), events[: number + 1]
+        if self._last_before(transaction, n, events[:number]) != checkpoint.head:
+            return False
+        self._catch_up(transaction)
+        self._checkpoint = checkpoint
+        return True
+
+    def _last_before(self, transaction: Transaction, step: int, events: list[LedgerEvent]) -> str:
+        """The hash that the entry before a step has, these being the events before it."""
+        if events and events[-1].step >= step:
+            return events[-1].hash
+        return next((row.hash for row in transaction.rows(step - 1, step)), "") if step else first_hash(self._spelled)
+
+    def _read_older(self, step: int) -> LedgerRow:
+        """The row of a step before the checkpoint, checked against the entry before it."""
+        events = [event for event in self._events if event.step <= step]
+        with self._store.reading() as transaction:
+            rows: list[LedgerRow] = transaction.rows(step, step + 1)
+            problem = broken_link(rows, start=step, n_events=0, previous=self._last_before(transaction, step, events))
+        if problem is not None or not rows:
+            raise self._untrusted(problem or f"step {step} is missing")
+        return rows[0]
+
+    def _checked_until(self, transaction: Transaction, checkpoint: Checkpoint) -> list[LedgerRow]:
+        """The rows before a checkpoint, checked from the first one on."""
+        rows, events = transaction.rows(0, checkpoint.n_steps), self._events[: checkpoint.n_events]
+        entries, began = list(in_order(rows, events)), first_hash(self._spelled)
+        problem = broken_link(entries, start=0, n_events=0, previous=began)
+        if problem is None and (entries[-1].hash if entries else began) != checkpoint.head:
+            problem = "steps were exchanged or cut off"
+        if problem is not None:
+            raise self._untrusted(problem)
+        return rows
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """What the ledger was opened from; None if all of it was read."""
+        return self._checkpoint
 
     @property
     def store(self) -> Store:
@@ -136,6 +194,11 @@ class Ledger:
     def head(self) -> str:
         """Hash of the last row, which stands for the whole chain."""
         return self._head_of(self._rows, self._events)
+
+    @property
+    def began(self) -> str:
+        """The head that it had before its first row, which stands for what it is for."""
+        return first_hash(self._spelled)
 
     @property
     def epsilons(self) -> FloatArray:
@@ -160,7 +223,13 @@ class Ledger:
     @overload
     def __getitem__(self, step: slice) -> list[LedgerRow]: ...
     def __getitem__(self, step: int | slice) -> LedgerRow | list[LedgerRow]:
-        """The row of a step, or of several, as of the last reading or writing."""
+        """The row of a step, or of several, as of the last reading or writing.
+
+        Raises
+        ------
+        LedgerError
+            It was written before the last checkpoint, and was changed since.
+        """
         return self._rows[step]
 
     def __repr__(self) -> str:
@@ -225,10 +294,11 @@ class Ledger:
             raise InputError(f"expected a head of at least {LEAST_HEAD_DIGITS} hexadecimal digits, got {head!r}")
         with self._lock, self._store.reading() as transaction:
             self._require_same_heading(transaction)
-            rows, events = self._read_new(transaction, [], [])
-            if rows[: len(self._rows)] != self._rows or events[: len(self._events)] != self._events:
+            rows, events = self._read_new(transaction, Rows(), [])
+            seen = rows[self._rows.n_before : len(self._rows)]
+            if seen != self._rows.recent or events[: len(self._events)] != self._events:
                 raise LedgerError(f"{self.place}: steps that this process has seen are missing or were changed since")
-            self._rows, self._events = rows, events
+            self._rows, self._events = Rows(rows), events
         if head is None:
             return
         known = [first_hash(self._spelled), *(row.hash for row in self._rows), *(event.hash for event in self._events)]
@@ -271,11 +341,11 @@ class Ledger:
         """Take in rows that were added since, after checking them."""
         self._require_same_heading(transaction)
         rows, events = self._read_new(transaction, self._rows, self._events)
-        self._rows += rows
+        self._rows.extend(rows)
         self._events += events
 
     def _read_new(
-        self, transaction: Transaction, known: list[LedgerRow], happened: list[LedgerEvent]
+        self, transaction: Transaction, known: Rows, happened: list[LedgerEvent]
     ) -> tuple[list[LedgerRow], list[LedgerEvent]]:
         """The rows after the known ones, checked."""
         heading = transaction.heading()
@@ -290,13 +360,16 @@ class Ledger:
         if problem is None and head != (entries[-1].hash if entries else previous):
             problem = "its head is not the hash of its last step: steps were exchanged or cut off"
         if problem is not None:
-            raise LedgerError(
-                f"{self.place}: {problem}. Nothing vouches for it any more; restore it from a backup that holds "
-                "every published step"
-            )
+            raise self._untrusted(problem)
         return rows, events
 
-    def _head_of(self, rows: list[LedgerRow], events: list[LedgerEvent]) -> str:
+    def _untrusted(self, problem: str) -> LedgerError:
+        return LedgerError(
+            f"{self.place}: {problem}. Nothing vouches for it any more; restore it from a backup that holds "
+            "every published step"
+        )
+
+    def _head_of(self, rows: Rows, events: list[LedgerEvent]) -> str:
         if events and events[-1].step >= len(rows):
             return events[-1].hash
         return rows[-1].hash if rows else first_hash(self._spelled)
@@ -370,6 +443,15 @@ class LedgerWriter:
         self._transaction.append_event(event)
         self.noted = event
         return event
+
+    def note_checkpoint(self, calendar: dict[str, Any] | None, accountant: dict[str, Any]) -> bool:
+        """Keep a checkpoint here; False where it is too large."""
+        ledger = self._ledger
+        found = Checkpoint(len(ledger), len(ledger.events), ledger.head, calendar, accountant)
+        details = keep_checkpoint(ledger.store, found.text(ledger.began, ledger.events))
+        if details is not None:
+            self.note(CHECKPOINT, by="temporaldp", details=details)
+        return details is not None
 
 
 def _spelled(configuration: dict[str, Any]) -> str:

@@ -74,6 +74,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def remove_private(self, name: str) -> None:
+        """Remove something kept beside the ledger; nothing if it is not there. `LedgerError` if it cannot be removed."""
+
+    @abstractmethod
     def back_up(self, place: Path) -> None:
         """A copy of the ledger as of one moment, with what is kept beside it, while others write. `LedgerError` if it fails."""
 
@@ -152,6 +156,12 @@ class PostgresStore(Store):
                 "INSERT INTO temporaldp_private (name, content) VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, content)
             )
             return _private_of(connection, name) or content
+
+    def remove_private(self, name: str) -> None:
+        """From that table."""
+        with self._translated(), self._connected().begin() as connection:
+            if _private_of(connection, name) is not None:
+                connection.exec_driver_sql("DELETE FROM temporaldp_private WHERE name = %s", (name,))
 
     def back_up(self, place: Path) -> None:
         """A database server has tools of its own for that."""

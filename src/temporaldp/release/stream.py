@@ -8,19 +8,21 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Generic, Self
 
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.ways import budgets
-from temporaldp.errors import InputDiffersWarning, InputError, SpentError
+from temporaldp.errors import InputDiffersWarning, InputError, LedgerError, SpentError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release import filtering
-from temporaldp.release.calendar import Calendar
+from temporaldp.release.calendar import Before, Calendar
 from temporaldp.release.chain import LedgerRow
+from temporaldp.release.checkpoints import EVERY, forget_older, last_checked
 from temporaldp.release.guards import Forecast, Guard, guard_of
 from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
@@ -112,7 +114,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
             "reserve": None,
             "correlations": None,
             "neighboring_relation": REPLACE_ONE,
-            "mechanism": description or _described(mechanism),
+            "mechanism": description or described(mechanism),
             "states": None if schema is None else list(schema),
             "step": step or (None if plan is None else plan.source.step),
         }
@@ -127,7 +129,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self._ledger = Ledger.open(ledger, self._configuration)
         self._digests = InputDigests(self._ledger.store)
         self._guard.begin(self._ledger)
-        self._calendar = Calendar(self.step)
+        self._calendar = Calendar(self.step, self._times_before())
+        self._can_be_kept = True
         self._lock = threading.RLock()
         self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
         self._replay()
@@ -328,6 +331,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
             if self._calendar.position(time) is None:
                 self._store(time, measurement, snapshot, last)
                 self._replay()
+                self._keep_checkpoint()
             text = self.row(time).output
             if text is None:
                 return None
@@ -366,6 +370,27 @@ class ContinualRelease(Generic[Snapshot, Output]):
                 digest=None if stored is None else self._digests.digest(time, snapshot),
             )
 
+    def _keep_checkpoint(self) -> None:
+        """Write down how far everything was checked and counted, now and then; if that fails, no step suffers."""
+        if not self._can_be_kept or len(self) - last_checked(self._ledger.events) < EVERY:
+            return
+        with suppress(LedgerError), self._ledger.writing() as writer:
+            self._replay()
+            if len(self) - last_checked(self._ledger.events) < EVERY or self._ledger[-1].last:
+                return
+            state = self._guard.kept_state()
+            self._can_be_kept = state is not None and writer.note_checkpoint(self._calendar.kept(), state)
+        with suppress(LedgerError):
+            forget_older(self._ledger.store, self._ledger.events)
+
+    def _times_before(self) -> Before | None:
+        """The times before the ledger's checkpoint, which are looked up in it."""
+        checkpoint = self._ledger.checkpoint
+        if checkpoint is None or checkpoint.calendar is None:
+            return None
+        kind, last = checkpoint.calendar["kind"], checkpoint.calendar["last"]
+        return Before(checkpoint.n_steps, kind, last, lambda step: self._ledger[step].time)
+
     def _as_text(self, output: Any, epsilon: float, snapshot: Any) -> str:
         """What a row keeps of an output, with the filtered counts if there is a filter."""
         text = as_text(output)
@@ -398,7 +423,8 @@ def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:
         raise InputError(f"the mechanism counts {n_states} states, but the release has {len(states)}")
 
 
-def _described(mechanism: Any) -> str:
+def described(mechanism: Any) -> str:
+    """What a ledger says of a mechanism."""
     if dataclasses.is_dataclass(mechanism):
         return repr(mechanism)
     name = getattr(mechanism, "__qualname__", None) or type(mechanism).__qualname__

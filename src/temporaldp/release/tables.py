@@ -85,10 +85,12 @@ class Transaction:
         found = self.connection.execute(tables().heading.select()).first()
         return None if found is None else (found.configuration, found.n_steps, found.head)
 
-    def rows(self, start: int = 0) -> list[LedgerRow]:
-        """The rows from step `start` on, in order."""
+    def rows(self, start: int = 0, end: int | None = None) -> list[LedgerRow]:
+        """The rows from step `start` on, up to but without `end`, in order."""
         steps = tables().steps
         chosen = steps.select().where(steps.c.step >= start).order_by(steps.c.step)
+        if end is not None:
+            chosen = chosen.where(steps.c.step < end)
         return [
             LedgerRow(
                 r.step, r.time, r.parameter, r.epsilon, r.leakage, bool(r.last), r.output, r.digest, r.format, r.hash

@@ -1,0 +1,164 @@
+"""A ledger of very many steps: how long it takes to open it, to release the next step, and to report on it.
+
+    python benchmarks/years.py [STEPS [FOLDER]]
+
+The steps are written as a release writes them, rows, hashes, leakage and checkpoints, but many in a transaction: else the disk
+alone would take hours. All spend the same, so that after the first 3,000 the account's state repeats but for the numbers of
+its steps; these are written without being counted again. What is measured afterwards is the package, a new process each.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from temporaldp import (
+    Adversary,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    Ledger,
+    TemporalAccountant,
+    TransitionMatrix,
+)
+from temporaldp.release.chain import LedgerEvent, LedgerRow, chained
+from temporaldp.release.checkpoints import CHECKPOINT, EVERY
+from temporaldp.release.migrations import CURRENT
+from temporaldp.release.outputs import as_text
+from temporaldp.release.tables import tables
+
+STEPS = 500_000
+COUNTED = 3_000
+AT_ONCE = 10_000
+ALPHA = 1.0
+MATRICES = (
+    TransitionMatrix([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]], states=("A", "B", "C")),
+    TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.4, 0.5]], states=("A", "B", "C")),
+)
+FIRST = datetime(2024, 1, 1)
+
+
+def accountant() -> TemporalAccountant:
+    return TemporalAccountant(Adversary(*MATRICES), alpha=ALPHA)
+
+
+def opened(place: Path) -> ContinualRelease:
+    return ContinualRelease(
+        DiscreteLaplaceHistogram(3), ledger=place, accountant=accountant(), states=("A", "B", "C"), step="60 seconds"
+    )
+
+
+def label(step: int) -> str:
+    return (FIRST + timedelta(minutes=step)).isoformat()
+
+
+def build(place: Path, n_steps: int) -> float:
+    """Write a ledger; gives how long counting took, in seconds a step."""
+    opened(place).close()
+    counting, rng, mechanism = accountant(), np.random.default_rng(0), DiscreteLaplaceHistogram(3)
+    epsilon = mechanism.epsilon_spent(counting.reserve)
+    took, leakage = 0.0, 0.0
+    with Ledger(place) as ledger:
+        head, n_events = ledger.head, 0
+        for start in range(0, n_steps, AT_ONCE):
+            rows: list[LedgerRow] = []
+            events: list[LedgerEvent] = []
+            for step in range(start, min(start + AT_ONCE, n_steps)):
+                if step < COUNTED:
+                    began = time.perf_counter()
+                    leakage = counting.total_after(epsilon)
+                    counting.spend(epsilon)
+                    took += time.perf_counter() - began
+                if step and step % EVERY == 0:  # the checkpoints of long ago: of them only the events are left
+                    event = LedgerEvent(n_events, step, CHECKPOINT, label(step), "temporaldp", '{"digest":"gone"}', "")
+                    head, n_events = chained(head, event.signed), n_events + 1
+                    events.append(replace(event, hash=head))
+                output = as_text(rng.integers(0, 100, 3))
+                row = LedgerRow(step, label(step), epsilon, epsilon, leakage, False, output, None, CURRENT, "")
+                head = chained(head, row.content)
+                rows.append(replace(row, hash=head))
+            with ledger.store.writing() as transaction:
+                for table, entries in ((tables().steps, rows), (tables().events, events)):
+                    values = [{name: getattr(one, name) for name in type(one).__slots__} for one in entries]
+                    transaction.connection.execute(table.insert(), values)
+                transaction.connection.execute(tables().heading.update().values(n_steps=len(rows) + start, head=head))
+        ledger.refresh()
+        state = counting.kept_state()
+        assert state is not None
+        with ledger.writing() as writer:
+            writer.note_checkpoint({"kind": "date", "last": ledger[-1].time}, shifted(state, n_steps))
+    return took / min(COUNTED, n_steps)
+
+
+def shifted(state: dict[str, Any], n_steps: int) -> dict[str, Any]:
+    """A kept state as it would be after so many steps."""
+    by = n_steps - state["n_steps"]
+    found = copy.deepcopy(state) | {"n_steps": n_steps}
+    for one in found["odometers"]:
+        one["n_steps"] += by
+        kind, *shape, content = one["open"][0].split(" ")
+        moved = np.frombuffer(base64.b64decode(content), dtype=kind) + by
+        one["open"][0] = f"{kind} {' '.join(shape)} {base64.b64encode(moved.tobytes()).decode('ascii')}"
+    for one in (found["filters"], *found["filters"]["each"]):
+        one["n_steps"] += by
+    return found
+
+
+OPEN = """
+import sys, time
+sys.path.insert(0, {folder!r})
+import years
+from pathlib import Path
+began = time.perf_counter()
+with years.opened(Path({place!r})) as stream:
+    opened = time.perf_counter() - began
+    n, each = len(stream), []
+    for step in range(n, n + 100):
+        began = time.perf_counter()
+        stream.release([50, 30, 20], time=years.label(step))
+        each.append(time.perf_counter() - began)
+    began = time.perf_counter()
+    stream.release([50, 30, 20], time=years.label(1234))
+    again = time.perf_counter() - began
+    print(opened, sorted(each)[50], max(each), again, n, stream.ledger.checkpoint.n_steps)
+"""
+
+
+def measure(place: Path) -> None:
+    """Open it, release, verify, export, report: each in a process of its own."""
+    code = OPEN.format(folder=str(Path(__file__).parent), place=str(place))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    opened_in, median, most, again, n, checked = done.stdout.split()
+    print(f"{n} steps, opened from step {checked} in {float(opened_in):.2f} s")
+    print(f"a step: {1e3 * float(median):.1f} ms in the median of 100, {1e3 * float(most):.1f} ms at most")
+    print(f"an old step given again: {1e3 * float(again):.1f} ms")
+    for name, arguments in (
+        ("ledger verify", ["ledger", "verify", str(place)]),
+        ("ledger export", ["ledger", "export", str(place), "-o", str(place.with_suffix(".parquet")), "--overwrite"]),
+        ("report --ledger", ["report", "--ledger", str(place), "-o", str(place.with_suffix(".html"))]),
+    ):
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "temporaldp", *arguments], capture_output=True, text=True, check=False
+        )
+        said = done.stderr.strip()[-200:] if done.returncode else ""
+        print(f"{name}: {time.perf_counter() - began:.1f} s {said}", flush=True)
+
+
+if __name__ == "__main__":
+    n_steps = int(sys.argv[1]) if len(sys.argv) > 1 else STEPS
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(temporary)
+        where = folder / "release.db"
+        if not where.exists():
+            print(f"counting: {1e3 * build(where, n_steps):.2f} ms a step", flush=True)
+        measure(where)

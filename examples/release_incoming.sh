@@ -1,0 +1,26 @@
+#!/bin/sh
+# Publish every file that has come into a folder, in the order of the names, into one ledger; for cron or a systemd path unit.
+#
+#   release_incoming.sh FOLDER --alpha 1 --history history.csv --ledger release.db [more options of `temporaldp release`]
+#
+# A file is moved once it is settled: to published/ (its counts beside it), late/ (a later step was released already) or
+# refused/ (the data are wrong). Whoever writes a file gives it another suffix until it is whole (mv FILE.part FILE.csv).
+# Where the budget is used up (3), or the ledger cannot be used (4), everything stays where it is, and that code is given.
+set -u
+folder=$1
+shift
+mkdir -p "$folder/published" "$folder/late" "$folder/refused"
+worst=0
+for file in "$folder"/*.csv; do
+    [ -e "$file" ] || continue
+    name=$(basename "$file" .csv)
+    temporaldp release "$file" "$@" -o "$folder/published/$name.parquet"
+    code=$?
+    case $code in
+        0) mv "$file" "$folder/published/" ;;
+        2) mv "$file" "$folder/refused/"; worst=2 ;;
+        5) mv "$file" "$folder/late/"; [ $worst -eq 2 ] || worst=5 ;;
+        *) exit $code ;;
+    esac
+done
+exit $worst

@@ -1,0 +1,42 @@
+"""Everybody's odometer, and how far they have counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from temporaldp.accounting.adoption import Adoption
+from temporaldp.accounting.protocol import Accounting, Odometer
+from temporaldp.correlation import Adversary
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedOdometers:
+    """Odometers after so many steps and adoptions; those of everybody who is accounted for then."""
+
+    n_steps: int
+    n_adopted: int
+    each: list[Odometer]
+
+    @classmethod
+    def at_start(
+        cls, ways: Sequence[tuple[Accounting[Any, Any], list[int]]], users: Sequence[Adversary]
+    ) -> CountedOdometers:
+        """Before the first step, by the ways of accounting and the numbers of the users counted by each."""
+        made = {k: way.odometer(users[k]) for way, numbers in ways for k in numbers}
+        return cls(0, 0, [made[k] for k in range(len(users))])
+
+    def __copy__(self) -> CountedOdometers:
+        return CountedOdometers(self.n_steps, self.n_adopted, [copy(one) for one in self.each])
+
+    def after(self, spent: Sequence[Any], adoptions: Sequence[Adoption]) -> CountedOdometers:
+        """After all that was spent and adopted. These must not be used any more: odometers change."""
+        counted, odometers = self.n_steps, self.each
+        for adoption in adoptions[self.n_adopted :]:
+            odometers = adoption.counted(odometers, spent[counted : adoption.step])
+            counted = adoption.step
+        for odometer in odometers:
+            odometer.extend(spent[counted:])
+        return CountedOdometers(len(spent), len(adoptions), odometers)

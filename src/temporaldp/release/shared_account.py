@@ -1,0 +1,173 @@
+"""Several jobs that publish about the same people, on one account: each step is charged once, for all of their tables."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from temporaldp.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.errors import InputError, LedgerMismatchError
+from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
+from temporaldp.release.input_digest import InputDigests
+from temporaldp.release.ledger import Ledger
+from temporaldp.release.outputs import as_text, from_text
+from temporaldp.release.several_tables import ROUNDED
+from temporaldp.release.stream import ContinualRelease, described
+from temporaldp.values import positive
+
+TABLE = "table"
+"""The kind of event that has what one of the tables published at a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCharge:
+    """Mechanism: looks at no data; what a step publishes are the tables."""
+
+    shares: tuple[tuple[str, float], ...]
+
+    def epsilon_spent(self, epsilon: float) -> float:
+        """All of it, whichever tables are published."""
+        return epsilon
+
+    def __call__(self, snapshot: None, epsilon: float) -> dict[str, float]:
+        """What is charged."""
+        return {"charged": epsilon}
+
+
+class SharedRelease:
+    """One table of several about the same people, each published by a job of its own, in one ledger.
+
+    What one table says of a person's value, another one may say too. So the accountant counts about the person's value in all
+    tables together (`independent_adversary`, or a joint matrix), and the first job that comes to a step charges it for all
+    tables: each then has its share, whenever its job comes, also after later steps. A share that no job comes for is lost.
+
+    Parameters
+    ----------
+    table : str
+        Which one this job publishes.
+    mechanism : callable (snapshot, epsilon) -> output
+        As for `ContinualRelease`.
+    shares : mapping of str to float
+        What share of each step's budget every table has: above 0, at most 1 together. The same for all jobs.
+    ledger, accountant, step
+        As for `ContinualRelease`, the same for all jobs.
+
+    Raises
+    ------
+    LedgerMismatchError
+        The ledger is one of other shares, another account, or another mechanism for this table.
+    InputError
+        The table has no share, or the shares are none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from temporaldp import Adversary, DiscreteLaplaceHistogram, TransitionMatrix, independent_adversary
+    >>> stages, places = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.6, 0.7))
+    >>> both = independent_adversary(Adversary(stages, stages), Adversary(places, places))
+    >>> def publish(ledger, table, hour):
+    ...     return SharedRelease(
+    ...         table, DiscreteLaplaceHistogram(2), shares={"stages": 0.5, "places": 0.5}, ledger=ledger,
+    ...         accountant=TemporalAccountant(both, alpha=1.0),
+    ...     ).release([70, 30], time=hour)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     stages_at_9 = publish(f"{folder}/account.db", "stages", 9)
+    ...     stages_at_10 = publish(f"{folder}/account.db", "stages", 10)
+    ...     places_at_9 = publish(f"{folder}/account.db", "places", 9)
+    ...     with Ledger(f"{folder}/account.db") as ledger:
+    ...         len(ledger), ledger[-1].leakage <= 1.0
+    (2, True)
+    """
+
+    def __init__(
+        self,
+        table: str,
+        mechanism: Callable[[Any, float], Any],
+        *,
+        shares: Mapping[str, float],
+        ledger: str | os.PathLike[str],
+        accountant: TemporalAccountant,
+        step: str | None = None,
+    ) -> None:
+        known = {name: positive(share, f"share of {name!r}") for name, share in shares.items()}
+        if table not in known:
+            raise InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}")
+        if math.fsum(known.values()) > 1.0 + ROUNDED:
+            raise InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}")
+        require_budget_mechanism(mechanism, accountant.metric)
+        self._table, self._mechanism, self._described = table, mechanism, described(mechanism)
+        self._share = known[table] * (1.0 - 2.0 * ROUNDED)
+        charge = SharedCharge(tuple(sorted(known.items())))
+        self._stream: ContinualRelease[None, Any] = ContinualRelease(
+            charge, ledger=ledger, accountant=accountant, step=step
+        )
+        self._digests = InputDigests(self.ledger.store)
+        self._published: dict[int, str] = {}
+        self._n_seen = 0
+        self._take_in()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of all tables."""
+        return self._stream.ledger
+
+    @property
+    def accountant(self) -> TemporalAccountant | None:
+        """The account of all tables, as of the last step."""
+        return self._stream.accountant
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self._stream.close()
+
+    def release(self, snapshot: Any, *, time: object) -> Any:
+        """The table's output at a step, drawn now or stored before. Errors as for `ContinualRelease.release`."""
+        self._stream.release(None, time=time)  # charges the step, unless another table's job did
+        row = self._stream.row(time)
+        with self.ledger.writing() as writer:
+            self._take_in()
+            if row.step not in self._published:
+                made = budget_measurement(self._mechanism, row.epsilon * self._share, row.step)
+                with accounting_blocks.settled():
+                    output = as_text(made.draw(snapshot))
+                writer.note(
+                    TABLE,
+                    by=self._table,
+                    details={
+                        "step": row.step,
+                        "epsilon": made.epsilon,
+                        "mechanism": self._described,
+                        "output": output,
+                        "digest": self._digests.digest(f"{self._table} {row.time}", snapshot),
+                    },
+                )
+        self._take_in()
+        return from_text(self._published[row.step])
+
+    def has(self, time: object) -> bool:
+        """Whether this table was published at a time."""
+        return self._stream.has(time) and self._stream.row(time).step in self._published
+
+    def _take_in(self) -> None:
+        """Know what this table published so far."""
+        for event in self.ledger.events[self._n_seen :]:
+            self._n_seen += 1
+            if event.kind != TABLE or event.by != self._table:
+                continue
+            told = event.details
+            if told["mechanism"] != self._described:
+                self.close()
+                raise LedgerMismatchError(
+                    f"table {self._table!r} of {self.ledger.place} is published by {told['mechanism']}, this release by "
+                    f"{self._described}; go on with the same mechanism, or give this one a share and a name of its own"
+                )
+            self._published[told["step"]] = told["output"]

@@ -1,0 +1,145 @@
+"""An accountant that goes on from a kept state gives the answers, to the last bit, of one that was told every budget."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from exact_cases import random_rows
+from temporaldp import Adversary, InputError, TemporalAccountant, TransitionMatrix, temporal_leakage
+from temporaldp.accounting.kept_state import KeptAdoption
+from temporaldp.correlation.timeline import Timeline
+
+
+def refused():
+    raise AssertionError("a budget from before the kept state was asked for")
+
+
+def answers(accountant):
+    found = [accountant.total(), accountant.worst_time, accountant.total_after(0.05), len(accountant)]
+    if accountant.alpha is not None:
+        found += [
+            accountant.reserve,
+            accountant.remaining(),
+            accountant.remaining(last=True),
+            accountant.admits([0.01]),
+        ]
+    return found
+
+
+def a_case(rng, *, directions=(True, True)):
+    def one():
+        n = 3
+        pair = [TransitionMatrix(0.8 * random_rows(n, rng) + 0.2 / n) if known else None for known in directions]
+        return Adversary(*pair)
+
+    return one(), one()
+
+
+@pytest.mark.parametrize("alpha", [None, 0.8])
+@pytest.mark.parametrize("directions", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("changes", [False, True])
+def test_it_goes_on_as_if_it_had_been_told_every_budget(alpha, directions, changes):
+    """Random budgets, some as large as there is room for, and another correlation in between."""
+    rng = np.random.default_rng([sum(directions), changes, alpha is None, directions[0]])
+    first, second = a_case(rng, directions=directions)
+    told, adopted = TemporalAccountant(first, alpha=alpha), []
+
+    def spend(accountant, share, loud):
+        most = 0.2 if alpha is None else max(accountant.remaining(), 0.0)
+        accountant.spend(most * share if loud or alpha is None else min(most, accountant.reserve) * share)
+
+    for step in range(16):
+        if changes and step == 10:
+            told.adopt(second)
+            adopted.append(KeptAdoption(10, second, False, told.reserve))
+        spend(told, rng.random(), step % 4 == 0)
+    spent = told.ledger.tolist()
+    state = json.loads(json.dumps(told.kept_state()))
+    resumed = TemporalAccountant(first, alpha=alpha)
+    resumed.resume(state, adopted, refused)
+    assert answers(resumed) == answers(told)
+    for step in range(8):
+        share = rng.random()
+        for one in (told, resumed):
+            spend(one, share, step % 5 == 0)
+        assert answers(resumed) == answers(told)
+    line = Timeline((0,), (first,)) if not changes else Timeline((0,), (first,)).changed(10, second)
+    series = temporal_leakage(line.until(24), epsilons=told.ledger)
+    assert resumed.total() == pytest.approx(series.worst, rel=1e-11)
+    assert resumed.total() >= series.attained.temporal.max()
+    whole = TemporalAccountant(first, alpha=alpha)
+    whole.resume(state, adopted, lambda: spent)
+    assert whole.ledger.tolist() == spent  # read when they are asked for
+    assert whole.leakage_of(spent).worst == pytest.approx(told.leakage_of(spent).worst, rel=1e-12)
+
+
+def test_a_reserve_that_was_never_left_is_known_again():
+    rng = np.random.default_rng(5)
+    first, _ = a_case(rng)
+    told = TemporalAccountant(first, alpha=0.8)
+    for _ in range(12):
+        told.spend(told.reserve)
+    resumed = TemporalAccountant(first, alpha=0.8)
+    resumed.resume(told.kept_state(), [], refused)
+    for _ in range(10):
+        resumed.spend(resumed.reserve)
+        told.spend(told.reserve)
+    assert answers(resumed) == answers(told)
+
+
+def test_its_size_does_not_grow():
+    matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    accountant, sizes = TemporalAccountant(Adversary(matrix, matrix)), []
+    for steps in (160, 90):
+        for _ in range(steps):
+            accountant.spend(0.1)
+        sizes.append(len(json.dumps(accountant.kept_state())))
+    assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_a_copy_goes_its_own_way():
+    matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    told = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0).spend(0.1)
+    resumed = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0)
+    resumed.resume(told.kept_state(), [], lambda: [0.1])
+    other = pickle.loads(pickle.dumps(resumed))
+    other.spend(0.2)
+    assert (len(resumed), len(other), other.ledger.tolist()) == (1, 2, [0.1, 0.2])
+    assert resumed.total() == told.total() < other.total()
+
+
+def test_what_is_kept_nowhere():
+    """Where every budget is needed: a horizon, matrices that vary, another way of accounting."""
+    matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    constant = Adversary(matrix, matrix)
+    varying = Adversary([matrix] * 5, [matrix] * 5)
+    assert TemporalAccountant(constant, alpha=1.0, horizon=10).spend(0.1).kept_state() is None
+    assert TemporalAccountant(varying).spend(0.1).kept_state() is None
+    assert TemporalAccountant(constant, bound="paper").spend(0.1).kept_state() is None
+    assert TemporalAccountant(constant, alpha=1.0).spend(0.1, last=True).kept_state() is None
+
+
+def test_a_state_that_does_not_fit_is_refused():
+    two = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    state = TemporalAccountant(Adversary(two, two), alpha=1.0).spend(0.1).kept_state()
+
+    def fresh(alpha=1.0):
+        return TemporalAccountant(Adversary(two, two), alpha=alpha)
+
+    for bad in (
+        {**state, "n_adopted": 1},
+        {key: value for key, value in state.items() if key != "odometers"},
+        {**state, "filters": None},
+        {**state, "odometers": state["odometers"] * 2},
+        {**state, "odometers": [{**state["odometers"][0], "spent": "<f4 1 AAAA"}]},
+    ):
+        with pytest.raises(InputError, match=r"state|adoption"):
+            fresh().resume(bad, [], list)
+    with pytest.raises(InputError):
+        fresh(alpha=0.01).resume(state, [], list)  # the reserve does not last below that level
+    with pytest.raises(InputError, match="spent nothing"):
+        fresh().spend(0.1).resume(state, [], list)

@@ -1,0 +1,216 @@
+"""Opening a ledger from a checkpoint gives what reading all of it gives; one that is wrong is never believed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streams import ADVERSARY, opened
+from temporaldp import (
+    Adversary,
+    InputError,
+    LateDataError,
+    Ledger,
+    LedgerError,
+    TransitionMatrix,
+    adopt_correlation,
+    temporal_leakage,
+)
+from temporaldp.release import checkpoints, stream
+from temporaldp.release.checkpoints import CHECKPOINT
+
+BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
+NEWER = Adversary(BUSY, BUSY)
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    """A checkpoint every ten steps."""
+    monkeypatch.setattr(stream, "EVERY", 10)
+
+
+def release(place, times, *, adversary=ADVERSARY, epsilon=None):
+    with opened(place, adversary=adversary) as release:
+        return [release.release([70, 30], time=time, epsilon=epsilon).tolist() for time in times]
+
+
+def private(place):
+    return Path(f"{place}.private")
+
+
+def forget(place):
+    for file in private(place).glob("checkpoint-*"):
+        file.unlink()
+
+
+def told(place, adversary=ADVERSARY):
+    """Everything that a release says after opening."""
+    with opened(place, adversary=adversary) as found:
+        accountant = found.accountant
+        began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.n_steps
+        return began, [
+            accountant.total(), accountant.worst_time, accountant.remaining(), accountant.reserve, len(found),
+            found.next_budget(), found.ledger.head, found.ledger.epsilons.tolist(), found.ledger.times,
+        ]  # fmt: skip
+
+
+def test_a_release_goes_on_from_it_with_the_same_numbers(place):
+    rng = np.random.default_rng(1)
+    with opened(place) as found:
+        for time in range(34):
+            most = found.accountant.remaining()
+            found.release([70, 30], time=time, epsilon=most * rng.random() if time % 9 == 4 else None)
+    began, answers = told(place)
+    assert began == 30
+    with Ledger(place) as ledger:
+        for event in [e for e in ledger.events if e.kind == CHECKPOINT]:
+            ledger.store.remove_private(f"checkpoint-{event.details['digest'][:32]}")
+    assert told(place) == (0, answers)
+    exact = temporal_leakage(ADVERSARY, epsilons=answers[7]).worst
+    assert exact <= answers[0] * (1 + 1e-13) and answers[0] == pytest.approx(exact, rel=1e-11)
+
+
+def test_adoptions_before_and_after_it(place):
+    release(place, range(12))
+    adopt_correlation(place, NEWER)
+    release(place, range(12, 23), adversary=NEWER)
+    began, answers = told(place, NEWER)
+    assert began == 22 or began == 20
+    with Ledger(place) as ledger:
+        kinds = [event.kind for event in ledger.events]
+        for event in [e for e in ledger.events if e.kind == CHECKPOINT]:
+            ledger.store.remove_private(f"checkpoint-{event.details['digest'][:32]}")
+    assert kinds == [CHECKPOINT, "adopt", CHECKPOINT]
+    assert told(place, NEWER) == (0, answers)
+    assert answers[0] <= 1.0
+
+
+def test_older_steps_are_given_again_and_late_ones_refused(place):
+    first = release(place, range(0, 60, 2))
+    with opened(place) as found:
+        assert found.ledger.checkpoint.n_steps == 30
+        assert [found.release([70, 30], time=f"{time:02d}").tolist() for time in (0, 8, 58)] == [
+            first[0],
+            first[4],
+            first[29],
+        ]
+        assert found.has(20) and not found.has(21) and not found.has(60)
+        assert found.row(10).step == 5
+        with pytest.raises(LateDataError):
+            found.release([70, 30], time=31)
+        with pytest.raises(InputError, match="no number like"):
+            found.release([70, 30], time="2024-01-01")
+        assert [row.step for row in found.ledger[:]] == list(range(30))
+
+
+def test_words_are_all_known_again(place):
+    names = [f"{word} day" for word in "abcdefghijkl"]
+    first = release(place, names)
+    assert release(place, names[::-1]) == first[::-1]
+
+
+def test_the_newest_two_are_kept(tmp_path):
+    place = tmp_path / "release.db"
+    release(place, range(45))
+    assert len(list(private(place).glob("checkpoint-*"))) == 2
+
+
+@pytest.mark.parametrize("change", ["garbage", "smaller", "another ledger's", "an older copy's", "another version's"])
+def test_one_that_is_wrong_is_not_believed(change, tmp_path, monkeypatch):
+    place, other = tmp_path / "release.db", tmp_path / "other.db"
+    release(place, range(11), epsilon=0.2)
+    _, answers = told(place)
+    (file,) = private(place).glob("checkpoint-*")
+    if change == "garbage":
+        file.write_text("garbage")
+    elif change == "smaller":
+        document = json.loads(file.read_text())
+        document["accountant"]["odometers"][0]["largest"] = (0.01).hex()
+        file.write_text(json.dumps(document, sort_keys=True, separators=(",", ":")))
+    elif change == "another ledger's":
+        release(other, range(11), epsilon=0.01)
+        (foreign,) = private(other).glob("checkpoint-*")
+        file.write_text(foreign.read_text())
+    elif change == "an older copy's":
+        shutil.copy(place, other)
+        release(place, range(11, 21), epsilon=0.2)
+        _, answers = told(place)
+        newest = max(private(place).glob("checkpoint-*"), key=lambda one: json.loads(one.read_text())["n_steps"])
+        newest.write_text(file.read_text())
+        assert told(place) == (10, answers)  # the older one is as good
+        file.unlink()
+    else:
+        monkeypatch.setattr(checkpoints, "LAYOUT", 2)
+    assert told(place) == (0, answers)
+
+
+def edited(place, statement):
+    with sqlite3.connect(place) as connection:
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE temporaldp_steps SET epsilon = 0.0 WHERE step = 9",
+        "UPDATE temporaldp_steps SET epsilon = 0.0 WHERE step = 3",
+        "UPDATE temporaldp_steps SET output = '[1,2]' WHERE step = 3",
+        "DELETE FROM temporaldp_steps WHERE step = 3",
+    ],
+)
+def test_an_older_row_that_was_changed_is_not_given_out_and_changes_no_leakage(statement, tmp_path):
+    place = tmp_path / "release.db"
+    release(place, range(12))
+    with opened(place) as found:
+        before = found.accountant.total()
+    edited(place, statement)
+    step = 9 if "= 9" in statement else 3
+    with opened(place) as found:
+        assert found.accountant.total() == before
+        with pytest.raises(LedgerError, match=r"changed after|missing"):
+            found.release([70, 30], time=step)
+        with pytest.raises(LedgerError, match=r"changed after|missing"):
+            _ = found.ledger.epsilons
+    with Ledger(place) as ledger, pytest.raises(LedgerError):
+        ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE temporaldp_events SET content = replace(content, '\"both\":false', '\"both\":true') WHERE kind = 'adopt'",
+        "UPDATE temporaldp_events SET step = 11 WHERE kind = 'checkpoint'",
+        "DELETE FROM temporaldp_events WHERE kind = 'checkpoint'",
+        "UPDATE temporaldp_steps SET epsilon = 0.0 WHERE step = 13",
+        "DELETE FROM temporaldp_steps WHERE step = 13",
+        "UPDATE temporaldp_steps SET hash = 'x' WHERE step = 11",
+    ],
+)
+def test_whatever_else_was_changed_is_seen_when_it_is_opened(statement, tmp_path):
+    place = tmp_path / "release.db"
+    release(place, range(5))
+    adopt_correlation(place, NEWER)
+    release(place, range(5, 14), adversary=NEWER)
+    edited(place, statement)
+    with pytest.raises(LedgerError):
+        Ledger(place)
+
+
+def test_a_plan_has_nothing_to_know(place):
+    import workers
+    from temporaldp import ContinualRelease, NoisyHistogram
+
+    def stream_of():
+        return ContinualRelease(NoisyHistogram(3, "gaussian"), ledger=place, plan=workers.noise_plan())
+
+    with stream_of() as found:
+        outputs = [found.release([50, 30, 20], time=time).tolist() for time in range(15)]
+    with stream_of() as found:
+        assert (found.ledger.checkpoint.n_steps, found.ledger.checkpoint.accountant) == (10, {})
+        assert [found.release([50, 30, 20], time=time).tolist() for time in range(15)] == outputs

@@ -1,0 +1,188 @@
+"""What happens around a ledger in years: copies made while it is written, a database that is away, kills, full disks."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from old_ledgers import HEADS, restored
+from streams import in_a_child, opened
+from temporaldp import Adversary, Ledger, LedgerError, TransitionMatrix, adopt_correlation
+
+BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
+NEWER = Adversary(BUSY, BUSY)
+
+
+def test_a_file_copied_while_it_was_written_is_refused_or_is_an_older_copy_that_a_head_tells(tmp_path):
+    place = tmp_path / "release.db"
+    opened(place).close()
+    copies = []
+
+    def write():
+        with opened(place) as stream:
+            for step in range(40):
+                stream.release([70, 30], time=step)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    while writer.is_alive() and len(copies) < 60:
+        copy = tmp_path / f"copy{len(copies)}.db"
+        # In another process: closing the file here would drop the locks that the writer holds on it.
+        subprocess.run(["cp", place, copy], check=True)
+        copy.chmod(0o600)
+        copies.append(copy)
+    writer.join()
+    with Ledger(place) as ledger:
+        rows, head = ledger[:], ledger.head
+    assert len(rows) == 40
+    for copy in copies:
+        try:
+            with Ledger(copy) as found:
+                assert found[:] == rows[: len(found)]
+                if len(found) < 40:
+                    with pytest.raises(LedgerError, match="older copy"):
+                        found.verify(head=head)
+        except LedgerError as error:
+            assert str(copy) in str(error)
+    assert len(copies) > 3
+
+
+def test_half_a_backup_is_refused_and_left_alone(tmp_path):
+    place, half = tmp_path / "release.db", tmp_path / "half.db"
+    with opened(place) as stream:
+        for step in range(30):
+            stream.release([70, 30], time=step)
+        stream.ledger.back_up(tmp_path / "whole.db")
+    whole = (tmp_path / "whole.db").read_bytes()
+    half.write_bytes(whole[: len(whole) // 2])
+    half.chmod(0o600)
+    with pytest.raises(LedgerError, match=r"damaged|truncated|steps|changed"):
+        opened(half)
+    assert half.read_bytes() == whole[: len(whole) // 2]
+
+
+def test_a_database_that_goes_away_publishes_nothing_and_goes_on_when_it_is_back(postgres_server):
+    import psycopg
+
+    import postgres
+
+    place = postgres.create_database(postgres_server, "goes_away")
+    with opened(place) as stream:
+        first = stream.release([70, 30], time=0).tolist()
+        with psycopg.connect(postgres_server.format(name="postgres"), autocommit=True) as server:
+            server.execute("ALTER DATABASE goes_away ALLOW_CONNECTIONS false")
+            server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'goes_away'")
+            for _ in range(3):
+                with pytest.raises(LedgerError, match="Nothing was published"):
+                    stream.release([70, 30], time=1)
+                assert len(stream) == len(stream.accountant) == 1
+            with pytest.raises(LedgerError):
+                Ledger(place)
+            with pytest.raises(LedgerError):
+                adopt_correlation(place, NEWER)
+            server.execute("ALTER DATABASE goes_away ALLOW_CONNECTIONS true")
+        assert stream.release([70, 30], time=0).tolist() == first
+        second = stream.release([70, 30], time=1).tolist()
+    with opened(place) as stream:
+        assert [stream.release([70, 30], time=step).tolist() for step in (0, 1)] == [first, second]
+        assert len(stream) == 2
+
+
+KILLED = """
+import os, signal, sys
+from temporaldp import Ledger
+from temporaldp.release import migrations
+made = getattr(migrations, sys.argv[2])
+def die(*arguments):
+    made(*arguments)
+    os.kill(os.getpid(), signal.SIGKILL)
+setattr(migrations, sys.argv[2], die)
+Ledger(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_migration_that_is_killed_did_nothing(name, place):
+    """In its middle, when columns were added and the heading was not yet written."""
+    restored(name, place)
+    done = subprocess.run([sys.executable, "-c", KILLED, place, "_migrated"], check=False, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-500:]
+    with Ledger(place) as ledger:
+        assert ledger.head == HEADS[name]
+        ledger.verify(head=HEADS[name])
+        assert len(ledger) == 5
+
+
+@pytest.mark.parametrize("room", [0, 300, 1000])
+def test_a_disk_that_fills_up_adopts_nothing(room, tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        head = stream.ledger.head
+
+    def with_a_full_disk():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing beyond the limit fails, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+        try:
+            adopt_correlation(place, NEWER)
+        except LedgerError:
+            pass
+        else:
+            return 3
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        with Ledger(place) as ledger:
+            return 0 if (ledger.head, ledger.events) == (head, ()) else 4
+
+    assert in_a_child(with_a_full_disk) == 0
+    with opened(place) as stream:  # still the release that it was
+        stream.release([70, 30], time=1)
+    adopt_correlation(place, NEWER)  # room was made
+    with opened(place, adversary=NEWER) as stream:
+        stream.release([70, 30], time=2)
+        assert stream.ledger[-1].leakage <= 1.0
+
+
+def test_a_disk_that_is_full_when_a_checkpoint_is_due_loses_no_step(tmp_path, monkeypatch):
+    from temporaldp.release import stream as module
+    from temporaldp.release.file_store import FileStore
+
+    monkeypatch.setattr(module, "EVERY", 5)
+
+    def full(*_):
+        raise LedgerError("the disk is full")
+
+    place = tmp_path / "release.db"
+    with monkeypatch.context() as broken:
+        broken.setattr(FileStore, "write_private", full)
+        with opened(place) as stream:
+            for step in range(7):
+                stream.release([70, 30], time=step)
+            assert stream.ledger.events == ()
+    with opened(place) as stream:
+        stream.release([70, 30], time=7)
+        assert [event.kind for event in stream.ledger.events] == ["checkpoint"]
+
+
+def test_a_host_that_came_back_from_a_snapshot_is_told_by_a_noted_head(tmp_path):
+    """Also where the older copy has a checkpoint of its own."""
+    place, older = tmp_path / "release.db", tmp_path / "older.db"
+    with opened(place) as stream:
+        for step in range(3):
+            stream.release([70, 30], time=step)
+        stream.ledger.back_up(older)
+        stream.release([70, 30], time=3)
+        head = stream.ledger.head
+    shutil.copy(older, place)
+    place.chmod(0o600)
+    with Ledger(place) as ledger, pytest.raises(LedgerError, match="older copy"):
+        ledger.verify(head=head)
+    with sqlite3.connect(place) as connection:
+        assert connection.execute("SELECT count(*) FROM temporaldp_steps").fetchone() == (3,)
+    connection.close()

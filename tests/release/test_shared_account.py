@@ -1,0 +1,113 @@
+"""Several jobs about the same people on one account: charged once a step, drawn once a table, never more than the level."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from temporaldp import (
+    Adversary,
+    DiscreteLaplaceHistogram,
+    InputError,
+    LateDataError,
+    Ledger,
+    LedgerMismatchError,
+    SharedRelease,
+    TemporalAccountant,
+    TransitionMatrix,
+    export_ledger,
+    independent_adversary,
+    temporal_leakage,
+)
+
+STAGES = np.array([[0.8, 0.2], [0.3, 0.7]])
+PLACES = np.array([[0.6, 0.4], [0.1, 0.9]])
+JOINT = independent_adversary(*(Adversary(TransitionMatrix(rows), TransitionMatrix(rows)) for rows in (STAGES, PLACES)))
+SHARES = {"stages": 0.7, "places": 0.3}
+
+
+DRAWN = []
+
+
+class Counted(DiscreteLaplaceHistogram):
+    """Counts its draws, and remembers the budgets."""
+
+    def __call__(self, snapshot, epsilon):
+        DRAWN.append((list(snapshot), epsilon))
+        return super().__call__(snapshot, epsilon)
+
+
+@pytest.fixture(autouse=True)
+def nothing_drawn():
+    DRAWN.clear()
+
+
+def opened(place, table, *, shares=SHARES, mechanism=None, alpha=1.0):
+    accountant = TemporalAccountant(JOINT, alpha=alpha)
+    return SharedRelease(table, mechanism or Counted(2), shares=shares, ledger=place, accountant=accountant)
+
+
+def test_two_jobs_share_an_account(place, tmp_path):
+    """Also if one of them is late, is killed before it draws, or comes again."""
+    with opened(place, "stages") as stages:
+        first = [stages.release([70, 30], time=hour).tolist() for hour in range(4)]
+    with opened(place, "places") as places, opened(place, "stages") as stages:
+        second = [places.release([10, 90], time=hour).tolist() for hour in (0, 2, 4)]
+        third = stages.release([60, 40], time=4).tolist()
+        assert [stages.release([70, 30], time=hour).tolist() for hour in range(4)] == first
+        assert [places.release([10, 90], time=hour).tolist() for hour in (0, 2, 4)] == second
+        assert (places.has(1), places.has(2), places.has(9)) == (False, True, False)
+        assert places.release([10, 90], time=1).tolist() is not None  # later than the other table's next steps
+        assert len(DRAWN) == 9
+        with pytest.raises(LateDataError):
+            places.release([10, 90], time=-1)
+    with Ledger(place) as ledger:
+        ledger.verify()
+        epsilons, told = ledger.epsilons, ledger[-1].leakage
+        export_ledger(ledger, tmp_path / "steps.parquet")
+    assert len(epsilons) == 5
+    spent = {"stages": np.zeros(5), "places": np.zeros(5)}
+    for snapshot, epsilon in DRAWN:
+        name = "stages" if snapshot[0] > 50 else "places"
+        spent[name][0] = max(spent[name][0], epsilon)
+    assert spent["stages"][0] + spent["places"][0] <= epsilons[0] * (1 + 1e-15)
+    assert temporal_leakage(JOINT, epsilons=epsilons).worst <= 1.0
+    assert told == pytest.approx(temporal_leakage(JOINT, epsilons=epsilons).worst, rel=1e-10)
+    exported = pq.read_table(tmp_path / "steps.parquet").to_pydict()
+    assert [json.loads(text) for text in exported["output stages"]] == [*first, third]
+    assert exported["output places"][3] is None and json.loads(exported["output places"][4]) == second[2]
+
+
+def test_what_both_tables_say_about_one_person_is_never_more_than_the_account(tmp_path):
+    """Independent values: a person's leakage about both is the sum of each table's own, which the account is never below."""
+    with opened(tmp_path / "account.db", "stages") as stages, opened(tmp_path / "account.db", "places") as places:
+        for hour in range(8):
+            stages.release([70, 30], time=hour)
+            places.release([10, 90], time=hour)
+        counted = stages.ledger[-1].leakage
+    each = {"stages": [], "places": []}
+    for snapshot, epsilon in DRAWN:
+        each["stages" if snapshot[0] > 50 else "places"].append(epsilon)
+    alone = [
+        temporal_leakage(Adversary(TransitionMatrix(rows), TransitionMatrix(rows)), epsilons=each[name]).temporal
+        for name, rows in (("stages", STAGES), ("places", PLACES))
+    ]
+    assert (alone[0] + alone[1]).max() <= counted <= 1.0
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    place = tmp_path / "account.db"
+    with opened(place, "stages") as stages:
+        stages.release([70, 30], time=0)
+    with pytest.raises(LedgerMismatchError):
+        opened(place, "stages", shares={"stages": 0.9, "places": 0.1})
+    with pytest.raises(LedgerMismatchError, match="table 'stages'"):
+        opened(place, "stages", mechanism=DiscreteLaplaceHistogram(2))
+    with pytest.raises(LedgerMismatchError):
+        opened(place, "places", alpha=2.0)
+    for table, shares in (("ages", SHARES), ("stages", {"stages": 0.8, "places": 0.3}), ("stages", {"stages": 0.0})):
+        with pytest.raises(InputError):
+            opened(tmp_path / "other.db", table, shares=shares)
