@@ -331,7 +331,7 @@ def test_the_largest_suprema_of_many_users_are_those_of_each(kernels):
 def test_nobody_is_left_out_who_leaks_more(direction, kernels):
     if kernels == "numpy":
         pytest.skip("only machine code compares users")
-    users = some_users(np.random.default_rng(10), 3, 12)
+    users = some_users(np.random.default_rng(10), 3, 30)
     release = Releases(np.array([[0.2]]), np.zeros((1, 1)))
     rows = [
         tuple(None if one is None else one.dense() for one in (user.backward, user.forward)) for user in users.values()

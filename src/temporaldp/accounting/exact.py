@@ -295,7 +295,6 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         """By rollouts that are continued from step to step; of plain privacy only."""
         return CountedExactly(ExactOdometer.at_start(user))
 
-    @repeated(SEARCHED)
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[Sequence[Filter], float]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact_sides import Problem, Side, Way, arrivals
+from temporaldp.leakage.kernels import SEARCHED, repeated
 from temporaldp.leakage.rollouts import LONGEST, Chain, Items, solve
 from temporaldp.leakage.signs import Coefficients, Path
 from temporaldp.values import ROUNDOFF as U
@@ -120,6 +121,7 @@ class FiniteTail:
         return rollouts
 
 
+@repeated(SEARCHED)
 def lasting_tail(problem: Problem, reserve: float) -> Tail | None:
     """What a reserve leaks, or that of a slightly smaller one; None if the level does not allow it."""
     if reserve > problem.level:

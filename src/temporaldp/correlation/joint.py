@@ -35,7 +35,7 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
 
     Examples
     --------
-    >>> asleep, away = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]], states=s) for p, s in ((0.9, "AS"), (0.6, "HO")))
+    >>> asleep, away = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]], states=list(s)) for p, s in ((0.9, "AS"), (0.6, "HO")))
     >>> both = independent_adversary(Adversary(asleep, asleep), Adversary(away, away))
     >>> both.states
     ('A, H', 'A, O', 'S, H', 'S, O')
