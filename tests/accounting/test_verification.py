@@ -46,7 +46,7 @@ def test_the_bounds_hold_as_often_as_they_say(failure, repetitions):
     true = true_deltas(table, past, future, n_steps)
     releases = ((OutputTable(table),),) * n_steps
     series = temporal_leakage(adversary, mechanisms=list(releases), delta=0.3, bound="pair_curve", discretization=0.02)
-    averages = verification._averages(series.evidence, [EPSILON], 600)
+    averages = verification._averages(series.evidence, [EPSILON], 8.0 / 600)
     known = verification._stacked(averages, 0)
     missed, narrow = 0, 0
     for seed in range(repetitions):

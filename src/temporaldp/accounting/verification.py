@@ -44,8 +44,8 @@ BATCH = 20_000
 FINER = 8
 """Points of a table of the release's curve for each one of the grid: a ratio is moved to the next one on the safe side."""
 
-COST = 100.0
-"""Of the largest value over the number of draws: about what it adds to the bound, for the choice of the cut."""
+RANGE = 7.0 / 3.0
+"""Share of the largest value, times the logarithm over the number of draws, in the inequality of Maurer and Pontil."""
 
 
 @compared_by_value
@@ -206,7 +206,8 @@ def verified_at(
     assert isinstance(series.evidence, PairLeakageCurves)
     each = epsilons(series.worst)
     whole_number(draws, "draws", least=1)
-    averages = _averages(series.evidence, each, draws)
+    rate = _log(len(releases), len(series.evidence.states), failure / len(each)) / draws
+    averages = _averages(series.evidence, each, rate)
     with part(0.3, 1.0, "simulated leakage"):
         sums, drawn = _simulated(adversary, releases, averages, each, draws, seconds, seed)
     share = failure / len(each)
@@ -247,7 +248,8 @@ class _OwnCurves:
 class _Average:
     """Of one step, at each of m epsilons: what is averaged for each pair, and what the average leaves out; shape (m, n, n).
 
-    The ratio s is cut off at ``cut``, where the value is ``most``; ``rest`` bounds what lies beyond.
+    From above the ratio s is cut off at ``cut``, where the value is ``most``, and ``rest`` bounds what lies beyond; from below
+    values are cut off at ``cap``, which may leave out anything.
     """
 
     own: _OwnCurves
@@ -255,16 +257,17 @@ class _Average:
     most: FloatArray
     rest: FloatArray
     certified: FloatArray
+    cap: FloatArray
 
     @classmethod
     def of(
-        cls, evidence: PairLeakageCurves, step: int, own: _OwnCurves, epsilons: Sequence[float], draws: int
+        cls, evidence: PairLeakageCurves, step: int, own: _OwnCurves, epsilons: Sequence[float], rate: float
     ) -> _Average:
-        """The cut is chosen by the certified curves alone, before anything is drawn."""
+        """Cuts are chosen by the certified curves alone, before anything is drawn; `rate` is the logarithm over the draws."""
         pairs, n = evidence.pairs, len(evidence.states)
         arrived = pairs.composed(evidence.past[step], evidence.future[step])
         both = pairs.composed(arrived, pairs.own(evidence.releases[step]))
-        cut, most, rest, certified = (np.zeros((len(epsilons), n, n)) for _ in range(4))
+        cut, most, rest, certified, cap = (np.zeros((len(epsilons), n, n)) for _ in range(5))
         levels = own.lowest + own.h * np.arange(own.above.shape[-1])
         for a in range(n):
             for b in set(range(n)) - {a}:
@@ -273,12 +276,15 @@ class _Average:
                 for which, epsilon in enumerate(epsilons):
                     s = np.asarray(epsilon - levels[::-FINER])
                     tails = _tails(value, s, curve, pairs.h)
-                    k = int(np.argmin(tails + value * (COST / draws)))
+                    kept = np.maximum(certified[which, a, b] - tails, 0.0)
+                    width = RANGE * value * (n * rate) + np.sqrt(2.0 * value * kept * (n * rate))
+                    k = int(np.argmin(tails + width))
                     cut[which, a, b], most[which, a, b], rest[which, a, b] = s[k], value[k], tails[k]
-        return cls(own, cut, most, rest, certified)
+                    cap[which, a, b] = value[int(np.argmax(kept - width))]
+        return cls(own, cut, most, rest, certified, cap)
 
 
-def _averages(evidence: PairLeakageCurves, epsilons: Sequence[float], draws: int) -> list[_Average]:
+def _averages(evidence: PairLeakageCurves, epsilons: Sequence[float], rate: float) -> list[_Average]:
     """One for each step; steps at which nothing changes share theirs, and steps with the same release its curves."""
     pairs = evidence.pairs
     sizes = [curves.shape[-1] for side in (evidence.past, evidence.future) for curves in side]
@@ -291,7 +297,7 @@ def _averages(evidence: PairLeakageCurves, epsilons: Sequence[float], draws: int
         progressed("certified tails", t / len(evidence))
         key = (id(evidence.past[t]), id(evidence.future[t]), release)
         if key not in known:
-            known[key] = _Average.of(evidence, t, own[release], epsilons, draws)
+            known[key] = _Average.of(evidence, t, own[release], epsilons, rate)
         found.append(known[key])
     return found
 
@@ -397,7 +403,7 @@ def _batch(
             drawn[t, a] = size
             known = past[1][t][before[:size]] + future[1][t][after[:size]]
             tables = (own.lowest, own.h, own.above, own.below)
-            add_values(known, a, tables, levels, average.cut[:, a], average.most[:, a], sums[t, a])
+            add_values(known, a, tables, levels, average.cut[:, a], average.most[:, a], average.cap[:, a], sums[t, a])
     return sums.transpose(2, 3, 0, 1, 4), drawn
 
 
@@ -435,9 +441,14 @@ def _drawn(
     return [values, arrived]
 
 
-def _stacked(averages: Sequence[_Average], which: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The largest value, what is left out, and what is certified at one epsilon; each of shape (T, n, n)."""
-    return tuple(np.array([getattr(one, name)[which] for one in averages]) for name in ("most", "rest", "certified"))  # type: ignore[return-value]
+def _log(n_steps: int, n: int, failure: float) -> float:
+    """Of both tails of the inequality, on both sides, for every step and pair."""
+    return math.log(2.0 * 2.0 * n_steps * n * (n - 1) / failure)
+
+
+def _stacked(averages: Sequence[_Average], which: int) -> list[FloatArray]:
+    """The largest values, what is left out, what is certified and the cap at one epsilon; each of shape (T, n, n)."""
+    return [np.array([getattr(one, name)[which] for one in averages]) for name in ("most", "rest", "certified", "cap")]
 
 
 def _bounds(
@@ -445,21 +456,21 @@ def _bounds(
     epsilon: float,
     delta: float,
     failure: float,
-    known: tuple[FloatArray, FloatArray, FloatArray],
+    known: Sequence[FloatArray],
     sums: FloatArray,
     drawn: NDArray[np.int64],
 ) -> VerifiedLeakage:
     """Empirical Bernstein from both sides, each with the same share of the failure probability (Maurer, Pontil, COLT 2009)."""
-    (most, rest, certified), n, T = known, len(states), len(drawn)
+    (highest, rest, certified, cap), n, T = known, len(states), len(drawn)
     N = np.maximum(drawn, 2)[:, :, None].astype(np.float64)
-    log = math.log(2.0 * 2.0 * T * n * (n - 1) / failure)
+    log = _log(T, n, failure)
     apart, enough = ~np.eye(n, dtype=bool), drawn[:, :, None] > 1
     means, widths = [], []
-    for k in (0, 2):
+    for k, most in ((0, highest), (2, cap)):
         mean = sums[k] / N
         variance = np.maximum(sums[k + 1] / N - np.square(mean), 0.0) * N / (N - 1.0) + 1e-15 * most * mean
         means.append(mean)
-        widths.append(np.sqrt(2.0 * variance * log / N) + 7.0 * most * log / (3.0 * (N - 1.0)))
+        widths.append(np.sqrt(2.0 * variance * log / N) + RANGE * most * log / (N - 1.0))
     upper = np.where(enough, np.minimum(means[0] + widths[0] + rest, 1.0), 1.0)
     lower = np.where(enough & apart, np.maximum(means[1] - widths[1], 0.0), 0.0)
     upper = np.where(apart, np.minimum(upper, certified), 0.0)

@@ -6,12 +6,13 @@ from temporaldp.leakage.compiled.options import kernel
 
 
 @kernel
-def add_values(known, value, own, epsilons, cut, most, sums):
+def add_values(known, value, own, epsilons, cut, most, cap, sums):
     """Add to ``sums[w, :, b]``: values from above, their squares, from below, their squares, at each epsilon w.
 
     `known` are log likelihoods of all values for m draws given `value`, shape (m, n). `own` are the lowest epsilon, the spacing
-    and the two tables of a release's curve. A ratio s is cut off at ``cut[w, b]``, whose value is ``most[w, b]``; the value at
-    ``epsilons[w] - s`` is taken from the point of the table below or above, on the safe side.
+    and the two tables of a release's curve. From above a ratio s is cut off at ``cut[w, b]``, whose value is ``most[w, b]``;
+    from below values are cut off at ``cap[w, b]``. The value at ``epsilons[w] - s`` is taken from the point of the table below
+    or above, on the safe side.
     """
     lowest, h, above, below = own
     n_alike, last = above.shape[0], above.shape[2] - 1
@@ -20,17 +21,17 @@ def add_values(known, value, own, epsilons, cut, most, sums):
             continue
         high_at, low_at = above[value % n_alike, b % n_alike], below[value % n_alike, b % n_alike]
         for w in range(epsilons.size):
-            limit, top = cut[w, b], most[w, b]
+            limit, top, low_top = cut[w, b], most[w, b], cap[w, b]
             for r in range(known.shape[0]):
-                s = limit
+                s = math.inf
                 if known[r, b] > -math.inf:
-                    s = min(known[r, value] - known[r, b], limit)
-                at = (epsilons[w] - s - lowest) / h
-                k = min(max(math.floor(at), 0), last)
-                high = min(high_at[k], top)
+                    s = known[r, value] - known[r, b]
+                at = (epsilons[w] - min(s, limit) - lowest) / h
+                high = min(high_at[min(max(math.floor(at), 0), last)], top)
+                at = max((epsilons[w] - s - lowest) / h, 0.0)
                 low = 0.0
                 if at <= last:
-                    low = low_at[max(math.ceil(at), 0)]
+                    low = min(low_at[math.ceil(at)], low_top)
                 sums[w, 0, b] += high
                 sums[w, 1, b] += high * high
                 sums[w, 2, b] += low
