@@ -35,14 +35,19 @@ from temporaldp.values import compared_by_value, positive, whole_number
 
 FloatArray = NDArray[np.float64]
 Sums: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
-"""Shape (m, 4, T, n, n): what is averaged and its squares, from above and from below, added up, at each of m epsilons; and how
-many draws that is, shape (T, n)."""
+"""Shape (m, 2 + 2 CAPS, T, n, n): what is averaged and its squares, from above, and from below with each cap, added up, at each
+of m epsilons; and how many draws that is, shape (T, n)."""
 
 BATCH = 20_000
 """Trajectories that are drawn at once. Each batch has a seed of its own, so that threads change no number."""
 
 FINER = 8
 """Points of a table of the release's curve for each one of the grid: a ratio is moved to the next one on the safe side."""
+
+CAP_SHARES = (0.1, 1.0, 10.0, 100.0)
+"""Of delta: caps of values from below, besides one that the certified curves choose."""
+
+CAPS = len(CAP_SHARES) + 1
 
 RANGE = 7.0 / 3.0
 """Share of the largest value, times the logarithm over the number of draws, in the inequality of Maurer and Pontil."""
@@ -249,7 +254,7 @@ class _Average:
     """Of one step, at each of m epsilons: what is averaged for each pair, and what the average leaves out; shape (m, n, n).
 
     From above the ratio s is cut off at ``cut``, where the value is ``most``, and ``rest`` bounds what lies beyond; from below
-    values are cut off at ``cap``, which may leave out anything.
+    values are cut off at each of ``caps``, shape (m, n, n, CAPS), which may leave out anything.
     """
 
     own: _OwnCurves
@@ -257,7 +262,7 @@ class _Average:
     most: FloatArray
     rest: FloatArray
     certified: FloatArray
-    cap: FloatArray
+    caps: FloatArray
 
     @classmethod
     def of(
@@ -267,7 +272,8 @@ class _Average:
         pairs, n = evidence.pairs, len(evidence.states)
         arrived = pairs.composed(evidence.past[step], evidence.future[step])
         both = pairs.composed(arrived, pairs.own(evidence.releases[step]))
-        cut, most, rest, certified, cap = (np.zeros((len(epsilons), n, n)) for _ in range(5))
+        cut, most, rest, certified = (np.zeros((len(epsilons), n, n)) for _ in range(4))
+        caps = np.zeros((len(epsilons), n, n, CAPS))
         levels = own.lowest + own.h * np.arange(own.above.shape[-1])
         for a in range(n):
             for b in set(range(n)) - {a}:
@@ -280,8 +286,9 @@ class _Average:
                     width = RANGE * value * (n * rate) + np.sqrt(2.0 * value * kept * (n * rate))
                     k = int(np.argmin(tails + width))
                     cut[which, a, b], most[which, a, b], rest[which, a, b] = s[k], value[k], tails[k]
-                    cap[which, a, b] = value[int(np.argmax(kept - width))]
-        return cls(own, cut, most, rest, certified, cap)
+                    caps[which, a, b, 0] = value[int(np.argmax(kept - width))]
+        caps[..., 1:] = np.array(CAP_SHARES) * pairs.delta
+        return cls(own, cut, most, rest, certified, caps)
 
 
 def _averages(evidence: PairLeakageCurves, epsilons: Sequence[float], rate: float) -> list[_Average]:
@@ -361,7 +368,7 @@ def _simulated(
     seeds = np.random.SeedSequence(seed).spawn(n_batches)
     counts = [min(BATCH, draws - k * BATCH) for k in range(n_batches)]
     n, T = len(user.states or ()), len(releases)
-    total, drawn = np.zeros((len(epsilons), 4, T, n, n)), np.zeros((T, n), np.int64)
+    total, drawn = np.zeros((len(epsilons), 2 + 2 * CAPS, T, n, n)), np.zeros((T, n), np.int64)
     end = math.inf if seconds is None else time.monotonic() + seconds
     threads = n_threads()
     with ThreadPoolExecutor(threads) as pool:
@@ -393,7 +400,7 @@ def _batch(
     n, T = len(user.states or ()), len(releases)
     past = _drawn(user.backward, releases, n, count, rng)
     future = [drawn[::-1] for drawn in _drawn(_reversed(user.forward), releases[::-1], n, count, rng)]
-    sums, drawn = np.zeros((T, n, len(epsilons), 4, n)), np.zeros((T, n), np.int64)
+    sums, drawn = np.zeros((T, n, len(epsilons), 2 + 2 * CAPS, n)), np.zeros((T, n), np.int64)
     levels = np.array(epsilons)
     for t, average in enumerate(averages):
         own = average.own
@@ -403,7 +410,7 @@ def _batch(
             drawn[t, a] = size
             known = past[1][t][before[:size]] + future[1][t][after[:size]]
             tables = (own.lowest, own.h, own.above, own.below)
-            add_values(known, a, tables, levels, average.cut[:, a], average.most[:, a], average.cap[:, a], sums[t, a])
+            add_values(known, a, tables, levels, average.cut[:, a], average.most[:, a], average.caps[:, a], sums[t, a])
     return sums.transpose(2, 3, 0, 1, 4), drawn
 
 
@@ -447,8 +454,8 @@ def _log(n_steps: int, n: int, failure: float) -> float:
 
 
 def _stacked(averages: Sequence[_Average], which: int) -> list[FloatArray]:
-    """The largest values, what is left out, what is certified and the cap at one epsilon; each of shape (T, n, n)."""
-    return [np.array([getattr(one, name)[which] for one in averages]) for name in ("most", "rest", "certified", "cap")]
+    """At one epsilon the largest values, what is left out, what is certified, each of shape (T, n, n), and the caps."""
+    return [np.array([getattr(one, name)[which] for one in averages]) for name in ("most", "rest", "certified", "caps")]
 
 
 def _bounds(
@@ -461,17 +468,20 @@ def _bounds(
     drawn: NDArray[np.int64],
 ) -> VerifiedLeakage:
     """Empirical Bernstein from both sides, each with the same share of the failure probability (Maurer, Pontil, COLT 2009)."""
-    (highest, rest, certified, cap), n, T = known, len(states), len(drawn)
+    (highest, rest, certified, caps), n, T = known, len(states), len(drawn)
     N = np.maximum(drawn, 2)[:, :, None].astype(np.float64)
     log = _log(T, n, failure)
     apart, enough = ~np.eye(n, dtype=bool), drawn[:, :, None] > 1
-    means, widths = [], []
-    for k, most in ((0, highest), (2, cap)):
+
+    def bounded(k: int, most: FloatArray, log: float) -> tuple[FloatArray, FloatArray]:
         mean = sums[k] / N
         variance = np.maximum(sums[k + 1] / N - np.square(mean), 0.0) * N / (N - 1.0) + 1e-15 * most * mean
-        means.append(mean)
-        widths.append(np.sqrt(2.0 * variance * log / N) + RANGE * most * log / (N - 1.0))
-    upper = np.where(enough, np.minimum(means[0] + widths[0] + rest, 1.0), 1.0)
-    lower = np.where(enough & apart, np.maximum(means[1] - widths[1], 0.0), 0.0)
+        return mean, np.sqrt(2.0 * variance * log / N) + RANGE * most * log / (N - 1.0)
+
+    mean, width = bounded(0, highest, log)
+    upper = np.where(enough, np.minimum(mean + width + rest, 1.0), 1.0)
+    each = [bounded(2 + 2 * c, caps[..., c], log + math.log(CAPS)) for c in range(CAPS)]
+    lower = np.where(enough & apart, np.max([mean - width for mean, width in each], axis=0), 0.0)
+    lower = np.maximum(lower, 0.0)
     upper = np.where(apart, np.minimum(upper, certified), 0.0)
     return VerifiedLeakage(states, epsilon, delta, failure, upper, lower, certified, drawn)
