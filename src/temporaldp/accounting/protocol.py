@@ -283,6 +283,6 @@ def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
 
 
 def constant_known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:
-    """The same, where only a matrix that is known exactly will do; `InputError` for intervals."""
+    """The one matrix of a direction, or None; `InputError` where it varies with time or is known by intervals only."""
     matrix = constant_matrix(user, side)
     return None if matrix is None else exactly_known(matrix)

@@ -135,7 +135,7 @@ def audit(
         if figure is not None:
             console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
     if limit is not None and inputs.scarcity is not None:
-        warn("whether the leakage is within --max-leakage cannot be said: see above")
+        warn("whether the leakage is within --max-leakage cannot be said: too few transitions were observed")
         raise typer.Exit(3)
     if limit is not None and found.series.worst > limit:
         warn(f"the leakage {number(found.series.worst, up=True)} is above --max-leakage {limit:g}{found.by}")

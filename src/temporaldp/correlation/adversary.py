@@ -186,7 +186,7 @@ class Adversary:
         return Adversary(part(self.backward), part(self.forward), name=self.name)
 
     def over(self, n_steps: int) -> Adversary:
-        """The same adversary for a release of so many steps: the matrices of a clock are written out."""
+        """The adversary of a release of `n_steps` steps: the matrices of a clock are written out, one for each step."""
         return self if self.period is None else self.between(0, n_steps)
 
 

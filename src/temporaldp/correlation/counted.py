@@ -25,9 +25,9 @@ class CountedTraces:
     transitions : array, shape (n_states, n_states), optional
         ``N[i, j]`` from i to j, in all.
     of_users : mapping from names to such arrays, optional
-        The same person by person.
+        Transitions of each person, by name.
     of_groups : mapping from names to such arrays, optional
-        The same group by group.
+        Transitions of each group, by name.
     histogram : array, shape (n_times, n_states), optional
     times : Times, optional
         With `histogram`.

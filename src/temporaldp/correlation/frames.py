@@ -229,7 +229,7 @@ def missing(column: Column, named: tuple[str, ...] = ()) -> NDArray[np.bool_]:
 
 
 def is_missing(name: str, kind: nw.dtypes.DType, named: tuple[str, ...] = ()) -> nw.Expr:
-    """The same as a query."""
+    """A query for the entries of a column that are null, NaN or a word for them that is not the name of a state."""
     column = nw.col(name)
     if kind.is_float():
         # As text: a filter by NaN is pushed down to Parquet, whose statistics leave NaN out, so that DuckDB 2.0 finds none.

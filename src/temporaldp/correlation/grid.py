@@ -135,7 +135,7 @@ def _instants(traces: TraceFrame, spaced: Spacing, zone: ZoneInfo | None) -> tup
 
 
 def _spelled(traces: TraceFrame, spaced: Spacing, zone: ZoneInfo | None) -> tuple[TraceFrame, bool]:
-    """The same of text, and of times by the clock of a zone: every different one is read once."""
+    """A column `moment` for times that are text or by the clock of a zone: every different time is read once."""
     found = traces.collected(traces.frame.select("time").unique().head(MOST_SPELLINGS + 1))
     if len(found) > MOST_SPELLINGS:
         raise TraceError(
@@ -188,7 +188,10 @@ def _numbers(length: float, first: Any, last: Any) -> tuple[nw.Expr, tuple[str, 
 def _dates(
     spaced: Spacing, ahead: list[tuple[int, int]], first: int, last: int, *, has_zone: bool
 ) -> tuple[nw.Expr, tuple[str, ...], str]:
-    """The same of dates. `ahead` says from which instant on the clock is how far ahead of UTC."""
+    """For dates: each row's step on the grid, the names of all steps, and the step's length in words.
+
+    `ahead` says from which instant on the clock is how far ahead of UTC.
+    """
     moment, length = nw.col("moment"), int(spaced.length)
     shift, late_shift = ahead[0][1], ahead[-1][1]
     start = (first + shift) // DAY * DAY - shift  # midnight by the clock, in UTC

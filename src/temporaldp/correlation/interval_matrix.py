@@ -180,7 +180,7 @@ class IntervalMatrix:
         return self._member(share * one + (1.0 - share) * other)
 
     def reordered(self, states: Iterable[object]) -> IntervalMatrix:
-        """The same set with its states in the given order, which must name the same states."""
+        """The set with its states in the order given, a permutation of them."""
         names = state_names(states)
         if set(names) != set(self.states):
             require_same_states(names, self.states, what="the interval matrix")

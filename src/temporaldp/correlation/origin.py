@@ -21,7 +21,7 @@ class Origin:
     source : {"stated", "estimated", "learnt"}
         Stated by somebody; estimated from traces without privacy; learnt from protected traces with differential privacy.
     sentence : str
-        The same in words, as reports say it.
+        Where the correlation is from, in words, as reports say it.
     epsilon : float
         What learning it has cost for all values of a person together, in nats; 0 unless it was learnt.
     spend : str

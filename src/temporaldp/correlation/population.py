@@ -65,7 +65,7 @@ class Population:
         return any(user.period is not None for user in self.users)
 
     def over(self, n_steps: int) -> Population:
-        """The same users for a release of so many steps: the matrices of clocks are written out.
+        """These users in a release of `n_steps` steps: the matrices of clocks are written out, one for each step.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Population:
         return Population(tuple(user.over(n_steps) for user in self.users), self.names)
 
     def counted_over(self, n_steps: int | None) -> Population:
-        """The same for steps that are counted one by one; `BudgetError` where a clock leaves their phases open."""
+        """These users where steps are counted one by one; `BudgetError` where a clock leaves the first phase open."""
         if n_steps is not None:
             return self.over(n_steps)
         if self.follows_a_clock:

@@ -58,7 +58,7 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
 
 
 def registry_yaml(card: DeploymentCard) -> str:
-    """The same as YAML, with a comment that says what it is."""
+    """The proposed field of a card as YAML, with a comment that says what it is."""
     import yaml
 
     field = registry_field(card)

@@ -106,7 +106,7 @@ class Tradeoff:
     within : TradeoffPoint or None
         The smallest alpha whose smoothed counts have no larger an error than was asked for.
     within_released : TradeoffPoint or None
-        The same of counts as they are released.
+        The smallest alpha whose released counts, unsmoothed, have no larger an error.
     n_people, horizon, window : int
     delta : float
     noise : {"laplace", "gaussian"}
