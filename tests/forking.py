@@ -5,23 +5,29 @@ else: the command line itself, with its consoles, is imported after the fork, un
 Requests are lines of JSON on standard input, exit codes lines on standard output.
 """
 
+import atexit
 import gc
 import importlib
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 
 LIBRARIES = (
-    "matplotlib.figure", "narwhals", "numpy", "opendp.prelude", "pyarrow.parquet", "rich.console", "rich.table",
-    "scipy.optimize", "scipy.stats", "scipy.sparse.csgraph", "sqlalchemy.dialects.sqlite", "typer",
+    "jinja2", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "matplotlib.figure", "narwhals", "numpy",
+    "opendp.prelude", "pyarrow.parquet", "pydantic.fields", "pydantic.types", "rich.console", "rich.markdown", "rich.table",
+    "scipy.optimize", "scipy.sparse.csgraph", "scipy.stats", "sqlalchemy.dialects.sqlite", "typer",
 )  # fmt: skip
-"""Of other people, which commands import when they need them. Not DuckDB, which objects to being forked."""
+"""Of other people, which commands import when they need them (Typer needs pydantic's). Not DuckDB, which objects to being forked."""
+
+ROOMS = ("temporaldp.release", "temporaldp.report", "temporaldp.smoothing", "temporaldp.attack", "temporaldp.deployment")
+"""Ours, beneath the command line, which is imported after the fork."""
 
 
 def load():
     """Import what commands import, and let Numba read the machine code that they use; on one thread, so that forks are safe."""
-    for name in LIBRARIES:
+    for name in (*LIBRARIES, *ROOMS):
         importlib.import_module(name)
     import numpy as np
 
@@ -51,6 +57,27 @@ def become(request):
         os.dup2(nothing.fileno(), 0)
 
 
+def end():
+    """Run the command and what it left to be done at the end; taking the interpreter apart would copy all of its memory."""
+    from temporaldp.cli import main
+
+    try:
+        main()
+        code = 0
+    except SystemExit as exit:
+        code = exit.code or 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = 120  # as the interpreter's own end says it
+    os._exit(code if isinstance(code, int) else 1)
+
+
 def served():
     """Fork for each request. True in a forked process, which has become the command; False once there are no more requests."""
     answers = os.fdopen(os.dup(1), "w")
@@ -71,6 +98,4 @@ if __name__ == "__main__":
     load()
     gc.freeze()  # what is there is not looked at again, in no process
     if served():
-        from temporaldp.cli import main
-
-        main()
+        end()

@@ -66,6 +66,13 @@ def test_discrete_noise_by_adding_up_its_outputs(kind, scale, sensitivity):
         assert above - below <= 1e-10 * above + 1e-14
 
 
+@pytest.mark.parametrize("scale", [11.8569652121114, 11.3, 12.1, 9.7])
+def test_where_doubles_lose_their_digits_both_sides_stay_in_order(scale):
+    low, up = DiscreteGaussianNoise(scale).bounds(np.linspace(3.0, 3.4, 4_001) * 11.8569652121114 / scale)
+    assert ((up > 0.0) & (up < 1e-300)).any()
+    assert (low <= up).all()
+
+
 def test_laplace_randomised_response_and_guarantees_by_their_outputs():
     for epsilon in (0.1, 1.0, 4.0):
         for k in (2, 3, 7):

@@ -26,7 +26,7 @@ class RenewalLeakage:
     together : float
         With all of them.
     epoch, step : int
-        Where that is: numbers from 0, the step within its epoch.
+        Where that is, the first such step: numbers from 0, the step within its epoch.
     n_epochs : int
     grows : bool
         Whether more epochs raise it: the last one did, by more than a millionth.
@@ -42,6 +42,9 @@ class RenewalLeakage:
 
 SETTLED = 1e-6
 """Relative: a smaller rise by one more epoch is none."""
+
+TIED = 1e-9
+"""Relative: steps that leak so nearly the same leak the same."""
 
 
 def renewal_leakage(
@@ -80,5 +83,6 @@ def renewal_leakage(
     alone = temporal_leakage(adversary, epsilons=one, bound=bound).worst
     before = temporal_leakage(adversary, epsilons=np.tile(one, n - 1), bound=bound).worst
     whole = temporal_leakage(adversary, epsilons=np.tile(one, n), bound=bound)
-    epoch, step = divmod(int(whole.worst_time), len(one))
+    first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - TIED))[0])
+    epoch, step = divmod(first, len(one))
     return RenewalLeakage(alone, whole.worst, epoch, step, n, whole.worst > before * (1.0 + SETTLED))

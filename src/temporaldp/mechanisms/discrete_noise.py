@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,9 @@ MOST_ATOMS = 4_000_000
 
 WEIGHTS = 4e-13
 """Relative. An exponent of up to 800 is rounded before its exponential is taken."""
+
+SMALLEST = sys.float_info.min
+"""Below it doubles have fewer digits, and a relative error says nothing."""
 
 FEW_ATOMS = 2_000
 """Added up one by one; more of them, evenly spaced, by a recursive filter."""
@@ -156,9 +160,10 @@ def from_atoms(
     values, last = _values_at_atoms(nodes, masses, infinite)
     slack = WEIGHTS + nodes.size * ULP
     low = _between_atoms(nodes, values, last, losses * (1.0 + ROUNDED)) * (1.0 - slack)
-    return probabilities_of(low), probabilities_of(
-        _between_atoms(nodes, values, last, losses * (1.0 - ROUNDED)) * (1.0 + slack)
-    )
+    high = _between_atoms(nodes, values, last, losses * (1.0 - ROUNDED)) * (1.0 + slack)
+    low = np.where(low < SMALLEST, 0.0, low)
+    high = np.where((high > 0.0) & (high < SMALLEST), SMALLEST, high)
+    return probabilities_of(low), probabilities_of(high)
 
 
 def _values_at_atoms(nodes: FloatArray, masses: FloatArray, infinite: float) -> tuple[FloatArray, float]:

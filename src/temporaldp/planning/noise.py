@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,11 +43,11 @@ LARGEST_SCALE = 50_000.0
 NEAR = 1e-3
 """Relative distance at which a search with a curve for each pair of values ends, which takes seconds for each scale."""
 
-LEAST_SHARE = 0.7
-"""A curve for each pair asks for more than that of the noise that one curve asks for, mostly; else the search goes on below."""
-
 EVALUATIONS = 12
 """Scales that such a search looks at, about."""
+
+COARSER = 4, 8
+"""How much coarser the two grids are by which such a search guesses where to look."""
 
 SHAPED = 2
 """Times at most that scales are shaped again, by what each pair leaks at every step."""
@@ -175,6 +175,7 @@ class _Calibration:
     delta: float
     noise: Noise
     bound: DeltaBound
+    evaluated: dict[bytes, LeakageSeries | LeakageSupremum] = field(default_factory=dict)
 
     @property
     def discretization(self) -> float:
@@ -187,7 +188,12 @@ class _Calibration:
         return planned_discretization(self.request.alpha, "pair_curve")
 
     def leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
-        """By the public accounting."""
+        """By the public accounting; of scales that were looked at before, as it was."""
+        if scales.tobytes() not in self.evaluated:
+            self.evaluated[scales.tobytes()] = self._leakage(scales)
+        return self.evaluated[scales.tobytes()]
+
+    def _leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
         made = self._profiles(scales)
         everyone, delta, h = self.request.population, self.delta, self.discretization
         bound: DeltaBound = "pair_curve" if self.goes_by_pairs else "curve"
@@ -211,13 +217,31 @@ class _Calibration:
         way = PairCurveAccounting(CurveAccounting(self.delta, self.pair_discretization), self.pair_discretization)
         return np.stack([way.temporal(user, made) for user in self.request.users])
 
-    def worst_by_pairs(self, scales: FloatArray) -> float:
-        """The worst leakage with a curve for each pair of values."""
+    def worst_by_pairs(self, scales: FloatArray, coarser: int = 1) -> float:
+        """The worst leakage with a curve for each pair of values, on a grid that is so much coarser."""
+        if self.request.horizon is None and coarser == 1:
+            return self.leakage(scales).worst
         made = tuple((one,) for one in self._profiles(scales))
-        way = PairCurveAccounting(CurveAccounting(self.delta, self.pair_discretization), self.pair_discretization)
+        h = coarser * self.pair_discretization
+        way = PairCurveAccounting(CurveAccounting(self.delta, h), h)
         if self.request.horizon is None:
             return way.limits(self.request.users, made).temporal
         return way.worst(self.request.users, made)
+
+    def guessed_by_pairs(self, shape: FloatArray) -> float:
+        """About the factor by which `shape` holds the level with a curve for each pair: leakage falls nearly as a power of it.
+
+        What a grid adds to leakage grows about as the square of its width; two coarse ones tell what the fine one would say.
+        """
+        one, other = COARSER
+        alpha, start, less = self.request.alpha, self.worst_by_pairs(shape, other), 0.9
+        power = math.log(self.worst_by_pairs(shape * less, other) / start) / -math.log(less)
+        if not 0.1 < power < 10.0:
+            return 1.0
+        factor = (start / alpha) ** (1.0 / power)
+        near, far = self.worst_by_pairs(shape * factor, one), self.worst_by_pairs(shape * factor, other)
+        expected = near - (far - near) * (one**2 - 1) / (other**2 - one**2)
+        return float(factor * (expected / alpha) ** (1.0 / power))
 
     def worst(self, scales: FloatArray) -> float:
         """The worst leakage that `leakage` tells, without the lower run that tells how much of it is discretisation."""
@@ -263,18 +287,23 @@ def _tightened(sought: _Calibration, scales: FloatArray) -> FloatArray:
     if not sought.goes_by_pairs:
         return scales
     request = sought.request
-    factor = _least(scales, sought.worst_by_pairs, request.alpha, 1.0, NEAR, low=LEAST_SHARE)
-    best = scales * min(factor, 1.0)
+    best = min(_least_by_pairs(sought, scales), scales, key=lambda one: float(one.mean()))
     for _ in range(SHAPED if request.n_shares > 1 else 0):
         leaks = sought.temporal_by_pairs(best)
         shape = least_shape(request.users, sought.noise, best, alpha=request.alpha, delta=sought.delta, tighter=leaks)
         if shape is None or shape.mean() >= best.mean():
             break
-        found = shape * _least(shape, sought.worst_by_pairs, request.alpha, 1.0, NEAR, low=1.0 - ROUGH)
+        found = _least_by_pairs(sought, shape)
         if found.mean() >= best.mean() * (1.0 - NEAR):
             break
         best = found
     return best
+
+
+def _least_by_pairs(sought: _Calibration, shape: FloatArray) -> FloatArray:
+    """The least multiple of `shape` that holds the level with a curve for each pair: guessed, then looked for around it."""
+    around, alpha = shape * sought.guessed_by_pairs(shape), sought.request.alpha
+    return around * _least(around, sought.worst_by_pairs, alpha, 1.0 + 0.3 * NEAR, NEAR, low=1.0 - 0.6 * NEAR)
 
 
 def _require_forgetting(request: Request) -> None:
@@ -287,22 +316,26 @@ def _require_forgetting(request: Request) -> None:
 def _least(
     shape: FloatArray, worst: Worst, alpha: float, start: float, close: float, *, low: float | None = None
 ) -> float:
-    """The least factor by which `shape` holds alpha, to a relative `close`, on the side that holds; looked for from `start`."""
+    """The least factor by which `shape` holds alpha, on the side that holds; looked for from `start`, down to `low` first.
+
+    Relative to it, or to the level, what is given is as near as `close`.
+    """
     high, low = start, 0.5 * start if low is None else low
+    wider, near = high / low, alpha * (1.0 - close)
     at_low, at_high = 0.0, worst(shape * high)  # at_low is to be found while it is not above alpha
     while at_high > alpha:
-        low, at_low, high = high, at_high, 2.0 * high
+        low, at_low, high, wider = high, at_high, high * wider, min(wider**2, 2.0)
         if high * float(shape.max()) > LARGEST_SCALE:
             raise PlanError(
                 f"no noise up to a scale of {LARGEST_SCALE:g} holds alpha = {alpha:g} for so long at this delta: the "
                 "correlation is too strong. Give a (shorter) horizon T, a larger alpha, or a larger delta"
             )
         at_high = worst(shape * high)
-    while at_low <= alpha and low > SMALLEST_SCALE:
+    while at_low <= alpha and at_high < near and low > SMALLEST_SCALE:
         at_low = worst(shape * low)
         if at_low <= alpha:
-            low, high, at_high = 0.5 * low, low, at_low
-    while high - low > close * high:
+            low, high, at_high, wider = low / wider, low, at_low, min(wider**2, 2.0)
+    while high - low > close * high and at_high < near:
         middle = _between(low, high, at_low / alpha, at_high / alpha, close)
         value = worst(shape * middle)
         if value <= alpha:
