@@ -19,7 +19,7 @@ LIBRARIES = (
     "opendp.prelude", "pyarrow.parquet", "pydantic.fields", "pydantic.types", "rich.console", "rich.markdown", "rich.table",
     "scipy.optimize", "scipy.sparse.csgraph", "scipy.stats", "sqlalchemy.dialects.sqlite", "typer",
 )  # fmt: skip
-"""Of other people, which commands import when they need them (Typer needs pydantic's). Not DuckDB, which objects to being forked."""
+"""Of other people, which commands import when they need them. Not DuckDB, which objects to being forked."""
 
 ROOMS = ("temporaldp.release", "temporaldp.report", "temporaldp.smoothing", "temporaldp.attack", "temporaldp.deployment")
 """Ours, beneath the command line, which is imported after the fork."""

@@ -40,11 +40,8 @@ class RenewalLeakage:
     grows: bool
 
 
-SETTLED = 1e-6
-"""Relative: a smaller rise by one more epoch is none."""
-
-TIED = 1e-9
-"""Relative: steps that leak so nearly the same leak the same."""
+SAME = 1e-6
+"""Relative: leakages so near to one another are the same, of two steps and of one epoch more."""
 
 
 def renewal_leakage(
@@ -83,6 +80,6 @@ def renewal_leakage(
     alone = temporal_leakage(adversary, epsilons=one, bound=bound).worst
     before = temporal_leakage(adversary, epsilons=np.tile(one, n - 1), bound=bound).worst
     whole = temporal_leakage(adversary, epsilons=np.tile(one, n), bound=bound)
-    first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - TIED))[0])
+    first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - SAME))[0])
     epoch, step = divmod(first, len(one))
-    return RenewalLeakage(alone, whole.worst, epoch, step, n, whole.worst > before * (1.0 + SETTLED))
+    return RenewalLeakage(alone, whole.worst, epoch, step, n, whole.worst > before * (1.0 + SAME))
