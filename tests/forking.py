@@ -21,7 +21,13 @@ LIBRARIES = (
 )  # fmt: skip
 """Of other people, which commands import when they need them. Not DuckDB, which objects to being forked."""
 
-ROOMS = ("temporaldp.release", "temporaldp.report", "temporaldp.smoothing", "temporaldp.attack", "temporaldp.deployment")
+ROOMS = (
+    "temporaldp.release",
+    "temporaldp.report",
+    "temporaldp.smoothing",
+    "temporaldp.attack",
+    "temporaldp.deployment",
+)
 """Ours, beneath the command line, which is imported after the fork."""
 
 

@@ -282,6 +282,28 @@ def test_what_is_attained_is_attained_in_rational_arithmetic():
             assert leakage == pytest.approx(found.attained.temporal[t], rel=TOLERANCE, abs=0), (t, case)
 
 
+@pytest.mark.parametrize("t", [0, 700, 1_499])
+def test_the_observation_of_a_long_release_attains_what_is_said(t):
+    """Its likelihoods, multiplied step by step, for budgets that stay the same for long and change twice."""
+    rng = np.random.default_rng(5)
+    backward, forward = random_rows(4, rng), random_rows(4, rng)
+    epsilons = np.repeat([0.3, 0.1, 0.5], 500)
+    adversary = Adversary(TransitionMatrix(backward), TransitionMatrix(forward))
+    series = temporal_leakage(adversary, epsilons=epsilons)
+    (i, j), raised = observation_of(series, t)
+    leakage = epsilons[t]
+    for rows, high, spent in (
+        (backward, raised["backward"], epsilons[:t]),
+        (forward, raised["forward"], epsilons[t + 1 :][::-1]),
+    ):
+        likelihood = np.ones(4)
+        for speaks, epsilon in zip(high, spent, strict=True):
+            likelihood = rows @ (likelihood * np.where(speaks, np.exp(epsilon), 1.0))
+            likelihood /= likelihood.max()
+        leakage += np.log(likelihood[i] / likelihood[j])
+    assert leakage == pytest.approx(series.witness(t).leakage, rel=1e-9)
+
+
 @pytest.mark.parametrize("direction", ["backward", "forward"])
 def test_what_is_said_of_each_direction_is_proved_in_rational_arithmetic(direction):
     """For every pair of values the sign rule's value at what is said is at most 0. No tolerance."""

@@ -366,6 +366,16 @@ def test_figures_of_long_and_wide_things_are_drawn(tmp_path):
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
 
 
+def test_a_bar_of_many_steps_is_as_high_as_the_largest():
+    epsilons = np.full(4_500, 0.1)
+    epsilons[[3, 4_499]] = 0.2, 0.3
+    axes = budget_figure(temporal_leakage(epsilons=epsilons), [str(k) for k in range(4_500)]).axes[0]
+    (bars,) = axes.patches
+    heights, edges, _ = bars.get_data()
+    assert len(heights) == 1_500 and edges[0] == -0.5 and edges[-1] == 4_499.5
+    assert heights[1] == 0.2 and heights[-1] == 0.3 and set(heights[2:-1]) == {0.1}
+
+
 @pytest.mark.parametrize(("n", "named"), [(5, 5), (30, 30), (31, 16), (69, 23)])
 def test_an_axis_of_values_always_names_some_of_them(n, named):
     matrix = random_correlation(n, rng=1)

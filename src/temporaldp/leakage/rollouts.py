@@ -649,10 +649,26 @@ def observation(chain: Chain, t: int, i: int, j: int, rho: float) -> BoolArray:
     q, d = chain.rows(np.array([t, t]), np.array([i, j]))
     c = (q - d) / (1.0 + rho) - rho / (1.0 + rho) * d
     raised = np.zeros((t, chain.n), bool)
-    for s in range(t - 1, -1, -1):
+    first = _starts_of_runs(chain, t)
+    s = t - 1
+    while s >= 0:
         raised[s] = c > 0.0
-        c = c * (1.0 + np.where(raised[s], chain.up[s], chain.down[s]))
+        before = c * (1.0 + np.where(raised[s], chain.up[s], chain.down[s]))
         if s:
-            c = c @ chain.matrices[chain.into[s]]
-            c /= max(np.abs(c).max(), np.finfo(np.float64).tiny)
+            before = before @ chain.matrices[chain.into[s]]
+            before /= max(np.abs(before).max(), np.finfo(np.float64).tiny)
+        if s > first[s] and np.array_equal(before, c):  # and so at all steps of the run
+            raised[first[s] : s] = raised[s]
+            s = int(first[s])
+        else:
+            c, s = before, s - 1
     return raised
+
+
+def _starts_of_runs(chain: Chain, t: int) -> IntArray:
+    """For each of the first t steps, the first one of those up to it that have its boxes and its matrix."""
+    steps = np.arange(t)
+    changed = np.zeros(t, bool)
+    for one in (chain.up[:t], chain.down[:t], chain.into[:t, None]):
+        changed[1:] |= (one[1:] != one[:-1]).any(axis=1)
+    return np.maximum.accumulate(np.where(changed, steps, 0))

@@ -109,9 +109,12 @@ class LedgerEvent:
 Entry: TypeAlias = LedgerRow | LedgerEvent
 
 
+ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(document: Any) -> str:
     """One spelling for equal JSON values."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return ENCODER.encode(document)
 
 
 def first_hash(configuration: str) -> str:

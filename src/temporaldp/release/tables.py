@@ -22,7 +22,7 @@ class Tables(NamedTuple):
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """The tables of a ledger."""
+    """The tables of a ledger; columns stand in the order of the fields of a `LedgerRow` and a `LedgerEvent`."""
     import sqlalchemy as sa
 
     metadata = sa.MetaData()
@@ -91,21 +91,13 @@ class Transaction:
         chosen = steps.select().where(steps.c.step >= start).order_by(steps.c.step)
         if end is not None:
             chosen = chosen.where(steps.c.step < end)
-        return [
-            LedgerRow(
-                r.step, r.time, r.parameter, r.epsilon, r.leakage, bool(r.last), r.output, r.digest, r.format, r.hash
-            )
-            for r in self.connection.execute(chosen)
-        ]
+        return [LedgerRow(*row) for row in self.connection.execute(chosen)]
 
     def events(self, start: int = 0) -> list[LedgerEvent]:
         """The events from number `start` on, in order."""
         events = tables().events
         chosen = events.select().where(events.c.number >= start).order_by(events.c.number)
-        return [
-            LedgerEvent(r.number, r.step, r.kind, r.at, r.by, r.content, r.hash)
-            for r in self.connection.execute(chosen)
-        ]
+        return [LedgerEvent(*row) for row in self.connection.execute(chosen)]
 
     def append(self, row: LedgerRow) -> None:
         """Add a row and move the head to it; what was written must read as it was meant.

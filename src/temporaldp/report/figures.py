@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
+FloatArray = NDArray[np.float64]
+
 MOST_TICKS = 12
 MOST_PANELS = 6
 MOST_LABELS = 30
 MOST_LETTERS = 40
 MOST_NUMBERED = 10
 MOST_STEPS = 121
+MOST_BARS = 2_000
 
 
 @styled
@@ -133,8 +136,7 @@ def _height(observation: Observation) -> float:
 def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
     """The budget of each step."""
     figure, axes = new_figure(2.8)
-    steps = np.arange(len(series))
-    axes.bar(steps, series.epsilons, width=0.8, color=BLUE, label="budget of the step (epsilon)")
+    _draw_budgets(axes, series.epsilons)
     axes.axhline(
         float(series.epsilons.mean()),
         color=DARK,
@@ -147,6 +149,18 @@ def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
     _time_axis(axes, times)
     legend_above(axes, 2)
     return figure
+
+
+def _draw_budgets(axes: Axes, epsilons: FloatArray) -> None:
+    """A bar a step; of a long series one for so many steps, as high as the largest of them."""
+    n, together = len(epsilons), -(-len(epsilons) // MOST_BARS)
+    if together == 1:
+        axes.bar(np.arange(n), epsilons, width=0.8, color=BLUE, label="budget of the step (epsilon)")
+        return
+    starts = np.arange(0, n, together)
+    largest = np.maximum.reduceat(epsilons, starts)
+    label = f"budget of a step (epsilon), the largest of {together}"
+    axes.stairs(largest, np.append(starts, n) - 0.5, fill=True, color=BLUE, label=label)
 
 
 @styled
@@ -216,7 +230,8 @@ def release_figure(
     rows = -(-len(chosen) // columns)
     figure, grid = new_figure(0.6 + 1.75 * rows, subplots=(rows, columns))
     steps = np.arange(len(released.times))
-    reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in released.scales.tolist()])
+    scales, of_step = np.unique(released.scales, return_inverse=True)
+    reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in scales.tolist()])[of_step]
     noise = "95 % of the noise" + (", before post-processing" if released.consistent else "")
     panels = np.atleast_1d(np.asarray(grid, dtype=object)).ravel()
     for panel in panels[len(chosen) :]:

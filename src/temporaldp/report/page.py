@@ -75,13 +75,13 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         rows=list(
             zip(
                 evidence.times,
-                series.epsilons.tolist(),
-                series.backward.tolist(),
-                series.forward.tolist(),
-                series.temporal.tolist(),
-                strict=True,
+                *(
+                    values[:MOST_ROWS].tolist()
+                    for values in (series.epsilons, series.backward, series.forward, series.temporal)
+                ),
+                strict=False,
             )
-        )[:MOST_ROWS],
+        ),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import groupby
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,20 +221,13 @@ def witness(evidence: Evidence) -> str | None:
     seen = evidence.observation
     if seen is None:
         return None
-    speaks = [bool(high.any() and not high.all()) for high in seen.high]
-    runs = [
-        (list(run), names)
-        for (spoken, names), run in groupby(
-            range(len(seen)), key=lambda step: (speaks[step], _high(seen, step) if speaks[step] else "")
-        )
-        if spoken
-    ]
-    before = [run for run in runs if run[0][-1] < seen.time]
-    after = [run for run in runs if run[0][0] > seen.time]
-    here = [run for run in runs if run not in before and run not in after]
+    runs = [run for run in _runs(seen) if seen.high[run[0]].any() and not seen.high[run[0]].all()]
+    before = [run for run in runs if run[-1] < seen.time]
+    after = [run for run in runs if run[0] > seen.time]
+    here = [run for run in runs if run[0] <= seen.time <= run[-1]]
     shown = [*before[-SHOWN_RUNS:], *here, *after[:SHOWN_RUNS]]
-    left = sum(len(at) for at, _ in runs) - sum(len(at) for at, _ in shown)
-    counts = "; ".join(f"{names} at {_steps_from_to(at)}" for at, names in shown)
+    left = sum(map(len, runs)) - sum(map(len, shown))
+    counts = "; ".join(f"{_high(seen, run[0])} at {_steps_from_to(run)}" for run in shown)
     leakage = number(seen.leakage, up=True)
     return (
         f"The observation that gives most away about step {seen.time + 1}, that {evidence.who or 'a person'} was in "
@@ -244,11 +237,18 @@ def witness(evidence: Evidence) -> str | None:
     )
 
 
+def _runs(seen: Observation) -> list[range]:
+    """Steps after one another at which the same counts come out high."""
+    changes = np.flatnonzero((seen.high[1:] != seen.high[:-1]).any(axis=1)) + 1
+    ends = [0, *changes.tolist(), len(seen)]
+    return [range(first, last) for first, last in pairwise(ends)]
+
+
 def _high(seen: Observation, step: int) -> str:
     return _named(seen.counts_high(step), seen.states, "and", "every state but")
 
 
-def _steps_from_to(at: list[int]) -> str:
+def _steps_from_to(at: range) -> str:
     return f"step {at[0] + 1}" if len(at) == 1 else f"steps {at[0] + 1} to {at[-1] + 1}"
 
 
