@@ -42,6 +42,7 @@ def audited(*arguments):
     return found
 
 
+@pytest.mark.slow
 def test_us_state_income(data_folder, tmp_path):
     path = income_quintiles(data_folder, tmp_path / "income.csv")
     traces = read_traces(path)

@@ -66,6 +66,7 @@ def test_everybody_is_leaked_about_as_if_alone(horizon, bound):
     assert (np.diff(found.leakage) <= 0).all()
 
 
+@pytest.mark.slow
 def test_everybody_at_once_by_the_kernel():
     people = list(estimate_adversaries(population(110, n_times=60, states="abcde"), prior=0.5, per_user=True))
     found = leakage_distribution(people, epsilon=0.1, horizon=40)

@@ -54,6 +54,7 @@ def test_nothing_is_forgotten(matrix):
     assert_same(odometer, adversary, spent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["constant", "random", "spike"])
 def test_it_forgets_what_cannot_matter(kind):
     rng = np.random.default_rng(4)

@@ -79,6 +79,7 @@ def assert_same(users, spent):
             assert (np.abs(found.attained[row, k] - low) <= tolerance).all(), one.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["constant", "large", "small", "varying", "ends", "late"])
 @pytest.mark.parametrize(("n", "n_steps"), [(2, 60), (3, 20), (5, 12)])
 def test_many_users_leak_what_each_leaks_alone(rng, n, n_steps, kind):
@@ -91,6 +92,7 @@ def test_with_more_pairs_than_are_all_solved(rng, n, n_steps, kind):
     assert_same(people(rng, n, ["dirichlet", "sparse", "stays"])[:5], budgets(rng, n_steps, kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "n_steps", "epsilon"), [(3, 200, 0.1), (4, 200, 1e-4), (9, 150, 0.1), (10, 250, 0.1)])
 def test_steps_that_share_an_answer_leak_what_each_leaks_alone(rng, n, n_steps, epsilon):
     users = people(rng, n, ["dirichlet", "even"])

@@ -327,6 +327,7 @@ def test_the_largest_suprema_of_many_users_are_those_of_each(kernels):
     assert found.worst_user == max(each, key=lambda name: each[name].temporal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", range(3))
 def test_nobody_is_left_out_who_leaks_more(direction, kernels):
     if kernels == "numpy":

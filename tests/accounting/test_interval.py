@@ -117,6 +117,7 @@ def test_rolled_coefficients_are_never_below_the_enumeration(seed):
     assert (rolled >= np.minimum(exact, spreads[0]) - 1e-12).all()
 
 
+@pytest.mark.slow
 def test_many_values_by_rolled_coefficients_are_between_members_and_the_papers_kind_of_bound():
     rng = np.random.default_rng(8)
     low, high = random_bounds(rng, 15, width=0.01)

@@ -35,6 +35,7 @@ def people(kind, count, *, seed=0):
         yield Adversary(*known, name=str(k))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "epsilon"), [("random", 0.7), ("staying", 0.1), ("zeros", 0.1)])
 def test_everybody_leaks_for_ever_what_they_leak_alone(kind, epsilon):
     everybody = list(people(kind, 8))

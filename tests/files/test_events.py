@@ -154,6 +154,7 @@ def test_events_out_of_order_are_refused_unless_they_are_sorted():
     assert read_traces(frame, every="1h", fill="last", sort=True).codes.tolist() == [[1, 1, 0]]
 
 
+@pytest.mark.slow
 def test_bikes_are_where_they_were_last_left(data_folder, tmp_path):
     trips = data_folder / "bikeshare_bayarea_2014" / "trips.csv.gz"
     names = {"user": "bike_id", "time": "end_date", "state": "end_terminal"}

@@ -290,6 +290,7 @@ def test_profile_is_computed_once_and_cannot_change():
         profile.vertices[0, 0] = 1.0
 
 
+@pytest.mark.slow
 def test_a_profile_of_a_large_sparse_matrix_fits_in_memory(kernels):
     n = 2_000 if kernels == "numba" else 400  # whole arrays take minutes for 2,000
     hub = sparse.coo_array((np.full(n, 0.1), (np.arange(n), np.zeros(n, dtype=int))), shape=(n, n))

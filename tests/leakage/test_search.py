@@ -137,6 +137,7 @@ def sparse_with_hub(n, rng, *, hub):
     return sparse.csr_array((data.ravel(), (np.repeat(np.arange(n), 11), at.ravel())), shape=(n, n))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [True, False])
 def test_sparse_matrices_are_searched_by_their_supports(constant, rng):
     n = 120

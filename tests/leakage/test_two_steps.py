@@ -58,6 +58,7 @@ def test_rollouts_of_two_steps_agree(rng, kind, epsilon, a):
             assert (two_steps(P, h, a, math.expm1(level))[below & apart] <= 1e-15).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dirichlet", "lopsided"])
 def test_nearly_all_pairs_of_long_rows_are_ruled_out(rng, kind):
     """It must be able to say yes: at the level of the pair that leaks most, by two steps."""

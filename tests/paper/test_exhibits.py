@@ -54,6 +54,7 @@ def test_the_printed_numbers_are_those_of_the_reference_file(reference):
     assert printed.SECONDS["lp_solve"] == 3600 * seconds["lp_solve_5_5_hours"]
 
 
+@pytest.mark.slow
 def test_numbers_equal_those_of_others_where_they_meet(exhibits):
     n_checks = 0
     for found in map(exhibits.__getitem__, COMPUTED):

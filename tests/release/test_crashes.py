@@ -91,6 +91,7 @@ def require_told_and_held(ledger):
         assert ledger[step].leakage == pytest.approx(exact, rel=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("store", "n_kills"), KILLS)
 def test_killed_under_a_noise_plan_every_step_has_the_noise_that_was_planned_once(store, n_kills, tmp_path, request):
     place = database(store, f"noise_kills_{n_kills}", tmp_path, request)
@@ -124,6 +125,7 @@ def test_two_writers_racing_under_a_noise_plan_draw_each_step_once(store, n_step
         assert [output.tolist() for output in ledger.outputs] == [step["output"] for step in one]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("store", "n_steps"), RACES)
 def test_two_writers_racing_by_the_exact_leakage_draw_each_step_once(store, n_steps, tmp_path, request):
     place = database(store, f"race_{n_steps}", tmp_path, request)
@@ -215,6 +217,7 @@ def test_opening_the_ledger_twice_in_a_process_keeps_its_locks(tmp_path):
         assert [output.tolist() for output in ledger.outputs] == found["outputs"]
 
 
+@pytest.mark.slow
 def test_locks_that_somebody_dropped_are_noticed(tmp_path):
     """Reading the file in the same process (to copy it, say) drops SQLite's locks; another process then removes the log."""
     place = tmp_path / "release.db"

@@ -27,13 +27,14 @@ def test_the_reckoning_is_right():
     assert years.reckoned(epsilons, [0, 7, 15], depth=30) == pytest.approx(expected, abs=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("store", "n_steps", "n_kills"),
     [
         ("sqlite", 70, 2),
-        pytest.param("postgresql", 120, 3, marks=pytest.mark.slow),
-        pytest.param("sqlite", HOURS, 200, marks=pytest.mark.slow),
-        pytest.param("postgresql", HOURS, 200, marks=pytest.mark.slow),
+        ("postgresql", 120, 3),
+        ("sqlite", HOURS, 200),
+        ("postgresql", HOURS, 200),
     ],
 )
 def test_a_release_that_lives_for_years(store, n_steps, n_kills, tmp_path, request):

@@ -369,7 +369,7 @@ def test_figures_of_long_and_wide_things_are_drawn(tmp_path):
 def test_a_bar_of_many_steps_is_as_high_as_the_largest():
     epsilons = np.full(4_500, 0.1)
     epsilons[[3, 4_499]] = 0.2, 0.3
-    axes = budget_figure(temporal_leakage(epsilons=epsilons), [str(k) for k in range(4_500)]).axes[0]
+    axes = budget_figure(temporal_leakage(Adversary(), epsilons=epsilons), [str(k) for k in range(4_500)]).axes[0]
     (bars,) = axes.patches
     heights, edges, _ = bars.get_data()
     assert len(heights) == 1_500 and edges[0] == -0.5 and edges[-1] == 4_499.5
