@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.pair_search import FEW_PAIRS, REACHED, Direction, Maxima, Pairs, PairSearch, widest
-from temporaldp.leakage.rollouts import Chain
+from temporaldp.leakage.chain import Chain
 from temporaldp.mechanisms.likelihood_box import LikelihoodBox
 from temporaldp.progress import part
 from temporaldp.values import ROUNDOFF as U

@@ -17,7 +17,9 @@ from temporaldp.accounting.protocol import Direction as DirectionName
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import Correlation, exactly_known, known_at
 from temporaldp.errors import InputError
-from temporaldp.leakage.rollouts import Items, observation, solve
+from temporaldp.leakage.best_observation import observation
+from temporaldp.leakage.chain import Items
+from temporaldp.leakage.rollouts import solve
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value, whole_number
 

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.exact_sides import KEPT, LEAST_KEPT, Problem, Side
 from temporaldp.correlation import Adversary
+from temporaldp.leakage.chain import Chain, Items
 from temporaldp.leakage.kernels import repeated
-from temporaldp.leakage.rollouts import Chain, Items, solve
+from temporaldp.leakage.rollouts import solve
 from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients
 from temporaldp.values import ROUNDOFF as U
 

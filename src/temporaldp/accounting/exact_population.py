@@ -16,8 +16,8 @@ from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, ordered
 from temporaldp.accounting.pair_search import Direction, Pairs
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.leakage.batch import BATCHED, compute_profiles
+from temporaldp.leakage.chain import Chain
 from temporaldp.leakage.kernels import chosen_kernels, spread
-from temporaldp.leakage.rollouts import Chain
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
 

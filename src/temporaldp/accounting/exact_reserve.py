@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact_sides import Problem, Side, Way, arrivals
+from temporaldp.leakage.chain import Chain, Items
 from temporaldp.leakage.kernels import SEARCHED, repeated
-from temporaldp.leakage.rollouts import LONGEST, Chain, Items, solve
+from temporaldp.leakage.rollouts import LONGEST, solve
 from temporaldp.leakage.signs import Coefficients, Path
 from temporaldp.values import ROUNDOFF as U
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from temporaldp.accounting.exact_evidence import rows_of
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation, exactly_known, known_at
-from temporaldp.leakage.rollouts import Chain, Items, dense, solve
+from temporaldp.leakage.chain import Chain, Items
+from temporaldp.leakage.rollouts import dense, solve
 from temporaldp.leakage.signs import LARGEST_LEVEL, Coefficients, Path, backward, proved_below, values
 from temporaldp.values import ROUNDOFF as U
 

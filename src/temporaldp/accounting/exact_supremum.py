@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.exact_arrivals import ROOM, Releases
 from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch, every_pair_at, ruled
-from temporaldp.leakage.rollouts import LARGEST_LEAKAGE, LONGEST, Chain
+from temporaldp.leakage.chain import Chain
+from temporaldp.leakage.rollouts import LARGEST_LEAKAGE, LONGEST
 from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Arrivals, Chain, Items, bound, evaluate, solve
+from temporaldp.leakage.chain import Chain, Items
+from temporaldp.leakage.rollouts import BACKWARD_SHARE, LARGEST_LEAKAGE, Arrivals, bound, evaluate, solve
 from temporaldp.leakage.two_steps import applies, stay_below
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U

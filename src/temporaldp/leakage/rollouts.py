@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from temporaldp.leakage.chain import Chain, Items
 from temporaldp.leakage.kernels import chosen_kernels
 from temporaldp.leakage.kernels import spread as spread_over
 from temporaldp.values import ROUNDOFF as U
@@ -82,9 +83,6 @@ ROUGH = 2.0**-10
 CLOSE_ENOUGH = 1e-9
 """Where nothing is proved, a step of Newton's method smaller than this share of the ratio is the last."""
 
-DERIVATIVE_BLOCK = 1 << 22
-"""Numbers that are kept at once for derivatives."""
-
 LAST_LOOKS, WIDE = (1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2), 1e-10
 """How far above what is attained a proof is looked for last, and from which relative distance of both sides on."""
 
@@ -102,69 +100,6 @@ RAISED = 1.0 + 2.0 * BACKWARD_SHARE
 
 LONGEST, MOST_GIVEN_UP = 20_000, 3
 """Steps after which a rollout without an end is given up; and rollouts of an item that end so before it is left as it is."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Chain:
-    """One direction of a correlation with what each step's output can say.
-
-    Parameters
-    ----------
-    matrices : tuple of arrays, shape (n, n), dense or ``csr_array``
-        Rows sum to 1, to rounding.
-    into : int array, shape (T,)
-        Number of the matrix of the transition into each step; that of the first is not used.
-    up, down : array, shape (T, n), or (T, 1) where all values are alike
-        The largest factor of each value at each step less 1, and the smallest less 1.
-    endless : bool
-        Each step repeats for ever by itself, and rollouts end where nothing that lies before can change the answer.
-    """
-
-    matrices: tuple[Any, ...]
-    into: IntArray
-    up: FloatArray
-    down: FloatArray
-    endless: bool = False
-
-    @property
-    def n(self) -> int:
-        """Number of values."""
-        return int(self.matrices[0].shape[0])
-
-    @property
-    def plain(self) -> bool:
-        """Whether every step treats all values alike and no factor is below 1: plain differential privacy."""
-        return self.up.shape[1] == 1 and not self.down.any()
-
-    def rounding(self, *, compiled: bool = False, extended: bool = False) -> float:
-        """Relative error of an entry in one step: a sum of n products, a factor (three roundings), rows that sum to 1 (two).
-
-        Machine code adds eight products at a time, then four; of others nothing is known but their number. In extended
-        precision what matrices and factors are rounded to is all that counts. Factors are 1 or more, so that they have all
-        their digits.
-        """
-        if extended:
-            return 3.0 * U + (self.n + 4) * float(np.finfo(np.longdouble).eps)
-        return (self.n // 8 + self.n % 8 // 4 + self.n % 4 + 8 if compiled else self.n + 5) * U
-
-    def rows(self, t: IntArray, i: IntArray) -> FloatArray:
-        """The rows of values i of the matrices into steps t, shape (m, n)."""
-        which = self.into[self.step(t, -1)]
-        found = np.empty((len(t), self.n))
-        for number in np.unique(which):
-            here = which == number
-            part = self.matrices[number][i[here]]
-            found[here] = part if isinstance(part, np.ndarray) else part.toarray()
-        return found
-
-    def silent(self, t: IntArray, spread: FloatArray) -> BoolArray:
-        """Whether nothing arrives at steps t, because nothing that tells values apart was published before."""
-        none = spread[np.maximum(self.step(t, 0), 0)] <= 0.0
-        return none if self.endless else none | (t == 0)
-
-    def step(self, t: IntArray, depth: int) -> IntArray:
-        """The step that a rollout from t reaches at a depth."""
-        return t if self.endless else t - 1 - depth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,26 +150,6 @@ class Arrivals:
     proved: FloatArray
     rho: FloatArray
     depth: IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Items:
-    """Pairs of values at steps: each asks what arrives at step `t` about telling value `i` from value `j`."""
-
-    t: IntArray
-    i: IntArray
-    j: IntArray
-
-    def __len__(self) -> int:
-        return len(self.t)
-
-    def __getitem__(self, which: BoolArray | IntArray | slice) -> Items:
-        return Items(self.t[which], self.i[which], self.j[which])
-
-    @property
-    def arrays(self) -> tuple[IntArray, IntArray, IntArray]:
-        """t, i and j."""
-        return self.t, self.i, self.j
 
 
 def evaluate(
@@ -421,8 +336,8 @@ def _roll(  # noqa: PLR0912, PLR0915  one loop, whose many arrays would only be 
         c += up * positive
         if not plain:
             c -= down * negative
-        c = _through(chain, matrices, c, s)
-        v = None if v is None else _through(chain, matrices, v_raised, s)
+        c = chain.through(matrices, c, s)
+        v = None if v is None else chain.through(matrices, v_raised, s)
         drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
         error += U * np.abs(total)
         total = total + add
@@ -432,18 +347,6 @@ def _roll(  # noqa: PLR0912, PLR0915  one loop, whose many arrays would only be 
             c *= shrink[:, None]
             total, drift, error = total * shrink, drift * shrink, error * shrink
             v = None if v is None else v * shrink[:, None]
-
-
-def _through(chain: Chain, matrices: tuple[Any, ...], rows: FloatArray, s: IntArray) -> FloatArray:
-    """Each row times the matrix of the transition into its step."""
-    if len(matrices) == 1:
-        return np.asarray(rows @ matrices[0])
-    which = chain.into[s]
-    result = np.empty_like(rows)
-    for number in np.unique(which):
-        here = which == number
-        result[here] = rows[here] @ matrices[number]
-    return result
 
 
 def solve(
@@ -578,97 +481,3 @@ def roots(chain: Chain, items: Items, spread: FloatArray, start: FloatArray) -> 
         rho[going] = np.maximum(here + np.where(by_sums, values.summed, values.low) / values.slope, 0.0)
         going = going[np.abs(rho[going] - here) > CLOSE_ENOUGH * here]
     return rho
-
-
-def derivatives(chain: Chain, items: Items, rho: FloatArray, most: int) -> FloatArray:
-    """How K of each item grows with the budget of each step before it, shape (m, most): column k for step t - 1 - k.
-
-    By the envelope theorem: the share of N in what step s raised, less the share of D. With ``c = u - (1 + rho) v`` at
-    the root, where N = (1 + rho) D, that is the sum of c's positive part times x, over N. Plain releases only.
-    """
-    m, n = len(items), chain.n
-    found = np.zeros((m, most))
-    length = max(1, DERIVATIVE_BLOCK // (n * max(1, most)))
-    for first in range(0, m, length):
-        block = slice(first, first + length)
-        found[block] = _derivatives(
-            chain, items[block], rho[block], min(most, int(items.t[block].max(initial=0))), most
-        )
-    return found
-
-
-def _derivatives(chain: Chain, items: Items, rho: FloatArray, depth: int, most: int) -> FloatArray:
-    """One block: c is rolled back and its positive parts are kept; then x comes forward again."""
-    found = np.zeros((len(items), most))
-    if depth == 0:
-        return found
-    scale = 1.0 / (1.0 + rho)
-    q, d = chain.rows(items.t, items.i), chain.rows(items.t, items.j)
-    c = (q - d) * scale[:, None] - (rho * scale)[:, None] * d
-    parts = np.zeros((depth, *c.shape))
-    for k in range(depth):
-        s = items.t - 1 - k
-        here = s >= 0
-        at = np.maximum(s, 0)
-        parts[k] = np.where(here[:, None], np.maximum(c, 0.0), 0.0)
-        c = _through(chain, chain.matrices, c + chain.up[at] * parts[k], at)
-    x = np.ones_like(c)
-    log_scale = np.zeros(len(items))
-    scales = np.zeros((depth, len(items)))
-    for k in range(depth - 1, -1, -1):
-        s = items.t - 1 - k
-        here = s >= 0
-        at = np.maximum(s, 0)
-        before = _back(chain, x, at)
-        x = np.where(here[:, None], np.where((at > 0)[:, None], before, 1.0), 1.0)
-        x = x * (1.0 + chain.up[at] * (parts[k] > 0.0))
-        top = x.max(axis=1)
-        x /= top[:, None]
-        log_scale += np.log(top)
-        scales[k] = log_scale
-        found[:, k] = (parts[k] * x).sum(axis=1)
-    whole = (q * x).sum(axis=1) * scale
-    found[:, :depth] *= np.exp(scales - log_scale).T / whole[:, None]
-    return found
-
-
-def _back(chain: Chain, columns: FloatArray, s: IntArray) -> FloatArray:
-    """The matrix of the transition into its step times each column."""
-    if len(chain.matrices) == 1:
-        return np.asarray((chain.matrices[0] @ columns.T).T)
-    which = chain.into[s]
-    result = np.empty_like(columns)
-    for number in np.unique(which):
-        here = which == number
-        result[here] = (chain.matrices[number] @ columns[here].T).T
-    return result
-
-
-def observation(chain: Chain, t: int, i: int, j: int, rho: float) -> BoolArray:
-    """Which values every earlier step's output must speak for to reach the ratio 1 + rho: shape (t, n), row s for step s."""
-    q, d = chain.rows(np.array([t, t]), np.array([i, j]))
-    c = (q - d) / (1.0 + rho) - rho / (1.0 + rho) * d
-    raised = np.zeros((t, chain.n), bool)
-    first = _starts_of_runs(chain, t)
-    s = t - 1
-    while s >= 0:
-        raised[s] = c > 0.0
-        before = c * (1.0 + np.where(raised[s], chain.up[s], chain.down[s]))
-        if s:
-            before = before @ chain.matrices[chain.into[s]]
-            before /= max(np.abs(before).max(), np.finfo(np.float64).tiny)
-        if s > first[s] and np.array_equal(before, c):  # and so at all steps of the run
-            raised[first[s] : s] = raised[s]
-            s = int(first[s])
-        else:
-            c, s = before, s - 1
-    return raised
-
-
-def _starts_of_runs(chain: Chain, t: int) -> IntArray:
-    """For each of the first t steps, the first one of those up to it that have its boxes and its matrix."""
-    steps = np.arange(t)
-    changed = np.zeros(t, bool)
-    for one in (chain.up[:t], chain.down[:t], chain.into[:t, None]):
-        changed[1:] |= (one[1:] != one[:-1]).any(axis=1)
-    return np.maximum.accumulate(np.where(changed, steps, 0))

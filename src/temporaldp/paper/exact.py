@@ -6,7 +6,8 @@ import numpy as np
 
 from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage
 from temporaldp.accounting.exact_evidence import rows_of
-from temporaldp.leakage.rollouts import Chain, Items, solve
+from temporaldp.leakage.chain import Chain, Items
+from temporaldp.leakage.rollouts import solve
 from temporaldp.paper.exhibit import FloatArray
 
 EXACT = "exact"

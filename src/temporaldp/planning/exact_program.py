@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from temporaldp.accounting import ExactLeakage, LeakageSeries
 from temporaldp.accounting.exact_evidence import ordered_matrices
 from temporaldp.correlation import Adversary
-from temporaldp.leakage.rollouts import Chain, Items, derivatives, roots
+from temporaldp.leakage.best_observation import derivatives
+from temporaldp.leakage.chain import Chain, Items
+from temporaldp.leakage.rollouts import roots
 from temporaldp.planning.optimal import POWERS, Measure
 from temporaldp.progress import progressed
 
