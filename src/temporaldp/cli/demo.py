@@ -36,7 +36,7 @@ from temporaldp.cli.audit import audit_of, show_audit
 from temporaldp.cli.inputs import Inputs
 from temporaldp.cli.learn import show_learnt
 from temporaldp.cli.plan import show_comparison, show_plan
-from temporaldp.cli.release import show_release
+from temporaldp.cli.released import show_release
 from temporaldp.cli.render import console, facts, warn, working
 from temporaldp.report import Evidence, Provenance, write_report
 from temporaldp.report.figures import (

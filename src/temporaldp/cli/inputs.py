@@ -155,7 +155,7 @@ def _made(
     if known.learn is not Known.BOTH:
         side = known.learn.value
         clock = Adversary(**{side: getattr(clock, side)})
-    return Inputs((clock,), provenance, data, past.step, scarcity(past))
+    return Inputs((clock,), provenance, data, past.step, scarcity(past), learnt_from=past)
 
 
 def _stated(traces: Path | None, reading: TraceOptions, stays: str, states: tuple[str, ...] | None) -> Inputs:

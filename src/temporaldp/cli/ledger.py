@@ -14,7 +14,7 @@ from rich.table import Table
 from temporaldp import InputError, Ledger, OutputError, adopt_correlation, export_ledger
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import gather
-from temporaldp.cli.release import promised
+from temporaldp.cli.released import promised
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.release.adopting import ADOPT

@@ -246,6 +246,13 @@ SecondsOption: TypeAlias = Annotated[
 ]
 SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Of all draws.")]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table.")]
+SameStartOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--same-start",
+        help="The release begins as the history does (a night, a course): the history's first counts tell of the release's.",
+    ),
+]
 SyntheticOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(

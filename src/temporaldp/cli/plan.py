@@ -28,7 +28,7 @@ from temporaldp import (
 )
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather
-from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
+from temporaldp.cli.render import console, facts, learning_facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
 from temporaldp.planning import Plan
@@ -285,7 +285,7 @@ def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False, beside: No
         ),
         ("mean absolute noise per count", f"{made.mean_absolute_noise:.4g}"),
         ("noise beside counts", "give --population N to compare" if beside is None else beside.sentence),
-        *([("learning the correlation cost", _in_all(made))] if made.source.learning_epsilon else []),
+        *learning_facts(made.source, made.alpha, made.delta),
     ]
     facts(f"Plan for {made.level} (nats, replace one person's value)", rows)
     if isinstance(made.leakage, LeakageSeries):
@@ -296,12 +296,6 @@ def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False, beside: No
                 f"alpha / T at every step has less noise here ({naive:.4g} per count on average) and holds the same level: try "
                 "--method optimal without --delta, which is never worse"
             )
-
-
-def _in_all(made: Plan) -> str:
-    spent, total = made.source.learning_epsilon, number(made.alpha_in_all, up=True)
-    at = f" at delta {number(made.delta_in_all, up=True)}" if made.delta else ""
-    return f"{number(spent, up=True)}: alpha + epsilon = {made.alpha:g} + {spent:g} = {total} in all{at}"
 
 
 def _certificate(found: Optimality) -> str:

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from temporaldp import LeakageSeries
 from temporaldp.cli.interruption import Interrupted, computing
+from temporaldp.planning import Source
 from temporaldp.progress import watched
 from temporaldp.report.words import number
 
@@ -163,3 +164,14 @@ def working(doing: str, *, writes: bool = False) -> Iterator[None]:
             timer.cancel()
             timer.join()
             watch.hide()
+
+
+def learning_facts(source: Source, alpha: float, delta: float) -> list[tuple[str, str]]:
+    """What learning the correlation with privacy has cost, and what is held in all; nothing where it was not learnt so."""
+    spent = source.learning_epsilon
+    if not spent:
+        return []
+    level, failure = source.in_all(alpha, delta)
+    at = f" at delta {number(failure, up=True)}" if delta else ""
+    told = f"{number(spent, up=True)}: alpha + epsilon = {alpha:g} + {spent:g} = {number(level, up=True)} in all{at}"
+    return [("learning the correlation cost", told)]

@@ -29,6 +29,7 @@ def smooth(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write (.parquet or .csv).", show_default=False)
     ],
+    same_start: o.SameStartOption = False,
     synthetic: o.SyntheticOption = None,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Draw them beside the released counts.", show_default=False)
@@ -46,7 +47,7 @@ def smooth(
     if figure is not None:
         figure_suffix(figure)
     counts = load_released(released)
-    correlation = public_correlation(None, reading, known, counts.states)
+    correlation = public_correlation(None, reading, known, counts.states, same_start=same_start)
     with working("smoothing"):
         found = smooth_released(counts, correlation, total=population)
     rows = save_all(found, correlation, output, synthetic)

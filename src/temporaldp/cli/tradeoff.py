@@ -59,6 +59,7 @@ def tradeoff(
             "--error", help="Find the smallest alpha with no larger an error of a count, in people.", show_default=False
         ),
     ] = None,
+    same_start: o.SameStartOption = False,
     figure: Annotated[
         Path | None, typer.Option("--figure", help="Draw alpha against the error (.png or .svg).", show_default=False)
     ] = None,
@@ -77,7 +78,7 @@ def tradeoff(
     n_people = population if population is not None or inputs.trajectories is None else inputs.trajectories.n_users
     if n_people is None:
         raise InputError("without TRACES the number of people is unknown; give --population N")
-    public = public_part(inputs)
+    public = public_part(inputs, same_start=same_start)
     kind: Noise | None = None if mechanism is None else mechanism.value
     with working("simulating"):
         found = computed(

@@ -66,6 +66,14 @@ class Source:
     warning: str | None = None
     learning_epsilon: float = 0.0
 
+    def in_all(self, alpha: float, delta: float) -> tuple[float, float]:
+        """The level that a release at (alpha, delta) holds together with all that is published about its correlation.
+
+        alpha + epsilon, at a delta up to e^epsilon times as large (docs/theory.md, section 12); rounded up.
+        """
+        spent = self.learning_epsilon
+        return alpha + spent, min(1.0, delta * math.exp(spent) * (1.0 + 4.0 * ULP)) if delta else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Optimality:
@@ -140,16 +148,16 @@ class Plan(ABC):
 
     @property
     def alpha_in_all(self) -> float:
-        """The level that the release and all that is published about its correlation hold together: alpha + epsilon, in nats.
+        """The level that the release and all that is published about its correlation hold together, in nats.
 
-        At a delta it is held at `delta_in_all` (docs/theory.md, section 12).
+        At a delta it is held at `delta_in_all`.
         """
-        return self.alpha + self.source.learning_epsilon
+        return self.source.in_all(self.alpha, self.delta)[0]
 
     @property
     def delta_in_all(self) -> float:
-        """The delta of that level: learning with epsilon makes it up to e^epsilon times the plan's own."""
-        return min(1.0, self.delta * math.exp(self.source.learning_epsilon) * (1.0 + 4.0 * ULP)) if self.delta else 0.0
+        """The delta of that level."""
+        return self.source.in_all(self.alpha, self.delta)[1]
 
     @property
     def mean_absolute_noise(self) -> float:

@@ -111,8 +111,15 @@ class PublicCorrelation:
         return cls(learnt, source=Source(history.states, history.step, told), initial=initial)
 
     @classmethod
-    def of(cls, adversary: Adversary, source: str | Source) -> PublicCorrelation:
+    def of(cls, adversary: Adversary, source: str | Source, *, initial: ArrayLike | None = None) -> PublicCorrelation:
         """What an adversary knows: the forward correlation, or the constant backward one seen the other way round.
+
+        Parameters
+        ----------
+        adversary : Adversary
+        source : str or Source
+        initial : array of n whole numbers, optional
+            How many of other people began in each state, where the release begins alike.
 
         Raises
         ------
@@ -122,11 +129,12 @@ class PublicCorrelation:
             The backward matrix has no stationary distribution that reaches every state.
         """
         if adversary.forward is not None:
-            return cls(adversary.forward, source=source)
+            return cls(adversary.forward, source=source, initial=initial)
         if not isinstance(adversary.backward, TransitionMatrix | IntervalMatrix):
             raise InputError("expected an adversary with a forward correlation, or with one constant backward matrix")
         backward = _central_matrix(adversary.backward)
-        return cls(backward.reversed(backward.stationary_distribution()), source=source)
+        reversed_chain = backward.reversed(backward.stationary_distribution())
+        return cls(reversed_chain, source=source, initial=initial)
 
     @property
     def states(self) -> tuple[str, ...]:

@@ -1,0 +1,146 @@
+"""What `temporaldp release` says of what it has published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporaldp import ContinualRelease, PublicCorrelation, ReleasedHistograms, SmoothedHistograms
+from temporaldp.cli.inputs import absences
+from temporaldp.cli.release_setup import Setup
+from temporaldp.cli.render import console, facts, learning_facts, say_json, warn
+from temporaldp.cli.smoothing import save_all, smoothed_document
+from temporaldp.planning.histogram_noise import mean_absolute_noise
+from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
+from temporaldp.report.words import number, span, steps
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothing:
+    """Smoothed counts, what they were smoothed by, and where to write them."""
+
+    found: SmoothedHistograms
+    correlation: PublicCorrelation
+    output: Path
+    synthetic: Path | None
+
+    @classmethod
+    def of(
+        cls,
+        found: SmoothedHistograms | None,
+        correlation: PublicCorrelation | None,
+        output: Path | None,
+        synthetic: Path | None,
+    ) -> Smoothing | None:
+        """None where nothing was smoothed."""
+        if found is None or correlation is None or output is None:
+            return None
+        return cls(found, correlation, output, synthetic)
+
+    def save(self) -> list[tuple[str, str]]:
+        """Write them; what to say of them."""
+        return save_all(self.found, self.correlation, self.output, self.synthetic)
+
+
+def say_release(
+    released: ReleasedHistograms,
+    setup: Setup,
+    output: Path,
+    ledger: tuple[ContinualRelease[Any, Any], int] | None,
+    as_json: bool,
+    smoothing: Smoothing | None,
+) -> None:
+    """Write what is still to be written, and tell everything."""
+    warn(setup.source.warning)
+    warn(absences(setup.data))
+    beside = NoiseBesideCounts(
+        mean_absolute_noise(released.scales, released.noise), setup.data.n_users, len(released.states)
+    )
+    smoothed = [] if smoothing is None else smoothing.save()
+    if smoothing is None:
+        warn(beside.warning)
+        warn(impossible_counts(released, setup.data.n_users))
+    if as_json:
+        document = _document(released, output) | {"noise_beside_counts": beside.share}
+        document |= {} if ledger is None else _ledger_document(*ledger)
+        if setup.source.learning_epsilon:
+            document["alpha_in_all"] = setup.source.in_all(released.alpha or 0.0, released.delta)[0]
+        say_json(document | ({} if smoothing is None else smoothed_document(smoothing.found, smoothing.output)))
+        return
+    assert released.alpha is not None
+    more = (
+        ("noise beside counts", beside.sentence),
+        *learning_facts(setup.source, released.alpha, released.delta),
+        *(() if ledger is None else _ledger_facts(*ledger)),
+        *smoothed,
+    )
+    show_release(released, output, more)
+    if ledger is None:
+        console.print(
+            "Keep this file: a second release of the same data spends the budgets a second time.", style="dim"
+        )
+
+
+def _ledger_document(stream: ContinualRelease[Any, Any], before: int) -> dict[str, Any]:
+    return {
+        "ledger": stream.ledger.place,
+        "ledger_steps": len(stream),
+        "new_steps": len(stream) - before,
+        "head": stream.ledger.head,
+        "worst_leakage": stream.ledger[-1].leakage,
+    }
+
+
+def _ledger_facts(stream: ContinualRelease[Any, Any], before: int) -> tuple[tuple[str, str], ...]:
+    rows = [("ledger", f"{stream.ledger.place}: {steps(before)} before, {steps(len(stream))} now")]
+    worst = stream.ledger[-1].leakage
+    if worst is not None:
+        rows.append(("worst leakage so far", f"{number(worst, up=True)} nats"))
+    return (*rows, ("head", f"{stream.ledger.head[:16]} (note it: `temporaldp ledger verify --head` looks for it)"))
+
+
+def _document(released: ReleasedHistograms, output: Path) -> dict[str, object]:
+    return {
+        "output": str(output),
+        "alpha": released.alpha,
+        "bound": released.bound,
+        "delta": released.delta,
+        "noise": released.noise,
+        "scales": released.scales.tolist(),
+        "steps": len(released.times),
+        "states": released.states,
+        "epsilons": released.epsilons.tolist(),
+        "consistent": released.consistent,
+        "neighboring_relation": released.neighboring_relation,
+        "l1_sensitivity": 2,
+        "unit": "nats",
+    }
+
+
+def promised(alpha: float, delta: float) -> str:
+    """The guarantee of a release in a line."""
+    if delta:
+        return f"at most {alpha:g} nats at delta {delta:g} about any step ((alpha, delta)-DP_T), replace one person's value"
+    return f"at most {alpha:g} nats about any step (alpha-DP_T), replace one person's value"
+
+
+def show_release(released: ReleasedHistograms, output: Path, more: tuple[tuple[str, str], ...] = ()) -> None:
+    """What was released just now, for people."""
+    assert released.alpha is not None
+    rows = [
+        ("written to", str(output)),
+        ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
+        ("guarantee", promised(released.alpha, released.delta)),
+        *([("by", "the paper's upper bound of the leakage")] if released.bound == "paper" else []),
+        (
+            "spent per step",
+            span(released.epsilons, up=True) + (f" at delta {released.delta:g}" if released.delta else ""),
+        ),
+        ("noise", f"exact discrete {released.noise.capitalize()} (OpenDP), scale {span(released.scales)} counts"),
+        (
+            "post-processing",
+            "non-negative, public total kept" if released.consistent else "none: counts may be negative",
+        ),
+    ]
+    facts("Released", [*rows, *more])
