@@ -88,7 +88,9 @@ def test_a_correlation_that_was_paid_for_holds_the_level_and_smooths(tmp_path):
         rows = [[user, *("ab"[int(at)] for at in walk)] for user, walk in enumerate(walks)]
         with (tmp_path / name).open("w", newline="") as file:
             csv.writer(file).writerows([["user", *range(4)], *rows])
-    learnt = temporaldp(*"learn past.csv --epsilon 2 --states a,b --ledger paid.db -o c.npz".split(), cwd=tmp_path)
+    learnt = temporaldp(
+        *["learn", "past.csv", "--epsilon", "2", "--states", "a,b", "--ledger", "paid.db", "-o", "c.npz"], cwd=tmp_path
+    )
     assert learnt.returncode == 0, learnt.stderr
     words = "release now.csv --alpha 1 --correlation c.npz --horizon 4 --ledger r.db -o out.csv --smooth smoothed.csv --json"
     made = temporaldp(*words.split(), cwd=tmp_path)

@@ -20,7 +20,7 @@ from temporaldp.accounting.curve import CurveAccounting
 from temporaldp.accounting.curves import checked_delta
 from temporaldp.accounting.pair_curve import SETTLING, PairCurveAccounting, affordable, checked_pairs
 from temporaldp.accounting.periodic import limits_of
-from temporaldp.accounting.protocol import DeltaBound, checked_delta_bound
+from temporaldp.accounting.protocol import SIDES, DeltaBound, checked_delta_bound
 from temporaldp.correlation import Adversaries
 from temporaldp.errors import PlanError
 from temporaldp.mechanisms.protocol import epsilon_of_one
@@ -129,7 +129,10 @@ def plan_noise(
     )
     if horizon is None:
         _require_forgetting(request)
-    scales = _tightened(sought, _least_scales(sought))
+    scales = _least_scales(sought)
+    if sought.goes_by_pairs(scales):
+        sought = replace(sought, by_pairs=True)
+        scales = _tightened(sought, scales)
     leakage = sought.leakage(scales)
     while leakage.worst > request.alpha:  # the same sums in the same order, so it should not happen
         scales = scales * (1.0 + CLOSE)
@@ -141,7 +144,7 @@ def plan_noise(
 
 def _optimality(sought: _Calibration, plan: NoisePlan) -> Optimality:
     """How little noise can hold the level at all by the plan's own accounting."""
-    worst = sought.worst_by_pairs if sought.goes_by_pairs else sought.worst
+    worst = sought.worst_by_pairs if sought.by_pairs else sought.worst
     constant = sought.request.has_constant_matrices
     least = least_mean_noise(
         len(plan.scales),
@@ -175,6 +178,7 @@ class _Calibration:
     delta: float
     noise: Noise
     bound: DeltaBound
+    by_pairs: bool = False
     evaluated: dict[bytes, LeakageSeries | LeakageSupremum] = field(default_factory=dict)
 
     @property
@@ -195,35 +199,40 @@ class _Calibration:
 
     def _leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
         made = self._profiles(scales)
-        everyone, delta, h = self.request.population, self.delta, self.discretization
-        bound: DeltaBound = "pair_curve" if self.goes_by_pairs else "curve"
-        h = self.pair_discretization if self.goes_by_pairs else h
+        everyone, delta = self.request.population, self.delta
+        bound: DeltaBound = "pair_curve" if self.by_pairs else "curve"
+        h = self.pair_discretization if self.by_pairs else self.discretization
         if self.request.horizon is None:
             return leakage_supremum(everyone, mechanism=made[0], delta=delta, discretization=h, bound=bound)
         return temporal_leakage(everyone, mechanisms=made, delta=delta, discretization=h, bound=bound)
 
-    @property
-    def goes_by_pairs(self) -> bool:
-        """Whether a curve for each pair of values is asked for, or takes minutes at most for all that a search asks of it."""
+    def goes_by_pairs(self, scales: FloatArray) -> bool:
+        """Whether a curve for each pair of values is asked for, or says more in minutes at most, all that a search asks of it.
+
+        For ever it says more only where its curves settle, which coarse ones tell.
+        """
         if self.bound != "exact":
             return self.bound == "pair_curve"
         made = [(histogram_profile(self.noise, self.alone()),)] * (self.request.horizon or 1)
         steps = EVALUATIONS * (self.request.horizon or SETTLING)
-        return affordable(self.request.users, made, self.pair_discretization, self.delta, steps=steps, settling=steps)
+        if not affordable(self.request.users, made, self.pair_discretization, self.delta, steps=steps, settling=steps):
+            return False
+        if self.request.horizon is not None:
+            return True
+        way, (release,) = self._way_by_pairs(COARSER[-1]), self._releases(scales)
+        each = ([way.lasting_arrivals(user, side, (release,)) for side in SIDES] for user in self.request.users)
+        return any(all(side.curves is not None for side in sides) for sides in each)
 
     def temporal_by_pairs(self, scales: FloatArray) -> FloatArray:
         """The leakage of every step with a curve for each pair of values, about each user."""
-        made = tuple((one,) for one in self._profiles(scales))
-        way = PairCurveAccounting(CurveAccounting(self.delta, self.pair_discretization), self.pair_discretization)
+        way, made = self._way_by_pairs(), self._releases(scales)
         return np.stack([way.temporal(user, made) for user in self.request.users])
 
     def worst_by_pairs(self, scales: FloatArray, coarser: int = 1) -> float:
         """The worst leakage with a curve for each pair of values, on a grid that is so much coarser."""
         if self.request.horizon is None and coarser == 1:
             return self.leakage(scales).worst
-        made = tuple((one,) for one in self._profiles(scales))
-        h = coarser * self.pair_discretization
-        way = PairCurveAccounting(CurveAccounting(self.delta, h), h)
+        way, made = self._way_by_pairs(coarser), self._releases(scales)
         if self.request.horizon is None:
             return way.limits(self.request.users, made).temporal
         return way.worst(self.request.users, made)
@@ -245,7 +254,7 @@ class _Calibration:
 
     def worst(self, scales: FloatArray) -> float:
         """The worst leakage that `leakage` tells, without the lower run that tells how much of it is discretisation."""
-        made = tuple((one,) for one in self._profiles(scales))
+        made = self._releases(scales)
         way = CurveAccounting(self.delta, self.discretization, beyond=self.request.alpha)
         if self.request.horizon is None:
             return limits_of(way, self.request.users, made).temporal
@@ -262,8 +271,15 @@ class _Calibration:
         """What one release leaks by itself."""
         return epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta)
 
+    def _way_by_pairs(self, coarser: int = 1) -> PairCurveAccounting:
+        h = coarser * self.pair_discretization
+        return PairCurveAccounting(CurveAccounting(self.delta, h), h)
+
     def _profiles(self, scales: FloatArray) -> list[Any]:
         return [histogram_profile(self.noise, scale) for scale in scales.tolist()]
+
+    def _releases(self, scales: FloatArray) -> tuple[tuple[Any, ...], ...]:
+        return tuple((one,) for one in self._profiles(scales))
 
 
 def _least_scales(sought: _Calibration) -> FloatArray:
@@ -284,8 +300,6 @@ def _least_scales(sought: _Calibration) -> FloatArray:
 
 def _tightened(sought: _Calibration, scales: FloatArray) -> FloatArray:
     """Less of the same noise, as much less as a curve for each pair allows; the search begins at what one curve says."""
-    if not sought.goes_by_pairs:
-        return scales
     request = sought.request
     best = min(_least_by_pairs(sought, scales), scales, key=lambda one: float(one.mean()))
     for _ in range(SHAPED if request.n_shares > 1 else 0):
