@@ -31,6 +31,7 @@ from temporaldp.cli import (
     release,
     report,
     reproduce,
+    serve,
     smooth,
     tradeoff,
 )
@@ -65,6 +66,7 @@ app.command("attack")(attack.attack)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
+app.command("serve")(serve.serve)
 
 
 def _say_version(asked: bool) -> None:

@@ -1,0 +1,5 @@
+"""Asking for it over HTTP: a page to think with, and releases behind an interface for programs in any language."""
+
+from temporaldp.serve.settings import Settings
+
+__all__ = ["Settings"]
