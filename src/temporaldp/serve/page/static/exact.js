@@ -80,7 +80,7 @@ class Nothing {
   }
 }
 
-/** The leakage of a release; see `leakage`. */
+/** The leakage of a release; see `leakage` and `worstLeakage`. */
 class Leakage {
   constructor({ backward, forward, n, epsilon, horizon }) {
     const alike = [backward, forward].every((rows) => rows === null || exchangeable(rows));
@@ -93,21 +93,42 @@ class Leakage {
       rows === null ? new Nothing(this.pairs, horizon) : new Arrivals(rows, this.pairs, epsilon, horizon);
     this.past = arriving(backward);
     this.future = backward === forward ? this.past : arriving(forward);
-    const promised = new Float64Array(horizon).fill(epsilon);
-    this.paper = this.summed(this.past.ceiling, this.future.ceiling, promised);
+    this.silent = new Nothing(this.pairs, horizon);
+  }
+
+  /** Fills in `backward`, `forward`, `temporal`, `paper` and the pairs told apart best. */
+  everyStep() {
+    const { horizon, past, future, silent } = this;
+    const promised = new Float64Array(horizon).fill(this.epsilon);
+    this.paper = this.summed(past.ceiling, future.ceiling, promised);
     this.backward = new Float64Array(horizon);
     this.forward = new Float64Array(horizon);
     this.temporal = new Float64Array(horizon);
     this.worstPairs = new Array(horizon);
-    const silent = new Nothing(this.pairs, horizon);
-    for (const t of outwards(horizon)) {
+    for (const t of inward(horizon)) {
       const later = horizon - 1 - t;
-      this.backward[t] = this.largest(this.past, t, silent, 0)[0];
-      this.forward[t] = this.largest(this.future, later, silent, 0)[0];
-      [this.temporal[t], this.worstPairs[t]] = this.largest(this.past, t, this.future, later);
+      this.backward[t] = this.largest(past, t, silent, 0)[0];
+      this.forward[t] = this.largest(future, later, silent, 0)[0];
+      [this.temporal[t], this.worstPairs[t]] = this.largest(past, t, future, later);
     }
     this.worst = Math.max(...this.temporal);
     this.worstTime = this.temporal.findIndex((leak) => leak >= this.worst * (1 - 1e-12));
+    return this;
+  }
+
+  /** The largest leakage at any step: only steps that could be the worst are looked at. */
+  largestOfAll() {
+    const { horizon, past, future } = this;
+    let worst = 0;
+    for (const t of new Set([horizon - 1, 0, horizon >> 1, ...inward(horizon)])) {
+      worst = Math.max(worst, this.largest(past, t, future, horizon - 1 - t, worst - this.epsilon)[0]);
+    }
+    return worst;
+  }
+
+  /** The leakage of one step. */
+  at(step) {
+    return this.largest(this.past, step, this.future, this.horizon - 1 - step)[0];
   }
 
   summed(past, future, promised) {
@@ -117,8 +138,11 @@ class Leakage {
     return { backward, forward, temporal, worst: Math.max(...temporal) };
   }
 
-  /** The largest over pairs of what arrives from s releases on one side, t on the other, and the step's own part; and the pair. */
-  largest(one, s, other, t) {
+  /**
+   * The largest over pairs of what arrives from s releases on one side, t on the other, and the step's own part; and the pair.
+   * Less than `uninteresting` arriving is not looked at, and told as 0.
+   */
+  largest(one, s, other, t, uninteresting = -1) {
     const sum = (pair) => one.above[pair][s] + other.above[pair][t];
     const known = (pair) => one.known(pair, s) && other.known(pair, t);
     let [found, holder] = [-1, -1];
@@ -128,6 +152,7 @@ class Leakage {
         if (sum(pair) > sum(at)) at = pair;
         if (known(pair) && sum(pair) > found) [found, holder] = [sum(pair), pair];
       }
+      if (sum(at) <= uninteresting) return [0, at];
       if (holder >= 0 && sum(at) <= found + SAME) return [(sum(at) + this.epsilon) * (1 + 4e-16), holder];
       const [side, depth, rest] = one.known(at, s) ? [other, t, one.above[at][s]] : [one, s, other.above[at][t]];
       if (found < 0 || !side.never(at, depth, found - rest + SAME / 4)) side.look(at, depth);
@@ -154,8 +179,8 @@ class Leakage {
   }
 }
 
-/** Steps from the ends to the middle and back: what few and what many releases tell bounds what lies between. */
-function* outwards(horizon) {
+/** Steps in an order in which what few and what many releases tell soon bounds what lies between. */
+function* inward(horizon) {
   const asked = new Set([horizon - 1]);
   for (let t = 1; t < horizon; t *= 2) asked.add(t - 1);
   for (let t = horizon - 1; t >= 0; t--) asked.add(t);
@@ -169,5 +194,15 @@ function* outwards(horizon) {
  * nats at each of `horizon` steps. `paper` has the paper's bounds.
  */
 export function leakage(release) {
-  return new Leakage(release);
+  return new Leakage(release).everyStep();
+}
+
+/** The largest temporal leakage of any step, in nats: exact, proved from above. */
+export function worstLeakage(release) {
+  return new Leakage(release).largestOfAll();
+}
+
+/** The temporal leakage of one step, counted from 0, in nats: exact, proved from above. */
+export function leakageAt(release, step) {
+  return new Leakage(release).at(step);
 }

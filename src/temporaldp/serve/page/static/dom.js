@@ -1,0 +1,32 @@
+// Small tools for elements.
+
+/** An element with attributes, listeners (`on...`) and children. */
+export function h(tag, attributes = {}, ...children) {
+  const svg = ["svg", "rect", "line", "text", "g", "title", "path"].includes(tag);
+  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  return made;
+}
+
+/** Put other children into an element. */
+export const fill = (element, ...children) => element.replaceChildren(...children.flat().filter((child) => child !== null && child !== ""));
+
+/** Say something that screen readers read out without moving there. */
+export function say(text) {
+  document.querySelector("#spoken").textContent = text;
+}
+
+/** Give a file to whoever uses the page. */
+export function download(name, content, type) {
+  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  const link = h("a", { href: address, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
