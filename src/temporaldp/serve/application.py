@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from temporaldp.serve import failures, health, reference
 from temporaldp.serve.bodies import BodyLimits
 from temporaldp.serve.origins import OriginChecks
-from temporaldp.serve.page import page_router
+from temporaldp.serve.page.router import page_router
 from temporaldp.serve.settings import Settings
 
 SUMMARY = "Measure and bound what a continual release gives away, and keep releases below a level."

@@ -18,13 +18,15 @@ MODULES = (
 )  # fmt: skip
 """Each imports only from those before it."""
 
-MEDIA_TYPES = {"css": "text/css", "js": "text/javascript"}
+ICON = "icon.svg"
+
+MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 @cache
 def asset(name: str) -> tuple[bytes, str] | None:
     """The content of one of the page's files and its media type; None if there is no such file."""
-    if name not in {*STYLES, LIBRARY, *MODULES}:
+    if name not in {*STYLES, LIBRARY, *MODULES, ICON}:
         return None
     folder = "vendor" if name.startswith("uPlot") else "static"
     content = (files("temporaldp.serve.page") / folder / name).read_bytes()
@@ -42,6 +44,7 @@ def text(name: str) -> str:
 def front() -> str:
     """The page as the server gives it: no script and no style of its own, so that no inline code need ever be allowed."""
     links = "\n".join(f'<link rel="stylesheet" href="/page/{name}">' for name in STYLES)
+    links += f'\n<link rel="icon" href="/page/{ICON}">'
     scripts = f'<script defer src="/page/{LIBRARY}"></script>\n<script type="module" src="/page/main.js"></script>'
     return _document(links, scripts, alone=False)
 
@@ -55,7 +58,11 @@ def alone() -> str:
         f"default-src 'none'; style-src {_digest(style)}; script-src {' '.join(map(_digest, scripts))}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    links = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>'
+    picture = base64.b64encode(text(ICON).encode("utf-8")).decode("ascii")
+    links = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
+        f'<link rel="icon" href="data:image/svg+xml;base64,{picture}">'
+    )
     tags = f'<script>{scripts[0]}</script>\n<script type="module">{scripts[1]}</script>'
     return _document(links, tags, alone=True)
 

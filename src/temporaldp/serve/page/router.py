@@ -31,7 +31,7 @@ def page_router() -> APIRouter:
     @asynccontextmanager
     async def ending(_: FastAPI) -> AsyncIterator[None]:
         yield
-        worker.stop()
+        await worker.stop()
 
     router = APIRouter(include_in_schema=False, lifespan=ending)
 

@@ -1,27 +1,27 @@
 """One process beside the server that computes what takes seconds, so that nobody else waits, and that can be stopped.
 
 A computation ends with its answer, with its time, or when nobody waits for it any more: then the process is ended, and the
-next question starts another. Questions and answers pass through a pipe and are written nowhere.
+next question starts another. Questions and answers pass through pipes and are written nowhere.
 """
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
+import pickle
+import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from temporaldp.errors import InputError, TemporaldpError
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-    from multiprocessing.process import BaseProcess
+from temporaldp.errors import InputError
+from temporaldp.serve.page.work import HEAD
 
 LONGEST = 60.0
 """Seconds."""
 
-LOOKED_AFTER = 0.05
-"""Seconds between looks whether the answer is there and somebody still waits for it."""
+LOOKED_AFTER = 0.1
+"""Seconds between looks whether somebody still waits."""
+
+COMMAND = (sys.executable, "-P", "-m", "temporaldp.serve.page.work")
 
 
 class TooLongError(InputError):
@@ -34,8 +34,7 @@ class Worker:
     def __init__(self, *, seconds: float = LONGEST) -> None:
         self._seconds = seconds
         self._turn = asyncio.Lock()
-        self._process: BaseProcess | None = None
-        self._pipe: Connection | None = None
+        self._process: asyncio.subprocess.Process | None = None
 
     async def answer(self, function: Callable[..., Any], *arguments: Any, wanted: Callable[[], Awaitable[bool]]) -> Any:
         """`function(*arguments)`, computed by the process; None if `wanted` said meanwhile that nobody waits for it.
@@ -50,60 +49,43 @@ class Worker:
         async with self._turn:
             if not await wanted():
                 return None
-            pipe = self._started()
-            pipe.send((function, arguments))
+            task = asyncio.create_task(self._exchange(pickle.dumps((function, arguments))))
             deadline = asyncio.get_running_loop().time() + self._seconds
             try:
-                while not pipe.poll():
+                while not (await asyncio.wait({task}, timeout=LOOKED_AFTER))[0]:
                     if not await wanted():
-                        self.stop()
                         return None
                     if asyncio.get_running_loop().time() > deadline:
-                        self.stop()
                         raise TooLongError(
-                            f"this takes more than {self._seconds:g} seconds; the command line below computes it"
+                            f"this takes more than {self._seconds:g} seconds: the command line below computes it"
                         )
-                    await asyncio.sleep(LOOKED_AFTER)
-                found, error = pipe.recv()
-            except (EOFError, asyncio.CancelledError):
-                self.stop()
-                raise
+                found, error = pickle.loads(task.result())
+            finally:
+                if not task.done() or task.cancelled() or task.exception() is not None:
+                    task.cancel()
+                    await self.stop()
         if error is not None:
             raise error
         return found
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """End the process, if there is one."""
-        if self._process is not None and self._pipe is not None:
-            self._pipe.close()
-            self._process.kill()
-            self._process.join()
-        self._process = self._pipe = None
-
-    def _started(self) -> Connection:
-        """The end of a pipe to a process that lives."""
-        if self._process is None or not self._process.is_alive() or self._pipe is None:
-            self.stop()
-            context = multiprocessing.get_context("spawn")
-            self._pipe, other = context.Pipe()
-            self._process = context.Process(target=_work, args=(other,), daemon=True, name="temporaldp page")
-            self._process.start()
-            other.close()
-        return self._pipe
-
-
-def _work(pipe: Connection) -> None:
-    """Answer until the other end is closed."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides when to end
-    while True:
-        try:
-            function, arguments = pipe.recv()
-        except EOFError:
+        process, self._process = self._process, None
+        if process is None:
             return
-        try:
-            reply = function(*arguments), None
-        except TemporaldpError as error:
-            reply = None, type(error)(str(error)) if not hasattr(error, "requested") else InputError(str(error))
-        pipe.send(reply)
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()  # to the end of its pipes
+
+    async def _exchange(self, question: bytes) -> bytes:
+        """One question and its answer, each after its length."""
+        if self._process is None or self._process.returncode is not None:
+            pipe = asyncio.subprocess.PIPE
+            self._process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe)
+        to, come = self._process.stdin, self._process.stdout
+        assert to is not None
+        assert come is not None
+        to.write(HEAD.pack(len(question)) + question)
+        await to.drain()
+        (length,) = HEAD.unpack(await come.readexactly(HEAD.size))
+        return await come.readexactly(length)

@@ -13,6 +13,7 @@ function axis(label, look) {
     labelFont: FONT,
     font: FONT,
     labelSize: 18,
+    gap: 4,
     stroke: look.soft,
     grid: { stroke: look.grid, width: 1 },
     ticks: { show: false },
@@ -61,7 +62,7 @@ export class LeakageChart {
     return {
       scales: { x: { time: false }, y: { range: () => [0, this.top] } },
       axes: [
-        { ...axis("step", look), incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500] },
+        { ...axis("step", look), size: 26, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500] },
         { ...axis("privacy leakage (nats)", look), size: 54 },
       ],
       cursor: { points: { size: 7 }, drag: { x: false, y: false }, y: false },
@@ -151,7 +152,7 @@ export class SweepChart {
     const series = (name) => ({ stroke: look[name], width: curve(name).width, dash: curve(name).dash, points: { show: false } });
     return {
       scales: { x: { time: false, range: () => [0, 1] }, y: { range: (_, low, high) => [0, high * 1.1 || 1] } },
-      axes: [axis("probability of staying, from one step to the next", look), { ...axis("worst step (nats)", look), size: 54 }],
+      axes: [{ ...axis("probability of staying, from one step to the next", look), size: 26 }, { ...axis("worst step (nats)", look), size: 54 }],
       cursor: { show: false },
       series: [{}, series("temporal"), series("paper"), { stroke: look.forward, width: 0, points: { show: true, size: 9, fill: look.forward } }],
     };

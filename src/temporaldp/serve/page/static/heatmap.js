@@ -14,11 +14,11 @@ export function shownSteps(horizon, step) {
   return [first, Math.min(horizon, first + MOST_STEPS)];
 }
 
-/** The picture. `high[t][k]`: whether the count of value k comes out high at step t. */
-export function heatmap(high, names, step) {
+/** The picture, about `room` pixels wide. `high[t][k]`: whether the count of value k comes out high at step t. */
+export function heatmap(high, names, step, room) {
   const [first, last] = shownSteps(high.length, step);
-  const [cell, row] = [Math.max(14, Math.min(40, 640 / (last - first))), 20];
   const left = Math.min(120, 12 + 7.4 * Math.max(...names.map((name) => short(name).length)));
+  const [cell, row] = [Math.max(14, Math.min(40, (room - left - 5) / (last - first))), 20];
   const [width, height] = [left + cell * (last - first) + 4, row * names.length + 26];
   const parts = [];
   for (let t = first; t < last; t++) {

@@ -151,7 +151,7 @@ export class Panel {
     fill(
       this.witness,
       h("p", {}, `About step ${step + 1}, that somebody was in ${pair[0]} rather than ${pair[1]}: these counts come out high ${told.join("; ")}.`),
-      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Heat map of the observation" }, heatmap(witness, names, step)),
+      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Heat map of the observation" }, heatmap(witness, names, step, this.witness.clientWidth)),
       h("p", { class: "keys" }, key("high", "count comes out high"), key("low", "low"), key("frame", "the step in question")),
     );
   }
