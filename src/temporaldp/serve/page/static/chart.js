@@ -152,7 +152,7 @@ export class SweepChart {
     const series = (name) => ({ stroke: look[name], width: curve(name).width, dash: curve(name).dash, points: { show: false } });
     return {
       scales: { x: { time: false, range: () => [0, 1] }, y: { range: (_, low, high) => [0, high * 1.1 || 1] } },
-      axes: [{ ...axis("probability of staying, from one step to the next", look), size: 26 }, { ...axis("worst step (nats)", look), size: 54 }],
+      axes: [{ ...axis("probability of staying", look), size: 26 }, { ...axis("worst step (nats)", look), size: 54 }],
       cursor: { show: false },
       series: [{}, series("temporal"), series("paper"), { stroke: look.forward, width: 0, points: { show: true, size: 9, fill: look.forward } }],
     };

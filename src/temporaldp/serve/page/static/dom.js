@@ -1,5 +1,7 @@
 // Small tools for elements.
 
+const present = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== "");
+
 /** An element with attributes, listeners (`on...`) and children. */
 export function h(tag, attributes = {}, ...children) {
   const svg = ["svg", "rect", "line", "text", "g", "title", "path"].includes(tag);
@@ -9,12 +11,12 @@ export function h(tag, attributes = {}, ...children) {
     else if (value === true) made.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== ""));
+  made.append(...present(children));
   return made;
 }
 
 /** Put other children into an element. */
-export const fill = (element, ...children) => element.replaceChildren(...children.flat().filter((child) => child !== null && child !== ""));
+export const fill = (element, ...children) => element.replaceChildren(...present(children));
 
 /** Say something that screen readers read out without moving there. */
 export function say(text) {

@@ -2,23 +2,24 @@
 
 import { h } from "./dom.js";
 
-/** Steps shown around the one in question. */
+/** Steps shown around the one in question, at most; and how wide each is drawn at least. */
 const MOST_STEPS = 41;
+const [NARROWEST, WIDEST] = [13, 40];
 const MOST_LETTERS = 14;
 
 const short = (name) => (name.length > MOST_LETTERS ? `${name.slice(0, MOST_LETTERS - 1)}…` : name);
 
 /** The steps that are shown: [first, behind the last]. */
-export function shownSteps(horizon, step) {
-  const first = Math.max(0, Math.min(step - (MOST_STEPS >> 1), horizon - MOST_STEPS));
-  return [first, Math.min(horizon, first + MOST_STEPS)];
+export function shownSteps(horizon, step, most = MOST_STEPS) {
+  const first = Math.max(0, Math.min(step - (most >> 1), horizon - most));
+  return [first, Math.min(horizon, first + most)];
 }
 
 /** The picture, about `room` pixels wide. `high[t][k]`: whether the count of value k comes out high at step t. */
 export function heatmap(high, names, step, room) {
-  const [first, last] = shownSteps(high.length, step);
   const left = Math.min(120, 12 + 7.4 * Math.max(...names.map((name) => short(name).length)));
-  const [cell, row] = [Math.max(14, Math.min(40, (room - left - 5) / (last - first))), 20];
+  const [first, last] = shownSteps(high.length, step, Math.max(9, Math.min(MOST_STEPS, Math.floor((room - left - 5) / NARROWEST))));
+  const [cell, row] = [Math.max(NARROWEST, Math.min(WIDEST, (room - left - 5) / (last - first))), 20];
   const [width, height] = [left + cell * (last - first) + 4, row * names.length + 26];
   const parts = [];
   for (let t = first; t < last; t++) {

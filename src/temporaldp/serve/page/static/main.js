@@ -7,6 +7,7 @@ import { onThemeChange, theme } from "./look.js";
 import { Panel } from "./panel.js";
 import { budgetOf, correlationOf, leakageOf, sweepOf } from "./results.js";
 import { ask, drop } from "./server.js";
+import { up } from "./words.js";
 
 const setup = JSON.parse(document.querySelector("#setup").textContent);
 const place = (id) => document.querySelector(`#${id}`);
@@ -141,6 +142,7 @@ function show() {
   const top = Math.max(...tops.filter(Number.isFinite), 1e-9) * 1.08;
   views.forEach((view, k) => panels[k].show(view, settings.length > 1 ? "AB"[k] : "", top));
   showTabs();
+  glance(views);
   address();
   shown.moves = (shown.moves ?? 0) + 1;
   document.documentElement.dataset.moved = (performance.now() - begun).toFixed(1);
@@ -174,6 +176,12 @@ function showTabs() {
       return [radio, h("label", { for: `active-${letter}` }, `Setting ${letter}`)];
     }),
   );
+}
+
+/** The largest leakage, where the form hides it on a small screen. */
+function glance(views) {
+  const view = views[shown.active];
+  place("glance").textContent = view.curves ? `${up(view.worst)} nats leak · α = ${view.setting.alpha} ${view.worst > view.setting.alpha ? "is exceeded" : "is kept"}` : "";
 }
 
 function activate(k) {

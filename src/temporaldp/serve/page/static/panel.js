@@ -103,11 +103,11 @@ export class Panel {
         fact("all steps together", level(alone * many), "user level, whatever the correlation"),
       ),
     );
-    if (setting.delta) this.headline.querySelector(".facts").lastElementChild.hidden = true;
+    if (setting.delta) for (const one of [...this.headline.querySelectorAll(".fact")].slice(2)) one.hidden = true;
   }
 
   forEver({ supremum }) {
-    if (!supremum) return ["–", "the server knows"];
+    if (!supremum) return ["–", "computed by the server"];
     if (supremum.busy) return ["…", "being computed"];
     if (supremum.problem !== undefined) return ["–", supremum.problem];
     const { temporal, certified } = supremum.found;

@@ -4,16 +4,16 @@ const CERTAIN = 1e-9;
 const LARGE = 13;
 const THOUSANDS = new Intl.NumberFormat("en-US");
 
-/** Four digits, as Python's %.4g writes them. */
-function fourDigits(value) {
-  const [mantissa, power] = value.toExponential(3).split("e");
+/** So many digits, as Python's %.4g writes them. */
+function general(value, digits = 4) {
+  const [mantissa, power] = value.toExponential(digits - 1).split("e");
   const exponent = Number(power);
-  const bare = (digits) => (digits.includes(".") ? digits.replace(/\.?0+$/, "") : digits);
-  if (exponent < -4 || exponent >= 4) {
+  const bare = (shown) => (shown.includes(".") ? shown.replace(/\.?0+$/, "") : shown);
+  if (exponent < -4 || exponent >= digits) {
     const size = String(Math.abs(exponent)).padStart(2, "0");
     return `${bare(mantissa)}e${exponent < 0 ? "-" : "+"}${size}`;
   }
-  return bare(value.toFixed(3 - exponent));
+  return bare(value.toFixed(digits - 1 - exponent));
 }
 
 function rounded(value, round) {
@@ -21,7 +21,7 @@ function rounded(value, round) {
   if (!Number.isFinite(value)) return value > 0 ? "inf" : "-inf";
   const digits = 3 - Math.floor(Math.log10(Math.abs(value)));
   const unit = 10 ** digits;
-  return fourDigits(round(value * unit) / unit);
+  return general(round(value * unit) / unit);
 }
 
 /** Four digits, upwards: what leaks is never understated. */
@@ -36,7 +36,7 @@ export const level = (leakage) => (leakage === Infinity ? "no bound" : `${up(lea
 /** By which odds change, rounded up. */
 export function factor(leakage) {
   if (leakage === Infinity) return "without bound";
-  if (leakage >= LARGE) return `10^${fourDigits(Math.ceil((10 * leakage) / Math.log(10)) / 10)}`;
+  if (leakage >= LARGE) return `10^${general(Math.ceil((10 * leakage) / Math.log(10)) / 10, 6)}`;
   const times = Math.exp(leakage);
   return times < 1e4 ? up(times) : THOUSANDS.format(10 * Math.ceil(times / 10 - 1e-9));
 }
@@ -73,7 +73,7 @@ export function meaning(leakage, delta, { sentences, priors }) {
   const clauses = priors.map((prior) =>
     filled(sentences.surest, { prior: String(100 * prior), posterior: percent(posterior(prior, leakage)) }),
   );
-  return { odds, surest: `Who was ${clauses.join("; who was ")} of one of two values.` };
+  return { odds, surest: `Of one of two values, who was ${clauses.join("; who was ")}.` };
 }
 
 /** Names in a list: a, b and c. */
