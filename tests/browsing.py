@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from served import served
 
-SETTLED = "document.documentElement.dataset.settled !== undefined"
+SETTLED = "(({ moves, settled }) => moves && moves === settled)(document.documentElement.dataset)"
 
 
 def chromium() -> str:
@@ -39,7 +39,9 @@ class Visit:
 
     def __init__(self, browser, address, **how):
         self.address = address
-        self.context = browser.new_context(**{"viewport": {"width": 1440, "height": 1000}, "accept_downloads": True} | how)
+        self.context = browser.new_context(
+            **{"viewport": {"width": 1440, "height": 1000}, "accept_downloads": True} | how
+        )
         self.page = self.context.new_page()
         self.complaints, self.requests = [], []
         self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
@@ -55,10 +57,11 @@ class Visit:
 
     def settle(self):
         """Until plans and other chains are drawn for what is shown now."""
-        self.page.wait_for_function(
-            "() => { const { settled, moved } = document.documentElement.dataset; return moved !== undefined && settled !== undefined }"
-        )
-        self.page.wait_for_timeout(30)
+        self.page.wait_for_function(f"() => {SETTLED}")
+
+    def wait(self, condition):
+        """Until the page says so: what the server computes takes seconds."""
+        self.page.wait_for_function(f"() => {condition}", timeout=120_000)
 
     def field(self, name):
         """The number field of a slider."""
@@ -67,6 +70,11 @@ class Visit:
     def set(self, name, value):
         """Type a number."""
         self.field(name).fill(str(value))
+        self.settle()
+
+    def choose(self, words):
+        """One of several buttons side by side."""
+        self.page.locator(".segments label", has_text=words).click()
         self.settle()
 
     @property
@@ -83,4 +91,4 @@ class Visit:
     def close(self):
         """The end: nothing was complained about."""
         self.context.close()
-        assert self.complaints == []
+        assert not self.complaints, self.complaints

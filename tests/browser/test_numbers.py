@@ -75,15 +75,19 @@ def asked(backward, forward, epsilon, horizon):
     return {"backward": given[0], "forward": given[1], "n": len(some), "epsilon": epsilon, "horizon": horizon}
 
 
+LEAKAGE = """(() => {
+    const found = m.leakage(x);
+    const taken = (series) => ["backward", "forward", "temporal"].map((name) => [...series[name]]);
+    const pairs = found.worstPairs.map((pair) => found.pairs[pair]);
+    return { exact: taken(found), paper: taken(found.paper), worst: m.worstLeakage(x), pairs };
+})()"""
 DIRECTIONS = ("backward", "forward", "temporal")
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: f"n{len(case[0] if case[0] is not None else case[1])}")
 def test_leakage_is_the_librarys(compute, case):
     backward, forward, epsilon, horizon = case
-    taken = "{const: 1, ...Object.fromEntries([r, r.paper].map((s, k) => [k ? 'paper' : 'exact', ['backward', 'forward', 'temporal'].map((d) => [...s[d]])]))}"
-    line = f"(() => {{ const r = m.leakage(x); return {{...{taken}, worst: m.worstLeakage(x), pairs: r.worstPairs.map((p) => r.pairs[p])}}; }})()"
-    found = compute(line, asked(*case))
+    found = compute(LEAKAGE, asked(*case))
     known = adversary(backward, forward)
     for bound in ("exact", "paper"):
         series = tdp.temporal_leakage(known, epsilons=[epsilon] * horizon, bound=bound)
@@ -148,7 +152,7 @@ def test_the_reversed_chain_is_the_librarys(compute):
 
 def test_numbers_and_sentences_are_those_of_reports(compute):
     rng = np.random.default_rng(6)
-    values = [*(10.0 ** rng.uniform(-8, 8, size=2_000)), 0.0, 1.0, 0.1, 9999.5, 0.00012345, 12345.678, 0.6632]
+    values = [*(10.0 ** rng.uniform(-8, 4, size=2_000)), 0.0, 1.0, 0.1, 9999.5, 0.00012345, 12345.678, 0.6632]
     values = [float(value) for value in values]
     here = compute("x.map((v) => [m.up(v), m.down(v), m.factor(v), m.percent(1 / (1 + Math.exp(-v)))])", values)
     for value, told in zip(values, here, strict=True):
@@ -179,7 +183,10 @@ def test_a_link_carries_a_setting(compute, text):
     assert again == first
 
 
-@pytest.mark.parametrize("text", ["#epsilon=-1", "#horizon=1e9", "#from=nowhere", "#delta=2", "#from=matrix&names=a&forward=1", "#values=2.5"])
+@pytest.mark.parametrize(
+    "text",
+    ["#epsilon=-1", "#horizon=1e9", "#from=nowhere", "#delta=2", "#from=matrix&names=a&forward=1", "#values=2.5"],
+)
 def test_a_link_that_is_wrong_says_so_and_shows_the_rest(compute, text):
     found = compute("m.settingsOf(x)", text)
     assert len(found["problems"]) == 1

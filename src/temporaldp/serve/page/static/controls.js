@@ -163,7 +163,7 @@ export class Controls {
     });
     place.append(
       h("div", { class: "choice" }, h("label", { for: "upload-file" }, "CSV, Parquet or JSON"), file),
-      h("p", { class: "hint" }, "It stays in memory: nothing of it is stored or logged."),
+      h("p", { class: "hint" }, "Traces have columns user, time and state, or user and one column a step. The file stays in memory: nothing of it is stored or logged."),
       note,
       problem,
     );

@@ -16,13 +16,16 @@ export function csv(view) {
   return `${[head, ...rows].join("\n")}\n`;
 }
 
+/** Where the page holds what it begins with, up to the end of that. */
+const [BEGIN, END] = ['id="setup">', "</script>"];
+
 /** The page as one file with these settings, which still moves without a server; `answers` are what the server said of them. */
 export async function alone(settings, answers) {
-  const page = new DOMParser().parseFromString(await pageAlone(), "text/html");
-  const place = page.querySelector("#setup");
-  const setup = { ...JSON.parse(place.textContent), settings, answers };
-  place.textContent = JSON.stringify(setup).replaceAll("<", "\\u003c");
-  return `<!doctype html>\n${page.documentElement.outerHTML}\n`;
+  const page = await pageAlone();
+  const from = page.indexOf(BEGIN) + BEGIN.length;
+  const to = page.indexOf(END, from);
+  const setup = { ...JSON.parse(page.slice(from, to)), settings, answers };
+  return page.slice(0, from) + JSON.stringify(setup).replaceAll("<", "\\u003c") + page.slice(to);
 }
 
 /** Save a view as one of the kinds of files. */

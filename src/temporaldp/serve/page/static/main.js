@@ -119,7 +119,7 @@ function showLater(views) {
   const next = () => {
     const task = tasks.shift();
     if (!task) {
-      document.documentElement.dataset.settled = String(shown.moves);
+      document.documentElement.dataset.settled = document.documentElement.dataset.moves;
       return;
     }
     task();
@@ -144,8 +144,9 @@ function show() {
   showTabs();
   glance(views);
   address();
-  shown.moves = (shown.moves ?? 0) + 1;
-  document.documentElement.dataset.moved = (performance.now() - begun).toFixed(1);
+  const { dataset } = document.documentElement;
+  dataset.moves = String(Number(dataset.moves ?? 0) + 1);
+  dataset.milliseconds = (performance.now() - begun).toFixed(1);
   showLater(views);
 }
 

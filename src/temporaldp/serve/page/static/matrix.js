@@ -8,7 +8,7 @@ import { MOST_VALUES } from "./setting.js";
 export class MatrixEditor {
   constructor(place, changed) {
     this.changed = changed;
-    this.table = h("div", { class: "matrix-scroll", tabindex: "0", role: "region", "aria-label": "Transition matrix" });
+    this.table = h("div", { class: "matrix-scroll", tabindex: "0", role: "group", "aria-label": "Transition matrix" });
     this.problem = h("p", { class: "problem", role: "alert" });
     this.add = h("button", { type: "button", onclick: () => this.grow(1) }, "Add a value");
     this.remove = h("button", { type: "button", onclick: () => this.grow(-1) }, "Remove the last");

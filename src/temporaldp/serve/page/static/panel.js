@@ -151,7 +151,7 @@ export class Panel {
     fill(
       this.witness,
       h("p", {}, `About step ${step + 1}, that somebody was in ${pair[0]} rather than ${pair[1]}: these counts come out high ${told.join("; ")}.`),
-      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Heat map of the observation" }, heatmap(witness, names, step, this.witness.clientWidth)),
+      h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Heat map of the observation" }, heatmap(witness, names, step, this.witness.clientWidth)),
       h("p", { class: "keys" }, key("high", "count comes out high"), key("low", "low"), key("frame", "the step in question")),
     );
   }
@@ -249,7 +249,7 @@ export class Panel {
     const names = CURVES.map(({ name }) => name).filter((name) => curves[name]).reverse(); // prettier-ignore
     const head = h("tr", {}, h("th", { scope: "col" }, "step"), names.map((name) => h("th", { scope: "col" }, name)));
     const rows = Array.from(curves.temporal, (_, t) => h("tr", {}, h("th", { scope: "row" }, t + 1), names.map((name) => h("td", {}, up(curves[name][t])))));
-    const region = { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Leakage at all steps" };
+    const region = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Leakage at all steps" };
     fill(this.all, h("div", region, h("table", { class: "numbers" }, h("caption", {}, "Leakage in nats, rounded up"), h("thead", {}, head), h("tbody", {}, rows))));
   }
 }
