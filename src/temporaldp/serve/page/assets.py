@@ -84,17 +84,14 @@ def _setup(*, alone: bool) -> str:
     from temporaldp.correlation import estimate_adversaries
     from temporaldp.files import load_sample
     from temporaldp.report.odds import PRIORS, SENTENCES
+    from temporaldp.serve.page.questions import matrices_of
 
     sample = next(iter(estimate_adversaries(load_sample())))
     known = {
         "alone": alone,
         "sentences": SENTENCES,
         "priors": PRIORS,
-        "sample": {
-            "names": sample.states,
-            "backward": sample.backward.dense().tolist(),
-            "forward": sample.forward.dense().tolist(),
-        },
+        "sample": matrices_of(sample),
     }
     return json.dumps(known).replace("<", "\\u003c")
 

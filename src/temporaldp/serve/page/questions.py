@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any, Literal, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
@@ -41,6 +42,10 @@ class Question(BaseModel):
         known = [None if rows is None else TransitionMatrix(rows, self.names) for rows in (self.backward, self.forward)]
         return Adversary(*known)
 
+    def answer(self) -> dict[str, Any]:
+        """What is asked, as JSON has it."""
+        raise NotImplementedError
+
 
 class SupremumQuestion(Question):
     """How much leaks however long the release goes on."""
@@ -62,6 +67,7 @@ class PlanQuestion(Question):
         """Budgets a step, and what they mean."""
         plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
         assert plan.leakage is not None
+        assert isinstance(plan.epsilons, np.ndarray)
         return {
             "epsilons": plan.epsilons.tolist(),
             "noise": mean_absolute_noise(laplace_scales(plan.epsilons)),
@@ -119,13 +125,18 @@ def correlation_of(content: bytes, kind: str) -> dict[str, Any]:
     traces = _traces(content)
     _few(traces.n_states)
     adversary = next(iter(estimate_adversaries(traces)))
-    return {
-        "names": adversary.states,
-        "backward": adversary.backward.dense().tolist(),
-        "forward": adversary.forward.dense().tolist(),
+    return matrices_of(adversary) | {
         "horizon": min(traces.n_times, MOST_STEPS),
         "note": f"{traces.n_users} people, {traces.n_times} steps",
     }
+
+
+def matrices_of(adversary: Adversary) -> dict[str, Any]:
+    """Names and rows of an adversary who knows one matrix each way."""
+    backward, forward = adversary.backward, adversary.forward
+    assert isinstance(backward, TransitionMatrix)
+    assert isinstance(forward, TransitionMatrix)
+    return {"names": adversary.states, "backward": backward.dense().tolist(), "forward": forward.dense().tolist()}
 
 
 def _traces(content: bytes) -> Any:
@@ -136,10 +147,8 @@ def _traces(content: bytes) -> Any:
     from temporaldp.files import read_traces
 
     try:
-        if content.startswith(b"PAR1"):
-            table = parquet.read_table(io.BytesIO(content))
-        else:
-            table = csv.read_csv(io.BytesIO(content))
+        read = parquet.read_table if content.startswith(b"PAR1") else csv.read_csv
+        table = read(io.BytesIO(content))
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
         raise TraceError(
             f"expected traces as CSV with a header (user, time, state; or user and a column a step), or Parquet: {error}"
@@ -162,4 +171,3 @@ def _series(found: LeakageSeries) -> dict[str, Any]:
 def _finite(value: float) -> float | None:
     """JSON has no infinity."""
     return value if abs(value) < float("inf") else None
-

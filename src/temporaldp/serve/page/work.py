@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import struct
 import sys
 from typing import Any
 
 from temporaldp.errors import InputError, TemporaldpError
-
-HEAD = struct.Struct("!Q")
-"""The length of what follows."""
+from temporaldp.serve.page.exchange import HEAD, FaultError
 
 
 def main() -> None:
@@ -28,12 +25,14 @@ def main() -> None:
         answers.flush()
 
 
-def _answered(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, TemporaldpError | None]:
+def _answered(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
     """What a function gives, or the error that it raises as one that can be sent."""
     try:
         return function(*arguments), None
     except TemporaldpError as error:
         return None, InputError(str(error))
+    except Exception as error:
+        return None, FaultError(type(error).__name__)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from temporaldp.errors import InputError
-from temporaldp.serve.page.work import HEAD
+from temporaldp.serve.page.exchange import HEAD
 
 LONGEST = 60.0
 """Seconds."""
@@ -43,7 +43,7 @@ class Worker:
         ------
         TooLongError
             It took longer than the limit.
-        TemporaldpError
+        TemporaldpError, FaultError
             What the function raises.
         """
         async with self._turn:

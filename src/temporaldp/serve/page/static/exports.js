@@ -16,8 +16,8 @@ export function csv(view) {
   return `${[head, ...rows].join("\n")}\n`;
 }
 
-/** Where the page holds what it begins with, up to the end of that. */
-const [BEGIN, END] = ['id="setup">', "</script>"];
+/** Where the page holds what it begins with, up to the end of that: in two parts, as this file stands inside of a script there. */
+const [BEGIN, END] = ['id="setup">', ["<", "script>"].join("/")];
 
 /** The page as one file with these settings, which still moves without a server; `answers` are what the server said of them. */
 export async function alone(settings, answers) {

@@ -98,7 +98,7 @@ const chosenStep = (k, worst, horizon) => (shown.steps[k] !== null && shown.step
 /** What can wait until the page has been drawn: the plan and other chains. */
 function showLater(views) {
   clearTimeout(timer);
-  const tasks = views.flatMap((view, k) =>
+  const more = views.flatMap((view, k) =>
     view.problem || !view.curves
       ? []
       : [
@@ -116,6 +116,7 @@ function showLater(views) {
           },
         ],
   );
+  const tasks = [address, ...more];
   const next = () => {
     const task = tasks.shift();
     if (!task) {
@@ -143,7 +144,6 @@ function show() {
   views.forEach((view, k) => panels[k].show(view, settings.length > 1 ? "AB"[k] : "", top));
   showTabs();
   glance(views);
-  address();
   const { dataset } = document.documentElement;
   dataset.moves = String(Number(dataset.moves ?? 0) + 1);
   dataset.milliseconds = (performance.now() - begun).toFixed(1);
