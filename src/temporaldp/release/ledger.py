@@ -55,7 +55,8 @@ class Ledger:
     Parameters
     ----------
     place : path or str
-        An SQLite file (its owner's only), or a URL ``postgresql://user@host/database``, which holds one ledger.
+        An SQLite file (its owner's only), or a URL ``postgresql://user@host/database``, which holds one ledger. Or a store of
+        another kind.
 
     Raises
     ------
@@ -63,7 +64,7 @@ class Ledger:
         There is no ledger, it cannot be read, or it was changed.
     """
 
-    def __init__(self, place: str | os.PathLike[str]) -> None:
+    def __init__(self, place: str | os.PathLike[str] | Store) -> None:
         store = store_at(place)
         if not store.exists():
             store.close()
@@ -73,14 +74,14 @@ class Ledger:
         self._start(store)
 
     @classmethod
-    def open(cls, place: str | os.PathLike[str], describe: Describe) -> Self:
+    def open(cls, place: str | os.PathLike[str] | Store, describe: Describe) -> Self:
         """The ledger at `place`, made if there is none, for the release that `describe` describes.
 
         One without steps has spent nothing: it becomes that release's, whatever it was made for.
 
         Parameters
         ----------
-        place : path or str
+        place : path, str, or a store
         describe : callable
             Gives the configuration as JSON values; takes the one that a ledger already has, or None.
 

@@ -1,0 +1,289 @@
+"""One release of the service: what may be spent is checked, noise drawn and the step stored in one transaction.
+
+It is a continual release (`temporaldp.release.stream`) for callers who may repeat themselves: a request is known again by its
+key, or by its time, and gets the answer that it had. Two things are left for later than there, because many wait: how much has
+leaked is counted when somebody asks, and a budget within the reserve is admitted without asking the filter, as long as no step
+spent more. What others wrote is read inside of the transaction that writes, behind the release's lock: what this process
+remembers only saves reading, and never decides.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from temporaldp.accounting import TemporalAccountant
+from temporaldp.errors import InputError, LateDataError, SpentError
+from temporaldp.planning.measurement import Measurement
+from temporaldp.release.adopting import take_in
+from temporaldp.release.calendar import Calendar
+from temporaldp.release.chain import LedgerRow, canonical
+from temporaldp.release.guards import AccountantGuard
+from temporaldp.release.histogram import DiscreteLaplaceHistogram
+from temporaldp.release.input_digest import InputDigests
+from temporaldp.release.ledger import Ledger
+from temporaldp.release.outputs import as_text
+from temporaldp.release.stream import described
+from temporaldp.serve.definition import Definition, Histogram, unspent
+from temporaldp.serve.release_store import ReleaseStore
+from temporaldp.values import REPLACE_ONE
+
+
+class RepeatedDifferentlyError(InputError):
+    """A key or a time that was used before, for something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRequest:
+    """What somebody asks of the next step.
+
+    Parameters
+    ----------
+    key : str or None
+        By which the request is known again. One of key and time is there.
+    time : str or None
+        The step's label; None for the number of the step.
+    epsilon : float or None
+        In nats; None for what the release can spend at every step.
+    last : bool
+        No step follows.
+    counts : tuple of int or None
+        What is published with noise; None where a budget is only charged.
+    """
+
+    key: str | None
+    time: str | None
+    epsilon: float | None
+    last: bool
+    counts: tuple[int, ...] | None = None
+
+    @property
+    def content(self) -> str:
+        """What two requests must have in common to be one, besides the key and the time."""
+        return canonical([self.time, self.epsilon, self.last, None if self.counts is None else list(self.counts)])
+
+
+@dataclass(frozen=True, slots=True)
+class ServedMechanism:
+    """Counts with discrete Laplace noise, and budgets that are charged for something that is drawn elsewhere."""
+
+    histogram: DiscreteLaplaceHistogram | None
+    elsewhere: str | None
+
+    def __call__(self, counts: tuple[int, ...] | None, epsilon: float) -> Any:
+        """The noisy counts; where there are none, what was charged."""
+        if counts is None:
+            return {"charged": epsilon}
+        assert self.histogram is not None
+        return self.histogram(np.array(counts, dtype=np.int64), epsilon).tolist()
+
+
+def mechanism_of(definition: Definition) -> ServedMechanism:
+    """What a release publishes with."""
+    told = definition.mechanism
+    if isinstance(told, Histogram):
+        return ServedMechanism(DiscreteLaplaceHistogram(told.n_states), None)
+    return ServedMechanism(None, told.description)
+
+
+class ServedRelease:
+    """One release of the service.
+
+    Parameters
+    ----------
+    store : ReleaseStore
+    definition : Definition
+
+    Raises
+    ------
+    LedgerError
+        It cannot be read or written, or was changed.
+    """
+
+    def __init__(self, store: ReleaseStore, definition: Definition) -> None:
+        self.definition, self._store = definition, store
+        self._mechanism = mechanism_of(definition)
+        accountant = unspent(definition.promise, store.expected_reserve)
+        self._guard = AccountantGuard(accountant, None)
+        self._reserve = accountant.reserve
+        self._ledger = Ledger.open(store, self._configuration)
+        self._guard.begin(self._ledger)
+        self._digests = InputDigests(store)
+        self._digests.digest("", "")  # makes the key, which nobody can while a step is written
+        self._calendar = Calendar(definition.step)
+        self._largest_spent = 0.0
+        self._lock, self._counting = threading.RLock(), threading.Lock()
+        self._take_in()
+
+    @property
+    def ledger(self) -> Ledger:
+        """Its ledger, as of the last reading or writing."""
+        return self._ledger
+
+    def __len__(self) -> int:
+        return len(self._ledger)
+
+    def require_counts(self, counts: tuple[int, ...]) -> None:
+        """Refuse counts that the release does not publish."""
+        histogram = self._mechanism.histogram
+        if histogram is None:
+            raise InputError(
+                "this release publishes nothing by itself: what it charges is drawn elsewhere; spend a budget"
+            )
+        if len(counts) != histogram.n_states:
+            raise InputError(f"expected {histogram.n_states} counts, got {len(counts)}")
+
+    def take_step(self, request: StepRequest) -> tuple[LedgerRow, bool]:
+        """The step that a request is answered with, and whether it was taken before.
+
+        Raises
+        ------
+        LeakageBudgetError, BudgetError
+            The budget is refused, or there is none left. Nothing was drawn or spent.
+        RepeatedDifferentlyError
+            The key or the time was used for something else. Nothing was drawn or spent.
+        InputError
+            The time cannot be the next one, or the counts are none of this release's.
+        LedgerError
+            It could not be stored. Nothing was handed out; whether it was stored all the same, the same request tells.
+        """
+        with self._lock:
+            known = None if request.key is None else self._store.step_of(request.key)
+            if known is not None:
+                self._refresh(known)
+                return self._repeated(request, known), True
+            if not self._is_within_reserve(request.epsilon):
+                self._catch_up()  # before the release is locked for everybody
+            self._store.next_key = request.key
+            with self._ledger.writing() as writer:
+                self._take_in()
+                step = self._known_step(request)
+                if step is not None:
+                    return self._repeated(request, step), True
+                time = request.time or str(len(self))
+                self._calendar.require_next(time)
+                made = self._measurement(request)
+                output = made.draw(request.counts)
+                writer.append(
+                    time=time,
+                    parameter=made.parameter,
+                    epsilon=made.epsilon,
+                    leakage=None,
+                    last=request.last,
+                    output=None if output is None else as_text(output),
+                    digest=self._digests.digest(time, request.content),
+                )
+            self._take_in()
+            return self._ledger[-1], False
+
+    def check(self, epsilon: float | None, *, last: bool) -> float:
+        """What the next step would spend if it was asked for this, in nats; errors as for `take_step`. Changes nothing."""
+        with self._lock:
+            self.refresh()
+            request = StepRequest(None, None, epsilon, last)
+            if not self._is_within_reserve(epsilon):
+                self._catch_up()
+            return self._measurement(request).epsilon
+
+    def remaining(self, *, last: bool = False) -> float:
+        """The largest epsilon that the next step may spend, in nats; a lower bound."""
+        accountant = self._counted()
+        return 0.0 if self._is_over or len(accountant) == accountant.horizon else accountant.remaining(last=last)
+
+    def leakage(self) -> float:
+        """The largest temporal privacy leakage of any step so far, in nats; an upper bound. Takes milliseconds a step, once."""
+        return self._counted().total()
+
+    @property
+    def reserve(self) -> float:
+        """What every step to come can spend, in nats, if only what was admitted is spent."""
+        return self._reserve
+
+    def refresh(self) -> None:
+        """Read what other servers wrote."""
+        with self._lock:
+            self._ledger.refresh()
+            self._take_in()
+
+    def _counted(self) -> TemporalAccountant:
+        """The accountant after all steps; others go on meanwhile."""
+        with self._counting:
+            self.refresh()
+            with self._lock:
+                counted, n_known = copy(self._guard.accountant), len(self)
+            if len(counted) < n_known:
+                take_in(counted, self._ledger, 0)
+                _ = counted.filters
+                with self._lock:
+                    if len(self._guard.accountant) < len(counted) <= len(self):
+                        self._guard.accountant = copy(counted)
+            return counted
+
+    def _catch_up(self) -> None:
+        self._guard.replay(self._ledger)
+        _ = self._guard.accountant.filters
+
+    def _measurement(self, request: StepRequest) -> Measurement:
+        """What is drawn at the next step; refused if the level does not allow it."""
+        if self._is_over:
+            raise SpentError(f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it")
+        if self._is_within_reserve(request.epsilon):
+            budget = self._reserve if request.epsilon is None else request.epsilon
+            return Measurement(self._mechanism, budget, budget)
+        self._guard.replay(self._ledger)
+        return self._guard.measurement(self._mechanism, len(self), request.epsilon, last=request.last)
+
+    def _is_within_reserve(self, epsilon: float | None) -> bool:
+        """Whether this and every step so far spent at most what every step may spend: then no filter need be asked."""
+        asked = self._reserve if epsilon is None else epsilon
+        return self.definition.horizon is None and max(asked, self._largest_spent) <= self._reserve and asked > 0.0
+
+    @property
+    def _is_over(self) -> bool:
+        return len(self._ledger) > 0 and self._ledger[-1].last
+
+    def _known_step(self, request: StepRequest) -> int | None:
+        """The step that was taken for this request; keys that were read just now, or the time."""
+        if request.key is not None and request.key in self._store.keys_read:
+            return self._store.keys_read[request.key]
+        return None if request.time is None else self._calendar.position(request.time)
+
+    def _repeated(self, request: StepRequest, step: int) -> LedgerRow:
+        """The step, if it was taken for the same request."""
+        row = self._ledger[step]
+        if request.key is not None and self._store.key_of(step) != request.key:
+            raise RepeatedDifferentlyError(
+                f"time {row.time!r} was released already, by a request with another key; nothing was spent or published"
+            )
+        if self._digests.differs(row.digest, row.time, request.content) is not False:
+            by = "key" if request.key is not None else "time"
+            raise RepeatedDifferentlyError(
+                f"this {by} was used for step {step}, by a request that said something else; nothing was spent or published. "
+                f"Repeat a request as it was, or give a new one a {by} of its own"
+            )
+        return row
+
+    def _refresh(self, step: int) -> None:
+        if step >= len(self._ledger):
+            self.refresh()
+
+    def _take_in(self) -> None:
+        """Know the times and budgets that the ledger has."""
+        for row in self._ledger[len(self._calendar) :]:
+            self._largest_spent = max(self._largest_spent, row.epsilon)
+            self._calendar.add(row.time)
+
+    def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
+        told = self.definition
+        return {
+            "neighboring_relation": REPLACE_ONE,
+            "mechanism": described(self._mechanism),
+            "states": told.states,
+            "step": told.step,
+            **self._guard.identity(kept or {}),
+        }

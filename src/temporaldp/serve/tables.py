@@ -1,0 +1,98 @@
+"""The tables of a service: many releases in one database, what is kept beside them, and tokens."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+
+class Tables(NamedTuple):
+    """One row a release, a step, an event, a private thing of a release, a token; and one that says which format this is."""
+
+    service: sa.Table
+    releases: sa.Table
+    steps: sa.Table
+    events: sa.Table
+    private: sa.Table
+    tokens: sa.Table
+
+
+@lru_cache(maxsize=1)
+def tables() -> Tables:
+    """The tables of a service. `releases`, `steps` and `events` are a ledger's, with the release's name in every row."""
+    import sqlalchemy as sa
+
+    metadata = sa.MetaData()
+
+    def text(name: str, **options: bool) -> sa.Column[str]:
+        return sa.Column(name, sa.Text, **({"nullable": False} | options))
+
+    service = sa.Table(
+        "temporaldp_service",
+        metadata,
+        sa.Column("id", sa.Integer, sa.CheckConstraint("id = 1"), primary_key=True, autoincrement=False),
+        text("format"),
+    )
+    releases = sa.Table(
+        "temporaldp_releases",
+        metadata,
+        text("release", primary_key=True),
+        text("configuration"),
+        sa.Column("n_steps", sa.Integer, nullable=False),
+        sa.Column("n_events", sa.Integer, nullable=False),
+        text("head"),
+        text("request_key", nullable=True, unique=True),
+    )
+    steps = sa.Table(
+        "temporaldp_release_steps",
+        metadata,
+        text("release", primary_key=True),
+        sa.Column("step", sa.Integer, primary_key=True, autoincrement=False),
+        text("time"),
+        sa.Column("parameter", sa.Double, nullable=False),
+        sa.Column("epsilon", sa.Double, nullable=False),
+        sa.Column("leakage", sa.Double),
+        sa.Column("last", sa.Boolean, nullable=False),
+        text("output", nullable=True),
+        text("digest", nullable=True),
+        sa.Column("format", sa.Integer, nullable=False),
+        text("hash"),
+        text("request_key", nullable=True),
+        sa.UniqueConstraint("release", "time"),
+        sa.UniqueConstraint("release", "request_key"),
+    )
+    events = sa.Table(
+        "temporaldp_release_events",
+        metadata,
+        text("release", primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("step", sa.Integer, nullable=False),
+        text("kind"),
+        text("at"),
+        text("by"),
+        text("content"),
+        text("hash"),
+    )
+    private = sa.Table(
+        "temporaldp_release_private",
+        metadata,
+        text("release", primary_key=True),
+        text("name", primary_key=True),
+        text("content"),
+    )
+    tokens = sa.Table(
+        "temporaldp_tokens",
+        metadata,
+        text("token", primary_key=True),
+        text("release", nullable=True),
+        text("role"),
+        text("hash"),
+        sa.Column("made", sa.Double, nullable=False),
+        sa.Column("expires", sa.Double, nullable=False),
+        sa.Column("revoked", sa.Boolean, nullable=False),
+        text("note"),
+    )
+    return Tables(service, releases, steps, events, private, tokens)
