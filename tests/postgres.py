@@ -31,7 +31,7 @@ def server_user() -> str | None:
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server(*, fsync: bool = False) -> Iterator[str]:
     """A running server; gives the URL of a database without its name: append one."""
     tools, user = programs(), server_user()
     assert tools is not None
@@ -55,7 +55,7 @@ def server() -> Iterator[str]:
         "UTF8",
         "--no-sync",
     )
-    options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
+    options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync={'on' if fsync else 'off'}"
     run(tools / "pg_ctl", "--pgdata", data, "--options", options, "--log", folder / "log", "--wait", "start")
     try:
         yield f"postgresql://postgres@/{{name}}?host={folder}"

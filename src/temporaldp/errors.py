@@ -16,7 +16,8 @@
     ├── MissingFileError (FileNotFoundError)
     ├── OutputError (OSError)              an output that could not be written; nothing was left half-written
     └── LedgerError (OSError)              a ledger that cannot be read, written or trusted
-        └── LedgerMismatchError (ValueError)   a ledger that was made for something else
+        ├── LedgerMismatchError (ValueError)   a ledger that was made for something else
+        └── LedgerChangedError             a ledger that was edited, cut off or exchanged after it was written
 
 Each class also derives from the builtin that a caller would expect, so ``except ValueError`` works.
 """
@@ -123,6 +124,26 @@ class LedgerError(TemporaldpError, OSError):
 
 class LedgerMismatchError(LedgerError, ValueError):
     """A ledger that was made for something else: another adversary, level, data schema or mechanism."""
+
+
+class LedgerChangedError(LedgerError):
+    """A ledger that was edited, cut off or exchanged after it was written: nothing vouches for it any more.
+
+    Parameters
+    ----------
+    place : str
+        Where it is.
+    problem : str
+        What does not fit.
+    """
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}")
+        self.place, self.problem = place, problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled whole: errors cross process boundaries."""
+        return type(self), (self.place, self.problem)
 
 
 class InputDiffersWarning(UserWarning):

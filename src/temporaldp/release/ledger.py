@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.errors import InputError, LedgerError, LedgerMismatchError
+from temporaldp.errors import InputError, LedgerChangedError, LedgerError, LedgerMismatchError
 from temporaldp.release.chain import (
     FORMAT,
     LedgerEvent,
@@ -298,15 +298,18 @@ class Ledger:
             rows, events = self._read_new(transaction, Rows(), [])
             seen = rows[self._rows.n_before : len(self._rows)]
             if seen != self._rows.recent or events[: len(self._events)] != self._events:
-                raise LedgerError(f"{self.place}: steps that this process has seen are missing or were changed since")
+                raise LedgerChangedError(
+                    self.place, "steps that this process has seen are missing or were changed since"
+                )
             self._rows, self._events = Rows(rows), events
         if head is None:
             return
         known = [first_hash(self._spelled), *(row.hash for row in self._rows), *(event.hash for event in self._events)]
         if not any(one.startswith(head.lower()) for one in known):
-            raise LedgerError(
-                f"{self.place}: none of its {len(self)} steps has the noted head {head!r}: this is an older copy or another "
-                "ledger, and steps that were published are missing from it"
+            raise LedgerChangedError(
+                self.place,
+                f"none of its {len(self)} steps has the noted head {head!r}: this is an older copy or another ledger, and "
+                "steps that were published are missing from it",
             )
 
     @contextmanager
@@ -336,7 +339,7 @@ class Ledger:
     def _require_same_heading(self, transaction: Transaction) -> None:
         heading = transaction.heading()
         if heading is None or heading[0] != self._spelled:
-            raise LedgerError(f"{self.place}: what the ledger is for was changed while it was open")
+            raise LedgerChangedError(self.place, "what the ledger is for was changed while it was open")
 
     def _catch_up(self, transaction: Transaction) -> None:
         """Take in rows that were added since, after checking them."""
@@ -365,9 +368,9 @@ class Ledger:
         return rows, events
 
     def _untrusted(self, problem: str) -> LedgerError:
-        return LedgerError(
-            f"{self.place}: {problem}. Nothing vouches for it any more; restore it from a backup that holds "
-            "every published step"
+        return LedgerChangedError(
+            self.place,
+            f"{problem}. Nothing vouches for it any more; restore it from a backup that holds every published step",
         )
 
     def _head_of(self, rows: Rows, events: list[LedgerEvent]) -> str:

@@ -2,38 +2,64 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse
 
-from temporaldp.serve import failures, health, reference
+from temporaldp.serve import failures, health, reference, releases
 from temporaldp.serve.bodies import BodyLimits
+from temporaldp.serve.metrics import Metrics
+from temporaldp.serve.observed import Observed
 from temporaldp.serve.origins import OriginChecks
+from temporaldp.serve.service import Service
 from temporaldp.serve.settings import Settings
 
 SUMMARY = "Measure and bound what a continual release gives away, and keep releases below a level."
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The application of a server.
+    """The application of a server. With a store it opens its database at once, and closes it when it is shut down.
 
     Parameters
     ----------
     settings : Settings, optional
         Default: no store, for this machine alone.
+
+    Raises
+    ------
+    InputError, LedgerError
+        The store is none, or cannot be used.
     """
     known = settings or Settings()
-    app = FastAPI(title="temporaldp", summary=SUMMARY, version="1", docs_url=None, redoc_url=None)
+    metrics = Metrics()
+    service = None if known.store is None else Service(known.store, metrics)
+    app = FastAPI(
+        title="temporaldp", summary=SUMMARY, version="1", docs_url=None, redoc_url=None, lifespan=_until_stopped
+    )
+    app.state.service, app.state.metrics, app.state.stopping = service, metrics, False
     failures.install(app)
     app.include_router(health.router)
     app.include_router(reference.router)
+    if service is not None:
+        app.include_router(releases.router)
     # ---- The page. Where `temporaldp.serve.page` exists, its router takes the place of `_plain_front`, also for "/". ----
     app.include_router(_plain_front())
     # ---- End of the page. ----
     app.add_middleware(BodyLimits)
     app.add_middleware(OriginChecks, hosts=known.hosts)
+    app.add_middleware(Observed, metrics=metrics, log=sys.stderr if known.log else None)
     return app
+
+
+@asynccontextmanager
+async def _until_stopped(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    if app.state.service is not None:
+        app.state.service.close()
 
 
 def _plain_front() -> APIRouter:

@@ -10,7 +10,6 @@ remembers only saves reading, and never decides.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant
-from temporaldp.errors import InputError, LateDataError, SpentError
+from temporaldp.errors import InputError, SpentError
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import take_in
 from temporaldp.release.calendar import Calendar

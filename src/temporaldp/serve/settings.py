@@ -23,3 +23,4 @@ class Settings:
 
     store: str | None = None
     hosts: tuple[str, ...] = LOCAL_HOSTS
+    log: bool = False

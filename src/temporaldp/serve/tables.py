@@ -27,8 +27,8 @@ def tables() -> Tables:
 
     metadata = sa.MetaData()
 
-    def text(name: str, **options: bool) -> sa.Column[str]:
-        return sa.Column(name, sa.Text, **({"nullable": False} | options))
+    def text(name: str, *, key: bool = False, nullable: bool = False, unique: bool = False) -> sa.Column[str]:
+        return sa.Column(name, sa.Text, primary_key=key, nullable=nullable, unique=unique)
 
     service = sa.Table(
         "temporaldp_service",
@@ -39,7 +39,7 @@ def tables() -> Tables:
     releases = sa.Table(
         "temporaldp_releases",
         metadata,
-        text("release", primary_key=True),
+        text("release", key=True),
         text("configuration"),
         sa.Column("n_steps", sa.Integer, nullable=False),
         sa.Column("n_events", sa.Integer, nullable=False),
@@ -49,7 +49,7 @@ def tables() -> Tables:
     steps = sa.Table(
         "temporaldp_release_steps",
         metadata,
-        text("release", primary_key=True),
+        text("release", key=True),
         sa.Column("step", sa.Integer, primary_key=True, autoincrement=False),
         text("time"),
         sa.Column("parameter", sa.Double, nullable=False),
@@ -67,7 +67,7 @@ def tables() -> Tables:
     events = sa.Table(
         "temporaldp_release_events",
         metadata,
-        text("release", primary_key=True),
+        text("release", key=True),
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("step", sa.Integer, nullable=False),
         text("kind"),
@@ -79,14 +79,14 @@ def tables() -> Tables:
     private = sa.Table(
         "temporaldp_release_private",
         metadata,
-        text("release", primary_key=True),
-        text("name", primary_key=True),
+        text("release", key=True),
+        text("name", key=True),
         text("content"),
     )
     tokens = sa.Table(
         "temporaldp_tokens",
         metadata,
-        text("token", primary_key=True),
+        text("token", key=True),
         text("release", nullable=True),
         text("role"),
         text("hash"),
