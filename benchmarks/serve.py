@@ -16,14 +16,12 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-import measure
 import postgres
 
 CLIENTS = 16
@@ -79,7 +77,9 @@ class Connection:
         )
         writer.write(head.encode() + body)
         told = await reader.readuntil(b"\r\n\r\n")
-        length = next(int(line.split(b":")[1]) for line in told.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        length = next(
+            int(line.split(b":")[1]) for line in told.lower().split(b"\r\n") if line.startswith(b"content-length")
+        )
         return int(told[9:12]), json.loads(await reader.readexactly(length))
 
 
@@ -209,7 +209,7 @@ def run():
                     how = "200 a second" if rate else "as fast as they can"
                     lines.append(row(f"{name}; {how}; {used:.1f} ms of the server's processor a step", *found))
             print(f"{memory(process):.0f} MB, load {os.getloadavg()}", flush=True)
-        with server(store) as (port, again, process):
+        with server(store) as (port, _, process):
             found = asyncio.run(load(port, token, at_reserve(made, rng), RATE, SECONDS))
             lines.append(row(f"just started again, on any of {len(made):,} releases", *found))
     return first, creating, lines
@@ -223,5 +223,4 @@ def durable_postgres():
 
 
 if __name__ == "__main__":
-    print(measure.__name__)
     run()

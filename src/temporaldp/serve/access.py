@@ -8,7 +8,7 @@ from fastapi import Depends, HTTPException, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from temporaldp.serve.service import Service
-from temporaldp.serve.tokens import Role, Token, TokenRefusedError
+from temporaldp.serve.tokens import Role, TokenRefusedError
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `temporaldp token create`.")
 
@@ -23,22 +23,22 @@ def service_of(request: Request) -> Service:
     return found
 
 
-async def shown_token(request: Request, given: Given) -> Token:
-    """The token of a request; 401 if it is none."""
+async def shown_token(given: Given) -> str:
+    """The token of a request, as it came; 401 if there is none."""
     if given is None:
         raise HTTPException(401, "expected a token: Authorization: Bearer tdp_...", CHALLENGE)
-    service, text = service_of(request), given.credentials
+    return given.credentials
+
+
+Shown = Annotated[str, Depends(shown_token)]
+
+
+def require(service: Service, shown: str, release: str | None, role: Role) -> None:
+    """401 if that is no token, 403 if it does not allow this; None for what concerns all releases. Asks the database."""
     try:
-        return await service.workers.quickly(lambda: service.tokens.check(text))
+        token = service.tokens.check(shown)
     except TokenRefusedError as error:
         raise HTTPException(401, str(error), CHALLENGE) from None
-
-
-Shown = Annotated[Token, Depends(shown_token)]
-
-
-def require(token: Token, release: str | None, role: Role) -> None:
-    """403 if a token does not allow this; None for what concerns all releases."""
     if token.release is not None and token.release != release:
         whose = "another release" if release is not None else "one release, and this concerns all"
         raise HTTPException(403, f"this token is for {whose}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
@@ -136,20 +137,27 @@ def _matrix(given: Matrix, states: list[str] | None) -> Any:
     return TransitionMatrix(np.array(given), states)
 
 
-@lru_cache(maxsize=256)
-def unspent(text: str, expected: float | None) -> TemporalAccountant:
-    """An accountant that has spent nothing, of which every release charges a copy: what lasts for ever is looked for once.
+@lru_cache(maxsize=1024)
+def unspent(promise: str, expected: float | None) -> TemporalAccountant:
+    """An accountant that has spent nothing, of which every release charges a copy.
 
     Parameters
     ----------
-    text : str
-        A definition without its name.
+    promise : str
+        Of a definition.
     expected : float or None
-        The reserve that was found when the release was created; it is tried, not believed.
+        The reserve that was found when the release was created; it is tried when it is needed.
     """
-    told = Definition.model_validate_json(text)
+    told = Definition.model_validate_json(promise)
     made = TemporalAccountant(told.adversary(), alpha=told.alpha, horizon=told.horizon, bound=told.bound)
     if expected and told.horizon is None:
         made.expect_reserve(expected)
+    return made
+
+
+@lru_cache(maxsize=256)
+def proved(promise: str, expected: float | None) -> TemporalAccountant:
+    """The same, which has found or tried what lasts for ever: once for all releases that promise it."""
+    made = copy(unspent(promise, expected))
     _ = made.reserve
     return made

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 
 from temporaldp.serve.database import Database
-from temporaldp.serve.definition import Definition, unspent
+from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.release_store import DEFINITION, Creation, ReleaseStore
 from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRelease
 from temporaldp.serve.tables import tables
@@ -49,7 +49,7 @@ class Registry:
             known = self._created_by(request_key)
             if known is not None:
                 return known, self._same(known, definition), True
-        reserve = unspent(definition.promise, None).reserve
+        reserve = proved(definition.promise, None).reserve
         release = secrets.token_hex(16)
         creation = Creation(definition.text, reserve, request_key)
         opened = ServedRelease(ReleaseStore(self._database, release, creation), definition)

@@ -13,7 +13,7 @@ from temporaldp.release.chain import LedgerEvent, LedgerRow
 from temporaldp.release.store import Store
 from temporaldp.release.tables import Transaction
 from temporaldp.serve.database import Database
-from temporaldp.serve.tables import tables
+from temporaldp.serve.tables import statements, tables
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -134,12 +134,9 @@ class ReleaseStore(Store):
 
     def step_of(self, request_key: str) -> int | None:
         """The step that a request was answered with; None if none was."""
-        import sqlalchemy as sa
-
-        steps = tables().steps
         with self._database.asking() as connection:
-            asked = sa.select(steps.c.step).where(steps.c.release == self._release, steps.c.request_key == request_key)
-            found: int | None = connection.execute(asked).scalar()
+            asked = {"of": self._release, "key": request_key}
+            found: int | None = connection.execute(statements().step_of_key, asked).scalar()
             return found
 
     def read_private(self, name: str) -> str | None:
@@ -214,44 +211,37 @@ class ReleaseTransaction(Transaction):
 
     def append(self, row: LedgerRow) -> None:
         """Add a row, and move the head to it from where it was when the transaction began. Errors as for a ledger."""
-        steps = tables().steps
         values = {field: getattr(row, field) for field in STEP_FIELDS}
-        key = self._store.next_key
-        stored = self.connection.execute(
-            steps.insert().values(release=self._release, request_key=key, **values).returning(*_columns())
-        ).one()
-        self._move(n_steps=row.step + 1, head=row.hash)
+        values |= {"release": self._release, "request_key": self._store.next_key}
+        stored = self.connection.execute(statements().append, values).one()
+        head = {"of": self._release, "after": self._known.head, "to_steps": row.step + 1, "to_head": row.hash}
+        self._require_moved(self.connection.execute(statements().move_head, head))
         self._require_stored(LedgerRow(*stored) == row)
 
     def append_event(self, event: LedgerEvent) -> None:
         """Add an event, likewise."""
         values = {field: getattr(event, field) for field in EVENT_FIELDS}
         self.connection.execute(tables().events.insert().values(release=self._release, **values))
-        self._move(n_events=event.number + 1, head=event.hash)
+        releases = tables().releases
+        moved = releases.update().where(releases.c.release == self._release, releases.c.head == self._known.head)
+        self._require_moved(self.connection.execute(moved.values(n_events=event.number + 1, head=event.hash)))
+        self._heading = _heading(self.connection, self._release, lock=False)
         self._require_stored(self.events(event.number) == [event])
 
-    def _move(self, **to: Any) -> None:
-        releases, known = tables().releases, self._heading
-        moved = self.connection.execute(
-            releases.update()
-            .where(releases.c.release == self._release, releases.c.head == (known.head if known else ""))
-            .values(**to)
-        )
-        if moved.rowcount != 1:
+    @property
+    def _known(self) -> Heading:
+        if self._heading is None:
+            raise LedgerError(f"{self._store.place}: there is no such release")
+        return self._heading
+
+    def _require_moved(self, done: Any) -> None:
+        if done.rowcount != 1:
             raise LedgerError(f"{self._store.place}: somebody wrote without the release's lock; nothing was stored")
-        self._heading = _heading(self.connection, self._release, lock=False) if "n_events" in to else self._heading
-
-
-def _columns() -> list[Any]:
-    return [tables().steps.c[field] for field in STEP_FIELDS]
 
 
 def _heading(connection: sa.Connection, release: str, *, lock: bool) -> Heading | None:
-    import sqlalchemy as sa
-
-    c = tables().releases.c
-    asked = sa.select(c.configuration, c.n_steps, c.n_events, c.head).where(c.release == release)
-    found = connection.execute(asked.with_for_update() if lock else asked).first()
+    asked = statements().locked_heading if lock else statements().heading
+    found = connection.execute(asked, {"of": release}).first()
     return None if found is None else Heading(*found)
 
 

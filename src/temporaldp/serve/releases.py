@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
 
@@ -71,10 +71,10 @@ Result = TypeVar("Result")
 @router.post("", status_code=201)
 async def create(request: Request, definition: Definition, token: Shown, key: RequestKey = None) -> Created:
     """Create a release. Needs a token that owns all releases."""
-    require(token, None, Role.OWN)
     service = service_of(request)
 
     def act() -> Created:
+        require(service, token, None, Role.OWN)
         release, opened, _ = service.registry.create(definition, key)
         return Created(release=release, alpha=definition.alpha, reserve=opened.reserve, head=opened.ledger.began)
 
@@ -91,13 +91,12 @@ async def read(
     ] = False,
 ) -> State:
     """What a release is, what was spent, and what the next step may spend."""
-    require(token, release, Role.READ)
 
     def act(found: ServedRelease) -> State:
         remaining, leaked = found.remaining(), found.leakage() if leakage else None
         return _state(release, found, remaining, leaked)
 
-    return await _slowly(request, release, act)
+    return await _slowly(request, release, Allowed(token, Role.READ), act)
 
 
 @router.get("/{release}/steps")
@@ -109,14 +108,13 @@ async def steps(
     limit: Annotated[int, Query(ge=1, le=MOST_STEPS_A_PAGE, description="How many at most.")] = 100,
 ) -> Steps:
     """Steps that were taken, with what was published."""
-    require(token, release, Role.READ)
 
     def act(found: ServedRelease) -> Steps:
         found.refresh()
         chosen = found.ledger[start : start + limit]
         return Steps(steps=[_step(release, row) for row in chosen], n_steps=len(found))
 
-    return await _quickly(request, release, act)
+    return await _quickly(request, release, Allowed(token, Role.READ), act)
 
 
 @router.get("/{release}/verify")
@@ -129,7 +127,6 @@ async def verify(
     ] = None,
 ) -> Intact:
     """Read every step anew and check the chain of hashes from its start; 409 if it does not hold."""
-    require(token, release, Role.READ)
     store = service_of(request).registry.another_reading(release)
 
     def act(_: ServedRelease) -> Intact:
@@ -137,19 +134,18 @@ async def verify(
             ledger.verify(head=head)
             return Intact(n_steps=len(ledger), head=ledger.head)
 
-    return await _slowly(request, release, act)
+    return await _slowly(request, release, Allowed(token, Role.READ), act)
 
 
 @router.post("/{release}/check")
 async def check(request: Request, release: Identifier, question: Question, token: Shown) -> Admitted:
     """Whether the next step may spend a budget, and how much noise goes with it; 409 if not, with what remains."""
-    require(token, release, Role.READ)
 
     def act(found: ServedRelease) -> Admitted:
         epsilon = found.check(question.epsilon, last=question.last)
         return Admitted(epsilon=epsilon, laplace_scale=_scale(epsilon), step=len(found))
 
-    return await _quickly(request, release, act)
+    return await _quickly(request, release, Allowed(token, Role.READ), act)
 
 
 @router.post("/{release}/spend")
@@ -157,9 +153,9 @@ async def spend(
     request: Request, response: Response, release: Identifier, spent: Spend, token: Shown, key: RequestKey = None
 ) -> Step:
     """Charge a budget to the next step, for something that is drawn elsewhere: draw it after the answer, never before."""
-    require(token, release, Role.OWN if spent.last else Role.SPEND)
+    allowed = Allowed(token, Role.OWN if spent.last else Role.SPEND)
     asked = StepRequest(key, _label(spent.time), spent.epsilon, spent.last)
-    return await _take(request, response, release, asked, "spend")
+    return await _take(request, response, release, allowed, asked, "spend")
 
 
 @router.post("/{release}/publish")
@@ -167,12 +163,21 @@ async def publish(
     request: Request, response: Response, release: Identifier, published: Publish, token: Shown, key: RequestKey = None
 ) -> Step:
     """Add noise to counts, store them as the next step, and only then hand them out."""
-    require(token, release, Role.OWN if published.last else Role.PUBLISH)
+    allowed = Allowed(token, Role.OWN if published.last else Role.PUBLISH)
     asked = StepRequest(key, _label(published.time), published.epsilon, published.last, tuple(published.counts))
-    return await _take(request, response, release, asked, "publish")
+    return await _take(request, response, release, allowed, asked, "publish")
 
 
-async def _take(request: Request, response: Response, release: str, asked: StepRequest, kind: str) -> Step:
+class Allowed(NamedTuple):
+    """The token that was shown, and what it must allow."""
+
+    token: str
+    role: Role
+
+
+async def _take(
+    request: Request, response: Response, release: str, allowed: Allowed, asked: StepRequest, kind: str
+) -> Step:
     if asked.key is None and asked.time is None:
         raise HTTPException(422, "expected an Idempotency-Key or a time: without, a repeated request would spend twice")
     metrics = service_of(request).metrics
@@ -183,7 +188,7 @@ async def _take(request: Request, response: Response, release: str, asked: StepR
         return found.take_step(asked)
 
     try:
-        row, again = await _quickly(request, release, act)
+        row, again = await _quickly(request, release, allowed, act)
     except (LeakageBudgetError, BudgetError, LateDataError):
         metrics.count("temporaldp_steps_total", kind=kind, became="refused")
         raise
@@ -193,19 +198,20 @@ async def _take(request: Request, response: Response, release: str, asked: StepR
     return _step(release, row)
 
 
-async def _quickly(request: Request, release: str, act: Callable[[ServedRelease], Result]) -> Result:
+async def _quickly(request: Request, release: str, allowed: Allowed, act: Callable[[ServedRelease], Result]) -> Result:
     service = service_of(request)
     request.scope["told"] = {"release": release}
-    return await service.workers.quickly(lambda: act(_found(service, release)))
+    return await service.workers.quickly(lambda: act(_found(service, release, allowed)))
 
 
-async def _slowly(request: Request, release: str, act: Callable[[ServedRelease], Result]) -> Result:
+async def _slowly(request: Request, release: str, allowed: Allowed, act: Callable[[ServedRelease], Result]) -> Result:
     service = service_of(request)
     request.scope["told"] = {"release": release}
-    return await service.workers.slowly(lambda: act(_found(service, release)))
+    return await service.workers.slowly(lambda: act(_found(service, release, allowed)))
 
 
-def _found(service: Service, release: str) -> ServedRelease:
+def _found(service: Service, release: str, allowed: Allowed) -> ServedRelease:
+    require(service, allowed.token, release, allowed.role)
     try:
         found = service.registry.find(release)
     except LedgerError:

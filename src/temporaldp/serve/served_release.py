@@ -3,13 +3,14 @@
 It is a continual release (`temporaldp.release.stream`) for callers who may repeat themselves: a request is known again by its
 key, or by its time, and gets the answer that it had. Two things are left for later than there, because many wait: how much has
 leaked is counted when somebody asks, and a budget within the reserve is admitted without asking the filter, as long as no step
-spent more. What others wrote is read inside of the transaction that writes, behind the release's lock: what this process
+spent more (what every step may spend was proved when the release was created, and its chain vouches for it). What others wrote is read inside of the transaction that writes, behind the release's lock: what this process
 remembers only saves reading, and never decides.
 """
 
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text
 from temporaldp.release.stream import described
-from temporaldp.serve.definition import Definition, Histogram, unspent
+from temporaldp.serve.definition import Definition, Histogram, proved, unspent
 from temporaldp.serve.release_store import ReleaseStore
 from temporaldp.values import REPLACE_ONE
 
@@ -107,9 +108,9 @@ class ServedRelease:
     def __init__(self, store: ReleaseStore, definition: Definition) -> None:
         self.definition, self._store = definition, store
         self._mechanism = mechanism_of(definition)
-        accountant = unspent(definition.promise, store.expected_reserve)
-        self._guard = AccountantGuard(accountant, None)
-        self._reserve = accountant.reserve
+        self._reserve = store.expected_reserve
+        self._guard = AccountantGuard(unspent(definition.promise, self._reserve), None)
+        self._is_proved = False
         self._ledger = Ledger.open(store, self._configuration)
         self._guard.begin(self._ledger)
         self._digests = InputDigests(store)
@@ -214,6 +215,7 @@ class ServedRelease:
         with self._counting:
             self.refresh()
             with self._lock:
+                self._prove()
                 counted, n_known = copy(self._guard.accountant), len(self)
             if len(counted) < n_known:
                 take_in(counted, self._ledger, 0)
@@ -224,8 +226,19 @@ class ServedRelease:
             return counted
 
     def _catch_up(self) -> None:
+        """Count what was spent, and plan what is to be, which may take long: not while everybody waits for the release."""
+        self._prove()
         self._guard.replay(self._ledger)
         _ = self._guard.accountant.filters
+        if self.definition.horizon is not None:
+            with suppress(TemporaldpError):  # whoever is refused is told so later, unless he is answered as before
+                self._guard.next_epsilon(len(self), last=False)
+
+    def _prove(self) -> None:
+        """Have an accountant whose filters are there: they are made once for all releases with this promise."""
+        if not self._is_proved:
+            self._guard.accountant = copy(proved(self.definition.promise, self._reserve))
+            self._is_proved = True
 
     def _measurement(self, request: StepRequest) -> Measurement:
         """What is drawn at the next step; refused if the level does not allow it."""
@@ -284,5 +297,6 @@ class ServedRelease:
             "mechanism": described(self._mechanism),
             "states": told.states,
             "step": told.step,
+            "every_step": self._reserve,
             **self._guard.identity(kept or {}),
         }

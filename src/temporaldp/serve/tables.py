@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from temporaldp.release.chain import LedgerRow
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -96,3 +98,38 @@ def tables() -> Tables:
         text("note"),
     )
     return Tables(service, releases, steps, events, private, tokens)
+
+
+class Statements(NamedTuple):
+    """What a step asks the database, made once: the parameters are given when it is executed."""
+
+    heading: Any
+    locked_heading: Any
+    step_of_key: Any
+    append: Any
+    move_head: Any
+    token: Any
+
+
+@lru_cache(maxsize=1)
+def statements() -> Statements:
+    """The statements of a step.
+
+    Parameters are `of` (the release), `key`, the fields of a step, `after` (the head that the chain had), `name` (of a token).
+    """
+    import sqlalchemy as sa
+
+    made = tables()
+    r, s = made.releases.c, made.steps
+    of: sa.BindParameter[str] = sa.bindparam("of")
+    heading = sa.select(r.configuration, r.n_steps, r.n_events, r.head).where(r.release == of)
+    fields = [s.c[field] for field in LedgerRow.__slots__]
+    moved = made.releases.update().where(r.release == of, r.head == sa.bindparam("after"))
+    return Statements(
+        heading,
+        heading.with_for_update(),
+        sa.select(s.c.step).where(s.c.release == of, s.c.request_key == sa.bindparam("key")),
+        s.insert().values({c.name: sa.bindparam(c.name) for c in s.c}).returning(*fields),
+        moved.values(n_steps=sa.bindparam("to_steps"), head=sa.bindparam("to_head")),
+        made.tokens.select().where(made.tokens.c.token == sa.bindparam("name")),
+    )

@@ -17,7 +17,7 @@ from enum import IntEnum
 
 from temporaldp.errors import InputError
 from temporaldp.serve.database import Database
-from temporaldp.serve.tables import tables
+from temporaldp.serve.tables import statements, tables
 
 SHAPE = re.compile(r"tdp_([0-9a-f]{16})_([0-9A-Za-z_-]{43})")
 
@@ -144,9 +144,8 @@ class Tokens:
         shape = SHAPE.fullmatch(given)
         if shape is None:
             raise TokenRefusedError("expected a token of this service")
-        tokens = tables().tokens
         with self._database.asking() as connection:
-            row = connection.execute(tokens.select().where(tokens.c.token == shape[1])).first()
+            row = connection.execute(statements().token, {"name": shape[1]}).first()
         kept = "0" * 64 if row is None else row.hash
         if not hmac.compare_digest(_hash(shape[2]), kept) or row is None:
             raise TokenRefusedError("expected a token of this service")
