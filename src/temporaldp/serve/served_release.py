@@ -1,10 +1,12 @@
 """One release of the service: what may be spent is checked, noise drawn and the step stored in one transaction.
 
 It is a continual release (`temporaldp.release.stream`) for callers who may repeat themselves: a request is known again by its
-key, or by its time, and gets the answer that it had. Two things are left for later than there, because many wait: how much has
-leaked is counted when somebody asks, and a budget within the reserve is admitted without asking the filter, as long as no step
-spent more (what every step may spend was proved when the release was created, and its chain vouches for it). What others wrote is read inside of the transaction that writes, behind the release's lock: what this process
-remembers only saves reading, and never decides.
+key, or by its time, and gets the answer that it had. Two things are left for later than there, because many wait. How much has
+leaked is counted when somebody asks. And as long as no step spent more than the reserve, a budget within it is admitted without
+asking the filter: what every step may spend was proved when the release was created, and its chain vouches for it.
+
+What others wrote is read inside of the transaction that writes, behind the release's lock: what this process remembers saves
+reading, and never decides.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant
-from temporaldp.errors import InputError, SpentError
+from temporaldp.errors import InputError, SpentError, TemporaldpError
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import take_in
 from temporaldp.release.calendar import Calendar
