@@ -14,6 +14,8 @@
     ├── PlanError (ValueError)             no budget of the asked kind holds the asked level
     ├── LeakageBudgetError (ValueError)    a spend that an accountant refuses: it would break the level
     ├── MissingFileError (FileNotFoundError)
+    ├── ServiceError (OSError)             a service that did not answer
+    ├── RequestRefusedError (ValueError)   a request that a service refused
     ├── OutputError (OSError)              an output that could not be written; nothing was left half-written
     └── LedgerError (OSError)              a ledger that cannot be read, written or trusted
         ├── LedgerMismatchError (ValueError)   a ledger that was made for something else
@@ -112,6 +114,36 @@ def _leakage_budget_error(message: str, fields: dict[str, Any]) -> LeakageBudget
 
 class MissingFileError(TemporaldpError, FileNotFoundError):
     """A file that should be read and is not there."""
+
+
+class ServiceError(TemporaldpError, OSError):
+    """A service that did not answer; the request may have been carried out all the same."""
+
+
+class RequestRefusedError(TemporaldpError, ValueError):
+    """A request that a service answered and refused; nothing was spent or published.
+
+    Parameters
+    ----------
+    message : str
+        The service's words.
+    status : int
+        Of HTTP: 409 for what the level does not allow.
+    remaining : float or None
+        The largest epsilon that would be admitted in its place, in nats, where a budget was refused.
+    """
+
+    def __init__(self, message: str, *, status: int, remaining: float | None = None) -> None:
+        super().__init__(message)
+        self.status, self.remaining = status, remaining
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled whole: errors cross process boundaries."""
+        return _request_refused_error, (str(self), {"status": self.status, "remaining": self.remaining})
+
+
+def _request_refused_error(message: str, fields: dict[str, Any]) -> RequestRefusedError:
+    return RequestRefusedError(message, **fields)
 
 
 class OutputError(TemporaldpError, OSError):
