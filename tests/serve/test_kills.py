@@ -28,6 +28,8 @@ QUICK, LONG, IN_ONE_DATABASE = 5, 500, 50
 DATABASE_EVERY = 10
 """One kill of so many is the database's."""
 
+CLIENTS = 8
+
 CUT = 0.15
 """Share of requests whose connection is cut before the whole answer was read."""
 
@@ -150,11 +152,11 @@ def storm(store, folder, n_kills, seed, kind):
     with Client(f"http://127.0.0.1:{servers.ports[0]}", token) as client:
         for k in range(3):
             releases.append(client.create(DEFINITION, key=f"made-{k}"))
-    pipelines = [Pipeline(rng.choice(servers.ports), token, releases, 100 * seed + k) for k in range(4)]
+    pipelines = [Pipeline(rng.choice(servers.ports), token, releases, 100 * seed + k) for k in range(CLIENTS)]
     for one in pipelines:
         one.start()
     for number in range(n_kills):
-        time.sleep(rng.uniform(0.1, 0.6))
+        time.sleep(rng.uniform(0.1, 0.8))
         if kind == "postgresql" and number % DATABASE_EVERY == DATABASE_EVERY // 2 - 1:
             postgres.crash(store, rng.randrange(2))
             continue

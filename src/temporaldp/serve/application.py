@@ -17,6 +17,7 @@ from temporaldp.serve.observed import Observed
 from temporaldp.serve.origins import OriginChecks
 from temporaldp.serve.service import Service
 from temporaldp.serve.settings import Settings
+from temporaldp.serve.slow_clients import PATIENCE
 
 SUMMARY = "Measure and bound what a continual release gives away, and keep releases below a level."
 
@@ -41,6 +42,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         title="temporaldp", summary=SUMMARY, version="1", docs_url=None, redoc_url=None, lifespan=_until_stopped
     )
     app.state.service, app.state.metrics, app.state.stopping = service, metrics, False
+    app.state.patience = known.patience
     failures.install(app)
     app.include_router(health.router)
     app.include_router(reference.router)
@@ -49,15 +51,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # ---- The page. Where `temporaldp.serve.page` exists, its router takes the place of `_plain_front`, also for "/". ----
     app.include_router(_plain_front())
     # ---- End of the page. ----
-    app.add_middleware(BodyLimits)
+    app.add_middleware(BodyLimits, seconds=known.patience)
     app.add_middleware(OriginChecks, hosts=known.hosts)
     app.add_middleware(Observed, metrics=metrics, log=sys.stderr if known.log else None)
     return app
 
 
 @asynccontextmanager
-async def _until_stopped(app: FastAPI) -> AsyncIterator[None]:
-    yield
+async def _until_stopped(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+    yield {PATIENCE: app.state.patience}
     if app.state.service is not None:
         app.state.service.close()
 

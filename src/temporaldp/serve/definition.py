@@ -13,6 +13,7 @@ from temporaldp.accounting import TemporalAccountant
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.errors import InputError
 from temporaldp.release.chain import canonical
+from temporaldp.values import SMALLEST
 
 MOST_STATES = 64
 """Of a correlation: what every step may spend for ever is looked for when a release is created, which takes seconds there."""
@@ -86,7 +87,7 @@ class Definition(Strict):
     states: Annotated[list[Text], Field(max_length=MOST_STATES)] | None = Field(
         None, description="Names of the values."
     )
-    alpha: Annotated[float, Field(gt=0.0, le=1e6, allow_inf_nan=False)] = Field(
+    alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
         description="The level, in nats: temporal privacy leakage about any step never exceeds it."
     )
     horizon: Annotated[int, Field(ge=1, le=100_000)] | None = Field(

@@ -10,7 +10,6 @@ from starlette.exceptions import HTTPException
 
 from temporaldp.errors import (
     LateDataError,
-    LeakageBudgetError,
     LedgerChangedError,
     LedgerError,
     PlanError,
@@ -18,7 +17,7 @@ from temporaldp.errors import (
     TemporaldpError,
 )
 from temporaldp.serve.responses import PROBLEM, problem
-from temporaldp.serve.served_release import RepeatedDifferentlyError
+from temporaldp.serve.served_release import RefusedBudgetError, RepeatedDifferentlyError
 from temporaldp.serve.workers import BusyError
 
 AGAIN = {"Retry-After": "1"}
@@ -44,14 +43,8 @@ def answer(status: int, title: str, detail: str, headers: dict[str, str] | None 
 
 async def _of_ours(_: Request, error: Exception) -> Response:
     match error:
-        case LeakageBudgetError():
-            told: dict[str, Any] = {
-                "requested": error.requested,
-                "remaining": error.largest,
-                "alpha": error.alpha,
-                "leakage": error.leakage,
-            }
-            return answer(409, "The budget is refused", str(error), **told)
+        case RefusedBudgetError():
+            return answer(409, "The budget is refused", str(error), remaining=error.remaining)
         case PlanError() | SpentError():
             return answer(409, "The level does not allow it", str(error))
         case LateDataError() | RepeatedDifferentlyError():

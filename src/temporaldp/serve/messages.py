@@ -8,8 +8,9 @@ from pydantic import Field
 
 from temporaldp.release.histogram import LARGEST_COUNT
 from temporaldp.serve.definition import Strict, Text
+from temporaldp.values import SMALLEST
 
-Epsilon = Annotated[float, Field(gt=0.0, le=1e6, allow_inf_nan=False)]
+Epsilon = Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)]
 Label = Annotated[Text, Field(max_length=64)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 

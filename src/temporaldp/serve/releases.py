@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
 
-from temporaldp.errors import BudgetError, LateDataError, LeakageBudgetError, LedgerError
+from temporaldp.errors import LateDataError, LedgerError, SpentError
 from temporaldp.files.moments import label_of
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.chain import LedgerRow
@@ -29,7 +29,7 @@ from temporaldp.serve.messages import (
     Step,
     Steps,
 )
-from temporaldp.serve.served_release import ServedRelease, StepRequest
+from temporaldp.serve.served_release import RefusedBudgetError, ServedRelease, StepRequest
 from temporaldp.serve.service import Service
 from temporaldp.serve.strict_json import StrictRoute
 from temporaldp.serve.tokens import Role
@@ -189,7 +189,7 @@ async def _take(
 
     try:
         row, again = await _quickly(request, release, allowed, act)
-    except (LeakageBudgetError, BudgetError, LateDataError):
+    except (RefusedBudgetError, SpentError, LateDataError):
         metrics.count("temporaldp_steps_total", kind=kind, became="refused")
         raise
     metrics.count("temporaldp_steps_total", kind=kind, became="repeated" if again else "taken")

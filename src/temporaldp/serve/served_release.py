@@ -40,6 +40,25 @@ class RepeatedDifferentlyError(InputError):
     """A key or a time that was used before, for something else."""
 
 
+class RefusedBudgetError(TemporaldpError, ValueError):
+    """A budget that the level does not allow at the next step; nothing was spent.
+
+    Parameters
+    ----------
+    message : str
+    remaining : float
+        The largest epsilon that would be admitted in its place, in nats.
+    """
+
+    def __init__(self, message: str, *, remaining: float) -> None:
+        super().__init__(message)
+        self.remaining = remaining
+
+
+class _NotAdmittedError(Exception):
+    """Ends the transaction in which a budget was refused; the words are found after it."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepRequest:
     """What somebody asks of the next step.
@@ -145,8 +164,8 @@ class ServedRelease:
 
         Raises
         ------
-        LeakageBudgetError, BudgetError
-            The budget is refused, or there is none left. Nothing was drawn or spent.
+        RefusedBudgetError, SpentError
+            The budget is refused, or there are no more steps. Nothing was drawn or spent.
         RepeatedDifferentlyError
             The key or the time was used for something else. Nothing was drawn or spent.
         InputError
@@ -161,27 +180,35 @@ class ServedRelease:
                 return self._repeated(request, known), True
             if not self._is_within_reserve(request.epsilon):
                 self._catch_up()  # before the release is locked for everybody
-            self._store.next_key = request.key
-            with self._ledger.writing() as writer:
-                self._take_in()
-                step = self._known_step(request)
-                if step is not None:
-                    return self._repeated(request, step), True
-                time = request.time or str(len(self))
-                self._calendar.require_next(time)
-                made = self._measurement(request)
-                output = made.draw(request.counts)
-                writer.append(
-                    time=time,
-                    parameter=made.parameter,
-                    epsilon=made.epsilon,
-                    leakage=None,
-                    last=request.last,
-                    output=None if output is None else as_text(output),
-                    digest=self._digests.digest(time, request.content),
-                )
+            try:
+                step = self._take_next(request)
+            except _NotAdmittedError:
+                raise self._refused(request) from None
             self._take_in()
-            return self._ledger[-1], False
+            return (self._ledger[-1], False) if step is None else (self._repeated(request, step), True)
+
+    def _take_next(self, request: StepRequest) -> int | None:
+        """Check, draw and store in one transaction; the step if another server took it for the same request."""
+        self._store.next_key = request.key
+        with self._ledger.writing() as writer:
+            self._take_in()
+            step = self._known_step(request)
+            if step is not None:
+                return step
+            time = request.time or str(len(self))
+            self._calendar.require_next(time)
+            made = self._measurement(request)
+            output = made.draw(request.counts)
+            writer.append(
+                time=time,
+                parameter=made.parameter,
+                epsilon=made.epsilon,
+                leakage=None,
+                last=request.last,
+                output=None if output is None else as_text(output),
+                digest=self._digests.digest(time, request.content),
+            )
+        return None
 
     def check(self, epsilon: float | None, *, last: bool) -> float:
         """What the next step would spend if it was asked for this, in nats; errors as for `take_step`. Changes nothing."""
@@ -190,7 +217,10 @@ class ServedRelease:
             request = StepRequest(None, None, epsilon, last)
             if not self._is_within_reserve(epsilon):
                 self._catch_up()
-            return self._measurement(request).epsilon
+            try:
+                return self._measurement(request).epsilon
+            except _NotAdmittedError:
+                raise self._refused(request) from None
 
     def remaining(self, *, last: bool = False) -> float:
         """The largest epsilon that the next step may spend, in nats; a lower bound."""
@@ -243,14 +273,36 @@ class ServedRelease:
             self._is_proved = True
 
     def _measurement(self, request: StepRequest) -> Measurement:
-        """What is drawn at the next step; refused if the level does not allow it."""
-        if self._is_over:
-            raise SpentError(f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it")
+        """What is drawn at the next step; `_NotAdmittedError` if the level does not allow it."""
+        self._require_more()
         if self._is_within_reserve(request.epsilon):
             budget = self._reserve if request.epsilon is None else request.epsilon
             return Measurement(self._mechanism, budget, budget)
         self._guard.replay(self._ledger)
+        if request.epsilon is not None and not self._guard.accountant.admits([request.epsilon], last=request.last):
+            raise _NotAdmittedError
         return self._guard.measurement(self._mechanism, len(self), request.epsilon, last=request.last)
+
+    def _require_more(self) -> None:
+        """`SpentError` if there are no more steps."""
+        if self._is_over:
+            raise SpentError(f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it")
+        if self.definition.horizon is not None and len(self) >= self.definition.horizon:
+            raise SpentError(f"all {self.definition.horizon} steps of the release are over; nothing may follow")
+
+    def _refused(self, request: StepRequest) -> RefusedBudgetError:
+        """Why a budget is refused, and what remains; outside of any transaction, because the answer takes milliseconds."""
+        accountant, epsilon = self._guard.accountant, request.epsilon
+        largest, if_last = (accountant.remaining(last=last) for last in (request.last, True))
+        kept = "" if request.last or self._reserve == 0.0 else f", with the {self._reserve:.6g} a step kept for later"
+        advice = f"the largest epsilon admitted at that step is {largest:.10g}"
+        if kept:
+            advice += f" ({if_last:.10g} if no step follows)"
+        return RefusedBudgetError(
+            f"epsilon = {epsilon:.10g} at step {len(self)} could leak more than alpha = {self.definition.alpha:g} nats about "
+            f"some step{kept}; {advice}. Nothing was spent",
+            remaining=largest,
+        )
 
     def _is_within_reserve(self, epsilon: float | None) -> bool:
         """Whether this and every step so far spent at most what every step may spend: then no filter need be asked."""

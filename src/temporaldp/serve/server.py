@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -37,7 +38,10 @@ class StoppableServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Hear signals, and let nobody else hear them again."""
+        """Hear signals, and let nobody else hear them again. Only a process's first thread can."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
@@ -68,7 +72,13 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
         The store is none, or cannot be used.
     """
     app = create_app(settings)
-    config = uvicorn.Config(
+    StoppableServer(configuration(app, address, port), app, started).run()
+    log_line("stopped")
+
+
+def configuration(app: Any, address: str, port: int) -> uvicorn.Config:
+    """How an application is run."""
+    return uvicorn.Config(
         app,
         host=address,
         port=port,
@@ -80,5 +90,3 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
         timeout_keep_alive=30,
         timeout_graceful_shutdown=SECONDS_TO_FINISH,
     )
-    StoppableServer(config, app, started).run()
-    log_line("stopped")

@@ -24,3 +24,4 @@ class Settings:
     store: str | None = None
     hosts: tuple[str, ...] = LOCAL_HOSTS
     log: bool = False
+    patience: float = 10.0

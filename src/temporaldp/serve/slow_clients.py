@@ -7,20 +7,23 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-SECONDS_FOR_HEAD = 10.0
-"""From the connection, or the end of the last request, to the end of a request's head."""
-
 LARGEST_HEAD = 32 << 10
 """Bytes of a request's line and headers."""
+
+PATIENCE = "patience"
+"""In the state that the application makes when it starts: seconds."""
 
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with a limit to how long and how large the head of a request may be."""
+    """HTTP/1.1 with a limit to how large the head of a request may be, and how long it may take.
 
-    seconds_for_head = SECONDS_FOR_HEAD
+    The time counts from the connection, or from the first byte of a request that follows another one. It is `patience` of the
+    settings in the application's state.
+    """
+
     _head: asyncio.TimerHandle | None = None
     _n_bytes = 0
 
@@ -55,7 +58,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _wait_for_head(self) -> None:
         self._n_bytes = 0
-        self._head = self.loop.call_later(self.seconds_for_head, self._refuse, TOO_SLOW)
+        self._head = self.loop.call_later(self.app_state[PATIENCE], self._refuse, TOO_SLOW)
 
     def _head_is_complete(self) -> None:
         if self._head is not None:
