@@ -54,7 +54,7 @@ def test_a_database_that_goes_away_spends_nothing_and_goes_on_when_it_is_back(tm
     import psycopg
 
     store = place_of("postgresql", tmp_path, request)
-    name, url = store.rsplit("/", 1)[1].split("?")[0], request.getfixturevalue("postgres_server")
+    name, url = store.split("@/")[1].split("?")[0], request.getfixturevalue("postgres_server")
     token = token_for(store)
     with served(Settings(store=store)) as ask, Client(f"http://127.0.0.1:{ask.port}", token, patience=0.3) as client:
         release = client.create(DEFINITION)
@@ -125,7 +125,7 @@ def test_the_client_asks_everything(client):
     assert 0.0 < state["leakage"] <= 1.0
     assert client.verify(release, head=step["head"])["intact"]
     with pytest.raises(RequestRefusedError) as refused:
-        client.spend(release, epsilon=5.0)
+        client.spend(release, epsilon=5.0, time="2024-01-03")
     assert refused.value.status == 409 and 0.0 < refused.value.remaining < 1.0
     with pytest.raises(RequestRefusedError, match="noted head"):
         client.verify(release, head="0" * 12)

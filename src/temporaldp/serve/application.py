@@ -51,6 +51,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # ---- The page. Where `temporaldp.serve.page` exists, its router takes the place of `_plain_front`, also for "/". ----
     app.include_router(_plain_front())
     # ---- End of the page. ----
+    reference.describe_refusals(app)
     app.add_middleware(BodyLimits, seconds=known.patience)
     app.add_middleware(OriginChecks, hosts=known.hosts)
     app.add_middleware(Observed, metrics=metrics, log=sys.stderr if known.log else None)
@@ -59,6 +60,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 @asynccontextmanager
 async def _until_stopped(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+    if app.state.service is not None:
+        app.state.service.get_ready()
     yield {PATIENCE: app.state.patience}
     if app.state.service is not None:
         app.state.service.close()

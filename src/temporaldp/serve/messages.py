@@ -113,6 +113,13 @@ class Intact(Strict):
     head: str
 
 
+class Wrong(Strict):
+    """One thing that cannot be used."""
+
+    where: str
+    what: str
+
+
 class Problem(Strict):
     """What went wrong (RFC 9457). Nothing was spent or published, unless it says otherwise."""
 
@@ -120,3 +127,4 @@ class Problem(Strict):
     title: str
     detail: str
     remaining: float | None = Field(None, description="Of a refused budget: what would be admitted, in nats.")
+    errors: list[Wrong] | None = Field(None, description="Everything that cannot be used, of what was sent.")

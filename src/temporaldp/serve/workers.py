@@ -38,6 +38,10 @@ class Workers:
         """The result of something that may take seconds. `BusyError` if too many wait."""
         return await self._run("long", act)
 
+    def begin(self, act: Callable[[], None]) -> None:
+        """Do something long that nobody waits for."""
+        self._pools["long"].submit(act)
+
     async def _run(self, pool: str, act: Callable[[], Result]) -> Result:
         if self._waiting[pool] >= MOST_WAITING:
             raise BusyError
