@@ -12,8 +12,8 @@ from temporaldp.serve.release_store import DEFINITION, Creation, ReleaseStore
 from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRelease
 from temporaldp.serve.tables import tables
 
-MOST_OPEN = 1_000
-"""Releases that are kept open; the one that was asked for longest ago goes first."""
+MOST_OPEN = 10_000
+"""Releases that are kept open, some 15 kB each; the one that was asked for longest ago goes first."""
 
 MOST_STEPS_OPEN = 400_000
 """Steps that they have together, each some hundred bytes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from temporaldp.errors import LedgerError
 from temporaldp.release.chain import LedgerEvent, LedgerRow
+from temporaldp.release.input_digest import KEY
 from temporaldp.release.store import Store
 from temporaldp.release.tables import Transaction
 from temporaldp.serve.database import Database
@@ -80,7 +82,7 @@ class ReleaseStore(Store):
             return _heading(connection, self._release, lock=False) is not None
 
     def create(self, configuration: str, head: str) -> None:
-        """Its row and its definition, both or none."""
+        """Its row, its definition and the key of its digests, all or nothing."""
         releases, private, new = tables().releases, tables().private, self._creation
         if new is None:
             raise LedgerError(f"{self.place}: there is no such release")
@@ -95,7 +97,7 @@ class ReleaseStore(Store):
                     request_key=new.request_key,
                 )
             )
-            kept = {DEFINITION: new.definition, RESERVE: repr(new.reserve)}
+            kept = {DEFINITION: new.definition, RESERVE: repr(new.reserve), KEY: secrets.token_hex(32)}
             rows = [{"release": self._release, "name": name, "content": content} for name, content in kept.items()]
             connection.execute(private.insert(), rows)
 

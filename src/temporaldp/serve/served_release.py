@@ -112,6 +112,13 @@ def mechanism_of(definition: Definition) -> ServedMechanism:
     return ServedMechanism(None, told.description)
 
 
+class ServedGuard(AccountantGuard):
+    """Holds the level of a release whose definition is kept with it: nothing else has to be kept to go on."""
+
+    def begin(self, ledger: Ledger) -> None:
+        """There are no checkpoints, and nothing is adopted."""
+
+
 class ServedRelease:
     """One release of the service.
 
@@ -130,12 +137,12 @@ class ServedRelease:
         self.definition, self._store = definition, store
         self._mechanism = mechanism_of(definition)
         self._reserve = store.expected_reserve
-        self._guard = AccountantGuard(unspent(definition.promise, self._reserve), None)
+        self._guard = ServedGuard(unspent(definition.promise, self._reserve), None)
         self._is_proved = False
         self._ledger = Ledger.open(store, self._configuration)
         self._guard.begin(self._ledger)
         self._digests = InputDigests(store)
-        self._digests.digest("", "")  # makes the key, which nobody can while a step is written
+        self._digests.digest("", "")  # reads the key, before any step is written
         self._calendar = Calendar(definition.step)
         self._largest_spent = 0.0
         self._lock, self._counting = threading.RLock(), threading.Lock()
@@ -244,13 +251,14 @@ class ServedRelease:
 
     def _counted(self) -> TemporalAccountant:
         """The accountant after all steps; others go on meanwhile."""
+        proved(self.definition.promise, self._reserve)  # found once, which may take long, before anybody waits for it
         with self._counting:
             self.refresh()
             with self._lock:
                 self._prove()
                 counted, n_known = copy(self._guard.accountant), len(self)
             if len(counted) < n_known:
-                take_in(counted, self._ledger, 0)
+                take_in(counted, self._ledger)
                 _ = counted.filters
                 with self._lock:
                     if len(self._guard.accountant) < len(counted) <= len(self):
