@@ -11,7 +11,13 @@ from temporaldp.cli.render import console
 
 StoreOption: TypeAlias = Annotated[
     str,
-    typer.Option("--store", metavar="STORE", help="Releases: SQLite file or postgresql:// URL.", show_default=False),
+    typer.Option(
+        "--store",
+        envvar="TEMPORALDP_STORE",
+        metavar="STORE",
+        help="Releases: SQLite file or postgresql:// URL.",
+        show_default=False,
+    ),
 ]
 
 
@@ -22,6 +28,7 @@ def serve(
         str | None,
         typer.Option(
             "--store",
+            envvar="TEMPORALDP_STORE",
             metavar="STORE",
             help="Where releases are kept: SQLite file or postgresql:// URL. Without, there is only the page.",
             show_default=False,

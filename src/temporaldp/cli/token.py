@@ -41,7 +41,7 @@ def create(
         str | None,
         typer.Option("--release", metavar="ID", help="For this release alone. Without: for all.", show_default=False),
     ] = None,
-    days: Annotated[float, typer.Option("--days", help="How long it is good.")] = 90.0,
+    days: Annotated[float, typer.Option("--days", help="How long it is good.", min=0.001, max=3650.0)] = 90.0,
     note: Annotated[str, typer.Option("--note", help="Whom it is for.")] = "",
 ) -> None:
     """Print a new token, once: the database keeps only a hash of it. One that owns all releases may create some."""
