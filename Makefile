@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo uncertainty test test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
+.PHONY: demo uncertainty test test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,7 +18,7 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-kernels test-slow test-crashes test-random test-spark test-years test-browser: export OPENBLAS_NUM_THREADS := 1
+test test-kernels test-slow test-crashes test-random test-spark test-years test-serve test-browser: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not spark and not browser"
@@ -32,6 +32,9 @@ test-slow: $(READY)  ## the tests that take long: more kills, larger data, deepe
 
 test-crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan
 	$(BIN)/python -m pytest -n auto tests/release/test_crashes.py -rP
+
+test-serve: $(READY)  ## the service: 1,000 kills of servers and databases under load, thousands of requests made from its description (a quarter of an hour)
+	$(BIN)/python -m pytest tests/serve -rP
 
 test-years: $(READY)  ## three years of hourly steps, three adopted histories, 200 kills, two writers, late files; SQLite and PostgreSQL (half an hour)
 	$(BIN)/python -m pytest tests/release/test_years.py -rP
@@ -90,6 +93,9 @@ uncertainty: $(READY)  ## docs/uncertainty.md: estimate, posterior and guarantee
 
 bench-years: $(READY)  ## a ledger of 500,000 steps: opening, a step, a report (half an hour, most of it to write the ledger)
 	$(BIN)/python benchmarks/years.py $(STEPS)
+
+bench-serve: $(READY)  ## docs/service-load.md: 200 steps a second from 16 clients on PostgreSQL, 10,000 releases (ten minutes; Debian: postgresql)
+	$(BIN)/python benchmarks/serve.py docs/service-load.md
 
 bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minutes)
 	$(BIN)/python benchmarks/delta.py docs/delta.md

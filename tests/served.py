@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-import uvicorn
-
 from temporaldp.serve import Settings
 from temporaldp.serve.application import create_app
+from temporaldp.serve.server import StoppableServer, configuration
 
 
 class Answer(NamedTuple):
@@ -66,11 +65,12 @@ class Asking:
 @contextmanager
 def served(settings: Settings | None = None) -> Iterator[Asking]:
     """A server that answers, on a port that was free."""
-    server = uvicorn.Server(uvicorn.Config(create_app(settings), host="127.0.0.1", port=0, log_config=None))
+    app = create_app(settings)
+    server = StoppableServer(configuration(app, "127.0.0.1", 0), app)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     deadline = time.monotonic() + 30
-    while not server.started:
+    while not server.started or (app.state.service is not None and not app.state.service.is_loaded):
         assert thread.is_alive() and time.monotonic() < deadline, "the server did not start"
         time.sleep(0.01)
     try:

@@ -60,7 +60,7 @@ HEAVY = {
 # What takes long to load, and is loaded where it is used.
 LOADED_WHEN_USED = {
     "matplotlib", "opendp", "pyarrow", "pandas", "jinja2", "numba", "torch", "sqlalchemy", "dp_accounting",
-    "narwhals", "duckdb", "polars", "pyspark", "fastapi", "uvicorn", "pydantic",
+    "narwhals", "duckdb", "polars", "pyspark", "fastapi", "uvicorn",
 }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from temporaldp.cli import (
     reproduce,
     serve,
     smooth,
+    token,
     tradeoff,
 )
 from temporaldp.cli.interruption import Interrupted, hear_signals, leave
@@ -67,6 +68,7 @@ app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
 app.command("serve")(serve.serve)
+app.add_typer(token.app, name="token")
 
 
 def _say_version(asked: bool) -> None:

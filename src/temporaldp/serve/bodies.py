@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from temporaldp.serve.responses import Message, send_problem
+from temporaldp.serve.responses import CLOSE, Message, send_problem
 
 LARGEST_BODY = 1 << 20
 """Bytes. Two matrices of 100 states as JSON have less than half of that."""
@@ -15,9 +15,6 @@ LARGEST_UPLOAD = 32 << 20
 
 UPLOADS = "/v1/view/"
 
-SECONDS_FOR_BODY = 10.0
-"""From a request's head to the end of its body."""
-
 
 class BodyLimits:
     """Reads the whole body before the application is asked: 413 if it is too large, 408 if it is too slow.
@@ -25,7 +22,7 @@ class BodyLimits:
     So what an application has begun is never interrupted by a client that stops sending, and no more than the limit is kept.
     """
 
-    def __init__(self, app: Any, *, seconds: float = SECONDS_FOR_BODY) -> None:
+    def __init__(self, app: Any, *, seconds: float) -> None:
         self._app, self._seconds = app, seconds
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
@@ -60,9 +57,6 @@ class BodyLimits:
     async def _refuse_large(self, send: Any, largest: int) -> None:
         detail = f"expected a body of at most {largest} bytes"
         await send_problem(send, 413, "The request is too large", detail, CLOSE)
-
-
-CLOSE = (b"connection", b"close")
 
 
 async def _whole_body(receive: Any, largest: int) -> bytes | None:

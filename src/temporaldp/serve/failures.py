@@ -9,15 +9,23 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from temporaldp.errors import (
-    LeakageBudgetError,
+    LateDataError,
+    LedgerChangedError,
     LedgerError,
     PlanError,
     SpentError,
     TemporaldpError,
 )
 from temporaldp.serve.responses import PROBLEM, problem
+from temporaldp.serve.served_release import RefusedBudgetError, RepeatedDifferentlyError
+from temporaldp.serve.workers import BusyError
 
-SECONDS_TO_RETRY = 1
+AGAIN = {"Retry-After": "1"}
+
+UNCERTAIN = (
+    "nothing was handed out; a step that was stored all the same is answered to the same request: repeat it as it was, with "
+    "its key or its time"
+)
 
 
 def install(app: FastAPI) -> None:
@@ -25,7 +33,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(TemporaldpError, _of_ours)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(Exception, _unexpected)
+    app.add_exception_handler(BusyError, _busy)
 
 
 def answer(status: int, title: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
@@ -35,21 +43,22 @@ def answer(status: int, title: str, detail: str, headers: dict[str, str] | None 
 
 async def _of_ours(_: Request, error: Exception) -> Response:
     match error:
-        case LeakageBudgetError():
-            told: dict[str, Any] = {
-                "requested": error.requested,
-                "remaining": error.largest,
-                "alpha": error.alpha,
-                "leakage": error.leakage,
-            }
-            return answer(409, "The budget is refused", str(error), **told)
+        case RefusedBudgetError():
+            return answer(409, "The budget is refused", str(error), remaining=error.remaining)
         case PlanError() | SpentError():
             return answer(409, "The level does not allow it", str(error))
+        case LateDataError() | RepeatedDifferentlyError():
+            return answer(409, "It does not fit what was done before", str(error))
+        case LedgerChangedError():
+            return answer(409, "The ledger was changed", error.problem)
         case LedgerError():
-            again = {"Retry-After": str(SECONDS_TO_RETRY)}
-            return answer(503, "The ledger cannot be used", "nothing was spent or published; ask again", again)
+            return answer(503, "The database cannot be used", UNCERTAIN, AGAIN)
         case _:
             return answer(422, "The request cannot be used", str(error))
+
+
+async def _busy(_: Request, error: Exception) -> Response:
+    return answer(503, "Too many wait", "nothing was done; ask again", AGAIN)
 
 
 async def _invalid(_: Request, error: Exception) -> Response:
@@ -62,9 +71,3 @@ async def _invalid(_: Request, error: Exception) -> Response:
 async def _of_http(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return answer(error.status_code, str(error.detail), str(error.detail), dict(error.headers or {}))
-
-
-async def _unexpected(_: Request, error: Exception) -> Response:
-    return answer(
-        500, "A fault of the server", "the fault was written to the server's log; what was asked may not have been done"
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from temporaldp.serve.responses import Message, send_problem
+from temporaldp.serve.responses import CLOSE, Message, send_problem
 
 HEADERS = (
     (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'"),
@@ -44,7 +44,7 @@ class OriginChecks:
 
         reason = self._refused(scope)
         if reason is not None:
-            await send_problem(send_guarded, *reason)
+            await send_problem(send_guarded, *reason, CLOSE)
             return
         await self._app(scope, receive, send_guarded)
 

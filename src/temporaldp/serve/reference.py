@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 
+from temporaldp.serve.responses import PROBLEM
+
 router = APIRouter(include_in_schema=False)
+
+
+def describe_refusals(app: FastAPI) -> None:
+    """Have the description say that refusals are problem documents, which FastAPI cannot be told."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        fresh = app.openapi_schema is None
+        made = plain()
+        if fresh:
+            for operation in (one for methods in made["paths"].values() for one in methods.values()):
+                for status, answer in operation["responses"].items():
+                    content = answer.get("content", {})
+                    if int(status) >= 400 and "application/json" in content:
+                        content[PROBLEM] = content.pop("application/json")
+        return made
+
+    app.openapi = described  # type: ignore[method-assign]
 
 
 @router.get("/docs", response_class=HTMLResponse)

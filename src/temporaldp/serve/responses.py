@@ -7,6 +7,9 @@ from typing import Any
 
 PROBLEM = "application/problem+json"
 
+CLOSE = (b"connection", b"close")
+"""After a refusal that leaves the rest of a request unread."""
+
 Message = dict[str, Any]
 """Of ASGI."""
 

@@ -2,12 +2,91 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import uvicorn
 
 from temporaldp.serve.application import create_app
+from temporaldp.serve.observed import log_line
 from temporaldp.serve.settings import Settings
+from temporaldp.serve.slow_clients import PatientProtocol
+
+MOST_CONNECTIONS = 1_000
+"""At once; more are answered with 503."""
+
+SECONDS_TO_FINISH = 30
+"""What was begun may take so long when the server is stopped; then it is left to the database, which undoes it."""
 
 
-def serve(settings: Settings, *, address: str, port: int) -> None:
-    """Serve until the process is told to stop (SIGTERM, SIGINT)."""
-    uvicorn.run(create_app(settings), host=address, port=port, log_level="warning", server_header=False)
+class StoppableServer(uvicorn.Server):
+    """Stops on SIGTERM and SIGINT, and then ends like any program that has done its work."""
+
+    def __init__(self, config: uvicorn.Config, app: Any, started: Callable[[str], None] | None = None) -> None:
+        super().__init__(config)
+        self._app, self._tell = app, started
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Listen, and say where."""
+        await super().startup(sockets)
+        if self.started and self._tell is not None:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self._tell(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Hear signals, and let nobody else hear them again. Only a process's first thread can."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Take no more requests."""
+        self._app.state.stopping = True
+        super().handle_exit(sig, frame)
+
+
+def serve(settings: Settings, *, address: str, port: int, started: Callable[[str], None] | None = None) -> None:
+    """Serve until the process is told to stop (SIGTERM, SIGINT).
+
+    Parameters
+    ----------
+    settings : Settings
+    address, port
+        Where to listen; port 0 for any that is free.
+    started : callable, optional
+        Is told the address of the page once it can be asked for.
+
+    Raises
+    ------
+    InputError, LedgerError
+        The store is none, or cannot be used.
+    """
+    app = create_app(settings)
+    StoppableServer(configuration(app, address, port), app, started).run()
+    log_line("stopped")
+
+
+def configuration(app: Any, address: str, port: int) -> uvicorn.Config:
+    """How an application is run."""
+    return uvicorn.Config(
+        app,
+        host=address,
+        port=port,
+        http=PatientProtocol,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=SECONDS_TO_FINISH,
+    )

@@ -23,3 +23,5 @@ class Settings:
 
     store: str | None = None
     hosts: tuple[str, ...] = LOCAL_HOSTS
+    log: bool = False
+    patience: float = 10.0

@@ -67,10 +67,10 @@ class PlanQuestion(Question):
         """Budgets a step, and what they mean."""
         plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
         assert plan.leakage is not None
-        assert isinstance(plan.epsilons, np.ndarray)
+        epsilons = np.asarray(plan.epsilons)
         return {
-            "epsilons": plan.epsilons.tolist(),
-            "noise": mean_absolute_noise(laplace_scales(plan.epsilons)),
+            "epsilons": epsilons.tolist(),
+            "noise": mean_absolute_noise(laplace_scales(epsilons)),
             "leakage": plan.leakage.temporal.tolist(),
         }
 
