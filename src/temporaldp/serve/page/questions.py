@@ -66,7 +66,7 @@ class PlanQuestion(Question):
     def answer(self) -> dict[str, Any]:
         """Budgets a step, and what they mean."""
         plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
-        assert plan.leakage is not None
+        assert isinstance(plan.leakage, LeakageSeries)
         epsilons = np.asarray(plan.epsilons)
         return {
             "epsilons": epsilons.tolist(),

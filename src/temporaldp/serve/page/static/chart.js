@@ -102,7 +102,7 @@ export class LeakageChart {
       ctx.fillStyle = look.alpha;
       ctx.font = `${12 * ratio}px Inter, system-ui, sans-serif`;
       ctx.textAlign = "right";
-      ctx.fillText(`α = ${alpha}`, bbox.left + bbox.width - 4 * ratio, y - 5 * ratio);
+      ctx.fillText(`α = ${alpha}`, bbox.left + bbox.width - 4 * ratio, y - 7 * ratio);
     }
     const x = u.valToPos(this.view.step + 1, "x", true);
     line(x, bbox.top, x, bbox.top + bbox.height, look.forward, [2, 2]);

@@ -32,3 +32,16 @@ export function download(name, content, type) {
   link.remove();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
+
+/** Put a text where it can be pasted from; pages without TLS on other machines have no clipboard of their own. */
+export async function copy(text) {
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(text);
+    return;
+  }
+  const field = h("textarea", { class: "spoken", "aria-hidden": "true" }, text);
+  document.body.append(field);
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+}

@@ -2,7 +2,7 @@
 
 import { atDelta, fragment, settingsOf } from "./setting.js";
 import { Controls, consistent } from "./controls.js";
-import { fill, h, say } from "./dom.js";
+import { copy, fill, h, say } from "./dom.js";
 import { onThemeChange, theme } from "./look.js";
 import { Panel } from "./panel.js";
 import { budgetOf, correlationOf, leakageOf, sweepOf } from "./results.js";
@@ -228,8 +228,9 @@ place("compare").addEventListener("click", () => {
   shown.steps = [null, null];
   show();
 });
+place("link").hidden = setup.alone;
 place("link").addEventListener("click", async () => {
-  await navigator.clipboard.writeText(location.href);
+  await copy(location.href);
   say("The link was copied.");
   place("link").textContent = "Link copied";
   setTimeout(() => {

@@ -2,7 +2,7 @@
 
 import { laplaceScale, meanAbsoluteNoise } from "./budget.js";
 import { LeakageChart, SweepChart } from "./chart.js";
-import { fill, h, say } from "./dom.js";
+import { copy, fill, h, say } from "./dom.js";
 import { save, texts } from "./exports.js";
 import { heatmap } from "./heatmap.js";
 import { CURVES } from "./look.js";
@@ -20,7 +20,7 @@ function card(title, ...children) {
 /** In a few words, what a setting is. */
 export function titled({ setting, known }) {
   const { source, stays, epsilon, scale, noise, delta, horizon, knows } = setting;
-  const chain = { sample: "the sample", sticky: `${known.names.length} values that stay with ${stays}`, matrix: `a matrix of ${known.names.length} values` };
+  const chain = { sample: "the sample", sticky: `${known.names.length} values that stay with probability ${stays}`, matrix: `a matrix of ${known.names.length} values` };
   const noisy = noise === "gaussian" ? `Gaussian noise of scale ${scale}, δ = ${delta.toExponential()}` : `ε = ${epsilon} a step`;
   const seen = { both: "", past: ", past only", future: ", future only" };
   return `${chain[source]}${seen[knows]}; ${noisy}${delta && noise !== "gaussian" ? `, δ = ${delta.toExponential()}` : ""}; ${steps(horizon)}`;
@@ -203,8 +203,8 @@ export class Panel {
     const button = (kind, words) => h("button", { type: "button", "data-file": kind, onclick: () => this.save(kind) }, words);
     this.codes = Object.fromEntries(["python", "shell"].map((name) => [name, h("code")]));
     const block = (name, words) => {
-      const copy = h("button", { type: "button", class: "copy", onclick: () => this.copy(name) }, "Copy");
-      return h("details", {}, h("summary", {}, words), copy, h("pre", { tabindex: "0" }, this.codes[name]));
+      const button = h("button", { type: "button", class: "copy", onclick: () => this.copy(name) }, "Copy");
+      return h("details", {}, h("summary", {}, words), button, h("pre", { tabindex: "0" }, this.codes[name]));
     };
     this.all = h("div");
     const table = h("details", { ontoggle: () => this.showAll() }, h("summary", {}, "All steps as a table"), this.all);
@@ -233,7 +233,7 @@ export class Panel {
   }
 
   async copy(name) {
-    await navigator.clipboard.writeText(this.codes[name].textContent);
+    await copy(this.codes[name].textContent);
     say("Copied.");
   }
 
