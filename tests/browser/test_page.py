@@ -100,6 +100,7 @@ def test_a_link_restores_the_state_elsewhere(visit):
     for name, value in (("values", 3), ("stays", 0.93), ("epsilon", 0.25), ("horizon", 30), ("alpha", 2)):
         page.set(name, value)
     page.page.get_by_label("The adversary knows").select_option("past")
+    page.settle()
     other = visit(page.page.url.removeprefix(page.address))
     assert other.worst == page.worst
     for name in ("values", "stays", "epsilon", "horizon", "alpha"):
@@ -390,3 +391,47 @@ def test_gaussian_noise_at_a_delta_comes_from_the_server(visit):
     columns = steps_of(page.saved("csv"))
     same_as_library(columns, scope["series"])
     assert page.worst >= scope["series"].worst * (1.0 - 1e-12)
+
+
+HOSTILE = "%3C%2Fscript%3E%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E"
+
+
+def test_names_of_values_are_never_more_than_text(visit, tmp_path):
+    page = visit(f"#from=matrix&names={HOSTILE},b&forward=0.9,0.1;0.4,0.6&horizon=6")
+    assert "<img" in page.page.locator(".where").inner_text()
+    assert page.page.locator("img").count() == 0
+    target = tmp_path / "view.html"
+    target.write_bytes(Path(page.saved("html")).read_bytes())
+    alone = visit()
+    alone.open(address=target.as_uri())
+    assert "<img" in alone.page.locator(".where").inner_text()
+    assert alone.page.locator("img").count() == 0
+    assert b"<img" not in Path(page.saved("svg")).read_bytes()
+
+
+# Linear RGB as people see it who lack one kind of cone: Machado, Oliveira, Fernandes (2009), severity 1.
+LACKING = {
+    "nothing": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def lab(colour, lacking):
+    """CIE Lab of a colour as somebody sees it."""
+    encoded = np.array([int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)])
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.array(LACKING[lacking]) @ linear, 0.0, 1.0)
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x, y, z = np.cbrt((np.array(to_xyz) @ seen) / [0.9505, 1.0, 1.089])
+    return np.array([116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)])
+
+
+@pytest.mark.parametrize("lacking", LACKING)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_three_leakages_are_told_apart_by_whoever_lacks_a_colour(visit, theme, lacking):
+    look = visit().page.evaluate(f"import('/page/look.js').then((m) => m.colours('{theme}'))")
+    seen = [lab(look[name], lacking) for name in ("temporal", "backward", "forward", "page")]
+    distances = [np.linalg.norm(one - other) for k, one in enumerate(seen) for other in seen[:k]]
+    assert min(distances) > 20.0  # a difference of 2 is just noticed

@@ -1,6 +1,6 @@
 // The largest constant budget that holds a level at every step of a horizon, and the noise that it means.
 
-import { leakageAt, worstLeakage } from "./exact.js";
+import { leakageAbout, worstCase } from "./exact.js";
 
 /** Relative distance to the largest such budget at which the search ends: always on the side that holds. */
 const CLOSE = 1e-6;
@@ -12,19 +12,25 @@ const SENSITIVITY = 2;
 /**
  * The largest epsilon a step, in nats, with which no step of `horizon` leaks more than `alpha` nats: a lower bound within 1e-6.
  *
- * Looks at one step that is likely to be the worst, and then at all of them; `likely` counts from 0.
+ * What one pair of values at one step allows is quickly found, and an upper bound. Then all are looked at; where one leaks more,
+ * the search goes on with that one. `likely` is where it begins: {step, pair}.
  */
-export function constantBudget(release, alpha, likely = release.horizon >> 1) {
+export function constantBudget(release, alpha, likely) {
   // alpha / T holds whatever the correlation, as all epsilons together bound what leaks; more than alpha never does.
   const safe = (alpha / release.horizon) * (1 - 1e-12);
-  const found = largestBelow((epsilon) => leakageAt({ ...release, epsilon }, likely), alpha, safe);
-  if (worstLeakage({ ...release, epsilon: found }) <= alpha) return found;
-  return largestBelow((epsilon) => worstLeakage({ ...release, epsilon }), alpha, safe);
+  let most = alpha;
+  for (let { step, pair } = likely, round = 0; round < MOST_ROUNDS; round++) {
+    const found = largestBelow((epsilon) => leakageAbout({ ...release, epsilon }, step, pair), alpha, safe, most);
+    const worst = worstCase({ ...release, epsilon: found });
+    if (worst.leakage <= alpha) return found;
+    most = found * (1 - CLOSE / 4);
+    ({ step, pair } = worst);
+  }
+  return safe;
 }
 
-/** The largest epsilon from `low` to `alpha` where an increasing `leak` is at most alpha: by secants, kept between both sides. */
-function largestBelow(leak, alpha, low) {
-  let high = alpha;
+/** The largest epsilon from `low` to `high` where an increasing `leak` is at most alpha: by secants, kept between both sides. */
+function largestBelow(leak, alpha, low, high) {
   let [atLow, atHigh] = [leak(low) - alpha, leak(high) - alpha];
   if (atHigh <= 0) return high;
   for (let round = 0; round < MOST_ROUNDS && high - low > CLOSE * high && atLow < -CLOSE * alpha; round++) {

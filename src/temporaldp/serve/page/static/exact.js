@@ -82,13 +82,11 @@ class Nothing {
 
 /** The leakage of a release; see `leakage` and `worstLeakage`. */
 class Leakage {
-  constructor({ backward, forward, n, epsilon, horizon }) {
-    const alike = [backward, forward].every((rows) => rows === null || exchangeable(rows));
+  constructor({ backward, forward, n, epsilon, horizon, pairs = everyPair(n, [backward, forward]) }) {
     this.n = n;
     this.epsilon = epsilon;
     this.horizon = horizon;
-    this.pairs = [];
-    for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) if (i !== j && !(alike && this.pairs.length)) this.pairs.push([i, j]);
+    this.pairs = pairs;
     const arriving = (rows) =>
       rows === null ? new Nothing(this.pairs, horizon) : new Arrivals(rows, this.pairs, epsilon, horizon);
     this.past = arriving(backward);
@@ -116,14 +114,15 @@ class Leakage {
     return this;
   }
 
-  /** The largest leakage at any step: only steps that could be the worst are looked at. */
-  largestOfAll() {
+  /** The largest leakage at any step, where and about which pair: only steps that could be the worst are looked at. */
+  worstCase() {
     const { horizon, past, future } = this;
-    let worst = 0;
-    for (const t of new Set([horizon - 1, 0, horizon >> 1, ...inward(horizon)])) {
-      worst = Math.max(worst, this.largest(past, t, future, horizon - 1 - t, worst - this.epsilon)[0]);
+    let found = { leakage: 0, step: 0, pair: this.pairs[0] };
+    for (const step of new Set([horizon - 1, 0, horizon >> 1, ...inward(horizon)])) {
+      const [leakage, at] = this.largest(past, step, future, horizon - 1 - step, found.leakage - this.epsilon);
+      if (leakage > found.leakage) found = { leakage, step, pair: this.pairs[at] };
     }
-    return worst;
+    return found;
   }
 
   /** The leakage of one step. */
@@ -179,6 +178,13 @@ class Leakage {
   }
 }
 
+/** All ordered pairs of values; one, where no matrix tells values apart. */
+function everyPair(n, matrices) {
+  if (matrices.every((rows) => rows === null || exchangeable(rows))) return [[0, 1]];
+  const values = Array.from({ length: n }, (_, k) => k);
+  return values.flatMap((i) => values.filter((j) => j !== i).map((j) => [i, j]));
+}
+
 /** Steps in an order in which what few and what many releases tell soon bounds what lies between. */
 function* inward(horizon) {
   const asked = new Set([horizon - 1]);
@@ -197,12 +203,12 @@ export function leakage(release) {
   return new Leakage(release).everyStep();
 }
 
-/** The largest temporal leakage of any step, in nats: exact, proved from above. */
-export function worstLeakage(release) {
-  return new Leakage(release).largestOfAll();
+/** The largest temporal leakage of any step, in nats: exact, proved from above; at which step, and about which pair of values. */
+export function worstCase(release) {
+  return new Leakage(release).worstCase();
 }
 
-/** The temporal leakage of one step, counted from 0, in nats: exact, proved from above. */
-export function leakageAt(release, step) {
-  return new Leakage(release).at(step);
+/** The temporal leakage of one step, counted from 0, about one pair of values, in nats: exact, proved from above. */
+export function leakageAbout(release, step, pair) {
+  return new Leakage({ ...release, pairs: [pair] }).at(step);
 }

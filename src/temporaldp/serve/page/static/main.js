@@ -20,6 +20,7 @@ const answers = new Map(Object.entries(setup.answers ?? {}));
 const panels = [];
 let written = "";
 let timer = 0;
+let put = 0;
 
 const keyOf = (kind, question) => `${kind} ${JSON.stringify(question)}`;
 
@@ -95,6 +96,10 @@ function viewAtDelta(view, asked, k) {
 
 const chosenStep = (k, worst, horizon) => (shown.steps[k] !== null && shown.steps[k] < horizon ? shown.steps[k] : worst);
 
+/** Milliseconds that a movement may take before what follows from it is put off, or is computed on demand. */
+const PATIENCE = 250;
+const quick = () => Number(document.documentElement.dataset.milliseconds) < PATIENCE;
+
 /** What can wait until the page has been drawn: the plan and other chains. */
 function showLater(views) {
   clearTimeout(timer);
@@ -109,10 +114,13 @@ function showLater(views) {
             const { setting, known } = view;
             const { names, backward, forward } = known;
             const asked = { names, backward, forward, horizon: setting.horizon, alpha: setting.alpha };
-            if (!atDelta(setting)) view.constant = budgetOf(setting, setup.sample, view.worstTime);
+            if (!atDelta(setting) && quick()) view.constant = constantOf(view);
             const noise = { noise: setting.noise, delta: setting.delta };
             view.optimal = atDelta(setting) ? told("noise", k, { ...asked, ...noise }, "plan") : told("plan", k, asked, "plan");
-            panels[k].showPlan(view);
+            panels[k].showPlan(view, () => {
+              view.constant = constantOf(view);
+              panels[k].showPlan(view);
+            });
           },
         ],
   );
@@ -127,6 +135,11 @@ function showLater(views) {
     timer = setTimeout(next, 0);
   };
   timer = setTimeout(next, 0);
+}
+
+/** The constant budget of a view; where the search begins is what leaks most now. */
+function constantOf({ setting, worstTime, leakage }) {
+  return budgetOf(setting, setup.sample, { step: worstTime, pair: leakage.worstPair(worstTime) });
 }
 
 /** Draw everything anew. */
@@ -207,7 +220,15 @@ function moved(fields, from) {
   shown.settings = shown.settings.map((setting, at) => (at === k ? consistent(setting, fields) : setting));
   if (shown.settings[k].horizon !== before.horizon || "source" in fields || "values" in fields) shown.steps[k] = null;
   shown.uploading = from === "upload";
-  show();
+  delete document.documentElement.dataset.settled;
+  soon();
+}
+
+/** Draw at once where that is quick; else once for all movements that have come meanwhile. */
+function soon() {
+  clearTimeout(put);
+  if (quick()) show();
+  else put = setTimeout(show, 0);
 }
 
 /** Settings of the address, or those that a saved file begins with. */
@@ -230,6 +251,7 @@ place("compare").addEventListener("click", () => {
 });
 place("link").hidden = setup.alone;
 place("link").addEventListener("click", async () => {
+  address();
   await copy(location.href);
   say("The link was copied.");
   place("link").textContent = "Link copied";

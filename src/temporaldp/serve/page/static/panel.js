@@ -156,10 +156,13 @@ export class Panel {
     );
   }
 
-  /** The plan: {constant} at once, {optimal} when the server has said. */
-  showPlan(view) {
+  /** The plan: {constant} at once, {optimal} when the server has said. `compute` finds the constant where that takes long. */
+  showPlan(view, compute) {
     const { setting, constant, optimal } = view;
     const parts = [];
+    if (!atDelta(setting) && constant === undefined) {
+      parts.push(h("p", {}, h("button", { type: "button", onclick: compute }, "Compute the constant ε"), " (some seconds)"));
+    }
     if (!atDelta(setting) && constant !== undefined) {
       const scale = laplaceScale(constant);
       parts.push(
@@ -187,11 +190,11 @@ export class Panel {
       const scale = up(least) === up(most) ? up(most) : `${up(least)} to ${up(most)}`;
       return h("p", {}, h("strong", {}, `Noise of scale ${scale}`), ` keeps α at this δ: a count is off by ${up(found.noise)} in the mean.`);
     }
-    const gain = 1 - found.noise / meanAbsoluteNoise(laplaceScale(constant));
+    const gain = constant === undefined ? NaN : 1 - found.noise / meanAbsoluteNoise(laplaceScale(constant));
     const [first, middle, last] = [0, found.epsilons.length >> 1, found.epsilons.length - 1].map((t) => down(found.epsilons[t]));
     const shape = found.epsilons.length > 2 ? `${first} at the first step, ${middle} in the middle, ${last} at the last` : `${first} and ${last}`;
     if (gain < WORTH_TELLING) return h("p", { class: "note" }, "Budgets that differ from step to step have no less noise here.");
-    return h("p", {}, `With budgets of ${shape}, a count is off by `, h("strong", {}, up(found.noise)), ` in the mean, ${Math.floor(100 * gain)} % less.`);
+    return h("p", {}, `With budgets of ${shape}, a count is off by `, h("strong", {}, up(found.noise)), ` in the mean${gain >= 0 ? `, ${Math.floor(100 * gain)} % less` : ""}.`);
   }
 
   showSweep(view, sweep) {

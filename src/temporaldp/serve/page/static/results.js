@@ -2,7 +2,7 @@
 
 import { meanStays, stickyRows } from "./chain.js";
 import { constantBudget } from "./budget.js";
-import { leakage, worstLeakage } from "./exact.js";
+import { leakage, worstCase } from "./exact.js";
 import { paperArrivals, profile } from "./profile.js";
 import { correlation } from "./setting.js";
 
@@ -62,7 +62,7 @@ export function sweepOf(setting, sample) {
     const chains = SWEEP.map((stays) => stickyRows(n, stays));
     const knownOf = (rows) => ({ backward: knows === "future" ? null : rows, forward: knows === "past" ? null : rows });
     return {
-      exact: chains.map((rows) => worstLeakage({ ...knownOf(rows), n, epsilon, horizon })),
+      exact: chains.map((rows) => worstCase({ ...knownOf(rows), n, epsilon, horizon }).leakage),
       paper: chains.map((rows) => worstByPaper(rows, n, setting)),
     };
   });
