@@ -144,6 +144,9 @@ def test_what_cannot_be_served_is_refused(tmp_path):
     (tmp_path / "other.db").write_text("not a database, but long enough to look like one" * 20)
     (tmp_path / "other.db").chmod(0o600)
     assert "other.db" in refused("serve", "--no-browser", "--store", "other.db", cwd=tmp_path, code=4)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        told = refused("serve", "--no-browser", "--port", taken.getsockname()[1], cwd=tmp_path)
+        assert "choose another --port" in told
     assert "postgresql://" in refused("serve", "--no-browser", "--store", "mysql://host/db", cwd=tmp_path)
     assert "days" in refused("token", "create", "--store", "new.db", "--role", "own", "--days", "0", cwd=tmp_path)
 
