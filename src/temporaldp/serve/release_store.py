@@ -73,13 +73,13 @@ class ReleaseStore(Store):
     def __init__(self, database: Database, release: str, creation: Creation | None = None) -> None:
         super().__init__(f"{database.place}, release {release}")
         self._database, self._release, self._creation = database, release, creation
+        self._created: dict[str, str] | None = None
         self.next_key: str | None = None
         self.keys_read: dict[str, int] = {}
 
     def exists(self) -> bool:
-        """Whether the release is there."""
-        with self._database.asking() as connection:
-            return _heading(connection, self._release, lock=False) is not None
+        """Whether the release is there; one that is about to be created is not."""
+        return self._creation is None and self.read_private(DEFINITION) is not None
 
     def create(self, configuration: str, head: str) -> None:
         """Its row, its definition and the key of its digests, all or nothing."""
@@ -142,23 +142,21 @@ class ReleaseStore(Store):
             return found
 
     def read_private(self, name: str) -> str | None:
-        """From a table beside the ledger."""
-        with self._database.asking() as connection:
-            return _private(connection, self._release, name)
+        """From a table beside the ledger. What a release was created with never changes, and is read once, all of it."""
+        if self._created is None:
+            with self._database.asking() as connection:
+                found = connection.execute(statements().private, {"of": self._release}).all()
+            self._created = {row.name: row.content for row in found} or None
+        return None if self._created is None else self._created.get(name)
 
-    def write_private(self, name: str, content: str) -> str:
-        """Into that table."""
-        with self._database.writing() as connection:
-            if _private(connection, self._release, name) is None:
-                values = {"release": self._release, "name": name, "content": content}
-                connection.execute(_unless_there(connection, tables().private).values(**values))
-            return _private(connection, self._release, name) or content
+    def write_private(self, name: str, content: str) -> NoReturn:
+        """Nothing is added after a release was created."""
+        raise LedgerError(
+            f"{self.place}: {name!r} was lost, which it was created with; restore the database from a backup"
+        )
 
     def remove_private(self, name: str) -> None:
-        """From that table."""
-        private = tables().private
-        with self._database.writing() as connection:
-            connection.execute(private.delete().where(private.c.release == self._release, private.c.name == name))
+        """Nothing is removed: there are no checkpoints."""
 
     def back_up(self, place: Path) -> NoReturn:
         """A database is backed up whole."""
@@ -245,19 +243,3 @@ def _heading(connection: sa.Connection, release: str, *, lock: bool) -> Heading 
     asked = statements().locked_heading if lock else statements().heading
     found = connection.execute(asked, {"of": release}).first()
     return None if found is None else Heading(*found)
-
-
-def _private(connection: sa.Connection, release: str, name: str) -> str | None:
-    import sqlalchemy as sa
-
-    c = tables().private.c
-    found: str | None = connection.execute(sa.select(c.content).where(c.release == release, c.name == name)).scalar()
-    return found
-
-
-def _unless_there(connection: sa.Connection, table: sa.Table) -> Any:
-    """An insert that does nothing where the row is there."""
-    from sqlalchemy.dialects import postgresql, sqlite
-
-    made: Any = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
-    return made.on_conflict_do_nothing()

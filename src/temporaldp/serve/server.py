@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import socket
@@ -20,6 +21,9 @@ from temporaldp.serve.slow_clients import PatientProtocol
 
 MOST_CONNECTIONS = 1_000
 """At once; more are answered with 503."""
+
+RARELY = (20_000, 50, 100)
+"""Of Python's collector: a server keeps many objects for long, and going through all of them holds up every request."""
 
 SECONDS_TO_FINISH = 30
 """What was begun may take so long when the server is stopped; then it is left to the database, which undoes it."""
@@ -76,6 +80,8 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
     """
     app = create_app(settings)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what there is to say is said in lines of JSON
+    gc.set_threshold(*RARELY)
+    gc.freeze()  # libraries stay, and need not be looked at
     with _listening(address, port) as listener:
         StoppableServer(configuration(app), app, started).run(sockets=[listener])
     log_line("stopped")

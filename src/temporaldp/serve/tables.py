@@ -108,6 +108,7 @@ class Statements(NamedTuple):
     step_of_key: Any
     append: Any
     move_head: Any
+    private: Any
     token: Any
 
 
@@ -131,5 +132,6 @@ def statements() -> Statements:
         sa.select(s.c.step).where(s.c.release == of, s.c.request_key == sa.bindparam("key")),
         s.insert().values({c.name: sa.bindparam(c.name) for c in s.c}).returning(*fields),
         moved.values(n_steps=sa.bindparam("to_steps"), head=sa.bindparam("to_head")),
+        sa.select(made.private.c.name, made.private.c.content).where(made.private.c.release == of),
         made.tokens.select().where(made.tokens.c.token == sa.bindparam("name")),
     )
