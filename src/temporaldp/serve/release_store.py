@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 STEP_FIELDS = LedgerRow.__slots__
-EVENT_FIELDS = LedgerEvent.__slots__
 
 DEFINITION = "definition"
 """The private thing that says what a release was created with."""
@@ -36,7 +35,6 @@ class Heading:
 
     configuration: str
     n_steps: int
-    n_events: int
     head: str
 
 
@@ -92,7 +90,6 @@ class ReleaseStore(Store):
                     release=self._release,
                     configuration=configuration,
                     n_steps=0,
-                    n_events=0,
                     head=head,
                     request_key=new.request_key,
                 )
@@ -200,14 +197,8 @@ class ReleaseTransaction(Transaction):
         return [LedgerRow(*(getattr(r, field) for field in STEP_FIELDS)) for r in found]
 
     def events(self, start: int = 0) -> list[LedgerEvent]:
-        """The events from number `start` on."""
-        if self._heading is not None and start == self._heading.n_events:
-            return []
-        events = tables().events
-        chosen = (
-            events.select().where(events.c.release == self._release, events.c.number >= start).order_by(events.c.number)
-        )
-        return [LedgerEvent(*(getattr(r, field) for field in EVENT_FIELDS)) for r in self.connection.execute(chosen)]
+        """None: nothing happens between the steps of a service's release."""
+        return []
 
     def append(self, row: LedgerRow) -> None:
         """Add a row, and move the head to it from where it was when the transaction began. Errors as for a ledger."""
@@ -218,15 +209,9 @@ class ReleaseTransaction(Transaction):
         self._require_moved(self.connection.execute(statements().move_head, head))
         self._require_stored(LedgerRow(*stored) == row)
 
-    def append_event(self, event: LedgerEvent) -> None:
-        """Add an event, likewise."""
-        values = {field: getattr(event, field) for field in EVENT_FIELDS}
-        self.connection.execute(tables().events.insert().values(release=self._release, **values))
-        releases = tables().releases
-        moved = releases.update().where(releases.c.release == self._release, releases.c.head == self._known.head)
-        self._require_moved(self.connection.execute(moved.values(n_events=event.number + 1, head=event.hash)))
-        self._heading = _heading(self.connection, self._release, lock=False)
-        self._require_stored(self.events(event.number) == [event])
+    def append_event(self, event: LedgerEvent) -> NoReturn:
+        """Refused, for the same reason."""
+        raise LedgerError(f"{self._store.place}: a release of a service has steps alone, and no {event.kind!r}")
 
     @property
     def _known(self) -> Heading:
