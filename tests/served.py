@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -66,15 +67,15 @@ class Asking:
 def served(settings: Settings | None = None) -> Iterator[Asking]:
     """A server that answers, on a port that was free."""
     app = create_app(settings)
-    server = StoppableServer(configuration(app, "127.0.0.1", 0), app)
-    thread = threading.Thread(target=server.run, daemon=True)
+    server, listener = StoppableServer(configuration(app), app), socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 30
     while not server.started or (app.state.service is not None and not app.state.service.is_loaded):
         assert thread.is_alive() and time.monotonic() < deadline, "the server did not start"
         time.sleep(0.01)
     try:
-        yield Asking(server.servers[0].sockets[0].getsockname()[1])
+        yield Asking(listener.getsockname()[1])
     finally:
         server.should_exit = True
         thread.join(30)

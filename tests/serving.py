@@ -20,6 +20,7 @@ from temporaldp.serve import Settings, served_release
 from temporaldp.serve.application import create_app
 from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.server import serve
+from temporaldp.serve.service import load_for_first_step
 from temporaldp.serve.tables import statements
 
 BACKWARD = [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.4, 0.5]]
@@ -44,6 +45,7 @@ def warm():
         importlib.import_module(name)
     create_app(Settings())
     statements()
+    load_for_first_step()
     made = Definition.model_validate(DEFINITION)
     alone = proved(made.promise, None)
     accountant = copy(proved(made.promise, alone.reserve))

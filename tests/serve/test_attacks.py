@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -299,41 +296,3 @@ def test_what_is_no_http_is_refused(ask, own, release):
     assert raw(ask, both + b"0\r\n\r\n{}") == 400  # smuggling
     twice = head(release, own).removesuffix(b"\r\n") + b"Host: evil.example\r\nContent-Length: 2\r\n\r\n{}"
     assert raw(ask, twice) == 400
-
-
-def memory_of(pid):
-    return int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0]) << 10
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_a_hundred_megabytes_are_not_kept(tmp_path):
-    """In a process of its own, whose memory can be read; said beforehand, or sent without a word about their length."""
-    store = str(tmp_path / "service.db")
-    own = token_for(store)
-    command = [sys.executable, "-m", "temporaldp", "serve", "--no-browser", "--port", "0", "--store", store]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    try:
-        port = int(process.stdout.readline().rstrip().rstrip("/").rsplit(":", 1)[1])
-        one = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        one.request("GET", "/health")
-        one.getresponse().read()
-        before, most = memory_of(process.pid), 0
-        for length in (str(100 << 20), None):
-            with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-                told = {"Transfer-Encoding": "chunked"} if length is None else {"Content-Length": length}
-                connection.sendall(head("0" * 32, own, **told))
-                try:
-                    for _ in range(100):
-                        block = b" " * (1 << 20)
-                        connection.sendall(block if length else b"100000\r\n" + block + b"\r\n")
-                        most = max(most, memory_of(process.pid))
-                except OSError:
-                    pass
-        one.request("GET", "/health")
-        assert one.getresponse().status == 200
-        one.close()
-        assert most - before < 16 << 20
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
-    assert process.returncode == 0

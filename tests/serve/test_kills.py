@@ -121,7 +121,6 @@ def ask(client, release, kind, body, counts, key):
 @pytest.mark.parametrize(
     ("kind", "n_kills"),
     [
-        ("sqlite", QUICK),
         ("postgresql", QUICK),
         pytest.param("sqlite", LONG, marks=pytest.mark.slow),
         pytest.param("postgresql", LONG, marks=pytest.mark.slow),

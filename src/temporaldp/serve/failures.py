@@ -12,6 +12,7 @@ from temporaldp.errors import (
     LateDataError,
     LedgerChangedError,
     LedgerError,
+    LedgerMismatchError,
     PlanError,
     SpentError,
     TemporaldpError,
@@ -51,6 +52,8 @@ async def _of_ours(_: Request, error: Exception) -> Response:
             return answer(409, "It does not fit what was done before", str(error))
         case LedgerChangedError():
             return answer(409, "The ledger was changed", error.problem)
+        case LedgerMismatchError():
+            return answer(409, "The ledger was changed", "what the release is for is not what it was created with")
         case LedgerError():
             return answer(503, "The database cannot be used", UNCERTAIN, AGAIN)
         case _:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 STEP_FIELDS = LedgerRow.__slots__
-EVENT_FIELDS = LedgerEvent.__slots__
 
 DEFINITION = "definition"
 """The private thing that says what a release was created with."""
@@ -36,7 +35,6 @@ class Heading:
 
     configuration: str
     n_steps: int
-    n_events: int
     head: str
 
 
@@ -73,13 +71,13 @@ class ReleaseStore(Store):
     def __init__(self, database: Database, release: str, creation: Creation | None = None) -> None:
         super().__init__(f"{database.place}, release {release}")
         self._database, self._release, self._creation = database, release, creation
+        self._created: dict[str, str] | None = None
         self.next_key: str | None = None
         self.keys_read: dict[str, int] = {}
 
     def exists(self) -> bool:
-        """Whether the release is there."""
-        with self._database.asking() as connection:
-            return _heading(connection, self._release, lock=False) is not None
+        """Whether the release is there; one that is about to be created is not."""
+        return self._creation is None and self.read_private(DEFINITION) is not None
 
     def create(self, configuration: str, head: str) -> None:
         """Its row, its definition and the key of its digests, all or nothing."""
@@ -92,7 +90,6 @@ class ReleaseStore(Store):
                     release=self._release,
                     configuration=configuration,
                     n_steps=0,
-                    n_events=0,
                     head=head,
                     request_key=new.request_key,
                 )
@@ -142,23 +139,21 @@ class ReleaseStore(Store):
             return found
 
     def read_private(self, name: str) -> str | None:
-        """From a table beside the ledger."""
-        with self._database.asking() as connection:
-            return _private(connection, self._release, name)
+        """From a table beside the ledger. What a release was created with never changes, and is read once, all of it."""
+        if self._created is None:
+            with self._database.asking() as connection:
+                found = connection.execute(statements().private, {"of": self._release}).all()
+            self._created = {row.name: row.content for row in found} or None
+        return None if self._created is None else self._created.get(name)
 
-    def write_private(self, name: str, content: str) -> str:
-        """Into that table."""
-        with self._database.writing() as connection:
-            if _private(connection, self._release, name) is None:
-                values = {"release": self._release, "name": name, "content": content}
-                connection.execute(_unless_there(connection, tables().private).values(**values))
-            return _private(connection, self._release, name) or content
+    def write_private(self, name: str, content: str) -> NoReturn:
+        """Nothing is added after a release was created."""
+        raise LedgerError(
+            f"{self.place}: {name!r} was lost, which it was created with; restore the database from a backup"
+        )
 
     def remove_private(self, name: str) -> None:
-        """From that table."""
-        private = tables().private
-        with self._database.writing() as connection:
-            connection.execute(private.delete().where(private.c.release == self._release, private.c.name == name))
+        """Nothing is removed: there are no checkpoints."""
 
     def back_up(self, place: Path) -> NoReturn:
         """A database is backed up whole."""
@@ -202,14 +197,8 @@ class ReleaseTransaction(Transaction):
         return [LedgerRow(*(getattr(r, field) for field in STEP_FIELDS)) for r in found]
 
     def events(self, start: int = 0) -> list[LedgerEvent]:
-        """The events from number `start` on."""
-        if self._heading is not None and start == self._heading.n_events:
-            return []
-        events = tables().events
-        chosen = (
-            events.select().where(events.c.release == self._release, events.c.number >= start).order_by(events.c.number)
-        )
-        return [LedgerEvent(*(getattr(r, field) for field in EVENT_FIELDS)) for r in self.connection.execute(chosen)]
+        """None: nothing happens between the steps of a service's release."""
+        return []
 
     def append(self, row: LedgerRow) -> None:
         """Add a row, and move the head to it from where it was when the transaction began. Errors as for a ledger."""
@@ -220,15 +209,9 @@ class ReleaseTransaction(Transaction):
         self._require_moved(self.connection.execute(statements().move_head, head))
         self._require_stored(LedgerRow(*stored) == row)
 
-    def append_event(self, event: LedgerEvent) -> None:
-        """Add an event, likewise."""
-        values = {field: getattr(event, field) for field in EVENT_FIELDS}
-        self.connection.execute(tables().events.insert().values(release=self._release, **values))
-        releases = tables().releases
-        moved = releases.update().where(releases.c.release == self._release, releases.c.head == self._known.head)
-        self._require_moved(self.connection.execute(moved.values(n_events=event.number + 1, head=event.hash)))
-        self._heading = _heading(self.connection, self._release, lock=False)
-        self._require_stored(self.events(event.number) == [event])
+    def append_event(self, event: LedgerEvent) -> NoReturn:
+        """Refused, for the same reason."""
+        raise LedgerError(f"{self._store.place}: a release of a service has steps alone, and no {event.kind!r}")
 
     @property
     def _known(self) -> Heading:
@@ -245,19 +228,3 @@ def _heading(connection: sa.Connection, release: str, *, lock: bool) -> Heading 
     asked = statements().locked_heading if lock else statements().heading
     found = connection.execute(asked, {"of": release}).first()
     return None if found is None else Heading(*found)
-
-
-def _private(connection: sa.Connection, release: str, name: str) -> str | None:
-    import sqlalchemy as sa
-
-    c = tables().private.c
-    found: str | None = connection.execute(sa.select(c.content).where(c.release == release, c.name == name)).scalar()
-    return found
-
-
-def _unless_there(connection: sa.Connection, table: sa.Table) -> Any:
-    """An insert that does nothing where the row is there."""
-    from sqlalchemy.dialects import postgresql, sqlite
-
-    made: Any = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
-    return made.on_conflict_do_nothing()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +13,7 @@ from typing import Any
 
 import uvicorn
 
+from temporaldp.errors import InputError
 from temporaldp.serve.application import create_app
 from temporaldp.serve.observed import log_line
 from temporaldp.serve.settings import Settings
@@ -17,6 +21,9 @@ from temporaldp.serve.slow_clients import PatientProtocol
 
 MOST_CONNECTIONS = 1_000
 """At once; more are answered with 503."""
+
+RARELY = (20_000, 50, 100)
+"""Of Python's collector: a server keeps many objects for long, and going through all of them holds up every request."""
 
 SECONDS_TO_FINISH = 30
 """What was begun may take so long when the server is stopped; then it is left to the database, which undoes it."""
@@ -33,7 +40,7 @@ class StoppableServer(uvicorn.Server):
         """Listen, and say where."""
         await super().startup(sockets)
         if self.started and self._tell is not None:
-            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            host, port = sockets[0].getsockname()[:2]
             self._tell(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
 
     @contextmanager
@@ -69,23 +76,38 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
     Raises
     ------
     InputError, LedgerError
-        The store is none, or cannot be used.
+        The store is none, or cannot be used; or something else listens there.
     """
     app = create_app(settings)
-    StoppableServer(configuration(app, address, port), app, started).run()
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what there is to say is said in lines of JSON
+    gc.set_threshold(*RARELY)
+    gc.freeze()  # libraries stay, and need not be looked at
+    with _listening(address, port) as listener:
+        StoppableServer(configuration(app), app, started).run(sockets=[listener])
     log_line("stopped")
 
 
-def configuration(app: Any, address: str, port: int) -> uvicorn.Config:
+def _listening(address: str, port: int) -> socket.socket:
+    """A socket there; `InputError` if somebody else has it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        return socket.create_server((address, port), family=family, backlog=MOST_CONNECTIONS)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(
+            f"cannot listen on {address}, port {port}: {why}; choose another --port or --address"
+        ) from None
+
+
+def configuration(app: Any) -> uvicorn.Config:
     """How an application is run."""
     return uvicorn.Config(
         app,
-        host=address,
-        port=port,
         http=PatientProtocol,
         log_config=None,
         server_header=False,
         proxy_headers=False,
+        ws="none",
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=SECONDS_TO_FINISH,

@@ -18,6 +18,13 @@ ROWS = [[0.6, 0.4], [0.4, 0.6]]
 SMALL = Definition.model_validate({"alpha": 1.0, "backward": ROWS, "forward": ROWS, "mechanism": PROMISED})
 
 
+def load_for_first_step() -> None:
+    """The filter's machine code, and OpenDP."""
+    accountant = copy(proved(SMALL.promise, None))
+    accountant.spend(0.5 * accountant.remaining())
+    granted_scale(HISTOGRAM_SENSITIVITY, 1.0)
+
+
 class Service:
     """The releases of a database, who may ask for them, and the threads that do it.
 
@@ -49,10 +56,7 @@ class Service:
         return self._is_loaded
 
     def _load(self) -> None:
-        """Machine code of the filter, and OpenDP."""
-        accountant = copy(proved(SMALL.promise, None))
-        accountant.spend(0.5 * accountant.remaining())
-        granted_scale(HISTOGRAM_SENSITIVITY, 1.0)
+        load_for_first_step()
         self._is_loaded = True
 
     def require_answer(self) -> None:

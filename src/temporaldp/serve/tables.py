@@ -12,19 +12,18 @@ if TYPE_CHECKING:
 
 
 class Tables(NamedTuple):
-    """One row a release, a step, an event, a private thing of a release, a token; and one that says which format this is."""
+    """One row a release, a step, a private thing of a release, a token; and one that says which format this is."""
 
     service: sa.Table
     releases: sa.Table
     steps: sa.Table
-    events: sa.Table
     private: sa.Table
     tokens: sa.Table
 
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """The tables of a service. `releases`, `steps` and `events` are a ledger's, with the release's name in every row."""
+    """The tables of a service. `releases` and `steps` are a ledger's, with the release's name in every row."""
     import sqlalchemy as sa
 
     metadata = sa.MetaData()
@@ -44,7 +43,6 @@ def tables() -> Tables:
         text("release", key=True),
         text("configuration"),
         sa.Column("n_steps", sa.Integer, nullable=False),
-        sa.Column("n_events", sa.Integer, nullable=False),
         text("head"),
         text("request_key", nullable=True, unique=True),
     )
@@ -66,18 +64,6 @@ def tables() -> Tables:
         sa.UniqueConstraint("release", "time"),
         sa.UniqueConstraint("release", "request_key"),
     )
-    events = sa.Table(
-        "temporaldp_release_events",
-        metadata,
-        text("release", key=True),
-        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("step", sa.Integer, nullable=False),
-        text("kind"),
-        text("at"),
-        text("by"),
-        text("content"),
-        text("hash"),
-    )
     private = sa.Table(
         "temporaldp_release_private",
         metadata,
@@ -97,7 +83,7 @@ def tables() -> Tables:
         sa.Column("revoked", sa.Boolean, nullable=False),
         text("note"),
     )
-    return Tables(service, releases, steps, events, private, tokens)
+    return Tables(service, releases, steps, private, tokens)
 
 
 class Statements(NamedTuple):
@@ -108,6 +94,7 @@ class Statements(NamedTuple):
     step_of_key: Any
     append: Any
     move_head: Any
+    private: Any
     token: Any
 
 
@@ -122,7 +109,7 @@ def statements() -> Statements:
     made = tables()
     r, s = made.releases.c, made.steps
     of: sa.BindParameter[str] = sa.bindparam("of")
-    heading = sa.select(r.configuration, r.n_steps, r.n_events, r.head).where(r.release == of)
+    heading = sa.select(r.configuration, r.n_steps, r.head).where(r.release == of)
     fields = [s.c[field] for field in LedgerRow.__slots__]
     moved = made.releases.update().where(r.release == of, r.head == sa.bindparam("after"))
     return Statements(
@@ -131,5 +118,6 @@ def statements() -> Statements:
         sa.select(s.c.step).where(s.c.release == of, s.c.request_key == sa.bindparam("key")),
         s.insert().values({c.name: sa.bindparam(c.name) for c in s.c}).returning(*fields),
         moved.values(n_steps=sa.bindparam("to_steps"), head=sa.bindparam("to_head")),
+        sa.select(made.private.c.name, made.private.c.content).where(made.private.c.release == of),
         made.tokens.select().where(made.tokens.c.token == sa.bindparam("name")),
     )
