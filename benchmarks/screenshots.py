@@ -8,24 +8,25 @@ from pathlib import Path
 from browsing import Visit, browsing
 
 SAMPLE = "#from=sample&epsilon=0.1&horizon=47&alpha=1"
-TWO = "#from=sticky&values=5&stays=0.8&epsilon=0.1&horizon=47&alpha=1&b.from=sticky&b.values=5&b.stays=0.95&b.epsilon=0.1"
+TWO = (
+    "#from=sticky&values=5&stays=0.8&epsilon=0.1&horizon=47&alpha=1&b.from=sticky&b.values=5&b.stays=0.95&b.epsilon=0.1"
+)
 PLANNED = "[...document.querySelectorAll('.plan')].every((plan) => /[Bb]udgets (of|that)/.test(plan.textContent))"
 FOR_EVER = "!document.querySelector('.headline').textContent.includes('being computed')"
 
 PICTURES = {
-    "page": (SAMPLE, {"viewport": {"width": 1440, "height": 1130}, "color_scheme": "light"}, False),
-    "page-two": (TWO, {"viewport": {"width": 1440, "height": 1000}, "color_scheme": "dark"}, False),
-    "page-phone": (SAMPLE, {"viewport": {"width": 380, "height": 760}, "color_scheme": "dark"}, True),
+    "page": (SAMPLE, {"viewport": {"width": 1440, "height": 1130}, "color_scheme": "light"}),
+    "page-two": (TWO, {"viewport": {"width": 1440, "height": 1000}, "color_scheme": "dark"}),
 }
 
 
 def main(folder: Path) -> None:
     with browsing() as (browser, address):
-        for name, (fragment, how, whole) in PICTURES.items():
+        for name, (fragment, how) in PICTURES.items():
             visit = Visit(browser, address, **how).open(fragment)
             visit.wait(PLANNED)
             visit.wait(FOR_EVER)
-            visit.page.screenshot(path=folder / f"{name}.png", full_page=whole)
+            visit.page.screenshot(path=folder / f"{name}.png")
             visit.close()
 
 

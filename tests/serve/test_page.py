@@ -82,6 +82,7 @@ def test_the_page_begins_with_the_sample_and_the_sentences_of_reports(ask):
     sample = next(iter(tdp.estimate_adversaries(tdp.load_sample())))
     assert setup["sentences"] == odds.SENTENCES
     assert np.array_equal(setup["sample"]["backward"], sample.backward.dense())
+    assert np.array_equal(setup["sample"]["forward"], sample.forward.dense())
     assert setup["sample"]["names"] == list(sample.states)
 
 

@@ -79,19 +79,16 @@ def _document(links: str, scripts: str, *, alone: bool) -> str:
 def _setup(*, alone: bool) -> str:
     """What the page begins with: the sample's correlation and the sentences that it shares with reports, as JSON.
 
-    A block of data, which no browser runs and no policy forbids.
+    A block of data, which no browser runs and no policy forbids. The sample's matrices are written down, since to estimate them
+    takes longer than everything else that is done before the first page.
     """
-    from temporaldp.correlation import estimate_adversaries
-    from temporaldp.files import load_sample
     from temporaldp.report.odds import PRIORS, SENTENCES
-    from temporaldp.serve.page.questions import matrices_of
 
-    sample = next(iter(estimate_adversaries(load_sample())))
     known = {
         "alone": alone,
         "sentences": SENTENCES,
         "priors": PRIORS,
-        "sample": matrices_of(sample),
+        "sample": json.loads((files("temporaldp.serve.page") / "static" / "sample.json").read_text(encoding="utf-8")),
     }
     return json.dumps(known).replace("<", "\\u003c")
 
