@@ -381,7 +381,7 @@ def test_dark_and_light_are_chosen_by_the_system_or_by_hand(visit):
     assert canvas.screenshot() != before
 
 
-def test_gaussian_noise_at_a_delta_comes_from_the_server(visit):
+def test_gaussian_noise_at_a_delta_comes_from_the_server_and_stays_in_a_saved_page(visit, tmp_path):
     page = visit("#from=sticky&values=2&stays=0.7&noise=gaussian&scale=10&delta=1e-5&horizon=4&alpha=2")
     page.page.wait_for_function(
         "() => /one curve a pair/.test(document.querySelector('.headline').textContent)", timeout=120_000
@@ -391,6 +391,13 @@ def test_gaussian_noise_at_a_delta_comes_from_the_server(visit):
     columns = steps_of(page.saved("csv"))
     same_as_library(columns, scope["series"])
     assert page.worst >= scope["series"].worst * (1.0 - 1e-12)
+    target = tmp_path / "view.html"
+    target.write_bytes(Path(page.saved("html")).read_bytes())
+    alone = visit()
+    alone.open(address=target.as_uri())
+    assert alone.worst == page.worst
+    alone.set("scale", 11)
+    assert "this file has none" in alone.page.locator(".headline").inner_text()
 
 
 HOSTILE = "%3C%2Fscript%3E%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E"

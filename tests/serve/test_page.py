@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import http.client
 import io
 import json
 import math
@@ -188,6 +189,19 @@ def test_uploads_that_cannot_be_used_are_explained(ask, kind, content, said):
 
 def test_the_pages_questions_are_no_part_of_the_described_interface(ask):
     assert not [path for path in ask.get("/openapi.json").json["paths"] if "view" in path or "page" in path]
+
+
+def test_who_goes_away_keeps_nobody_waiting(ask):
+    rows = (0.05 / 9.0 * (np.ones((10, 10)) - np.eye(10)) + 0.95 * np.eye(10)).tolist()
+    names = [f"v{k}" for k in range(10)]
+    body = json.dumps({"names": names, "backward": rows, "forward": rows, "horizon": 200, "alpha": 1.0}).encode()
+    leaving = http.client.HTTPConnection("127.0.0.1", ask.port, timeout=30)
+    leaving.request("POST", "/v1/view/plan", body, {"Content-Type": "application/json"})  # takes minutes
+    time.sleep(0.3)
+    leaving.close()
+    begun = time.monotonic()
+    assert ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}).status == 200
+    assert time.monotonic() - begun < 29  # the limit of a computation is a minute
 
 
 async def wanted():

@@ -64,7 +64,7 @@ export class Panel {
     const usable = Boolean(view.curves);
     for (const part of this.element.querySelectorAll(":scope > .card, :scope > .pair")) part.hidden = !usable;
     if (!usable) {
-      fill(this.headline, h("p", { class: view.busy ? "note" : "problem", role: "alert" }, view.problem || "The server computes this …"));
+      fill(this.headline, h("p", { class: view.busy ? "note" : "problem", role: "alert" }, view.known.problem ? `This matrix cannot be used: ${view.problem}` : view.problem || "The server computes this …"));
       return;
     }
     this.showHeadline(view);
