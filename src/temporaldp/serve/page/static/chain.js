@@ -1,7 +1,7 @@
 // Markov chains: matrices as flat arrays of n * n numbers, row by row; row = the value known, column = the value asked about.
 
 /** How far the sum of a row may be from 1: ROW_SUM_TOLERANCE of the library. */
-export const ROW_SUM_TOLERANCE = 1e-12;
+const ROW_SUM_TOLERANCE = 1e-12;
 
 /** A chain that stays with probability `stays` and else goes to every other of `n` values alike. */
 export function stickyRows(n, stays) {
@@ -44,7 +44,7 @@ export function flat(rows) {
  * The one distribution that the chain keeps, by Grassmann, Taksar and Heyman's elimination, which subtracts nothing.
  * null where values cannot all be reached from one another: then there is none, or some value has no probability.
  */
-export function stationary(rows) {
+function stationary(rows) {
   const n = rows.length;
   if (!irreducible(rows)) return null;
   const a = rows.map((row) => Float64Array.from(row));

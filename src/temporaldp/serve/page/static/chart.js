@@ -126,7 +126,11 @@ export class LeakageChart {
     this.curves = CURVES.filter(({ name }) => view.curves[name]);
     const steps = Array.from(view.curves.temporal, (_, t) => t + 1);
     const data = [steps, ...this.curves.map(({ name }) => Array.from(view.curves[name]))];
-    this.plot.show(data, `${document.documentElement.dataset.shown} ${this.curves.map(({ name }) => name)}`, this.curves);
+    this.plot.show(
+      data,
+      `${document.documentElement.dataset.shown} ${this.curves.map(({ name }) => name)}`,
+      this.curves,
+    );
     this.tell(this.plot.drawn);
     const { temporal } = view.curves;
     this.place.setAttribute(
@@ -149,22 +153,43 @@ export class SweepChart {
   options() {
     const look = colours();
     const curve = (name) => CURVES.find((one) => one.name === name);
-    const series = (name) => ({ stroke: look[name], width: curve(name).width, dash: curve(name).dash, points: { show: false } });
+    const series = (name) => ({
+      stroke: look[name],
+      width: curve(name).width,
+      dash: curve(name).dash,
+      points: { show: false },
+    });
     return {
       scales: { x: { time: false, range: () => [0, 1] }, y: { range: (_, low, high) => [0, high * 1.1 || 1] } },
-      axes: [{ ...axis("probability of staying", look), size: 26 }, { ...axis("worst step (nats)", look), size: 54 }],
+      axes: [
+        { ...axis("probability of staying", look), size: 26 },
+        { ...axis("worst step (nats)", look), size: 54 },
+      ],
       cursor: { show: false },
-      series: [{}, series("temporal"), series("paper"), { stroke: look.forward, width: 0, points: { show: true, size: 9, fill: look.forward } }],
+      series: [
+        {},
+        series("temporal"),
+        series("paper"),
+        { stroke: look.forward, width: 0, points: { show: true, size: 9, fill: look.forward } },
+      ],
     };
   }
 
   show(stays, { exact, paper, own }, worst) {
-    const points = [...stays.map((p, k) => [p, exact[k], paper[k], null]), ...(own === null ? [] : [[own, null, null, worst]])];
+    const points = [
+      ...stays.map((p, k) => [p, exact[k], paper[k], null]),
+      ...(own === null ? [] : [[own, null, null, worst]]),
+    ];
     points.sort((a, b) => a[0] - b[0]);
     // gaps of single points between curves are joined
     const columns = [0, 1, 2, 3].map((k) => points.map((point) => (point[k] === null && k < 3 ? undefined : point[k])));
     this.plot.show(columns, document.documentElement.dataset.shown);
-    const ends = [0, exact.length - 1].map((k) => `${up(exact[k])} nats where values stay with probability ${stays[k]}`);
-    this.place.setAttribute("aria-label", `Line chart of the largest leakage over a range of stickiness: ${ends.join(", ")}.`);
+    const ends = [0, exact.length - 1].map(
+      (k) => `${up(exact[k])} nats where values stay with probability ${stays[k]}`,
+    );
+    this.place.setAttribute(
+      "aria-label",
+      `Line chart of the largest leakage over a range of stickiness: ${ends.join(", ")}.`,
+    );
   }
 }

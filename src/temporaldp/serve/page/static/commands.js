@@ -51,7 +51,7 @@ export function python(setting, known, tight) {
 const cell = (text) => (/[",\n\r]/.test(text) || text.trim() !== text ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** A matrix as a file that the command line reads. */
-export function matrixFile(rows, names) {
+function matrixFile(rows, names) {
   const lines = [["", ...names], ...names.map((name, k) => [name, ...rows[k]])];
   return lines.map((line) => line.map((one) => cell(String(one))).join(",")).join("\n");
 }
@@ -60,7 +60,9 @@ export function matrixFile(rows, names) {
 export function shell(setting, known) {
   const { epsilon, horizon, alpha, noise, scale, delta } = setting;
   const given = MATRICES.filter((name) => known[name]);
-  const lines = given.map((name) => `cat > ${name}.csv <<'END_OF_MATRIX'\n${matrixFile(known[name], known.names)}\nEND_OF_MATRIX`);
+  const lines = given.map(
+    (name) => `cat > ${name}.csv <<'END_OF_MATRIX'\n${matrixFile(known[name], known.names)}\nEND_OF_MATRIX`,
+  );
   const correlation = given.map((name) => `--${name} ${name}.csv`).join(" ");
   const same = `${correlation} --horizon ${horizon}`;
   if (atDelta(setting)) {

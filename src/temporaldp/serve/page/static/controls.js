@@ -36,7 +36,9 @@ class Slider {
         const typed = this.number.valueAsNumber;
         const fits = typed >= min && typed <= max && (!whole || Number.isInteger(typed));
         this.number.setAttribute("aria-invalid", String(!fits));
-        this.problem.textContent = fits ? "" : `Expected ${whole ? "a whole number" : "a number"} from ${min} to ${max}.`;
+        this.problem.textContent = fits
+          ? ""
+          : `Expected ${whole ? "a whole number" : "a number"} from ${min} to ${max}.`;
         if (fits) {
           this.range.value = this.at(typed);
           changed(typed);
@@ -92,7 +94,15 @@ class Slider {
 const choice = (place, { id, label, options, hint }, changed) => {
   const select = h("select", { id, onchange: () => changed(select.value) });
   select.append(...options.map(([value, words]) => h("option", { value }, words)));
-  place.append(h("div", { class: "choice" }, h("label", { for: id }, label), select, hint ? h("span", { class: "hint" }, hint) : ""));
+  place.append(
+    h(
+      "div",
+      { class: "choice" },
+      h("label", { for: id }, label),
+      select,
+      hint ? h("span", { class: "hint" }, hint) : "",
+    ),
+  );
   return select;
 };
 
@@ -110,13 +120,24 @@ export class Controls {
     this.release(release, served, shown);
     this.alpha = new Slider(
       level,
-      { name: "alpha", label: "α, most that may leak about any step", unit: "nats", most: 10, hint: "The plan below keeps it." },
+      {
+        name: "alpha",
+        label: "α, most that may leak about any step",
+        unit: "nats",
+        most: 10,
+        hint: "The plan below keeps it.",
+      },
       (alpha) => changed({ alpha }),
     );
   }
 
   correlation(place, served) {
-    const kinds = [["sample", "Sample"], ["sticky", "Stickiness"], ["matrix", "Matrix"], ...(served ? [["upload", "Upload"]] : [])]; // prettier-ignore
+    const kinds = [
+      ["sample", "Sample"],
+      ["sticky", "Stickiness"],
+      ["matrix", "Matrix"],
+      ...(served ? [["upload", "Upload"]] : []),
+    ];
     this.kinds = h("div", { class: "segments", role: "radiogroup", "aria-label": "Where the correlation comes from" });
     for (const [kind, words] of kinds) {
       const id = `source-${kind}`;
@@ -126,21 +147,48 @@ export class Controls {
     this.parts = Object.fromEntries(kinds.map(([kind]) => [kind, h("div", { class: "source", hidden: true })]));
     place.append(this.kinds, ...Object.values(this.parts));
     this.parts.sample.append(
-      h("p", { class: "hint" }, "Sleep stages of 151 people, every five minutes: awake (W), REM (R), and light to deep sleep (N1 to N3)."),
+      h(
+        "p",
+        { class: "hint" },
+        "Sleep stages of 151 people, every five minutes: awake (W), REM (R), and light to deep sleep (N1 to N3).",
+      ),
     );
-    const sticky = { name: "stays", label: "Stays what it was", unit: "probability", log: false, digits: (p) => Number(p.toFixed(3)) };
+    const sticky = {
+      name: "stays",
+      label: "Stays what it was",
+      unit: "probability",
+      log: false,
+      digits: (p) => Number(p.toFixed(3)),
+    };
     this.stays = new Slider(this.parts.sticky, sticky, (stays) => this.changed({ stays }));
     const values = { name: "values", label: "Values a person can have", log: false };
     this.values = new Slider(this.parts.sticky, values, (n) => this.changed({ values: n }));
     this.parts.sticky.append(h("p", { class: "hint" }, "Else it goes to every other value alike."));
     this.matrix = new MatrixEditor(this.parts.matrix, (edited) => this.changed({ ...edited, backward: null }));
     if (served) this.uploading(this.parts.upload);
-    const options = [["both", "past and future"], ["past", "the past only (backward)"], ["future", "the future only (forward)"]]; // prettier-ignore
-    this.knows = choice(place, { id: "knows", label: "The adversary knows how it follows", options }, (knows) => this.changed({ knows }));
+    const options = [
+      ["both", "past and future"],
+      ["past", "the past only (backward)"],
+      ["future", "the future only (forward)"],
+    ];
+    this.knows = choice(place, { id: "knows", label: "The adversary knows how it follows", options }, (knows) =>
+      this.changed({ knows }),
+    );
   }
 
   uploading(place) {
-    const kind = choice(place, { id: "upload-kind", label: "The file holds", options: [["traces", "traces: user, time, state"], ["matrix", "a transition matrix"]] }, () => {}); // prettier-ignore
+    const kind = choice(
+      place,
+      {
+        id: "upload-kind",
+        label: "The file holds",
+        options: [
+          ["traces", "traces: user, time, state"],
+          ["matrix", "a transition matrix"],
+        ],
+      },
+      () => {},
+    );
     const note = h("p", { class: "note", role: "status" });
     const problem = h("p", { class: "problem", role: "alert" });
     const file = h("input", {
@@ -153,7 +201,12 @@ export class Controls {
         fill(problem);
         const { found, problem: wrong } = await upload(file.files[0], kind.value);
         file.value = "";
-        fill(note, found ? `Read: ${found.names.length} values${found.note ? `, ${found.note}` : ""}. Edit them under “Matrix”.` : "");
+        fill(
+          note,
+          found
+            ? `Read: ${found.names.length} values${found.note ? `, ${found.note}` : ""}. Edit them under “Matrix”.`
+            : "",
+        );
         fill(problem, wrong ?? "");
         if (found) {
           const { names, forward, backward, horizon } = found;
@@ -163,22 +216,39 @@ export class Controls {
     });
     place.append(
       h("div", { class: "choice" }, h("label", { for: "upload-file" }, "CSV, Parquet or JSON"), file),
-      h("p", { class: "hint" }, "Traces have columns user, time and state, or user and one column a step. The file stays in memory: nothing of it is stored or logged."),
+      h(
+        "p",
+        { class: "hint" },
+        "Traces have columns user, time and state, or user and one column a step. The file stays in memory: nothing of it is stored or logged.",
+      ),
       note,
       problem,
     );
   }
 
   release(place, served, shown) {
-    const noises = [["laplace", "histogram, Laplace noise"], ...(served || shown.some(({ noise }) => noise === "gaussian") ? [["gaussian", "histogram, Gaussian noise"]] : []), ["any", "any ε-DP mechanism"]]; // prettier-ignore
-    this.noise = choice(place, { id: "noise", label: "Mechanism", options: noises }, (noise) => this.changed({ noise }));
+    const noises = [
+      ["laplace", "histogram, Laplace noise"],
+      ...(served || shown.some(({ noise }) => noise === "gaussian") ? [["gaussian", "histogram, Gaussian noise"]] : []),
+      ["any", "any ε-DP mechanism"],
+    ];
+    this.noise = choice(place, { id: "noise", label: "Mechanism", options: noises }, (noise) =>
+      this.changed({ noise }),
+    );
     const epsilon = { name: "epsilon", label: "ε, promised at each step", unit: "nats" };
     this.epsilon = new Slider(place, epsilon, (epsilon) => this.changed({ epsilon }));
     const scale = { name: "scale", label: "Scale of the noise", unit: "counts", most: 200 };
     this.scale = new Slider(place, scale, (scale) => this.changed({ scale }));
-    this.horizon = new Slider(place, { name: "horizon", label: "Horizon", unit: "steps" }, (horizon) => this.changed({ horizon }));
-    const deltas = (served ? DELTAS : [0]).map((delta) => [String(delta), delta ? delta.toExponential() : "0, pure privacy"]);
-    this.delta = choice(place, { id: "delta", label: "δ", options: deltas }, (delta) => this.changed({ delta: Number(delta) }));
+    this.horizon = new Slider(place, { name: "horizon", label: "Horizon", unit: "steps" }, (horizon) =>
+      this.changed({ horizon }),
+    );
+    const deltas = (served ? DELTAS : [0]).map((delta) => [
+      String(delta),
+      delta ? delta.toExponential() : "0, pure privacy",
+    ]);
+    this.delta = choice(place, { id: "delta", label: "δ", options: deltas }, (delta) =>
+      this.changed({ delta: Number(delta) }),
+    );
   }
 
   choose(kind) {
@@ -187,7 +257,10 @@ export class Controls {
       return;
     }
     const { names, forward } = this.setting;
-    const begun = kind === "matrix" && !names ? { names: this.sample.names, forward: this.sample.forward, backward: this.sample.backward } : { names, forward };
+    const begun =
+      kind === "matrix" && !names
+        ? { names: this.sample.names, forward: this.sample.forward, backward: this.sample.backward }
+        : { names, forward };
     this.changed({ source: kind, ...begun });
   }
 

@@ -1,6 +1,7 @@
 // Small tools for elements.
 
-const present = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== "");
+const present = (children) =>
+  children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== "");
 
 /** An element with attributes, listeners (`on...`) and children. */
 export function h(tag, attributes = {}, ...children) {

@@ -1,7 +1,8 @@
 // A drawing is a list of shapes; it becomes an SVG document or pixels.
 
 const FONT = "Inter, 'DejaVu Sans', system-ui, sans-serif";
-const escaped = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const escaped = (text) =>
+  String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const short = (number) => Number(number.toFixed(2));
 
 /** A curve through points [[x, y], ...]. */
@@ -10,8 +11,16 @@ export const curve = (points, colour, width = 1, dash = []) => ({ kind: "curve",
 export const box = (x, y, width, height, colour) => ({ kind: "box", x, y, width, height, colour });
 /** A line of text; `anchor` is start, middle or end; `turned` reads upwards. */
 export const text = (x, y, words, colour, { size = 12, anchor = "start", bold = false, turned = false } = {}) => ({
-  kind: "text", x, y, words, colour, size, anchor, bold, turned,
-}); // prettier-ignore
+  kind: "text",
+  x,
+  y,
+  words,
+  colour,
+  size,
+  anchor,
+  bold,
+  turned,
+});
 
 /** An SVG document. */
 export function svg(shapes, width, height, title) {

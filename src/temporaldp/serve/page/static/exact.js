@@ -24,7 +24,10 @@ class Arrivals {
     this.horizon = horizon;
     this.rho = new Map();
     this.above = pairs.map(([i, j]) => {
-      const most = horizon > NEAREST + 1 ? this.rollouts.arrival(i, j, horizon - 1, this.guess(horizon - 1), NEAREST).leakage : Infinity;
+      const most =
+        horizon > NEAREST + 1
+          ? this.rollouts.arrival(i, j, horizon - 1, this.guess(horizon - 1), NEAREST).leakage
+          : Infinity;
       return Float64Array.from(this.ceiling, (a) => Math.min(a, most));
     });
     this.below = pairs.map(() => new Float64Array(horizon));

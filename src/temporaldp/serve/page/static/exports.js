@@ -12,7 +12,9 @@ const COLUMNS = ["promised", "backward", "forward", "temporal", "paper"];
 export function csv(view) {
   const columns = COLUMNS.filter((name) => view.curves[name]);
   const head = ["step", ...columns.map((name) => `${name}_nats`)].join(",");
-  const rows = Array.from(view.curves.temporal, (_, t) => [t + 1, ...columns.map((name) => view.curves[name][t])].join(","));
+  const rows = Array.from(view.curves.temporal, (_, t) =>
+    [t + 1, ...columns.map((name) => view.curves[name][t])].join(","),
+  );
   return `${[head, ...rows].join("\n")}\n`;
 }
 
@@ -39,4 +41,7 @@ export async function save(kind, view, titled, settings, answers) {
 }
 
 /** The texts to copy. */
-export const texts = (view) => ({ python: python(view.setting, view.known, view.tight), shell: shell(view.setting, view.known) });
+export const texts = (view) => ({
+  python: python(view.setting, view.known, view.tight),
+  shell: shell(view.setting, view.known),
+});

@@ -18,7 +18,11 @@ export function shownSteps(horizon, step, most = MOST_STEPS) {
 /** The picture, about `room` pixels wide. `high[t][k]`: whether the count of value k comes out high at step t. */
 export function heatmap(high, names, step, room) {
   const left = Math.min(120, 12 + 7.4 * Math.max(...names.map((name) => short(name).length)));
-  const [first, last] = shownSteps(high.length, step, Math.max(9, Math.min(MOST_STEPS, Math.floor((room - left - 5) / NARROWEST))));
+  const [first, last] = shownSteps(
+    high.length,
+    step,
+    Math.max(9, Math.min(MOST_STEPS, Math.floor((room - left - 5) / NARROWEST))),
+  );
   const [cell, row] = [Math.max(NARROWEST, Math.min(WIDEST, (room - left - 5) / (last - first))), 20];
   const [width, height] = [left + cell * (last - first) + 4, row * names.length + 26];
   const parts = [];
@@ -29,14 +33,28 @@ export function heatmap(high, names, step, room) {
     });
     if ((t + 1) % 5 === 0 || t === step) {
       const x = left + (t - first + 0.5) * cell;
-      if (t === step || Math.abs(t - step) > 2) parts.push(h("text", { x, y: height - 8, "text-anchor": "middle" }, String(t + 1)));
+      if (t === step || Math.abs(t - step) > 2)
+        parts.push(h("text", { x, y: height - 8, "text-anchor": "middle" }, String(t + 1)));
     }
   }
   names.forEach((name, k) =>
     parts.push(h("text", { x: left - 8, y: k * row + 15, "text-anchor": "end" }, h("title", {}, name), short(name))),
   );
-  parts.push(h("rect", { x: left + (step - first) * cell - 0.5, y: 0.5, width: cell + 1, height: names.length * row + 1, class: "frame", rx: 3 }));
+  parts.push(
+    h("rect", {
+      x: left + (step - first) * cell - 0.5,
+      y: 0.5,
+      width: cell + 1,
+      height: names.length * row + 1,
+      class: "frame",
+      rx: 3,
+    }),
+  );
   const counts = names.filter((_, k) => high[step][k]);
   const label = `Heat map of ${names.length} counts by ${last - first} steps around step ${step + 1}: dark counts come out high. At step ${step + 1}: ${counts.join(", ")}.`;
-  return h("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label, class: "heatmap" }, parts);
+  return h(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label, class: "heatmap" },
+    parts,
+  );
 }

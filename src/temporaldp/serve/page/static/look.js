@@ -2,14 +2,32 @@
 
 const THEMES = {
   light: {
-    text: "#1a1a1a", soft: "#595959", grid: "#e2e5ea", page: "#ffffff", low: "#e9ecf1",
-    temporal: "#1a1a1a", backward: "#2166ac", forward: "#c2452f", promised: "#6f6f6f", paper: "#7a4a9c", alpha: "#3d7a18", second: "#2166ac",
+    text: "#1a1a1a",
+    soft: "#595959",
+    grid: "#e2e5ea",
+    page: "#ffffff",
+    low: "#e9ecf1",
+    temporal: "#1a1a1a",
+    backward: "#2166ac",
+    forward: "#c2452f",
+    promised: "#6f6f6f",
+    paper: "#7a4a9c",
+    alpha: "#3d7a18",
   },
   dark: {
-    text: "#eef1f5", soft: "#a9b2bf", grid: "#303845", page: "#171c24", low: "#2a313d",
-    temporal: "#f2f4f7", backward: "#74b3f0", forward: "#f59a83", promised: "#9aa4b2", paper: "#c9a3e6", alpha: "#8fce5f", second: "#74b3f0",
+    text: "#eef1f5",
+    soft: "#a9b2bf",
+    grid: "#303845",
+    page: "#171c24",
+    low: "#2a313d",
+    temporal: "#f2f4f7",
+    backward: "#74b3f0",
+    forward: "#f59a83",
+    promised: "#9aa4b2",
+    paper: "#c9a3e6",
+    alpha: "#8fce5f",
   },
-}; // prettier-ignore
+};
 
 const wanted = () => document.documentElement.dataset.theme;
 const system = matchMedia("(prefers-color-scheme: dark)");
@@ -23,7 +41,10 @@ export const colours = (name = theme()) => THEMES[name];
 /** Call back when light turns to dark or back. */
 export function onThemeChange(changed) {
   system.addEventListener("change", changed);
-  new MutationObserver(changed).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  new MutationObserver(changed).observe(document.documentElement, {
+    attributes: true,
+    attributeFilter: ["data-theme"],
+  });
 }
 
 /** The curves of the chart, in the order in which they are drawn. */

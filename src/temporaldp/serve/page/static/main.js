@@ -62,7 +62,13 @@ function exactView(view, asked, k) {
   const step = chosenStep(k, worstTime, temporal.length);
   return Object.assign(view, {
     leakage: found,
-    curves: { promised: new Float64Array(temporal.length).fill(setting.epsilon), paper: paper.temporal, backward, forward, temporal },
+    curves: {
+      promised: new Float64Array(temporal.length).fill(setting.epsilon),
+      paper: paper.temporal,
+      backward,
+      forward,
+      temporal,
+    },
     worst,
     worstTime,
     step,
@@ -83,18 +89,30 @@ function viewAtDelta(view, asked, k) {
   const tight = quick?.found ? told("delta", k, { ...question, bound: "exact" }, "tight") : null;
   const reply = tight?.found ? tight : quick;
   if (!reply?.found) {
-    const problem = reply === null ? "At a δ the server computes, and this file has none: set δ to 0, or open the page." : reply.problem;
+    const problem =
+      reply === null
+        ? "At a δ the server computes, and this file has none: set δ to 0, or open the page."
+        : reply.problem;
     return Object.assign(view, { busy: Boolean(reply?.busy), problem });
   }
   const number = (one) => one ?? Infinity;
-  const [promised, backward, forward, temporal] = ["epsilons", "backward", "forward", "temporal"].map((name) => reply.found[name].map(number));
+  const [promised, backward, forward, temporal] = ["epsilons", "backward", "forward", "temporal"].map((name) =>
+    reply.found[name].map(number),
+  );
   const worst = Math.max(...temporal);
   const worstTime = temporal.indexOf(worst);
   const curves = { promised, backward, forward, temporal };
-  return Object.assign(view, { curves, worst, worstTime, step: chosenStep(k, worstTime, temporal.length), tight: Boolean(tight?.found) });
+  return Object.assign(view, {
+    curves,
+    worst,
+    worstTime,
+    step: chosenStep(k, worstTime, temporal.length),
+    tight: Boolean(tight?.found),
+  });
 }
 
-const chosenStep = (k, worst, horizon) => (shown.steps[k] !== null && shown.steps[k] < horizon ? shown.steps[k] : worst);
+const chosenStep = (k, worst, horizon) =>
+  shown.steps[k] !== null && shown.steps[k] < horizon ? shown.steps[k] : worst;
 
 /** Milliseconds that a movement may take before what follows from it is put off, or is computed on demand. */
 const PATIENCE = 250;
@@ -116,7 +134,9 @@ function showLater(views) {
             const asked = { names, backward, forward, horizon: setting.horizon, alpha: setting.alpha };
             if (!atDelta(setting) && quick()) view.constant = constantOf(view);
             const noise = { noise: setting.noise, delta: setting.delta };
-            view.optimal = atDelta(setting) ? told("noise", k, { ...asked, ...noise }, "plan") : told("plan", k, asked, "plan");
+            view.optimal = atDelta(setting)
+              ? told("noise", k, { ...asked, ...noise }, "plan")
+              : told("plan", k, asked, "plan");
             panels[k].showPlan(view, () => {
               view.constant = constantOf(view);
               panels[k].showPlan(view);
@@ -152,7 +172,9 @@ function show() {
   while (panels.length > settings.length) panels.pop().element.remove();
   place("panels").classList.toggle("two", settings.length > 1);
   const views = settings.map(viewOf);
-  const tops = views.filter((view) => view.curves).flatMap((view) => Object.values(view.curves).map((curve) => Math.max(...curve)));
+  const tops = views
+    .filter((view) => view.curves)
+    .flatMap((view) => Object.values(view.curves).map((curve) => Math.max(...curve)));
   const top = Math.max(...tops.filter(Number.isFinite), 1e-9) * 1.08;
   views.forEach((view, k) => panels[k].show(view, settings.length > 1 ? "AB"[k] : "", top));
   showTabs();
@@ -186,7 +208,13 @@ function showTabs() {
   fill(
     place("tabs"),
     ["A", "B"].map((letter, k) => {
-      const radio = h("input", { type: "radio", name: "active", id: `active-${letter}`, checked: k === active, onchange: () => activate(k) });
+      const radio = h("input", {
+        type: "radio",
+        name: "active",
+        id: `active-${letter}`,
+        checked: k === active,
+        onchange: () => activate(k),
+      });
       return [radio, h("label", { for: `active-${letter}` }, `Setting ${letter}`)];
     }),
   );
@@ -195,7 +223,9 @@ function showTabs() {
 /** The largest leakage, where the form hides it on a small screen. */
 function glance(views) {
   const view = views[shown.active];
-  place("glance").textContent = view.curves ? `${up(view.worst)} nats leak · α = ${view.setting.alpha} ${view.worst > view.setting.alpha ? "is exceeded" : "is kept"}` : "";
+  place("glance").textContent = view.curves
+    ? `${up(view.worst)} nats leak · α = ${view.setting.alpha} ${view.worst > view.setting.alpha ? "is exceeded" : "is kept"}`
+    : "";
 }
 
 function activate(k) {
@@ -208,7 +238,10 @@ function activate(k) {
 /** The state behind the # of the address, so that a link shows the same. */
 function address() {
   const { text, complete } = fragment(shown.settings);
-  fill(place("link-note"), complete ? "" : "The matrix is too large for a link: a link shows the rest, the HTML file everything.");
+  fill(
+    place("link-note"),
+    complete ? "" : "The matrix is too large for a link: a link shows the rest, the HTML file everything.",
+  );
   if (text === written) return;
   written = text;
   history.replaceState(null, "", `#${text}`);
@@ -236,7 +269,10 @@ function read() {
   const { settings, problems } = settingsOf(location.hash);
   shown.settings = location.hash.length > 1 || !setup.settings ? settings : setup.settings;
   shown.active = Math.min(shown.active, shown.settings.length - 1);
-  fill(place("problems"), problems.map((problem) => h("p", {}, problem)));
+  fill(
+    place("problems"),
+    problems.map((problem) => h("p", {}, problem)),
+  );
   place("problems").hidden = !problems.length;
 }
 
@@ -244,7 +280,8 @@ read();
 const controls = new Controls(place("controls"), setup.sample, !setup.alone, shown.settings, moved);
 
 place("compare").addEventListener("click", () => {
-  shown.settings = shown.settings.length > 1 ? [shown.settings[shown.active]] : [shown.settings[0], { ...shown.settings[0] }];
+  shown.settings =
+    shown.settings.length > 1 ? [shown.settings[shown.active]] : [shown.settings[0], { ...shown.settings[0] }];
   shown.active = shown.settings.length - 1;
   shown.steps = [null, null];
   show();

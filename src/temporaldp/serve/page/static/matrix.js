@@ -14,7 +14,11 @@ export class MatrixEditor {
     this.remove = h("button", { type: "button", onclick: () => this.grow(-1) }, "Remove the last");
     this.rescale = h("button", { type: "button", onclick: () => this.normalise() }, "Rescale rows to sum 1");
     place.append(
-      h("p", { class: "hint" }, "Row: the value now. Column: the value one step later. What is known of the past follows by Bayes' rule."),
+      h(
+        "p",
+        { class: "hint" },
+        "Row: the value now. Column: the value one step later. What is known of the past follows by Bayes' rule.",
+      ),
       this.table,
       this.problem,
       h("div", { class: "buttons" }, this.add, this.remove, this.rescale),
@@ -25,9 +29,19 @@ export class MatrixEditor {
   show({ names, forward }) {
     if (this.forward === forward && this.names === names) return;
     Object.assign(this, { names, forward });
-    const head = h("tr", {}, h("td"), names.map((_, k) => h("th", { scope: "col" }, this.nameField(k))));
+    const head = h(
+      "tr",
+      {},
+      h("td"),
+      names.map((_, k) => h("th", { scope: "col" }, this.nameField(k))),
+    );
     const rows = names.map((_, i) =>
-      h("tr", {}, h("th", { scope: "row" }, names[i]), names.map((_, j) => h("td", {}, this.entryField(i, j)))),
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, names[i]),
+        names.map((_, j) => h("td", {}, this.entryField(i, j))),
+      ),
     );
     fill(this.table, h("table", { class: "matrix" }, h("thead", {}, head), h("tbody", {}, rows)));
     this.add.disabled = names.length >= MOST_VALUES;
@@ -46,7 +60,11 @@ export class MatrixEditor {
           event.target.value = this.names[k];
           return;
         }
-        this.told(this.names.map((old, at) => (at === k ? name : old)), this.forward, true);
+        this.told(
+          this.names.map((old, at) => (at === k ? name : old)),
+          this.forward,
+          true,
+        );
       },
     });
   }

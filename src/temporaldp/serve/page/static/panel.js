@@ -20,8 +20,13 @@ function card(title, ...children) {
 /** In a few words, what a setting is. */
 export function titled({ setting, known }) {
   const { source, stays, epsilon, scale, noise, delta, horizon, knows } = setting;
-  const chain = { sample: "the sample", sticky: `${known.names.length} values that stay with probability ${stays}`, matrix: `a matrix of ${known.names.length} values` };
-  const noisy = noise === "gaussian" ? `Gaussian noise of scale ${scale}, δ = ${delta.toExponential()}` : `ε = ${epsilon} a step`;
+  const chain = {
+    sample: "the sample",
+    sticky: `${known.names.length} values that stay with probability ${stays}`,
+    matrix: `a matrix of ${known.names.length} values`,
+  };
+  const noisy =
+    noise === "gaussian" ? `Gaussian noise of scale ${scale}, δ = ${delta.toExponential()}` : `ε = ${epsilon} a step`;
   const seen = { both: "", past: ", past only", future: ", future only" };
   return `${chain[source]}${seen[knows]}; ${noisy}${delta && noise !== "gaussian" ? `, δ = ${delta.toExponential()}` : ""}; ${steps(horizon)}`;
 }
@@ -45,9 +50,22 @@ export class Panel {
       part("name", "h2"),
       part("headline", "section"),
       card("Leakage at every step", part("legend", "ul"), curves, this.stepLabel),
-      h("div", { class: "pair" }, card("Where, and for which pair of values", part("where")), card("The plan that keeps α", part("plan"))),
+      h(
+        "div",
+        { class: "pair" },
+        card("Where, and for which pair of values", part("where")),
+        card("The plan that keeps α", part("plan")),
+      ),
       card("The observation that gives most away", part("witness")),
-      card("The same release under other chains", h("p", { class: "hint" }, "Values stay with this probability, else they go to any other alike. The dot is the correlation of this setting."), sweep),
+      card(
+        "The same release under other chains",
+        h(
+          "p",
+          { class: "hint" },
+          "Values stay with this probability, else they go to any other alike. The dot is the correlation of this setting.",
+        ),
+        sweep,
+      ),
       part("files", "section"),
     );
     this.files.classList.add("card");
@@ -64,7 +82,16 @@ export class Panel {
     const usable = Boolean(view.curves);
     for (const part of this.element.querySelectorAll(":scope > .card, :scope > .pair")) part.hidden = !usable;
     if (!usable) {
-      fill(this.headline, h("p", { class: view.busy ? "note" : "problem", role: "alert" }, view.known.problem ? `This matrix cannot be used: ${view.problem}` : view.problem || "The server computes this …"));
+      fill(
+        this.headline,
+        h(
+          "p",
+          { class: view.busy ? "note" : "problem", role: "alert" },
+          view.known.problem
+            ? `This matrix cannot be used: ${view.problem}`
+            : view.problem || "The server computes this …",
+        ),
+      );
       return;
     }
     this.showHeadline(view);
@@ -83,14 +110,32 @@ export class Panel {
     const { setting, worst } = view;
     const { odds, surest } = meaning(worst, setting.delta, this.setup);
     const over = worst > setting.alpha;
-    const fact = (words, number, note) => h("div", { class: "fact" }, h("dt", {}, words), h("dd", {}, number), note ? h("dd", { class: "note" }, note) : "");
+    const fact = (words, number, note) =>
+      h(
+        "div",
+        { class: "fact" },
+        h("dt", {}, words),
+        h("dd", {}, number),
+        note ? h("dd", { class: "note" }, note) : "",
+      );
     const alone = view.curves.promised[0];
     const many = view.curves.temporal.length;
     fill(
       this.headline,
       h("p", { class: "figure" }, h("strong", {}, up(worst)), " nats"),
-      h("p", { class: "lead" }, setting.delta ? `leak at most about one step at δ = ${setting.delta.toExponential()}, worst at step ${view.worstTime + 1} of ${many}.` : `leak about one step, where each step promises ${up(alone)}: worst at step ${view.worstTime + 1} of ${many}.`),
-      h("p", { class: `verdict ${over ? "over" : "kept"}` }, h("span", { "aria-hidden": "true" }, over ? "▲" : "✓"), over ? ` Above α = ${setting.alpha} nats` : ` α = ${setting.alpha} nats is kept`),
+      h(
+        "p",
+        { class: "lead" },
+        setting.delta
+          ? `leak at most about one step at δ = ${setting.delta.toExponential()}, worst at step ${view.worstTime + 1} of ${many}.`
+          : `leak about one step, where each step promises ${up(alone)}: worst at step ${view.worstTime + 1} of ${many}.`,
+      ),
+      h(
+        "p",
+        { class: `verdict ${over ? "over" : "kept"}` },
+        h("span", { "aria-hidden": "true" }, over ? "▲" : "✓"),
+        over ? ` Above α = ${setting.alpha} nats` : ` α = ${setting.alpha} nats is kept`,
+      ),
       h("p", { class: "meaning" }, `In words: ${odds}. ${surest}`),
       h(
         "dl",
@@ -98,7 +143,11 @@ export class Panel {
         fact("promised at each step", level(alone), `odds change by at most ${factor(alone)}`),
         view.curves.paper
           ? fact("the paper's bound", level(view.paperWorst), "Cao et al., an upper bound")
-          : fact("this bound", view.tight ? "one curve a pair" : "one curve for all pairs", view.tight ? "an upper bound" : "an upper bound; a tighter one is on its way"),
+          : fact(
+              "this bound",
+              view.tight ? "one curve a pair" : "one curve for all pairs",
+              view.tight ? "an upper bound" : "an upper bound; a tighter one is on its way",
+            ),
         fact("however long it goes on", ...this.forEver(view)),
         fact("all steps together", level(alone * many), "user level, whatever the correlation"),
       ),
@@ -111,30 +160,77 @@ export class Panel {
     if (supremum.busy) return ["…", "being computed"];
     if (supremum.problem !== undefined) return ["–", supremum.problem];
     const { temporal, certified } = supremum.found;
-    if (temporal === null) return [certified ? "no bound" : "not known", certified ? "it grows without end" : "no bound was found"];
+    if (temporal === null)
+      return [certified ? "no bound" : "not known", certified ? "it grows without end" : "no bound was found"];
     return [level(temporal), certified ? "exact" : "or less"];
   }
 
   showLegend(view) {
     const item = ({ name, label, dash, width }) =>
-      h("li", {}, h("svg", { width: 34, height: 10, "aria-hidden": "true" }, h("line", { x1: 1, y1: 5, x2: 33, y2: 5, class: `curve-${name}`, "stroke-width": width, "stroke-dasharray": dash.join(" ") })), label);
-    fill(this.legend, CURVES.filter(({ name }) => view.curves[name]).reverse().map(item)); // prettier-ignore
+      h(
+        "li",
+        {},
+        h(
+          "svg",
+          { width: 34, height: 10, "aria-hidden": "true" },
+          h("line", {
+            x1: 1,
+            y1: 5,
+            x2: 33,
+            y2: 5,
+            class: `curve-${name}`,
+            "stroke-width": width,
+            "stroke-dasharray": dash.join(" "),
+          }),
+        ),
+        label,
+      );
+    fill(
+      this.legend,
+      CURVES.filter(({ name }) => view.curves[name])
+        .reverse()
+        .map(item),
+    );
   }
 
   showWhere(view) {
     const { curves, step, pair } = view;
     const { paper } = view.leakage && curves.paper ? view.leakage : {};
     const row = (words, name) =>
-      h("tr", {}, h("th", { scope: "row" }, words), h("td", {}, up(curves[name][step])), paper ? h("td", {}, up(paper[name][step])) : "");
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, words),
+        h("td", {}, up(curves[name][step])),
+        paper ? h("td", {}, up(paper[name][step])) : "",
+      );
     const table = h(
       "table",
       { class: "numbers" },
       h("caption", {}, `Step ${step + 1}, in nats`),
-      h("thead", {}, h("tr", {}, h("td"), h("th", { scope: "col" }, view.setting.delta ? "bound" : "exact"), paper ? h("th", { scope: "col" }, "paper") : "")),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("td"),
+          h("th", { scope: "col" }, view.setting.delta ? "bound" : "exact"),
+          paper ? h("th", { scope: "col" }, "paper") : "",
+        ),
+      ),
       h("tbody", {}, row("backward", "backward"), row("forward", "forward"), row("temporal", "temporal")),
     );
     const told = pair
-      ? h("p", {}, "Told apart best: ", h("strong", {}, pair[0]), " rather than ", h("strong", {}, pair[1]), `, by ${level(curves.temporal[step])}: odds change by at most a factor ${factor(curves.temporal[step])}.`)
+      ? h(
+          "p",
+          {},
+          "Told apart best: ",
+          h("strong", {}, pair[0]),
+          " rather than ",
+          h("strong", {}, pair[1]),
+          `, by ${level(curves.temporal[step])}: odds change by at most a factor ${factor(curves.temporal[step])}.`,
+        )
       : h("p", { class: "note" }, "At a δ no one pair of values and no one observation is the worst.");
     fill(this.where, table, told);
   }
@@ -147,12 +243,36 @@ export class Panel {
     const told = [step - 1, step, step + 1]
       .filter((t) => t >= 0 && t < witness.length)
       .map((t) => `at step ${t + 1} ${listed(names.filter((_, k) => witness[t][k])) || "none"}`);
-    const key = (kind, words) => h("span", { class: "key" }, h("svg", { width: 14, height: 14, "aria-hidden": "true" }, h("rect", { width: 14, height: 14, rx: 2, class: kind })), words);
+    const key = (kind, words) =>
+      h(
+        "span",
+        { class: "key" },
+        h(
+          "svg",
+          { width: 14, height: 14, "aria-hidden": "true" },
+          h("rect", { width: 14, height: 14, rx: 2, class: kind }),
+        ),
+        words,
+      );
     fill(
       this.witness,
-      h("p", {}, `About step ${step + 1}, that somebody was in ${pair[0]} rather than ${pair[1]}: these counts come out high ${told.join("; ")}.`),
-      h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Heat map of the observation" }, heatmap(witness, names, step, this.witness.clientWidth)),
-      h("p", { class: "keys" }, key("high", "count comes out high"), key("low", "low"), key("frame", "the step in question")),
+      h(
+        "p",
+        {},
+        `About step ${step + 1}, that somebody was in ${pair[0]} rather than ${pair[1]}: these counts come out high ${told.join("; ")}.`,
+      ),
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "group", "aria-label": "Heat map of the observation" },
+        heatmap(witness, names, step, this.witness.clientWidth),
+      ),
+      h(
+        "p",
+        { class: "keys" },
+        key("high", "count comes out high"),
+        key("low", "low"),
+        key("frame", "the step in question"),
+      ),
     );
   }
 
@@ -161,13 +281,26 @@ export class Panel {
     const { setting, constant, optimal } = view;
     const parts = [];
     if (!atDelta(setting) && constant === undefined) {
-      parts.push(h("p", {}, h("button", { type: "button", onclick: compute }, "Compute the constant ε"), " (some seconds)"));
+      parts.push(
+        h("p", {}, h("button", { type: "button", onclick: compute }, "Compute the constant ε"), " (some seconds)"),
+      );
     }
     if (!atDelta(setting) && constant !== undefined) {
       const scale = laplaceScale(constant);
       parts.push(
-        h("p", {}, h("strong", {}, `ε = ${down(constant)} nats`), ` at each of ${steps(setting.horizon)} leaks no more than ${setting.alpha} nats about any.`),
-        setting.noise === "laplace" ? h("p", {}, `Laplace noise of scale ${up(scale)}: a count is off by ${up(meanAbsoluteNoise(scale))} in the mean.`) : "",
+        h(
+          "p",
+          {},
+          h("strong", {}, `ε = ${down(constant)} nats`),
+          ` at each of ${steps(setting.horizon)} leaks no more than ${setting.alpha} nats about any.`,
+        ),
+        setting.noise === "laplace"
+          ? h(
+              "p",
+              {},
+              `Laplace noise of scale ${up(scale)}: a count is off by ${up(meanAbsoluteNoise(scale))} in the mean.`,
+            )
+          : "",
         h("p", {}, h("button", { type: "button", onclick: () => this.use(constant) }, "Use this ε")),
       );
     }
@@ -181,20 +314,44 @@ export class Panel {
   }
 
   best({ setting, constant }, optimal) {
-    if (!optimal) return h("p", { class: "note" }, "Budgets that differ from step to step can have less noise: the server computes them.");
-    if (optimal.busy) return h("p", { class: "note", role: "status" }, "The plan with the least noise is being computed …");
-    if (optimal.problem !== undefined) return h("p", { class: "note" }, optimal.problem ? `No plan with less noise: ${optimal.problem}` : "");
+    if (!optimal)
+      return h(
+        "p",
+        { class: "note" },
+        "Budgets that differ from step to step can have less noise: the server computes them.",
+      );
+    if (optimal.busy)
+      return h("p", { class: "note", role: "status" }, "The plan with the least noise is being computed …");
+    if (optimal.problem !== undefined)
+      return h("p", { class: "note" }, optimal.problem ? `No plan with less noise: ${optimal.problem}` : "");
     const { found } = optimal;
     if (atDelta(setting)) {
       const [least, most] = [Math.min(...found.scales), Math.max(...found.scales)];
       const scale = up(least) === up(most) ? up(most) : `${up(least)} to ${up(most)}`;
-      return h("p", {}, h("strong", {}, `Noise of scale ${scale}`), ` keeps α at this δ: a count is off by ${up(found.noise)} in the mean.`);
+      return h(
+        "p",
+        {},
+        h("strong", {}, `Noise of scale ${scale}`),
+        ` keeps α at this δ: a count is off by ${up(found.noise)} in the mean.`,
+      );
     }
     const gain = constant === undefined ? NaN : 1 - found.noise / meanAbsoluteNoise(laplaceScale(constant));
-    const [first, middle, last] = [0, found.epsilons.length >> 1, found.epsilons.length - 1].map((t) => down(found.epsilons[t]));
-    const shape = found.epsilons.length > 2 ? `${first} at the first step, ${middle} in the middle, ${last} at the last` : `${first} and ${last}`;
-    if (gain < WORTH_TELLING) return h("p", { class: "note" }, "Budgets that differ from step to step have no less noise here.");
-    return h("p", {}, `With budgets of ${shape}, a count is off by `, h("strong", {}, up(found.noise)), ` in the mean${gain >= 0 ? `, ${Math.floor(100 * gain)} % less` : ""}.`);
+    const [first, middle, last] = [0, found.epsilons.length >> 1, found.epsilons.length - 1].map((t) =>
+      down(found.epsilons[t]),
+    );
+    const shape =
+      found.epsilons.length > 2
+        ? `${first} at the first step, ${middle} in the middle, ${last} at the last`
+        : `${first} and ${last}`;
+    if (gain < WORTH_TELLING)
+      return h("p", { class: "note" }, "Budgets that differ from step to step have no less noise here.");
+    return h(
+      "p",
+      {},
+      `With budgets of ${shape}, a count is off by `,
+      h("strong", {}, up(found.noise)),
+      ` in the mean${gain >= 0 ? `, ${Math.floor(100 * gain)} % less` : ""}.`,
+    );
   }
 
   showSweep(view, sweep) {
@@ -203,7 +360,8 @@ export class Panel {
   }
 
   drawFiles() {
-    const button = (kind, words) => h("button", { type: "button", "data-file": kind, onclick: () => this.save(kind) }, words);
+    const button = (kind, words) =>
+      h("button", { type: "button", "data-file": kind, onclick: () => this.save(kind) }, words);
     this.codes = Object.fromEntries(["python", "shell"].map((name) => [name, h("code")]));
     const block = (name, words) => {
       const button = h("button", { type: "button", class: "copy", onclick: () => this.copy(name) }, "Copy");
@@ -249,10 +407,37 @@ export class Panel {
   showAll() {
     if (!this.allSteps.open) return;
     const { curves } = this.view;
-    const names = CURVES.map(({ name }) => name).filter((name) => curves[name]).reverse(); // prettier-ignore
-    const head = h("tr", {}, h("th", { scope: "col" }, "step"), names.map((name) => h("th", { scope: "col" }, name)));
-    const rows = Array.from(curves.temporal, (_, t) => h("tr", {}, h("th", { scope: "row" }, t + 1), names.map((name) => h("td", {}, up(curves[name][t])))));
+    const names = CURVES.map(({ name }) => name)
+      .filter((name) => curves[name])
+      .reverse();
+    const head = h(
+      "tr",
+      {},
+      h("th", { scope: "col" }, "step"),
+      names.map((name) => h("th", { scope: "col" }, name)),
+    );
+    const rows = Array.from(curves.temporal, (_, t) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, t + 1),
+        names.map((name) => h("td", {}, up(curves[name][t]))),
+      ),
+    );
     const region = { class: "scroll tall", tabindex: "0", role: "group", "aria-label": "Leakage at all steps" };
-    fill(this.all, h("div", region, h("table", { class: "numbers" }, h("caption", {}, "Leakage in nats, rounded up"), h("thead", {}, head), h("tbody", {}, rows))));
+    fill(
+      this.all,
+      h(
+        "div",
+        region,
+        h(
+          "table",
+          { class: "numbers" },
+          h("caption", {}, "Leakage in nats, rounded up"),
+          h("thead", {}, head),
+          h("tbody", {}, rows),
+        ),
+      ),
+    );
   }
 }

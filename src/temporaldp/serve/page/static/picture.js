@@ -36,7 +36,17 @@ function legend(shapes, view, look) {
     .reverse()
     .forEach(({ name, label, dash, width }, k) => {
       const [x, y] = [24 + (k % 3) * 240, 74 + Math.floor(k / 3) * 20];
-      shapes.push(curve([[x, y], [x + 30, y]], look[name], width, dash)); // prettier-ignore
+      shapes.push(
+        curve(
+          [
+            [x, y],
+            [x + 30, y],
+          ],
+          look[name],
+          width,
+          dash,
+        ),
+      );
       shapes.push(text(x + 38, y + 4, label, look.text, { size: 11 }));
     });
 }
@@ -50,8 +60,18 @@ function plot(shapes, view, look) {
   const every = tick(highest, 6);
   for (let k = 0; k * every <= highest; k++) {
     const at = y(k * every);
-    shapes.push(curve([[left, at], [left + width, at]], look.grid)); // prettier-ignore
-    shapes.push(text(left - 8, at + 4, String(Number((k * every).toPrecision(6))), look.soft, { anchor: "end", size: 11 }));
+    shapes.push(
+      curve(
+        [
+          [left, at],
+          [left + width, at],
+        ],
+        look.grid,
+      ),
+    );
+    shapes.push(
+      text(left - 8, at + 4, String(Number((k * every).toPrecision(6))), look.soft, { anchor: "end", size: 11 }),
+    );
   }
   const each = Math.max(1, tick(steps, 10));
   for (let step = each; step <= steps; step += each) {
@@ -61,12 +81,29 @@ function plot(shapes, view, look) {
   shapes.push(text(18, top + height / 2, "privacy leakage (nats)", look.soft, { anchor: "middle", turned: true }));
   const { alpha } = view.setting;
   if (alpha <= highest) {
-    shapes.push(curve([[left, y(alpha)], [left + width, y(alpha)]], look.alpha, 1.25)); // prettier-ignore
+    shapes.push(
+      curve(
+        [
+          [left, y(alpha)],
+          [left + width, y(alpha)],
+        ],
+        look.alpha,
+        1.25,
+      ),
+    );
     shapes.push(text(left + width, y(alpha) - 5, `α = ${alpha}`, look.alpha, { anchor: "end", size: 11 }));
   }
   for (const { name, dash, width: thick } of CURVES) {
     const numbers = view.curves[name];
-    if (numbers) shapes.push(curve(Array.from(numbers, (leak, t) => [x(t), y(leak)]), look[name], thick, dash));
+    if (numbers)
+      shapes.push(
+        curve(
+          Array.from(numbers, (leak, t) => [x(t), y(leak)]),
+          look[name],
+          thick,
+          dash,
+        ),
+      );
   }
 }
 
@@ -88,6 +125,18 @@ function witness(shapes, view, look, top) {
   });
   const x = left + (view.step - first) * cell - 1;
   const end = top + names.length * ROW;
-  shapes.push(curve([[x, top - 1], [x + cell, top - 1], [x + cell, end], [x, end], [x, top - 1]], look.forward, 2)); // prettier-ignore
+  shapes.push(
+    curve(
+      [
+        [x, top - 1],
+        [x + cell, top - 1],
+        [x + cell, end],
+        [x, end],
+        [x, top - 1],
+      ],
+      look.forward,
+      2,
+    ),
+  );
   shapes.push(text(left, end + 16, `steps ${first + 1} to ${last}`, look.soft, { size: 11 }));
 }

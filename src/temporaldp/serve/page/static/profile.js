@@ -43,7 +43,7 @@ function hull(points) {
 }
 
 /** What passes through one step of a nats, by the paper's bound, in nats and never above a. */
-export function loss({ d, x }, a) {
+function loss({ d, x }, a) {
   const kept = Math.exp(-a);
   const gone = -Math.expm1(-a);
   let largest = 0;

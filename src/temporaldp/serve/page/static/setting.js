@@ -18,9 +18,9 @@ export const LIMITS = {
   alpha: { min: 0.001, max: 50 },
 };
 
-export const SOURCES = ["sample", "sticky", "matrix"];
-export const KNOWS = ["both", "past", "future"];
-export const NOISES = ["laplace", "gaussian", "any"];
+const SOURCES = ["sample", "sticky", "matrix"];
+const KNOWS = ["both", "past", "future"];
+const NOISES = ["laplace", "gaussian", "any"];
 export const DELTAS = [0, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9];
 
 export const DEFAULT = Object.freeze({
@@ -93,7 +93,9 @@ function fields(setting) {
 export function fragment(settings) {
   const address = (all) =>
     all
-      .flatMap((setting, k) => Object.entries(fields(setting)).map(([name, value]) => `${k ? "b." : ""}${name}=${value}`))
+      .flatMap((setting, k) =>
+        Object.entries(fields(setting)).map(([name, value]) => `${k ? "b." : ""}${name}=${value}`),
+      )
       .join("&");
   const whole = address(settings);
   if (whole.length <= LONGEST_LINK) return { text: whole, complete: true };
@@ -112,7 +114,9 @@ export function settingsOf(text) {
   if (groups[0]["left-out"]) {
     problems.push("This link was made for a matrix that is too large for a link: the sample is shown in its place.");
   }
-  const read = groups.filter((group, k) => k === 0 || Object.keys(group).length).map((group) => setting(group, problems));
+  const read = groups
+    .filter((group, k) => k === 0 || Object.keys(group).length)
+    .map((group) => setting(group, problems));
   return { settings: read, problems };
 }
 

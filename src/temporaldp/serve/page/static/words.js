@@ -42,7 +42,7 @@ export function factor(leakage) {
 }
 
 /** How sure of one of two values anybody is at most who was `prior` sure. */
-export const posterior = (prior, leakage) => 1 / (1 + ((1 - prior) / prior) * Math.exp(-leakage));
+const posterior = (prior, leakage) => 1 / (1 + ((1 - prior) / prior) * Math.exp(-leakage));
 
 /** A probability, rounded up, with as many digits as its distance from certainty asks for. */
 export function percent(probability) {
@@ -57,7 +57,13 @@ export function percent(probability) {
 const filled = (template, values) => template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
 /** A delta as people write it: 1e-6. */
-export const small = (delta) => (delta >= 1e-4 ? String(delta) : delta.toExponential().replace("e-", "e-0").replace(/e-0(\d\d)/, "e-$1"));
+export const small = (delta) =>
+  delta >= 1e-4
+    ? String(delta)
+    : delta
+        .toExponential()
+        .replace("e-", "e-0")
+        .replace(/e-0(\d\d)/, "e-$1");
 
 /** What a level means: a clause about odds, and sentences about what a guesser can become sure of. */
 export function meaning(leakage, delta, { sentences, priors }) {
