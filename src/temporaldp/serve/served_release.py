@@ -111,13 +111,6 @@ def mechanism_of(definition: Definition) -> ServedMechanism:
     return ServedMechanism(None, told.description)
 
 
-class ServedGuard(AccountantGuard):
-    """Holds the level of a release whose definition is kept with it: nothing else has to be kept to go on."""
-
-    def begin(self, ledger: Ledger) -> None:
-        """There are no checkpoints, and nothing is adopted."""
-
-
 class ServedRelease:
     """One release of the service.
 
@@ -136,10 +129,10 @@ class ServedRelease:
         self.definition, self._store = definition, store
         self._mechanism = mechanism_of(definition)
         self._reserve = store.expected_reserve
-        self._guard = ServedGuard(unspent(definition.promise, self._reserve), None)
+        # Its `begin` is not called: what it would keep to go on from is in the definition, which is kept with the release.
+        self._guard = AccountantGuard(unspent(definition.promise, self._reserve), None)
         self._is_proved = False
         self._ledger = Ledger.open(store, self._configuration)
-        self._guard.begin(self._ledger)
         self._digests = InputDigests(store)
         self._digests.digest("", "")  # reads the key, before any step is written
         self._calendar = Calendar(definition.step)
