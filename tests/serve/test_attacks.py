@@ -91,6 +91,7 @@ DEFINITIONS = {
     "other sizes": {"forward": [[0.5, 0.5], [0.5, 0.5]]},
     "nothing known": {"forward": None, "backward": None},
     "too many states": {"forward": [[1.0] + [0.0] * 64] * 65, "backward": None},
+    "bounds of many states": {"forward": {"lower": [[0.0] * 5] * 5, "upper": [[1.0] * 5] * 5}, "backward": None},
     "alpha": {"alpha": 0.0},
     "horizon": {"horizon": 10**9},
     "mechanism": {"mechanism": {"kind": "os.system", "description": "rm"}},

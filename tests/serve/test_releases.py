@@ -12,7 +12,7 @@ import pytest
 from level import worst_leakage
 from serve_places import place_of, token_for
 from served import served
-from temporaldp import Adversary, TemporalAccountant, TransitionMatrix
+from temporaldp import Adversary, TemporalAccountant, TransitionMatrix, plan_budget
 from temporaldp.serve import Settings
 from temporaldp.serve.tokens import Role
 
@@ -156,9 +156,12 @@ def test_the_last_step_may_use_what_was_kept_and_nothing_follows(service):
 
 def test_a_release_of_some_steps_or_unknown_matrices_or_the_papers_bound(service):
     horizon = service.create(horizon=3)
-    for k in range(3):
-        assert service.post(horizon, "publish", {"counts": [1, 2]}, key=f"{k}").status == 200
-    assert service.post(horizon, "spend", {}, key="3").status == 409
+    assert service.post(horizon, "spend", {}, key="none").status == 422
+    planned = plan_budget(Adversary(*[TransitionMatrix(ROWS)] * 2), alpha=1.0, horizon=3, method="optimal").epsilons
+    for k, epsilon in enumerate(planned):
+        body = {"counts": [1, 2], "epsilon": min(epsilon, service.get(horizon).json["remaining"])}
+        assert service.post(horizon, "publish", body, key=f"{k}").status == 200
+    assert service.post(horizon, "spend", {"epsilon": 0.1}, key="3").status == 409
     spent = [step["epsilon"] for step in service.steps(horizon)]
     assert 0.99 < worst_leakage(ROWS, ROWS, spent) <= 1.0
     bounds = {"lower": [[0.7, 0.1], [0.1, 0.7]], "upper": [[0.9, 0.3], [0.3, 0.9]]}

@@ -77,8 +77,11 @@ class Client:
             self._disconnect()
 
     def create(self, definition: dict[str, Any], *, key: str | None = None) -> str:
-        """Create a release, as docs/service.md describes it; gives its identifier. Errors as for `spend`."""
-        release: str = self._post("/v1/releases", definition, key)["release"]
+        """Create a release, as docs/service.md describes it; gives its identifier. Key and errors as for `spend`.
+
+        What every step can spend is looked for then, which takes seconds, and up to a minute for 64 states.
+        """
+        release: str = self._post("/v1/releases", definition, key or _new_key())["release"]
         return release
 
     def check(self, release: str, *, epsilon: float | None = None, last: bool = False) -> dict[str, Any]:

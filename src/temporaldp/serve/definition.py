@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from copy import copy
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
@@ -17,6 +18,9 @@ from temporaldp.values import SMALLEST
 
 MOST_STATES = 64
 """Of a correlation: what every step may spend for ever is looked for when a release is created, which takes seconds there."""
+
+MOST_STATES_OF_BOUNDS = 4
+"""Of a correlation that is known up to intervals, which takes much longer to count with."""
 
 LONGEST_TEXT = 200
 """Characters of a name or a label."""
@@ -44,6 +48,7 @@ Rows = Annotated[
     list[Annotated[list[Probability], Field(min_length=2, max_length=MOST_STATES)]],
     Field(min_length=2, max_length=MOST_STATES),
 ]
+FewRows = Annotated[Rows, Field(max_length=MOST_STATES_OF_BOUNDS)]
 
 
 class Strict(BaseModel):
@@ -55,8 +60,8 @@ class Strict(BaseModel):
 class Bounds(Strict):
     """A transition matrix whose entries are known up to intervals."""
 
-    lower: Rows = Field(description="The least that each probability may be; row: from, column: to.")
-    upper: Rows = Field(description="The most that each may be.")
+    lower: FewRows = Field(description="The least that each probability may be; row: from, column: to.")
+    upper: FewRows = Field(description="The most that each may be.")
 
 
 class Histogram(Strict):
@@ -90,8 +95,9 @@ class Definition(Strict):
     alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
         description="The level, in nats: temporal privacy leakage about any step never exceeds it."
     )
-    horizon: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
-        None, description="Number of steps, where it is known; without, steps can go on for ever."
+    horizon: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None,
+        description="Number of steps, where it is known, whose budgets are planned beforehand: each step gives its own.",
     )
     bound: Literal["exact", "paper"] = Field("exact", description="By which leakage the level is held.")
     mechanism: Annotated[Histogram | Elsewhere, Field(discriminator="kind")]
@@ -156,9 +162,20 @@ def unspent(promise: str, expected: float | None) -> TemporalAccountant:
     return made
 
 
-@lru_cache(maxsize=256)
 def proved(promise: str, expected: float | None) -> TemporalAccountant:
-    """The same, which has found or tried what lasts for ever: once for all releases that promise it."""
+    """The same, which has found or tried what lasts for ever: once for all releases that promise it and all who wait."""
+    with _looking_for(promise):
+        return _proved(promise, expected)
+
+
+@lru_cache(maxsize=256)
+def _proved(promise: str, expected: float | None) -> TemporalAccountant:
     made = copy(unspent(promise, expected))
     _ = made.reserve
     return made
+
+
+@lru_cache(maxsize=256)
+def _looking_for(_: str) -> threading.Lock:
+    """Held while that is looked for, so that a request that is repeated meanwhile does not begin anew."""
+    return threading.Lock()

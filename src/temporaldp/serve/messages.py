@@ -14,7 +14,7 @@ Epsilon = Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)]
 Label = Annotated[Text, Field(max_length=64)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 
-EPSILON = "Budget of the step, in nats. Left out: what the release can spend at every step."
+EPSILON = "Budget of the step, in nats. Left out: what the release can spend at every step, where it has no horizon."
 TIME = "The step's label: a date, a number, or words. Left out: the number of the step."
 LAST = "No step follows: what was kept for later ones may be used. Only for a token that owns the release."
 
@@ -49,7 +49,7 @@ class Created(Strict):
     release: str = Field(description="Its identifier, for the address of everything else.")
     alpha: float = Field(description="The level that it holds, in nats.")
     reserve: float = Field(
-        description="What every step can spend, for ever or up to the horizon, in nats; 0 for nothing."
+        description="What every step can spend, for ever, in nats; 0 for nothing, or where there is a horizon."
     )
     head: str = Field(description="Of its chain, before the first step: stands for what the release is for.")
 

@@ -12,7 +12,6 @@ reading, and never decides.
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -112,13 +111,6 @@ def mechanism_of(definition: Definition) -> ServedMechanism:
     return ServedMechanism(None, told.description)
 
 
-class ServedGuard(AccountantGuard):
-    """Holds the level of a release whose definition is kept with it: nothing else has to be kept to go on."""
-
-    def begin(self, ledger: Ledger) -> None:
-        """There are no checkpoints, and nothing is adopted."""
-
-
 class ServedRelease:
     """One release of the service.
 
@@ -137,10 +129,10 @@ class ServedRelease:
         self.definition, self._store = definition, store
         self._mechanism = mechanism_of(definition)
         self._reserve = store.expected_reserve
-        self._guard = ServedGuard(unspent(definition.promise, self._reserve), None)
+        # Its `begin` is not called: what it would keep to go on from is in the definition, which is kept with the release.
+        self._guard = AccountantGuard(unspent(definition.promise, self._reserve), None)
         self._is_proved = False
         self._ledger = Ledger.open(store, self._configuration)
-        self._guard.begin(self._ledger)
         self._digests = InputDigests(store)
         self._digests.digest("", "")  # reads the key, before any step is written
         self._calendar = Calendar(definition.step)
@@ -266,13 +258,10 @@ class ServedRelease:
             return counted
 
     def _catch_up(self) -> None:
-        """Count what was spent, and plan what is to be, which may take long: not while everybody waits for the release."""
+        """Count what was spent, which may take long: not while everybody waits for the release."""
         self._prove()
         self._guard.replay(self._ledger)
         _ = self._guard.accountant.filters
-        if self.definition.horizon is not None:
-            with suppress(TemporaldpError):  # whoever is refused is told so later, unless he is answered as before
-                self._guard.next_epsilon(len(self), last=False)
 
     def _prove(self) -> None:
         """Have an accountant whose filters are there: they are made once for all releases with this promise."""
@@ -286,6 +275,11 @@ class ServedRelease:
         if self._is_within_reserve(request.epsilon):
             budget = self._reserve if request.epsilon is None else request.epsilon
             return Measurement(self._mechanism, budget, budget)
+        if request.epsilon is None and self.definition.horizon is not None:
+            raise InputError(
+                "expected an epsilon: a release with a horizon has none that every step can spend. Plan them beforehand "
+                "(`temporaldp plan --horizon`), or ask what remains"
+            )
         self._guard.replay(self._ledger)
         if request.epsilon is not None and not self._guard.accountant.admits([request.epsilon], last=request.last):
             raise _NotAdmittedError
