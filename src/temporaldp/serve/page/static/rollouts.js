@@ -50,7 +50,10 @@ export class Rollouts {
       v[k] = d * scale;
     }
     for (let s = 0; ; s++) {
-      let [p, w, slope, raisedSlope] = [0, 0, 0, 0];
+      let p = 0;
+      let w = 0;
+      let slope = 0;
+      let raisedSlope = 0;
       for (let k = 0; k < n; k++) {
         slope += v[k];
         if (c[k] > 0) {
@@ -60,11 +63,11 @@ export class Rollouts {
       }
       this.steps = s;
       // Where all signs agree, what lies before treats all values alike. s === depth: nothing lies before.
-      if (s === depth || p === 0 || w === 0) return { value: p - w, slope, settled: p === 0 };
+      if (s === depth || p === 0 || w === 0) return { value: p - w, slope };
       const before = this.excess[depth - s];
       // What lies before can no longer change the ratio, or is not looked at: it is at its largest where c is positive.
       if (s === most || (p + w) * before <= U * rho * slope) {
-        return { value: p - w + p * before, slope: slope + raisedSlope * before, settled: false };
+        return { value: p - w + p * before, slope: slope + raisedSlope * before };
       }
       for (let k = 0; k < n; k++) {
         if (c[k] > 0) {
@@ -73,9 +76,13 @@ export class Rollouts {
         }
       }
       if (s + 1 < depth) {
-        this.step(c, c2);
-        this.step(v, v2);
-        [c, c2, v, v2] = [c2, c, v2, v];
+        this.bothSteps(c, c2, v, v2);
+        const emptied = c;
+        const spare = v;
+        c = c2;
+        v = v2;
+        c2 = emptied;
+        v2 = spare;
         if (slope > HUGE || p > HUGE) {
           for (let k = 0; k < n; k++) {
             c[k] /= HUGE;
@@ -94,6 +101,22 @@ export class Rollouts {
       const weight = from[k];
       if (weight === 0) continue;
       for (let j = 0, at = k * n; j < n; j++, at++) to[j] += weight * matrix[at];
+    }
+  }
+
+  /** One step further away of two vectors. */
+  bothSteps(c, c2, v, v2) {
+    const { matrix, n } = this;
+    c2.fill(0);
+    v2.fill(0);
+    for (let k = 0; k < n; k++) {
+      const one = c[k];
+      const other = v[k];
+      for (let j = 0, at = k * n; j < n; j++, at++) {
+        const entry = matrix[at];
+        c2[j] += one * entry;
+        v2[j] += other * entry;
+      }
     }
   }
 
@@ -144,7 +167,8 @@ export class Rollouts {
       c[k] = (matrix[i * n + k] - d - rho * d) * scale;
     }
     for (let s = 0; ; s++) {
-      let [p, w] = [0, 0];
+      let p = 0;
+      let w = 0;
       for (let k = 0; k < n; k++) {
         if (c[k] > 0) p += c[k];
         else w -= c[k];
@@ -156,7 +180,9 @@ export class Rollouts {
       for (let k = 0; k < n; k++) if (c[k] > 0) c[k] *= 1 + up;
       if (s + 1 < depth) {
         this.step(c, c2);
-        [c, c2] = [c2, c];
+        const emptied = c;
+        c = c2;
+        c2 = emptied;
         if (p > HUGE) for (let k = 0; k < n; k++) c[k] /= HUGE;
       }
     }
