@@ -5,6 +5,7 @@ Writes the table of docs/page.md between its marks. Usage: python benchmarks/pag
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 from pathlib import Path
@@ -65,10 +66,11 @@ def main(target: Path) -> None:
             lines.append(f"| {name} | {statistics.median(taken):.0f} | {statistics.quantiles(taken, n=10)[-1]:.0f} |")
             print(lines[-1])
             visit.context.close()
+    busy = f"Load average over the last minute: {os.getloadavg()[0]:.1f}, on {os.cpu_count()} processors."
     text = target.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    target.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n\n" + END + after, encoding="utf-8")
+    target.write_text(before + BEGIN + "\n" + "\n".join([*lines, "", busy]) + "\n\n" + END + after, encoding="utf-8")
 
 
 if __name__ == "__main__":
