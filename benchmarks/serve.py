@@ -242,8 +242,10 @@ lasts {seconds:g} s ({seconds:g} s / 2 where clients ask all they can, one reque
 {rows}
 
 - "Spend what every step can" is a request without an epsilon: within the reserve, no filter is asked.
+- On one release steps follow one another, each with a commit of its own, so that the disk sets the pace.
 - "Any budget" is a random share, 0.5 to 1.1, of the reserve, so that the filter judges every step. By the exact leakage that is
-  computation, and its speed is the processor's, whatever the database can do; several servers on one database share it.
+  computation, and its speed is the processor's, whatever the database can do. Several servers on one database could share it,
+  which two cores cannot show.
 - {n:,} releases of {adversaries} correlations of {states} values were created in {creating:.0f} s, and the server then had {megabytes:.0f} MB.
 - From the start of the process to the first page: median of five {first:.2f} s, longest {longest:.2f} s.
 """
