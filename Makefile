@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo uncertainty test test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
+.PHONY: demo uncertainty test test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,31 +18,53 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-kernels test-slow test-crashes test-random test-spark test-years: export OPENBLAS_NUM_THREADS := 1
+test test-kernels test-slow test-crashes test-random test-spark test-years test-serve test-browser: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not spark"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not spark and not browser"
 
 test-kernels: $(READY)  ## all tests twice: with compiled kernels throughout, and with NumPy alone
-	TEMPORALDP_KERNELS=numba $(BIN)/python -m pytest -n auto -m "not spark"
-	TEMPORALDP_KERNELS=numpy $(BIN)/python -m pytest -n auto -m "not spark"
+	TEMPORALDP_KERNELS=numba $(BIN)/python -m pytest -n auto -m "not spark and not browser"
+	TEMPORALDP_KERNELS=numpy $(BIN)/python -m pytest -n auto -m "not spark and not browser"
 
 test-slow: $(READY)  ## the tests that take long: more kills, larger data, deeper enumerations, more cases of every property
-	$(BIN)/python -m pytest -n auto -m "slow or hypothesis" --hypothesis-profile=deep
+	$(BIN)/python -m pytest -n auto -m "(slow or hypothesis) and not browser" --hypothesis-profile=deep
 
 test-crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan
 	$(BIN)/python -m pytest -n auto tests/release/test_crashes.py -rP
+
+test-serve: $(READY)  ## the service: 1,000 kills of servers and databases under load, thousands of requests made from its description (a quarter of an hour)
+	$(BIN)/python -m pytest tests/serve -rP
 
 test-years: $(READY)  ## three years of hourly steps, three adopted histories, 200 kills, two writers, late files; SQLite and PostgreSQL (half an hour)
 	$(BIN)/python -m pytest tests/release/test_years.py -rP
 
 test-random: $(READY)  ## the property tests on new random cases, ten times as many as usual
-	$(BIN)/python -m pytest -n auto -m "not spark" --hypothesis-profile=random tests
+	$(BIN)/python -m pytest -n auto -m "not spark and not browser" --hypothesis-profile=random tests
 
 test-spark: $(READY)  ## traces on a real Spark with two workers; needs Java 17 or newer (Debian: default-jre-headless)
 	@command -v java > /dev/null || { echo "make test-spark needs Java 17 or newer: apt-get install default-jre-headless" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pyspark
 	$(BIN)/python -m pytest -m spark tests/cluster
+
+# Chromium is Debian's, or the one that TEMPORALDP_CHROMIUM names; playwright only speaks to it.
+CHROMIUM_NEEDED = @command -v "$${TEMPORALDP_CHROMIUM:-chromium}" > /dev/null || { echo "make $@ needs Chromium: apt-get install chromium, or its path in TEMPORALDP_CHROMIUM" >&2; exit 1; }
+PLAYWRIGHT = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt playwright
+
+test-browser: $(READY)  ## the page in a real Chromium (three minutes)
+	$(CHROMIUM_NEEDED)
+	$(PLAYWRIGHT)
+	$(BIN)/python -m pytest -n auto -m browser tests/browser
+
+bench-page: $(READY)  ## docs/page.md: how soon the page answers a movement (a minute)
+	$(CHROMIUM_NEEDED)
+	$(PLAYWRIGHT)
+	PYTHONPATH=tests $(BIN)/python benchmarks/page.py docs/page.md
+
+screenshot: $(READY)  ## docs/page.png and its siblings: what the page looks like
+	$(CHROMIUM_NEEDED)
+	$(PLAYWRIGHT)
+	PYTHONPATH=tests $(BIN)/python benchmarks/screenshots.py docs
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -71,6 +93,9 @@ uncertainty: $(READY)  ## docs/uncertainty.md: estimate, posterior and guarantee
 
 bench-years: $(READY)  ## a ledger of 500,000 steps: opening, a step, a report (half an hour, most of it to write the ledger)
 	$(BIN)/python benchmarks/years.py $(STEPS)
+
+bench-serve: $(READY)  ## docs/service-load.md: 200 steps a second from 16 clients on PostgreSQL, 10,000 releases (ten minutes; Debian: postgresql)
+	$(BIN)/python benchmarks/serve.py docs/service-load.md
 
 bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minutes)
 	$(BIN)/python benchmarks/delta.py docs/delta.md

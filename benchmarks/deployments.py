@@ -16,8 +16,7 @@ import temporaldp as tdp
 from temporaldp.deployment import Question
 from temporaldp.deployment.card import overview_of
 from temporaldp.deployment.page import stated_fields
-from temporaldp.deployment.words import factor
-from temporaldp.report.words import number
+from temporaldp.report.words import factor, number
 
 HEAD = """# What published promises are worth over time
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import postgres
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 # The same cases on every machine, so that a change is judged by the change. `make test-slow` takes more of them, and
@@ -63,3 +65,13 @@ def data_folder() -> Path:
 def rng() -> np.random.Generator:
     """A generator with a fixed seed."""
     return np.random.default_rng(20170501)
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A server that these tests started, or a reason why there is none."""
+    pytest.importorskip("psycopg", reason="PostgreSQL's driver is not installed")
+    if postgres.programs() is None:
+        pytest.skip("PostgreSQL's server is not installed (Debian: postgresql)")
+    with postgres.server() as url:
+        yield url

@@ -31,7 +31,7 @@ def server_user() -> str | None:
 
 
 @contextmanager
-def server() -> Iterator[str]:
+def server(*, fsync: bool = False) -> Iterator[str]:
     """A running server; gives the URL of a database without its name: append one."""
     tools, user = programs(), server_user()
     assert tools is not None
@@ -55,7 +55,7 @@ def server() -> Iterator[str]:
         "UTF8",
         "--no-sync",
     )
-    options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
+    options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync={'on' if fsync else 'off'}"
     run(tools / "pg_ctl", "--pgdata", data, "--options", options, "--log", folder / "log", "--wait", "start")
     try:
         yield f"postgresql://postgres@/{{name}}?host={folder}"
@@ -71,3 +71,37 @@ def create_database(url: str, name: str) -> str:
     with psycopg.connect(url.format(name="postgres"), autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}"')
     return url.format(name=name)
+
+
+def crash(url: str, moment: int) -> None:
+    """Kill the server of a URL, its postmaster alone or everything at once, and start it again as after a power cut."""
+    import signal
+    import time
+
+    folder = Path(url.split("host=")[1])
+    tools, user = programs(), server_user()
+    assert tools is not None
+    if moment % 2:
+        os.kill(int((folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+    else:
+        subprocess.run(
+            [tools / "pg_ctl", "--pgdata", folder / "data", "--mode", "immediate", "stop"],
+            check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
+    start = [
+        tools / "pg_ctl",
+        "--pgdata",
+        folder / "data",
+        "--options",
+        options,
+        "--log",
+        folder / "log",
+        "--wait",
+        "start",
+    ]
+    for _ in range(100):  # what the killed one left may still be there for a moment
+        if subprocess.run(start, check=False, user=user, cwd=folder, stdout=subprocess.DEVNULL).returncode == 0:
+            return
+        time.sleep(0.1)
+    raise AssertionError((folder / "log").read_text()[-2000:])

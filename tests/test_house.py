@@ -34,6 +34,7 @@ ROOMS = (
     "report",
     "deployment",
     "paper",
+    "serve",
     "cli",
 )
 PURE = ROOMS[: ROOMS.index("files")]
@@ -59,7 +60,7 @@ HEAVY = {
 # What takes long to load, and is loaded where it is used.
 LOADED_WHEN_USED = {
     "matplotlib", "opendp", "pyarrow", "pandas", "jinja2", "numba", "torch", "sqlalchemy", "dp_accounting",
-    "narwhals", "duckdb", "polars", "pyspark",
+    "narwhals", "duckdb", "polars", "pyspark", "fastapi", "uvicorn",
 }  # fmt: skip
 
 

@@ -14,9 +14,12 @@
     ├── PlanError (ValueError)             no budget of the asked kind holds the asked level
     ├── LeakageBudgetError (ValueError)    a spend that an accountant refuses: it would break the level
     ├── MissingFileError (FileNotFoundError)
+    ├── ServiceError (OSError)             a service that did not answer
+    ├── RequestRefusedError (ValueError)   a request that a service refused
     ├── OutputError (OSError)              an output that could not be written; nothing was left half-written
     └── LedgerError (OSError)              a ledger that cannot be read, written or trusted
-        └── LedgerMismatchError (ValueError)   a ledger that was made for something else
+        ├── LedgerMismatchError (ValueError)   a ledger that was made for something else
+        └── LedgerChangedError             a ledger that was edited, cut off or exchanged after it was written
 
 Each class also derives from the builtin that a caller would expect, so ``except ValueError`` works.
 """
@@ -113,6 +116,36 @@ class MissingFileError(TemporaldpError, FileNotFoundError):
     """A file that should be read and is not there."""
 
 
+class ServiceError(TemporaldpError, OSError):
+    """A service that did not answer; the request may have been carried out all the same."""
+
+
+class RequestRefusedError(TemporaldpError, ValueError):
+    """A request that a service answered and refused; nothing was spent or published.
+
+    Parameters
+    ----------
+    message : str
+        The service's words.
+    status : int
+        Of HTTP: 409 for what the level does not allow.
+    remaining : float or None
+        The largest epsilon that would be admitted in its place, in nats, where a budget was refused.
+    """
+
+    def __init__(self, message: str, *, status: int, remaining: float | None = None) -> None:
+        super().__init__(message)
+        self.status, self.remaining = status, remaining
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled whole: errors cross process boundaries."""
+        return _request_refused_error, (str(self), {"status": self.status, "remaining": self.remaining})
+
+
+def _request_refused_error(message: str, fields: dict[str, Any]) -> RequestRefusedError:
+    return RequestRefusedError(message, **fields)
+
+
 class OutputError(TemporaldpError, OSError):
     """An output that could not be written; nothing was left half-written."""
 
@@ -123,6 +156,26 @@ class LedgerError(TemporaldpError, OSError):
 
 class LedgerMismatchError(LedgerError, ValueError):
     """A ledger that was made for something else: another adversary, level, data schema or mechanism."""
+
+
+class LedgerChangedError(LedgerError):
+    """A ledger that was edited, cut off or exchanged after it was written: nothing vouches for it any more.
+
+    Parameters
+    ----------
+    place : str
+        Where it is.
+    problem : str
+        What does not fit.
+    """
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}")
+        self.place, self.problem = place, problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled whole: errors cross process boundaries."""
+        return type(self), (self.place, self.problem)
 
 
 class InputDiffersWarning(UserWarning):

@@ -21,8 +21,10 @@ from temporaldp import (
     TransitionMatrix,
     sticky,
 )
-from temporaldp.deployment import Question, words
+from temporaldp.deployment import Question
 from temporaldp.deployment.lasting import leaking
+from temporaldp.report.odds import percent, posterior
+from temporaldp.report.words import factor
 
 
 @pytest.fixture
@@ -126,17 +128,17 @@ def test_in_words(load):
 def test_a_posterior_is_bayes_rule(prior, leakage):
     likelihoods = np.array([math.exp(leakage), 1.0])
     joint = likelihoods * [prior, 1.0 - prior]
-    assert words.posterior(prior, leakage) == pytest.approx(joint[0] / joint.sum(), rel=1e-12)
+    assert posterior(prior, leakage) == pytest.approx(joint[0] / joint.sum(), rel=1e-12)
 
 
 def test_probabilities_and_factors_are_never_rounded_down():
     for p in np.concatenate((np.linspace(0.5, 0.999, 500), 1.0 - np.logspace(-3, -8, 50))):
-        shown = float(words.percent(float(p)).removesuffix(" %"))
+        shown = float(percent(float(p)).removesuffix(" %"))
         assert 100.0 * p <= shown + 1e-9
         assert shown - 100.0 * p < 12.0 * (1.0 - p) + 1.0 * (p < 0.9)
     for leakage in np.linspace(0.0, 12.9, 500):
-        assert float(words.factor(float(leakage)).replace(",", "")) >= math.exp(leakage) * (1.0 - 1e-12)
-    assert words.factor(2.302585 * 16.02) == "10^16.1"
+        assert float(factor(float(leakage)).replace(",", "")) >= math.exp(leakage) * (1.0 - 1e-12)
+    assert factor(2.302585 * 16.02) == "10^16.1"
 
 
 def test_limits_are_said_first_and_assumptions_name_everything(load):

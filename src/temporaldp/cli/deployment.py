@@ -27,10 +27,9 @@ from temporaldp.deployment.figure import card_figure
 from temporaldp.deployment.page import write_card
 from temporaldp.deployment.question import STATES, STAYS, Question
 from temporaldp.deployment.registry_field import registry_yaml
-from temporaldp.deployment.words import factor
 from temporaldp.files.atomic import brief, require_writable
 from temporaldp.report.style import figure_suffix, save_figure
-from temporaldp.report.words import number
+from temporaldp.report.words import factor, number
 
 MOST_RECORDS = 2_000
 """Files of a folder; more are no records that somebody put there to be read at once."""

@@ -31,7 +31,9 @@ from temporaldp.cli import (
     release,
     report,
     reproduce,
+    serve,
     smooth,
+    token,
     tradeoff,
 )
 from temporaldp.cli.interruption import Interrupted, hear_signals, leave
@@ -65,6 +67,8 @@ app.command("attack")(attack.attack)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
 app.command("reproduce")(reproduce.reproduce)
+app.command("serve")(serve.serve)
+app.add_typer(token.app, name="token")
 
 
 def _say_version(asked: bool) -> None:

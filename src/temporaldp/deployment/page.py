@@ -9,9 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from temporaldp.deployment import words
 from temporaldp.files.atomic import replacing
-from temporaldp.report.words import number
+from temporaldp.report.words import factor, level, number
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
@@ -53,7 +52,7 @@ def render_card(card: DeploymentCard) -> str:
     picture = alternative = ""
     if card.leakage is not None:
         picture = f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(curve_figure(card))).decode('ascii')}"
-        ends = [words.level(card.lasting[k]) for k in (0, -1)]
+        ends = [level(card.lasting[k]) for k in (0, -1)]
         alternative = (
             f"Line chart of leakage for ever against the probability of staying: {ends[0]} at {card.stays[0]:g}, {ends[1]} at "
             f"{card.stays[-1]:g}."
@@ -66,7 +65,7 @@ def render_card(card: DeploymentCard) -> str:
         picture=picture,
         alternative=alternative,
         number=number,
-        factor=words.factor,
+        factor=factor,
         infinity=math.inf,
         version=__version__,
     )

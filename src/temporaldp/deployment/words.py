@@ -5,19 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from temporaldp.report.words import number
+from temporaldp.report.odds import guess, odds, surest
+from temporaldp.report.words import level, number
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard, LeakageOverTime
-
-PRIORS = (0.5, 0.1)
-"""How sure somebody is before, in the sentences about posteriors."""
-
-LARGE = 13.0
-"""Nats above which a factor is told as a power of ten."""
-
-CERTAIN = 1e-9
-"""What is left to certainty that nobody would print."""
 
 
 def kind(found: LeakageOverTime) -> str:
@@ -94,16 +86,6 @@ def promised(card: DeploymentCard) -> str:
     return f"Promised at each {step} {whole}: {card.promise.sentence}{at}.{more} By itself, {odds(found.alone, found.delta)}."
 
 
-def odds(leakage: float, delta: float) -> str:
-    """What a level means, as a clause."""
-    if delta:
-        return (
-            f"what is released is at most {factor(leakage)} times as likely under the one value as under the other, plus a "
-            f"probability of {delta:g}"
-        )
-    return f"what is released changes the odds between two values by at most a factor {factor(leakage)}"
-
-
 def over_time(card: DeploymentCard) -> str:
     """What all steps together tell about one."""
     found = card.leakage
@@ -137,23 +119,10 @@ def _posteriors(found: LeakageOverTime, step: str) -> list[str]:
     if math.isinf(leak):
         return []
     if found.delta:
-        right = (math.exp(-leak) * found.delta + 1.0) / (1.0 + math.exp(-leak))
-        if 1.0 - right < CERTAIN:
-            return [
-                "That leaves room for certainty: who guesses which of two equally likely values it was may always be right."
-            ]
-        return [
-            f"Who guesses which of two equally likely values it was is right in at most {percent(right)} of the cases."
-        ]
-    surest = [f"{100 * prior:g} % sure becomes at most {percent(posterior(prior, leak))} sure" for prior in PRIORS]
+        return [guess(leak, found.delta)]
     return [
-        f"Someone who was {', someone who was '.join(surest)} that a {step} had the one of two values and not the other."
+        f"Someone who was {', someone who was '.join(surest(leak))} that a {step} had the one of two values and not the other."
     ]
-
-
-def posterior(prior: float, leakage: float) -> float:
-    """How sure of one of two values anybody is at most who was `prior` sure, if odds change by ``e^leakage`` at most."""
-    return 1.0 / (1.0 + (1.0 - prior) / prior * math.exp(-leakage))
 
 
 def _settling(card: DeploymentCard) -> str:
@@ -277,32 +246,6 @@ def to_publisher(card: DeploymentCard) -> str:
         f"the promise that it is about each {step} by itself, and what it comes to for values that resemble each other from "
         f"{step} to {step}.{hold}"
     )
-
-
-def level(leakage: float) -> str:
-    """A leakage, rounded up, with its unit."""
-    return "no bound" if math.isinf(leakage) else f"{number(leakage, up=True)} nats"
-
-
-def factor(leakage: float) -> str:
-    """By which odds change, rounded up."""
-    if math.isinf(leakage):
-        return "without bound"
-    if leakage >= LARGE:
-        return f"10^{math.ceil(10.0 * leakage / math.log(10.0)) / 10.0:g}"
-    times = math.exp(leakage)
-    return number(times, up=True) if times < 1e4 else f"{10 * math.ceil(times / 10.0 - 1e-9):,}"
-
-
-def percent(probability: float) -> str:
-    """A probability, rounded up, with as many digits as its distance from certainty asks for."""
-    left = 1.0 - probability
-    if left < CERTAIN:
-        return "100 %"
-    digits = max(0, math.ceil(-math.log10(left)) - 1)
-    scale = 10.0**digits
-    shown = f"{math.ceil(100.0 * probability * scale - 1e-9) / scale:.{digits}f}"
-    return f"{shown.rstrip('0').rstrip('.') if digits else shown} %"
 
 
 def _step(card: DeploymentCard) -> str:

@@ -4,6 +4,7 @@ import csv
 import json
 import zipfile
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,38 @@ def load_matrix(path: str | Path) -> TransitionMatrix:
         ) from None
 
 
+def parse_matrix(content: bytes) -> TransitionMatrix:
+    """A transition matrix from the content of a CSV or JSON file that was never written anywhere.
+
+    Beside what `load_matrix` reads, a square of bare numbers: its values are then called 0, 1, 2, ...
+
+    Raises
+    ------
+    MatrixError, StateError
+        The content is no transition matrix, or its rows and columns are not named alike.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+        if text.lstrip().startswith("{"):
+            return _of_json(text)
+        rows = [row for row in csv.reader(text.splitlines()) if row]
+        if rows and _are_numbers(rows[0]) and all(len(row) == len(rows) for row in rows):
+            return TransitionMatrix([[_number(cell, str(k)) for cell in row] for k, row in enumerate(rows)])
+        return _of_cells(rows)
+    except InputError:
+        raise
+    except UNREADABLE as error:
+        raise MatrixError(f"expected a transition matrix as CSV or JSON, got something else: {brief(error)}") from None
+
+
+def _are_numbers(cells: list[str]) -> bool:
+    try:
+        list(map(float, cells))
+    except ValueError:
+        return False
+    return True
+
+
 def _suffix(path: str | Path, known: dict[str, Any]) -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in known:
@@ -84,7 +117,12 @@ def _write_csv(matrix: TransitionMatrix, path: Path) -> None:
 
 def _read_csv(path: Path) -> TransitionMatrix:
     with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = [row for row in csv.reader(file) if row]
+        return _of_cells(row for row in csv.reader(file) if row)
+
+
+def _of_cells(cells: Iterable[list[str]]) -> TransitionMatrix:
+    """A matrix with the names of its rows and columns beside it."""
+    rows = list(cells)
     if len(rows) < 2 or len(rows[0]) < 2:
         raise MatrixError("expected a header row with state names and one row per state")
     states, names = rows[0][1:], [row[0] for row in rows[1:]]
@@ -111,7 +149,11 @@ def _write_json(matrix: TransitionMatrix, path: Path) -> None:
 
 
 def _read_json(path: Path) -> TransitionMatrix:
-    document = json.loads(path.read_text(encoding="utf-8"))
+    return _of_json(path.read_text(encoding="utf-8"))
+
+
+def _of_json(text: str) -> TransitionMatrix:
+    document = json.loads(text)
     return TransitionMatrix(document["probabilities"], document["states"])
 
 

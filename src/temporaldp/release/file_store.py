@@ -77,7 +77,7 @@ class FileStore(Store):
             with self._translated():
                 engine = _engine(temporary, new=True)
                 with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
-                    Transaction(connection).make(configuration, head)
+                    self._make(connection, configuration, head)
                 engine.dispose()  # the last connection folds the log into the file
             _synchronised(temporary)
             with suppress(FileExistsError):

@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.errors import InputError, LedgerError, LedgerMismatchError
+from temporaldp.errors import InputError, LedgerChangedError, LedgerError, LedgerMismatchError
 from temporaldp.release.chain import (
     FORMAT,
     LedgerEvent,
@@ -55,7 +55,8 @@ class Ledger:
     Parameters
     ----------
     place : path or str
-        An SQLite file (its owner's only), or a URL ``postgresql://user@host/database``, which holds one ledger.
+        An SQLite file (its owner's only), or a URL ``postgresql://user@host/database``, which holds one ledger. Or a store of
+        another kind.
 
     Raises
     ------
@@ -63,7 +64,7 @@ class Ledger:
         There is no ledger, it cannot be read, or it was changed.
     """
 
-    def __init__(self, place: str | os.PathLike[str]) -> None:
+    def __init__(self, place: str | os.PathLike[str] | Store) -> None:
         store = store_at(place)
         if not store.exists():
             store.close()
@@ -73,14 +74,14 @@ class Ledger:
         self._start(store)
 
     @classmethod
-    def open(cls, place: str | os.PathLike[str], describe: Describe) -> Self:
+    def open(cls, place: str | os.PathLike[str] | Store, describe: Describe) -> Self:
         """The ledger at `place`, made if there is none, for the release that `describe` describes.
 
         One without steps has spent nothing: it becomes that release's, whatever it was made for.
 
         Parameters
         ----------
-        place : path or str
+        place : path, str, or a store
         describe : callable
             Gives the configuration as JSON values; takes the one that a ledger already has, or None.
 
@@ -297,15 +298,18 @@ class Ledger:
             rows, events = self._read_new(transaction, Rows(), [])
             seen = rows[self._rows.n_before : len(self._rows)]
             if seen != self._rows.recent or events[: len(self._events)] != self._events:
-                raise LedgerError(f"{self.place}: steps that this process has seen are missing or were changed since")
+                raise LedgerChangedError(
+                    self.place, "steps that this process has seen are missing or were changed since"
+                )
             self._rows, self._events = Rows(rows), events
         if head is None:
             return
         known = [first_hash(self._spelled), *(row.hash for row in self._rows), *(event.hash for event in self._events)]
         if not any(one.startswith(head.lower()) for one in known):
-            raise LedgerError(
-                f"{self.place}: none of its {len(self)} steps has the noted head {head!r}: this is an older copy or another "
-                "ledger, and steps that were published are missing from it"
+            raise LedgerChangedError(
+                self.place,
+                f"none of its {len(self)} steps has the noted head {head!r}: this is an older copy or another ledger, and "
+                "steps that were published are missing from it",
             )
 
     @contextmanager
@@ -335,7 +339,7 @@ class Ledger:
     def _require_same_heading(self, transaction: Transaction) -> None:
         heading = transaction.heading()
         if heading is None or heading[0] != self._spelled:
-            raise LedgerError(f"{self.place}: what the ledger is for was changed while it was open")
+            raise LedgerChangedError(self.place, "what the ledger is for was changed while it was open")
 
     def _catch_up(self, transaction: Transaction) -> None:
         """Take in rows that were added since, after checking them."""
@@ -364,9 +368,9 @@ class Ledger:
         return rows, events
 
     def _untrusted(self, problem: str) -> LedgerError:
-        return LedgerError(
-            f"{self.place}: {problem}. Nothing vouches for it any more; restore it from a backup that holds "
-            "every published step"
+        return LedgerChangedError(
+            self.place,
+            f"{problem}. Nothing vouches for it any more; restore it from a backup that holds every published step",
         )
 
     def _head_of(self, rows: Rows, events: list[LedgerEvent]) -> str:

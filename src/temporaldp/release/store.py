@@ -89,6 +89,15 @@ class Store(ABC):
     def close(self) -> None:
         """Let go of the connections; nothing can be done any more."""
 
+    @property
+    def _first_table(self) -> str:
+        """Where there is a table of this name, something is kept."""
+        return str(tables().heading.name)
+
+    def _make(self, connection: sa.Connection, configuration: str, head: str) -> None:
+        """The tables of something new, unless they are there."""
+        Transaction(connection).make(configuration, head)
+
     def require_open(self) -> None:
         """`LedgerError` once it was closed."""
         if self._closed:
@@ -120,13 +129,13 @@ class PostgresStore(Store):
         import sqlalchemy as sa
 
         with self._translated(), self._connected().connect() as connection:
-            return bool(sa.inspect(connection).has_table(tables().heading.name))
+            return bool(sa.inspect(connection).has_table(self._first_table))
 
     def create(self, configuration: str, head: str) -> None:
         """Make an empty ledger, whole or not at all."""
         with self._translated(), self._connected().begin() as connection:
             self._prepare(connection)
-            Transaction(connection).make(configuration, head)
+            self._make(connection, configuration, head)
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
@@ -183,6 +192,11 @@ class PostgresStore(Store):
             self._engine.dispose(close=self._pid == os.getpid())
         self._engine, self._closed = None, True
 
+    @property
+    def _pool(self) -> dict[str, Any]:
+        """Of how many connections, and how they are looked after."""
+        return {"pool_pre_ping": True}
+
     def _prepare(self, connection: sa.Connection) -> None:
         connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{SECONDS_TO_WAIT}s'")
@@ -199,7 +213,7 @@ class PostgresStore(Store):
         if self._engine is None:
             try:
                 self._engine = sa.create_engine(
-                    self._url, isolation_level="READ COMMITTED", hide_parameters=True, pool_pre_ping=True
+                    self._url, isolation_level="READ COMMITTED", hide_parameters=True, **self._pool
                 )
             except ImportError as error:
                 raise LedgerError(
@@ -226,8 +240,8 @@ def _plainly(connection: Any, _: Any) -> None:
     connection.commit()
 
 
-def store_at(place: str | os.PathLike[str]) -> Store:
-    """The store of a place that a user names.
+def store_at(place: str | os.PathLike[str] | Store) -> Store:
+    """The store of a place that a user names; a store itself.
 
     Raises
     ------
@@ -236,16 +250,34 @@ def store_at(place: str | os.PathLike[str]) -> Store:
     """
     from temporaldp.release.file_store import FileStore
 
-    text = os.fspath(place)
+    if isinstance(place, Store):
+        return place
     path = file_of(place)
     if path is not None:
-        return FileStore(path, shown=text if "://" not in text else str(path))
-    url = _url(text)
+        return FileStore(path, shown=shown_file(place))
+    return PostgresStore(*database_of(place))
+
+
+def shown_file(place: str | os.PathLike[str]) -> str:
+    """A file as its user wrote it."""
+    text = os.fspath(place)
+    return text if "://" not in text else str(file_of(place))
+
+
+def database_of(place: str | os.PathLike[str]) -> tuple[str, Any]:
+    """A database server's URL: as it may be shown, and as it is connected to.
+
+    Raises
+    ------
+    InputError
+        It is no URL of PostgreSQL.
+    """
+    url = _url(os.fspath(place))
     secrets = {key: "***" for key in url.query if SECRET.search(key)}
     shown = url.update_query_dict(secrets).render_as_string(hide_password=True)
     if url.get_backend_name() != "postgresql":
         raise InputError(f"expected an SQLite file or a postgresql:// URL for the ledger, got {shown}")
-    return PostgresStore(shown, url.set(drivername="postgresql+psycopg") if "+" not in url.drivername else url)
+    return shown, url.set(drivername="postgresql+psycopg") if "+" not in url.drivername else url
 
 
 def file_of(place: str | os.PathLike[str]) -> Path | None:

@@ -25,6 +25,9 @@ COMPARED_STATES = 100
 SHOWN_RUNS = 4
 """Runs of steps with the same high counts, before the worst step and after it, that a sentence names."""
 
+LARGE = 13.0
+"""Nats above which a factor is told as a power of ten."""
+
 MOST_STATES = 6
 """A set of more states than this is named by its smaller complement, or by its size."""
 
@@ -65,7 +68,7 @@ def guarantee(evidence: Evidence) -> list[str]:
 def _odds(n_steps: int, worst: str, seen: str) -> str:
     return (
         f"Whatever {seen} of all {n_steps} releases together changes the odds between any two values of one person at any "
-        f"one step by at most a factor e^{worst} = {_factor(float(worst))}: the release is {worst}-DP_T (alpha-differential "
+        f"one step by at most a factor e^{worst} = {factor(float(worst))}: the release is {worst}-DP_T (alpha-differential "
         "privacy under temporal correlations, Cao et al., ICDE 2017, Definition 8)."
     )
 
@@ -73,7 +76,7 @@ def _odds(n_steps: int, worst: str, seen: str) -> str:
 def _odds_with_delta(n_steps: int, worst: str, delta: float) -> str:
     return (
         f"Take any event that the {n_steps} releases together may show, and any two values of one person at any one step: "
-        f"under the one value the event is at most e^{worst} = {_factor(float(worst))} times as likely as under the other, "
+        f"under the one value the event is at most e^{worst} = {factor(float(worst))} times as likely as under the other, "
         f"plus {delta:g}. The release is ({worst}, {delta:g})-DP_T: (epsilon, delta)-differential privacy takes the place of "
         "pure differential privacy in Definition 8 of Cao et al., ICDE 2017."
     )
@@ -233,7 +236,7 @@ def witness(evidence: Evidence) -> str | None:
         f"The observation that gives most away about step {seen.time + 1}, that {evidence.who or 'a person'} was in "
         f"{seen.value} rather than {seen.other_value}: these counts come out high, and all others low: {counts}"
         + (f"; and so on at {steps(left)} further away, which add less" if left else "")
-        + f". Seen together, it is e^{leakage} = {_factor(float(leakage))} times as likely if the person was in {seen.value}."
+        + f". Seen together, it is e^{leakage} = {factor(float(leakage))} times as likely if the person was in {seen.value}."
     )
 
 
@@ -336,5 +339,16 @@ def percent(probability: float) -> str:
     return f"{100.0 * probability:.1f} %"
 
 
-def _factor(leakage: float) -> str:
-    return number(math.exp(leakage), up=True) if leakage < 20 else f"10^{leakage / math.log(10):.0f}"
+def level(leakage: float) -> str:
+    """A leakage, rounded up, with its unit."""
+    return "no bound" if math.isinf(leakage) else f"{number(leakage, up=True)} nats"
+
+
+def factor(leakage: float) -> str:
+    """By which odds change, rounded up."""
+    if math.isinf(leakage):
+        return "without bound"
+    if leakage >= LARGE:
+        return f"10^{math.ceil(10.0 * leakage / math.log(10.0)) / 10.0:g}"
+    times = math.exp(leakage)
+    return number(times, up=True) if times < 1e4 else f"{10 * math.ceil(times / 10.0 - 1e-9):,}"

@@ -1,0 +1,72 @@
+"""`temporaldp serve`: the page, and releases behind HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from temporaldp import InputError
+from temporaldp.cli.render import console
+
+StoreOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--store",
+        envvar="TEMPORALDP_STORE",
+        metavar="STORE",
+        help="Releases: SQLite file or postgresql:// URL.",
+        show_default=False,
+    ),
+]
+
+
+def serve(
+    port: Annotated[int, typer.Option("--port", help="Where to listen; 0 for any free one.", min=0, max=65535)] = 8477,
+    address: Annotated[str, typer.Option("--address", help="On which address to listen.")] = "127.0.0.1",
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            envvar="TEMPORALDP_STORE",
+            metavar="STORE",
+            help="Where releases are kept: SQLite file or postgresql:// URL. Without, there is only the page.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="A name by which others ask for this server; repeat.",
+            show_default=False,
+        ),
+    ] = None,
+    log: Annotated[bool, typer.Option("--log", help="A line of JSON on standard error for every request.")] = False,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
+) -> None:
+    """Serve the page and, with a store, releases behind HTTP, until stopped (Ctrl-C, SIGTERM)."""
+    require_extra()
+    from temporaldp.serve.server import serve as run
+    from temporaldp.serve.settings import LOCAL_HOSTS, Settings
+
+    def started(url: str) -> None:
+        console.print(url, markup=False)
+        if not no_browser:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    hosts = (*LOCAL_HOSTS, *(allow_host or ()))
+    run(Settings(store=store, hosts=hosts, log=log), address=address, port=port, started=started)
+
+
+def require_extra() -> None:
+    """Refuse where what a server needs is not installed."""
+    try:
+        import fastapi  # noqa: F401
+        import httptools  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"{error}; install what the server needs: pip install 'temporaldp[serve]'") from None

@@ -1,0 +1,109 @@
+"""`temporaldp token`: who may do what with the releases of a service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from temporaldp.cli import options as o
+from temporaldp.cli.render import console, say_json
+from temporaldp.cli.serve import StoreOption, require_extra
+
+if TYPE_CHECKING:
+    from temporaldp.serve.tokens import Token, Tokens
+
+app = typer.Typer(help="Make, list and revoke the tokens of a service.", no_args_is_help=True)
+
+
+class Roles(StrEnum):
+    """What a token allows; each what those before it do."""
+
+    READ = "read"
+    SPEND = "spend"
+    PUBLISH = "publish"
+    OWN = "own"
+
+
+@app.command("create")
+def create(
+    store: StoreOption,
+    role: Annotated[
+        Roles,
+        typer.Option("--role", help="What it allows; each what those before it do.", show_default=False),
+    ],
+    release: Annotated[
+        str | None,
+        typer.Option("--release", metavar="ID", help="For this release alone. Without: for all.", show_default=False),
+    ] = None,
+    days: Annotated[float, typer.Option("--days", help="How long it is good.", min=0.001, max=3650.0)] = 90.0,
+    note: Annotated[str, typer.Option("--note", help="Whom it is for.")] = "",
+) -> None:
+    """Print a new token, once: the database keeps only a hash of it. One that owns all releases may create some."""
+    with _tokens(store) as tokens:
+        from temporaldp.serve.tokens import Role
+
+        typer.echo(tokens.make(release=release, role=Role[role.name], days=days, note=note))
+
+
+@app.command("list")
+def show(store: StoreOption, as_json: o.JsonOption = False) -> None:
+    """The names of all tokens, what they allow, and until when."""
+    with _tokens(store) as tokens:
+        known = tokens.known()
+    if as_json:
+        say_json({"tokens": [_document(one) for one in known]})
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("token", "release", "role", "made", "expires", "note"):
+        table.add_column(name)
+    for one in known:
+        told = _document(one)
+        expires = "revoked" if one.revoked else told["expires"]
+        table.add_row(one.name, one.release or "all", one.role.word, told["made"], expires, one.note)
+    console.print(table, markup=False)
+
+
+@app.command("revoke")
+def revoke(
+    store: StoreOption,
+    token: Annotated[str, typer.Argument(metavar="NAME", help="The name, from the list.", show_default=False)],
+) -> None:
+    """Take a token back, from the next request on."""
+    with _tokens(store) as tokens:
+        tokens.revoke(token)
+    console.print(f"revoked: {token}", markup=False)
+
+
+@contextmanager
+def _tokens(store: str) -> Iterator[Tokens]:
+    require_extra()
+    from temporaldp.serve.database import database_at
+    from temporaldp.serve.tokens import Tokens
+
+    database = database_at(store)
+    try:
+        yield Tokens(database)
+    finally:
+        database.close()
+
+
+def _document(token: Token) -> dict[str, Any]:
+    return {
+        "name": token.name,
+        "release": token.release,
+        "role": token.role.word,
+        "made": _moment(token.made),
+        "expires": _moment(token.expires),
+        "revoked": token.revoked,
+        "note": token.note,
+    }
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,6 @@
+"""Asking for it over HTTP: a page to think with, and releases behind an interface for programs in any language."""
+
+from temporaldp.serve.client import Client
+from temporaldp.serve.settings import Settings
+
+__all__ = ["Client", "Settings"]

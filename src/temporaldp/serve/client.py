@@ -1,0 +1,218 @@
+"""A client of the service, which repeats a request until it is answered, and never spends twice.
+
+It needs the standard library alone: a pipeline that asks whether it may publish should not have to install a web framework.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import ssl
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+from urllib.parse import urlencode, urlsplit
+
+from temporaldp.errors import InputError, RequestRefusedError, ServiceError
+
+PATIENCE = 60.0
+"""Seconds for which a request is repeated."""
+
+SECONDS_FOR_ANSWER = 30.0
+"""After which it is sent again."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+"""Seconds between two tries; they double, and vary so that clients do not come all at once."""
+
+COME_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+"""Statuses that say nothing about the request itself."""
+
+
+class Client:
+    """Asks one server. Threads may share it, and then wait for one another; give each its own to ask at once.
+
+    Parameters
+    ----------
+    address : str
+        ``http://host:port``, or ``https://``.
+    token : str
+        Of `temporaldp token create`.
+    patience : float
+        Seconds for which a request is repeated while nothing answers, or the server says that it cannot.
+    answer_within : float
+        Seconds to wait for one answer.
+
+    Raises
+    ------
+    InputError
+        The address is none.
+    """
+
+    def __init__(
+        self, address: str, token: str, *, patience: float = PATIENCE, answer_within: float = SECONDS_FOR_ANSWER
+    ) -> None:
+        found = urlsplit(address)
+        if found.scheme not in {"http", "https"} or not found.hostname or found.path.strip("/"):
+            raise InputError(f"expected an address like http://127.0.0.1:8477, got {address!r}")
+        self._host, self._port, self._is_secret = found.hostname, found.port, found.scheme == "https"
+        self._token, self._patience, self._within = token, patience, answer_within
+        self._connection: http.client.HTTPConnection | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Client({'https' if self._is_secret else 'http'}://{self._host}:{self._port})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        with self._lock:
+            self._disconnect()
+
+    def create(self, definition: dict[str, Any], *, key: str | None = None) -> str:
+        """Create a release, as docs/service.md describes it; gives its identifier. Key and errors as for `spend`.
+
+        What every step can spend is looked for then, which takes seconds, and up to a minute for 64 states.
+        """
+        release: str = self._post("/v1/releases", definition, key or _new_key())["release"]
+        return release
+
+    def check(self, release: str, *, epsilon: float | None = None, last: bool = False) -> dict[str, Any]:
+        """What the next step would spend, and its noise, if it may spend `epsilon` (default: what every step can)."""
+        return self._post(f"/v1/releases/{release}/check", _given(epsilon=epsilon, last=last), None)
+
+    def spend(
+        self,
+        release: str,
+        *,
+        epsilon: float | None = None,
+        time: str | None = None,
+        last: bool = False,
+        key: str | None = None,
+    ) -> dict[str, Any]:
+        """Charge a budget to the next step; gives the step.
+
+        Parameters
+        ----------
+        release : str
+        epsilon : float, optional
+            In nats. Default: what the release can spend at every step.
+        time : str, optional
+            The step's label. Default: its number.
+        last : bool
+            No step follows.
+        key : str, optional
+            By which the request is known again, also by another process. Default: a new one, which this call repeats.
+
+        Raises
+        ------
+        RequestRefusedError
+            It was answered, and refused: the budget, the token, or what was sent. Nothing was spent.
+        ServiceError
+            It was not answered in time. Whether the step was taken, the same key tells.
+        """
+        body = _given(epsilon=epsilon, time=time, last=last)
+        return self._post(f"/v1/releases/{release}/spend", body, key or _new_key())
+
+    def publish(
+        self,
+        release: str,
+        counts: Sequence[int],
+        *,
+        epsilon: float | None = None,
+        time: str | None = None,
+        last: bool = False,
+        key: str | None = None,
+    ) -> dict[str, Any]:
+        """Have counts published with noise that the service draws; gives the step. Parameters and errors as for `spend`."""
+        body = _given(epsilon=epsilon, time=time, last=last) | {"counts": [int(one) for one in counts]}
+        return self._post(f"/v1/releases/{release}/publish", body, key or _new_key())
+
+    def state(self, release: str, *, leakage: bool = False) -> dict[str, Any]:
+        """What a release is, what was spent, and what the next step may spend. Errors as for `spend`."""
+        return self._get(f"/v1/releases/{release}", leakage="true" if leakage else None)
+
+    def steps(self, release: str, *, start: int = 0, limit: int = 100) -> list[dict[str, Any]]:
+        """Steps that were taken. Errors as for `spend`."""
+        found: list[dict[str, Any]] = self._get(f"/v1/releases/{release}/steps", start=start, limit=limit)["steps"]
+        return found
+
+    def verify(self, release: str, *, head: str | None = None) -> dict[str, Any]:
+        """Have the chain checked from its start; `RequestRefusedError` if it does not hold, or lacks a head that was noted."""
+        return self._get(f"/v1/releases/{release}/verify", head=head)
+
+    def _post(self, path: str, body: dict[str, Any], key: str | None) -> dict[str, Any]:
+        text = json.dumps(body, allow_nan=False).encode()
+        headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
+        return self._answered(lambda: self._ask("POST", path, text, headers))
+
+    def _get(self, path: str, **query: Any) -> dict[str, Any]:
+        chosen = urlencode({name: value for name, value in query.items() if value is not None})
+        return self._answered(lambda: self._ask("GET", f"{path}?{chosen}" if chosen else path, None, {}))
+
+    def _answered(self, ask: Callable[[], tuple[int, dict[str, Any]]]) -> dict[str, Any]:
+        """The answer, after as many tries as it takes."""
+        deadline, pause = time.monotonic() + self._patience, FIRST_PAUSE
+        while True:
+            try:
+                with self._lock:
+                    status, answer = ask()
+                if status < 400:
+                    return answer
+                if status not in COME_AGAIN:
+                    raise RequestRefusedError(
+                        str(answer.get("detail", answer)), status=status, remaining=answer.get("remaining")
+                    )
+                why = f"{status}: {answer.get('detail', '')}"
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                if isinstance(error, RequestRefusedError):
+                    raise
+                with self._lock:
+                    self._disconnect()
+                why = f"{type(error).__name__}: {error}"
+            if time.monotonic() + pause > deadline:
+                raise ServiceError(
+                    f"{self!r} did not answer within {self._patience:g} seconds ({why}); whether the step was taken, the same "
+                    "request with the same key tells"
+                )
+            time.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(2.0 * pause, LONGEST_PAUSE)
+
+    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
+        if self._connection is None:
+            self._connection = self._connected()
+        told = headers | {"Authorization": f"Bearer {self._token}"}
+        self._connection.request(method, path, body, told)
+        found = self._connection.getresponse()
+        text = found.read()  # raises if it ends too early
+        if found.will_close:
+            self._disconnect()
+        answer = json.loads(text) if text else {}
+        return found.status, answer if isinstance(answer, dict) else {"detail": answer}
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._is_secret:
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._within, context=context)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._within)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Those that say something."""
+    return {name: value for name, value in fields.items() if value is not None and value is not False}
+
+
+def _new_key() -> str:
+    return uuid.uuid4().hex

@@ -1,0 +1,181 @@
+"""What a release is created with: what is known of people, the level, and what is published."""
+
+from __future__ import annotations
+
+import threading
+from copy import copy
+from functools import lru_cache
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from temporaldp.accounting import TemporalAccountant
+from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
+from temporaldp.errors import InputError
+from temporaldp.release.chain import canonical
+from temporaldp.values import SMALLEST
+
+MOST_STATES = 64
+"""Of a correlation: what every step may spend for ever is looked for when a release is created, which takes seconds there."""
+
+MOST_STATES_OF_BOUNDS = 4
+"""Of a correlation that is known up to intervals, which takes much longer to count with."""
+
+LONGEST_TEXT = 200
+"""Characters of a name or a label."""
+
+
+STEP = r"^(0*[1-9][0-9]{0,8}(\.[0-9]{1,6})?)( (seconds|months))?$"
+"""What a step's length looks like."""
+
+
+def storable(text: str) -> str:
+    """Text that every database keeps as it is."""
+    if not text.isprintable():
+        raise ValueError("expected text of printable characters")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("expected text that UTF-8 can spell") from None
+    return text
+
+
+Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT), AfterValidator(storable)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Rows = Annotated[
+    list[Annotated[list[Probability], Field(min_length=2, max_length=MOST_STATES)]],
+    Field(min_length=2, max_length=MOST_STATES),
+]
+FewRows = Annotated[Rows, Field(max_length=MOST_STATES_OF_BOUNDS)]
+
+
+class Strict(BaseModel):
+    """Knows all of its fields, and takes no number for a text or the other way round."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Bounds(Strict):
+    """A transition matrix whose entries are known up to intervals."""
+
+    lower: FewRows = Field(description="The least that each probability may be; row: from, column: to.")
+    upper: FewRows = Field(description="The most that each may be.")
+
+
+class Histogram(Strict):
+    """Counts of people by state, each with discrete Laplace noise that the service draws."""
+
+    kind: Literal["histogram"]
+    n_states: Annotated[int, Field(ge=1, le=100_000)] = Field(description="How many counts a step has.")
+
+
+class Elsewhere(Strict):
+    """Something that is drawn elsewhere: the service only says whether a budget may be spent, and charges it."""
+
+    kind: Literal["elsewhere"]
+    description: Text = Field(description="What, in words; part of what the release is for.")
+
+
+Matrix = Rows | Bounds | None
+
+PROMISED = Elsewhere(kind="elsewhere", description="anything")
+
+
+class Definition(Strict):
+    """What a release is created with. Whoever leaves out a direction says that nothing is known in it."""
+
+    name: Text | None = Field(None, description="For people; the service goes by the identifier that it gives.")
+    backward: Matrix = Field(None, description="P(previous value | value), row: the value; or its bounds.")
+    forward: Matrix = Field(None, description="P(next value | value), row: the value; or its bounds.")
+    states: Annotated[list[Text], Field(max_length=MOST_STATES)] | None = Field(
+        None, description="Names of the values."
+    )
+    alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
+        description="The level, in nats: temporal privacy leakage about any step never exceeds it."
+    )
+    horizon: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None,
+        description="Number of steps, where it is known, whose budgets are planned beforehand: each step gives its own.",
+    )
+    bound: Literal["exact", "paper"] = Field("exact", description="By which leakage the level is held.")
+    mechanism: Annotated[Histogram | Elsewhere, Field(discriminator="kind")]
+    step: Annotated[str, Field(pattern=STEP)] | None = Field(
+        None, description="How long one step is: '300 seconds', '1 months', or a number where times are numbers."
+    )
+
+    @model_validator(mode="after")
+    def _square(self) -> Self:
+        for matrix in (self.backward, self.forward):
+            for rows in (matrix.lower, matrix.upper) if isinstance(matrix, Bounds) else (matrix or [],):
+                if any(len(row) != len(rows) for row in rows):
+                    raise ValueError("expected matrices with as many columns as rows")
+        return self
+
+    @property
+    def text(self) -> str:
+        """One spelling, as it is kept."""
+        return canonical(self.model_dump(mode="json"))
+
+    @property
+    def promise(self) -> str:
+        """What decides about budgets: releases that differ in their names alone share what is computed for it."""
+        return self.model_copy(update={"name": None, "mechanism": PROMISED, "step": None}).text
+
+    def adversary(self) -> Adversary:
+        """Who knows this.
+
+        Raises
+        ------
+        InputError
+            The matrices are none, or do not fit.
+        """
+        if self.backward is None and self.forward is None:
+            raise InputError("expected what is known of people: a matrix backward or forward, or both")
+        return Adversary(_matrix(self.backward, self.states), _matrix(self.forward, self.states))
+
+
+def _matrix(given: Matrix, states: list[str] | None) -> Any:
+    if given is None:
+        return None
+    if isinstance(given, Bounds):
+        return IntervalMatrix(np.array(given.lower), np.array(given.upper), states)
+    return TransitionMatrix(np.array(given), states)
+
+
+@lru_cache(maxsize=1024)
+def unspent(promise: str, expected: float | None) -> TemporalAccountant:
+    """An accountant that has spent nothing, of which every release charges a copy.
+
+    Parameters
+    ----------
+    promise : str
+        Of a definition.
+    expected : float or None
+        The reserve that was found when the release was created; it is tried when it is needed.
+    """
+    told = Definition.model_validate_json(promise)
+    made = TemporalAccountant(told.adversary(), alpha=told.alpha, horizon=told.horizon, bound=told.bound)
+    if expected and told.horizon is None:
+        made.expect_reserve(expected)
+    return made
+
+
+def proved(promise: str, expected: float | None) -> TemporalAccountant:
+    """The same, which has found or tried what lasts for ever: once for all releases that promise it and all who wait."""
+    with _looking_for(promise):
+        return _proved(promise, expected)
+
+
+@lru_cache(maxsize=256)
+def _proved(promise: str, expected: float | None) -> TemporalAccountant:
+    made = copy(unspent(promise, expected))
+    _ = made.reserve
+    return made
+
+
+@lru_cache(maxsize=256)
+def _looking_for(_: str) -> threading.Lock:
+    """Held while that is looked for, so that a request that is repeated meanwhile does not begin anew."""
+    return threading.Lock()

@@ -1,0 +1,130 @@
+"""What is sent and answered about releases."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from temporaldp.release.histogram import LARGEST_COUNT
+from temporaldp.serve.definition import Strict, Text
+from temporaldp.values import SMALLEST
+
+Epsilon = Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)]
+Label = Annotated[Text, Field(max_length=64)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+
+EPSILON = "Budget of the step, in nats. Left out: what the release can spend at every step, where it has no horizon."
+TIME = "The step's label: a date, a number, or words. Left out: the number of the step."
+LAST = "No step follows: what was kept for later ones may be used. Only for a token that owns the release."
+
+
+class Question(Strict):
+    """Whether a budget may be spent at the next step."""
+
+    epsilon: Epsilon | None = Field(None, description=EPSILON)
+    last: bool = Field(False, description="As if no step followed.")
+
+
+class Spend(Strict):
+    """A budget for something that is drawn elsewhere."""
+
+    epsilon: Epsilon | None = Field(None, description=EPSILON)
+    time: Label | None = Field(None, description=TIME)
+    last: bool = Field(False, description=LAST)
+
+
+class Publish(Strict):
+    """Counts, to which noise is added here."""
+
+    counts: Annotated[list[Count], Field(min_length=1, max_length=100_000)] = Field(description="People by state.")
+    epsilon: Epsilon | None = Field(None, description=EPSILON)
+    time: Label | None = Field(None, description=TIME)
+    last: bool = Field(False, description=LAST)
+
+
+class Created(Strict):
+    """A release that was created."""
+
+    release: str = Field(description="Its identifier, for the address of everything else.")
+    alpha: float = Field(description="The level that it holds, in nats.")
+    reserve: float = Field(
+        description="What every step can spend, for ever, in nats; 0 for nothing, or where there is a horizon."
+    )
+    head: str = Field(description="Of its chain, before the first step: stands for what the release is for.")
+
+
+class Admitted(Strict):
+    """The budget may be spent now; somebody else may spend before you."""
+
+    epsilon: float = Field(description="In nats.")
+    laplace_scale: float = Field(
+        description="Scale of discrete Laplace noise on each count of a histogram, for that budget."
+    )
+    step: int = Field(description="Which step would come next, from 0.")
+
+
+class Step(Strict):
+    """A step that was taken, now or when the same request came before."""
+
+    release: str
+    step: int = Field(description="From 0.")
+    time: str = Field(description="Its label.")
+    epsilon: float = Field(description="What was spent, in nats.")
+    last: bool
+    counts: list[int] | None = Field(description="What was published, with noise; null where a budget was charged.")
+    head: str = Field(
+        description="The hash that stands for this step and all before it: note it with what you publish."
+    )
+
+
+class State(Strict):
+    """What a release is, and what was spent."""
+
+    release: str
+    name: str | None
+    alpha: float
+    horizon: int | None
+    bound: Literal["exact", "paper"]
+    mechanism: dict[str, Any]
+    states: list[str] | None
+    n_steps: int
+    last_time: str | None = Field(description="The label of the last step.")
+    is_over: bool = Field(description="Whether a step was declared the last.")
+    spent: float = Field(description="The sum of what all steps spent, in nats; leakage is another number.")
+    reserve: float
+    remaining: float = Field(description="The most that the next step may spend, in nats: a lower bound.")
+    leakage: float | None = Field(description="The most that leaked about any step, in nats, if that was asked for.")
+    head: str
+
+
+class Steps(Strict):
+    """Steps that were taken, in order."""
+
+    steps: list[Step]
+    n_steps: int = Field(description="How many there are.")
+
+
+class Intact(Strict):
+    """The chain holds from its first step on."""
+
+    intact: Literal[True] = True
+    n_steps: int
+    head: str
+
+
+class Wrong(Strict):
+    """One thing that cannot be used."""
+
+    where: str
+    what: str
+
+
+class Problem(Strict):
+    """What went wrong (RFC 9457). Nothing was spent or published, unless it says otherwise."""
+
+    status: int
+    title: str
+    detail: str
+    remaining: float | None = Field(None, description="Of a refused budget: what would be admitted, in nats.")
+    errors: list[Wrong] | None = Field(None, description="Everything that cannot be used, of what was sent.")

@@ -1,0 +1,173 @@
+"""What the page asks of the server: everything that its own arithmetic does not cover. Plain values in, plain values out."""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+
+from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
+from temporaldp.correlation import Adversary, TransitionMatrix, estimate_adversaries
+from temporaldp.errors import InputError, TraceError
+from temporaldp.planning import plan_budget, plan_noise
+from temporaldp.planning.histogram_noise import histogram_profile, laplace_scales, mean_absolute_noise
+
+MOST_VALUES, MOST_STEPS = 30, 1000
+"""Up to which the page is quick enough to think with; the command line goes on."""
+
+Rows = list[list[FiniteFloat]]
+
+
+class Question(BaseModel):
+    """A correlation and a horizon."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    names: list[str] = Field(min_length=2, max_length=MOST_VALUES)
+    backward: Rows | None = None
+    forward: Rows | None = None
+    horizon: int = Field(ge=1, le=MOST_STEPS)
+
+    @model_validator(mode="after")
+    def _small(self) -> Self:
+        for rows in (self.backward, self.forward):
+            if rows is not None and (len(rows) > MOST_VALUES or any(len(row) > MOST_VALUES for row in rows)):
+                raise ValueError(f"expected at most {MOST_VALUES} values")
+        return self
+
+    def adversary(self) -> Adversary:
+        """Who knows these matrices."""
+        known = [None if rows is None else TransitionMatrix(rows, self.names) for rows in (self.backward, self.forward)]
+        return Adversary(*known)
+
+    def answer(self) -> dict[str, Any]:
+        """What is asked, as JSON has it."""
+        raise NotImplementedError
+
+
+class SupremumQuestion(Question):
+    """How much leaks however long the release goes on."""
+
+    epsilon: float = Field(gt=0.0, le=100.0)
+
+    def answer(self) -> dict[str, Any]:
+        """Suprema in nats; null where there is none."""
+        found = leakage_supremum(self.adversary(), epsilon=self.epsilon)
+        return {"temporal": _finite(found.temporal), "certified": found.certified}
+
+
+class PlanQuestion(Question):
+    """The least noise that keeps alpha."""
+
+    alpha: float = Field(gt=0.0, le=100.0)
+
+    def answer(self) -> dict[str, Any]:
+        """Budgets a step, and what they mean."""
+        plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
+        assert isinstance(plan.leakage, LeakageSeries)
+        epsilons = np.asarray(plan.epsilons)
+        return {
+            "epsilons": epsilons.tolist(),
+            "noise": mean_absolute_noise(laplace_scales(epsilons)),
+            "leakage": plan.leakage.temporal.tolist(),
+        }
+
+
+class DeltaQuestion(Question):
+    """What noise on every count leaks at a delta."""
+
+    noise: Literal["gaussian", "laplace"]
+    scale: float = Field(ge=0.05, le=50_000.0)
+    delta: float = Field(ge=1e-30, lt=1.0)
+    bound: Literal["curve", "exact"]
+
+    def answer(self) -> dict[str, Any]:
+        """Leakage at every step, an upper bound: quick by one privacy curve for all pairs of values, or tighter."""
+        release = histogram_profile(self.noise, self.scale)
+        found = temporal_leakage(
+            self.adversary(), mechanisms=[release] * self.horizon, delta=self.delta, bound=self.bound
+        )
+        return _series(found) | {"error": mean_absolute_noise([self.scale], self.noise)}
+
+
+class NoiseQuestion(Question):
+    """The least noise that keeps alpha at a delta."""
+
+    noise: Literal["gaussian", "laplace"]
+    alpha: float = Field(gt=0.0, le=100.0)
+    delta: float = Field(ge=1e-30, lt=1.0)
+
+    def answer(self) -> dict[str, Any]:
+        """Scales a step, and what they mean."""
+        plan = plan_noise(
+            self.adversary(), alpha=self.alpha, delta=self.delta, noise=self.noise, horizon=self.horizon, bound="curve"
+        )
+        scales = plan.scales.tolist()
+        return {"scales": scales, "noise": mean_absolute_noise(scales, self.noise)}
+
+
+def correlation_of(content: bytes, kind: str) -> dict[str, Any]:
+    """Names and matrices from an upload that is held in memory alone.
+
+    Raises
+    ------
+    MatrixError, TraceError
+        It is no such table; the message says where.
+    """
+    if kind == "matrix":
+        from temporaldp.files.matrices import parse_matrix
+
+        forward = parse_matrix(content)
+        _few(forward.n_states)
+        return {"names": forward.states, "forward": forward.dense().tolist(), "backward": None, "note": ""}
+    traces = _traces(content)
+    _few(traces.n_states)
+    adversary = next(iter(estimate_adversaries(traces)))
+    return matrices_of(adversary) | {
+        "horizon": min(traces.n_times, MOST_STEPS),
+        "note": f"{traces.n_users} people, {traces.n_times} steps",
+    }
+
+
+def matrices_of(adversary: Adversary) -> dict[str, Any]:
+    """Names and rows of an adversary who knows one matrix each way."""
+    backward, forward = adversary.backward, adversary.forward
+    assert isinstance(backward, TransitionMatrix)
+    assert isinstance(forward, TransitionMatrix)
+    return {"names": adversary.states, "backward": backward.dense().tolist(), "forward": forward.dense().tolist()}
+
+
+def _traces(content: bytes) -> Any:
+    """Traces of a CSV file or of a Parquet file."""
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    from temporaldp.files import read_traces
+
+    try:
+        read = parquet.read_table if content.startswith(b"PAR1") else csv.read_csv
+        table = read(io.BytesIO(content))
+    except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
+        raise TraceError(
+            f"expected traces as CSV with a header (user, time, state; or user and a column a step), or Parquet: {error}"
+        ) from None
+    return read_traces(table)
+
+
+def _few(n: int) -> None:
+    if n > MOST_VALUES:
+        raise InputError(
+            f"expected at most {MOST_VALUES} values here, so that the page stays quick, got {n}: use `temporaldp audit`"
+        )
+
+
+def _series(found: LeakageSeries) -> dict[str, Any]:
+    names = ("epsilons", "backward", "forward", "temporal")
+    return {name: [_finite(float(one)) for one in getattr(found, name)] for name in names}
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return value if abs(value) < float("inf") else None

@@ -1,0 +1,76 @@
+// The same numbers elsewhere: lines of Python, and the command line.
+
+import { atDelta } from "./setting.js";
+
+const MATRICES = ["backward", "forward"];
+
+/** A text as Python and JSON write it. */
+const quoted = (text) => JSON.stringify(text);
+
+function matrixLines(known) {
+  const written = (rows) => rows.map((row) => `    [${row.join(", ")}],`).join("\n");
+  const lines = [`names = [${known.names.map(quoted).join(", ")}]`];
+  const alike = known.backward === known.forward;
+  for (const name of MATRICES) {
+    if (!known[name]) lines.push(`${name} = None`);
+    else if (alike && name === "forward") lines.push("forward = backward");
+    else lines.push(`${name} = tdp.TransitionMatrix([\n${written(known[name])}\n], names)`);
+  }
+  return [...lines, "adversary = tdp.Adversary(backward=backward, forward=forward)"];
+}
+
+/** Lines of Python whose `series`, `paper` and `plan` are what the page shows. `tight`: which bound it shows at a delta. */
+export function python(setting, known, tight) {
+  const { epsilon, horizon, alpha, noise, scale, delta, knows } = setting;
+  const lines = ["import temporaldp as tdp", ""];
+  if (setting.source === "sample") {
+    lines.push("adversary = next(iter(tdp.estimate_adversaries(tdp.load_sample())))");
+    if (knows === "past") lines.push("adversary = tdp.Adversary(backward=adversary.backward)");
+    if (knows === "future") lines.push("adversary = tdp.Adversary(forward=adversary.forward)");
+  } else lines.push(...matrixLines(known));
+  lines.push("");
+  if (atDelta(setting)) {
+    const kind = noise === "gaussian" ? "DiscreteGaussianNoise" : "DiscreteLaplaceNoise";
+    const width = noise === "gaussian" ? `${scale}.0`.replace(/(\.\d+)\.0$/, "$1") : `2.0 / ${epsilon}`;
+    lines.push(
+      `noisy = tdp.${kind}(scale=${width})`,
+      `series = tdp.temporal_leakage(adversary, mechanisms=[noisy] * ${horizon}, delta=${delta}${tight ? "" : ', bound="curve"'})`,
+      `plan = tdp.plan_noise(adversary, alpha=${alpha}, delta=${delta}, noise=${quoted(noise)}, horizon=${horizon}, bound="curve")`,
+    );
+  } else {
+    lines.push(
+      `series = tdp.temporal_leakage(adversary, epsilons=[${epsilon}] * ${horizon})`,
+      `paper = tdp.temporal_leakage(adversary, epsilons=[${epsilon}] * ${horizon}, bound="paper")`,
+      `plan = tdp.plan_budget(adversary, alpha=${alpha}, horizon=${horizon})`,
+    );
+  }
+  lines.push("print(series.worst, series.worst_time + 1)  # nats, and the step (from 1) where it is reached");
+  return `${lines.join("\n")}\n`;
+}
+
+const cell = (text) => (/[",\n\r]/.test(text) || text.trim() !== text ? `"${text.replaceAll('"', '""')}"` : text);
+
+/** A matrix as a file that the command line reads. */
+function matrixFile(rows, names) {
+  const lines = [["", ...names], ...names.map((name, k) => [name, ...rows[k]])];
+  return lines.map((line) => line.map((one) => cell(String(one))).join(",")).join("\n");
+}
+
+/** Commands of a shell whose answers are what the page shows: the leakage, and the least noise that keeps alpha. */
+export function shell(setting, known) {
+  const { epsilon, horizon, alpha, noise, scale, delta } = setting;
+  const given = MATRICES.filter((name) => known[name]);
+  const lines = given.map(
+    (name) => `cat > ${name}.csv <<'END_OF_MATRIX'\n${matrixFile(known[name], known.names)}\nEND_OF_MATRIX`,
+  );
+  const correlation = given.map((name) => `--${name} ${name}.csv`).join(" ");
+  const same = `${correlation} --horizon ${horizon}`;
+  if (atDelta(setting)) {
+    const width = noise === "gaussian" ? scale : 2 / epsilon;
+    lines.push(
+      `temporaldp audit ${same} --mechanism ${noise} --scale ${width} --delta ${delta} --json`,
+      `temporaldp plan ${same} --alpha ${alpha} --delta ${delta} --mechanism ${noise}`,
+    );
+  } else lines.push(`temporaldp audit ${same} --epsilon ${epsilon} --json`, `temporaldp plan ${same} --alpha ${alpha}`);
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,110 @@
+"""The releases of a database: created once, opened when they are asked for, and kept open while they are used."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+
+from temporaldp.serve.database import Database
+from temporaldp.serve.definition import Definition, proved
+from temporaldp.serve.release_store import DEFINITION, Creation, ReleaseStore
+from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRelease
+from temporaldp.serve.tables import tables
+
+MOST_OPEN = 10_000
+"""Releases that are kept open, some 15 kB each; the one that was asked for longest ago goes first."""
+
+MOST_STEPS_OPEN = 400_000
+"""Steps that they have together, each some hundred bytes."""
+
+
+class Registry:
+    """The releases of a database.
+
+    Two threads may come to hold two objects of one release, when it was put away and opened again: as if they were two servers,
+    which the database keeps apart.
+    """
+
+    def __init__(self, database: Database, *, most_open: int = MOST_OPEN, most_steps: int = MOST_STEPS_OPEN) -> None:
+        self._database, self._most_open, self._most_steps = database, most_open, most_steps
+        self._open: OrderedDict[str, ServedRelease] = OrderedDict()
+        self._lock = threading.Lock()
+        self._opening: dict[str, threading.Lock] = {}
+
+    @property
+    def n_open(self) -> int:
+        """Releases that are open."""
+        return len(self._open)
+
+    def create(self, definition: Definition, request_key: str | None) -> tuple[str, ServedRelease, bool]:
+        """A new release, its identifier, and whether the request was answered before.
+
+        Raises
+        ------
+        RepeatedDifferentlyError
+            The key was used to create another release.
+        """
+        if request_key is not None:
+            known = self._created_by(request_key)
+            if known is not None:
+                return known, self._same(known, definition), True
+        reserve = proved(definition.promise, None).reserve
+        release = secrets.token_hex(16)
+        creation = Creation(definition.text, reserve, request_key)
+        opened = ServedRelease(ReleaseStore(self._database, release, creation), definition)
+        self._keep(release, opened)
+        return release, opened, False
+
+    def find(self, release: str) -> ServedRelease | None:
+        """A release; None if there is none."""
+        with self._lock:
+            known = self._open.get(release)
+            if known is not None:
+                self._open.move_to_end(release)
+                return known
+            opening = self._opening.setdefault(release, threading.Lock())
+        try:
+            with opening:
+                known = self._open.get(release)
+                if known is not None:
+                    return known
+                store = ReleaseStore(self._database, release)
+                text = store.read_private(DEFINITION)
+                if text is None:
+                    return None
+                opened = ServedRelease(store, Definition.model_validate_json(text))
+                self._keep(release, opened)
+                return opened
+        finally:
+            with self._lock:
+                self._opening.pop(release, None)
+
+    def another_reading(self, release: str) -> ReleaseStore:
+        """The same rows, for somebody who reads them by himself."""
+        return ReleaseStore(self._database, release)
+
+    def _keep(self, release: str, opened: ServedRelease) -> None:
+        with self._lock:
+            self._open[release] = opened
+            n_steps = sum(map(len, self._open.values())) if len(self._open) % 16 == 0 else 0
+            while len(self._open) > 1 and (len(self._open) > self._most_open or n_steps > self._most_steps):
+                _, closed = self._open.popitem(last=False)
+                n_steps -= len(closed)
+
+    def _created_by(self, request_key: str) -> str | None:
+        import sqlalchemy as sa
+
+        c = tables().releases.c
+        with self._database.asking() as connection:
+            found: str | None = connection.execute(sa.select(c.release).where(c.request_key == request_key)).scalar()
+            return found
+
+    def _same(self, release: str, definition: Definition) -> ServedRelease:
+        found = self.find(release)
+        if found is None or found.definition != definition:
+            raise RepeatedDifferentlyError(
+                "this key was used to create another release; nothing was created. Repeat a request as it was, or give a new "
+                "one a key of its own"
+            )
+        return found

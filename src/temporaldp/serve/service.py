@@ -1,0 +1,72 @@
+"""What a running service consists of."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
+from temporaldp.release.histogram import granted_scale
+from temporaldp.serve.database import Database, database_at
+from temporaldp.serve.definition import PROMISED, Definition, proved
+from temporaldp.serve.metrics import Metrics
+from temporaldp.serve.registry import Registry
+from temporaldp.serve.tokens import Tokens
+from temporaldp.serve.workers import Workers
+
+ROWS = [[0.6, 0.4], [0.4, 0.6]]
+
+SMALL = Definition.model_validate({"alpha": 1.0, "backward": ROWS, "forward": ROWS, "mechanism": PROMISED})
+
+
+def load_for_first_step() -> None:
+    """The filter's machine code, and OpenDP."""
+    accountant = copy(proved(SMALL.promise, None))
+    accountant.spend(0.5 * accountant.remaining())
+    granted_scale(HISTOGRAM_SENSITIVITY, 1.0)
+
+
+class Service:
+    """The releases of a database, who may ask for them, and the threads that do it.
+
+    Parameters
+    ----------
+    place : str
+        An SQLite file or a ``postgresql://`` URL; tables are made if there are none.
+    metrics : Metrics
+
+    Raises
+    ------
+    InputError, LedgerError
+        The place is none, or cannot be used.
+    """
+
+    def __init__(self, place: str, metrics: Metrics) -> None:
+        self.database: Database = database_at(place)
+        self.registry, self.tokens = Registry(self.database), Tokens(self.database)
+        self.workers, self.metrics = Workers(), metrics
+        self._is_loaded = False
+
+    def get_ready(self) -> None:
+        """Begin to load what the first step needs, which takes a second or two, while the page can be asked for."""
+        self.workers.begin(self._load)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the first step need not wait for that."""
+        return self._is_loaded
+
+    def _load(self) -> None:
+        load_for_first_step()
+        self._is_loaded = True
+
+    def require_answer(self) -> None:
+        """`LedgerError` if the database does not answer."""
+        import sqlalchemy as sa
+
+        with self.database.asking() as connection:
+            connection.execute(sa.text("SELECT 1"))
+
+    def close(self) -> None:
+        """Finish what was begun, and let go of the database."""
+        self.workers.close()
+        self.database.close()

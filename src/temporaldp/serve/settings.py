@@ -1,0 +1,27 @@
+"""What a server is started with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+"""Names of this machine that nobody else's name service decides about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a server is started with.
+
+    Parameters
+    ----------
+    store : str or None
+        Where releases are kept: an SQLite file or a ``postgresql://`` URL. None: there is no service, only the page.
+    hosts : tuple of str
+        The names, without ports, by which the server may be asked. Others are refused, so that a foreign name that was made to
+        point here (DNS rebinding) reaches nothing.
+    """
+
+    store: str | None = None
+    hosts: tuple[str, ...] = LOCAL_HOSTS
+    log: bool = False
+    patience: float = 10.0

@@ -1,0 +1,172 @@
+"""Tokens: who may do what with which release.
+
+A token is a name and a secret of 256 random bits. The database keeps the name and the secret's SHA-256: a fast hash is enough,
+because nobody can try that many secrets. Names are looked up, secrets compared in constant time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from temporaldp.errors import InputError
+from temporaldp.serve.database import Database
+from temporaldp.serve.tables import statements, tables
+
+SHAPE = re.compile(r"tdp_([0-9a-f]{16})_([0-9A-Za-z_-]{43})")
+
+LONGEST_DAYS = 3650.0
+
+CLOCKS_APART = 300.0
+"""Seconds by which the clock of the machine that made a token may be ahead."""
+
+
+class Role(IntEnum):
+    """What a token allows; each role what those before it do."""
+
+    READ = 1
+    SPEND = 2
+    PUBLISH = 3
+    OWN = 4
+
+    @property
+    def word(self) -> str:
+        """As it is written."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is known of a token, without its secret.
+
+    Parameters
+    ----------
+    name : str
+        By which it is found, shown and revoked.
+    release : str or None
+        Whose it is; None for all releases, and to create some.
+    role : Role
+    made, expires : float
+        Seconds since 1970.
+    revoked : bool
+    note : str
+        Whom it was made for.
+    """
+
+    name: str
+    release: str | None
+    role: Role
+    made: float
+    expires: float
+    revoked: bool
+    note: str
+
+
+class TokenRefusedError(Exception):
+    """A token that gives no access; says why."""
+
+
+class Tokens:
+    """The tokens of a database.
+
+    Parameters
+    ----------
+    database : Database
+    clock : callable, optional
+        Seconds since 1970. It may be set back: no earlier time is believed than one that was seen before.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+        self._database, self._clock, self._latest = database, clock, 0.0
+
+    def make(self, *, release: str | None, role: Role, days: float, note: str = "") -> str:
+        """A new token, which nobody can be told again.
+
+        Raises
+        ------
+        InputError
+            There is no such release, or it would expire at once or in more than ten years.
+        """
+        if not 0.0 < days <= LONGEST_DAYS:
+            raise InputError(f"expected a token for more than 0 and up to {LONGEST_DAYS:g} days, got {days:g}")
+        name, secret, now = secrets.token_hex(8), secrets.token_urlsafe(32), self._now()
+        with self._database.writing() as connection:
+            releases = tables().releases
+            if (
+                release is not None
+                and connection.execute(releases.select().where(releases.c.release == release)).first() is None
+            ):
+                raise InputError(f"there is no release {release!r} in {self._database.place}")
+            connection.execute(
+                tables()
+                .tokens.insert()
+                .values(
+                    token=name,
+                    release=release,
+                    role=role.word,
+                    hash=_hash(secret),
+                    made=now,
+                    expires=now + days * 86_400.0,
+                    revoked=False,
+                    note=note,
+                )
+            )
+        return f"tdp_{name}_{secret}"
+
+    def known(self) -> list[Token]:
+        """All of them, the newest last."""
+        tokens = tables().tokens
+        with self._database.reading() as connection:
+            return [_token(row) for row in connection.execute(tokens.select().order_by(tokens.c.made))]
+
+    def revoke(self, name: str) -> None:
+        """Take a token back; `InputError` if there is none of this name."""
+        tokens = tables().tokens
+        with self._database.writing() as connection:
+            done = connection.execute(tokens.update().where(tokens.c.token == name).values(revoked=True))
+            if done.rowcount != 1:
+                raise InputError(f"there is no token {name!r}; `temporaldp token list` shows their names")
+
+    def check(self, given: str) -> Token:
+        """The token that somebody shows.
+
+        Raises
+        ------
+        TokenRefusedError
+            It is none, was revoked, or is over.
+        """
+        shape = SHAPE.fullmatch(given)
+        if shape is None:
+            raise TokenRefusedError("expected a token of this service")
+        with self._database.asking() as connection:
+            row = connection.execute(statements().token, {"name": shape[1]}).first()
+        kept = "0" * 64 if row is None else row.hash
+        if not hmac.compare_digest(_hash(shape[2]), kept) or row is None:
+            raise TokenRefusedError("expected a token of this service")
+        found, now = _token(row), self._now()
+        if found.revoked:
+            raise TokenRefusedError("this token was revoked")
+        if now >= found.expires:
+            raise TokenRefusedError("this token is over")
+        if now < found.made - CLOCKS_APART:
+            raise TokenRefusedError("the server's clock stands before the time at which this token was made")
+        return found
+
+    def _now(self) -> float:
+        self._latest = max(self._latest, self._clock())
+        return self._latest
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("ascii")).hexdigest()
+
+
+def _token(row: object) -> Token:
+    values = {field: getattr(row, field) for field in ("release", "made", "expires", "revoked", "note")}
+    return Token(name=getattr(row, "token"), role=Role[getattr(row, "role").upper()], **values)  # noqa: B009

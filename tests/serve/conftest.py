@@ -1,0 +1,13 @@
+"""Where the tests of the service keep their releases."""
+
+from __future__ import annotations
+
+import pytest
+
+from serve_places import place_of
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request, tmp_path):
+    """Where a service can keep its releases."""
+    return place_of(request.param, tmp_path, request)

@@ -1,0 +1,299 @@
+"""Requests that nobody well-meaning sends: each gets a clear 4xx, nothing changes, and memory stays bounded."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from serve_places import token_for
+from served import served
+from serving import DEFINITION
+from temporaldp.serve import Settings
+from temporaldp.serve.database import database_at
+from temporaldp.serve.tokens import Role, TokenRefusedError, Tokens
+
+PATIENCE = 0.4
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return str(tmp_path_factory.mktemp("attacked") / "service.db")
+
+
+@pytest.fixture(scope="module")
+def own(store):
+    return token_for(store)
+
+
+@pytest.fixture(scope="module")
+def ask(store):
+    with served(Settings(store=store, patience=PATIENCE)) as asking:
+        yield asking
+
+
+@pytest.fixture
+def release(ask, own):
+    """One release, and after the test the certainty that nothing was done to it."""
+    made = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
+    before = ask.get(f"/v1/releases/{made}", token=own).json
+    yield made
+    assert ask.get(f"/v1/releases/{made}", token=own).json == before
+
+
+def require_refused(answer, *statuses):
+    assert answer.status in statuses, (answer.status, answer.text[:500])
+    assert "Traceback" not in answer.text and ".py" not in answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json["status"] == answer.status and answer.json["detail"]
+
+
+DEEP = b'{"epsilon":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+BODIES = {
+    "deep": (DEEP, {400, 422}),
+    "nan": (b'{"epsilon": NaN}', {400}),
+    "infinity": (b'{"epsilon": Infinity}', {400}),
+    "overflow": (b'{"epsilon": 1e999}', {422}),
+    "negative": (b'{"epsilon": -0.1}', {422}),
+    "zero": (b'{"epsilon": 0}', {422}),
+    "tiny": (b'{"epsilon": 1e-320}', {422}),
+    "huge number": (b'{"epsilon": ' + b"9" * 5000 + b"}", {400, 422}),
+    "text for a number": (b'{"epsilon": "0.1"}', {422}),
+    "truth for a number": (b'{"epsilon": true}', {422}),
+    "twice": (b'{"epsilon": 0.1, "epsilon": 0.2}', {400}),
+    "no json": (b"{epsilon: 0.1}", {400}),
+    "no utf-8": (b'{"time": "\xff\xfe"}', {400}),
+    "half a character": (b'{"time": "\\ud800"}', {422}),
+    "nul": (b'{"time": "a\\u0000b"}', {422}),
+    "line end": (b'{"time": "a\\nb"}', {422}),
+    "long": (b'{"time": "' + b"a" * 65 + b'"}', {422}),
+    "blank": (b'{"time": " "}', {422}),
+    "unknown field": (b'{"epsilon": 0.1, "admin": true}', {422}),
+    "a list": (b"[]", {422}),
+    "nothing": (b"", {422}),
+    "null": (b"null", {422}),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies_that_are_none(ask, own, release, name):
+    body, statuses = BODIES[name]
+    require_refused(ask("POST", f"/v1/releases/{release}/spend", body=body, token=own, key="k"), *statuses)
+
+
+DEFINITIONS = {
+    "no distribution": {"forward": [[0.5, 0.4], [0.5, 0.5]]},
+    "not square": {"forward": [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]},
+    "other sizes": {"forward": [[0.5, 0.5], [0.5, 0.5]]},
+    "nothing known": {"forward": None, "backward": None},
+    "too many states": {"forward": [[1.0] + [0.0] * 64] * 65, "backward": None},
+    "bounds of many states": {"forward": {"lower": [[0.0] * 5] * 5, "upper": [[1.0] * 5] * 5}, "backward": None},
+    "alpha": {"alpha": 0.0},
+    "horizon": {"horizon": 10**9},
+    "mechanism": {"mechanism": {"kind": "os.system", "description": "rm"}},
+    "step": {"step": "0 seconds"},
+    "step of dots": {"step": ".."},
+    "repeated names": {"states": ["a", "a", "b"]},
+    "name": {"name": "\u0000"},
+}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_releases_that_are_none(ask, own, store, name):
+    before = n_releases(store)
+    require_refused(ask.post("/v1/releases", DEFINITION | DEFINITIONS[name], token=own), 422)
+    assert n_releases(store) == before
+
+
+def n_releases(store):
+    import sqlite3
+
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+        found = connection.execute("SELECT count(*) FROM temporaldp_releases").fetchone()[0]
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    "counts", [[1, 2], [1, 2, -3], [1, 2, 2**53 + 1], [1, 2, 3.5], ["1", "2", "3"], [[1], [2], [3]], []]
+)
+def test_counts_that_are_none(ask, own, release, counts):
+    require_refused(ask.post(f"/v1/releases/{release}/publish", {"counts": counts}, token=own, key="k"), 422)
+
+
+NAMES = [
+    "'; DROP TABLE temporaldp_releases; --",
+    "\u202enoitpurroc",
+    "Łódź 🛏️".replace("\ufe0f", ""),
+    "%s %(x)s :of",
+    "{0}",
+    "a" * 200,
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_any_kind_are_text_and_nothing_else(ask, own, store, name):
+    answer = ask.post("/v1/releases", DEFINITION | {"name": name}, token=own)
+    if not name.isprintable():
+        require_refused(answer, 422)
+        return
+    assert answer.status == 201
+    release = answer.json["release"]
+    assert ask.get(f"/v1/releases/{release}", token=own).json["name"] == name
+    label = name[:60]
+    step = ask.post(f"/v1/releases/{release}/publish", {"counts": [1, 2, 3], "time": label}, token=own)
+    assert (step.status, step.json["time"]) == (200, label)
+    assert n_releases(store) > 0
+
+
+PATHS = [
+    "/v1/releases/../../etc/passwd", "/v1/releases/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/v1/releases/..%00", "/../../etc/passwd",
+    "/v1/releases/' OR 1=1 --".replace(" ", "%20"), "/docs/../../../etc/passwd", "/static/../application.py", "//etc/passwd",
+    "/v1/releases/" + "0" * 32, "/v1/releases/" + "A" * 32, "/v1/releases/" + "9" * 5000, "/v1/releases/%F0%9F%98%80",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_paths_lead_nowhere_else(ask, own, path):
+    require_refused(ask.get(path, token=own), 404, 422)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example"}, 421),
+        ({"Host": "[::1"}, 421),
+        ({"Content-Type": "text/plain"}, 422),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 422),
+    ],
+)
+def test_requests_of_other_sites(ask, own, release, headers, status):
+    body = json.dumps({"epsilon": 0.1}).encode()
+    answer = ask("POST", f"/v1/releases/{release}/spend", body=body, token=own, key="k", **headers)
+    require_refused(answer, status)
+    assert "access-control-allow-origin" not in answer.headers and "set-cookie" not in answer.headers
+
+
+def test_a_preflight_is_not_answered_kindly(ask, release):
+    answer = ask("OPTIONS", f"/v1/releases/{release}/spend", Origin="http://evil.example")
+    require_refused(answer, 403)
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_the_page_itself_may_ask(ask, own, release):
+    answer = ask.post(f"/v1/releases/{release}/check", {}, token=own, Origin=f"http://127.0.0.1:{ask.port}")
+    assert answer.status == 200
+
+
+TOKENS = ["", "x", "tdp_", "tdp_" + "0" * 16 + "_" + "A" * 43, "' OR 1=1", "é", "tdp_" + "9" * 10_000]
+
+
+@pytest.mark.parametrize("token", TOKENS)
+def test_tokens_that_are_none(ask, release, token):
+    require_refused(
+        ask.post(f"/v1/releases/{release}/spend", {"epsilon": 0.1}, token=token.encode().decode("latin-1"), key="k"),
+        401,
+    )
+
+
+def test_a_token_with_another_secret_or_of_another_release_or_revoked(ask, own, store, release):
+    path = f"/v1/releases/{release}/spend"
+    other = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
+    require_refused(ask.post(path, {}, token=token_for(store, other), key="k"), 403)
+    token = token_for(store, release, Role.SPEND)
+    require_refused(ask.post(path, {}, token=token[:-1] + ("A" if token[-1] != "A" else "B"), key="k"), 401)
+    database = database_at(store)
+    Tokens(database).revoke(token.split("_")[1])
+    database.close()
+    require_refused(ask.post(path, {}, token=token, key="k"), 401)
+
+
+def test_nothing_in_the_database_is_a_token(store, own):
+    """Whoever reads a backup cannot ask."""
+    content = Path(store).read_bytes() + Path(f"{store}-wal").read_bytes()
+    assert own.split("_")[1].encode() in content
+    assert own.split("_", 2)[2].encode() not in content
+
+
+def test_clocks_that_are_set_back_open_nothing(store):
+    now = 1_800_000_000.0
+    database = database_at(store)
+    told = [now]
+    tokens = Tokens(database, clock=lambda: told[0])
+    made = tokens.make(release=None, role=Role.READ, days=1.0)
+    assert tokens.check(made).role is Role.READ
+    told[0] = now + 2 * 86_400.0
+    with pytest.raises(TokenRefusedError, match="over"):
+        tokens.check(made)
+    told[0] = now  # no earlier time is believed than one that was seen
+    with pytest.raises(TokenRefusedError, match="over"):
+        tokens.check(made)
+    with pytest.raises(TokenRefusedError, match="clock"):  # a server that was started on a machine whose clock is wrong
+        Tokens(database, clock=lambda: now - 86_400.0).check(made)
+    database.close()
+
+
+def test_a_step_keeps_its_place_whatever_the_clock_says(ask, own, release):
+    """The order of steps is that of their labels; the clock decides nothing."""
+    other = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
+    assert ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-02"}, token=own).status == 200
+    require_refused(ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-01"}, token=own), 409)
+
+
+def raw(ask, *parts, pause=0.0, patience=5.0):
+    """What a server answers to bytes that come in parts; None if it hangs up without a word."""
+    with socket.create_connection(("127.0.0.1", ask.port), timeout=patience) as connection:
+        try:
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+        except OSError:
+            pass  # it has hung up already; what it said can still be read
+        found = b""
+        try:
+            while more := connection.recv(65536):
+                found += more
+        except ConnectionResetError:
+            pass
+        return int(found.split(b" ")[1]) if found else None
+
+
+def head(release, own, **headers):
+    told = {"Host": "127.0.0.1", "Authorization": f"Bearer {own}", "Content-Type": "application/json"} | headers
+    lines = [f"POST /v1/releases/{release}/spend HTTP/1.1", *(f"{name}: {value}" for name, value in told.items())]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+def test_slow_clients_are_left(ask, own, release):
+    text = head(release, own, **{"Content-Length": 40})
+    assert raw(ask, b"POST /", *[b"a"] * 20, pause=PATIENCE / 10) == 408
+    assert raw(ask) == 408
+    assert raw(ask, text, *[b" "] * 20, pause=PATIENCE / 10) == 408
+
+
+def test_heads_and_bodies_that_do_not_end_are_left(ask, own, release):
+    began = head(release, own).removesuffix(b"\r\n")
+    assert raw(ask, began, *[b"X: " + b"a" * 8000 + b"\r\n"] * 40) in {431, None}
+    assert raw(ask, began, b"X: " + b"a" * 1_000_000) in {431, None}
+    chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+    assert raw(ask, head(release, own, **{"Transfer-Encoding": "chunked"}), *[chunk] * 40) in {413, None}
+
+
+def test_what_is_no_http_is_refused(ask, own, release):
+    assert raw(ask, b"\x16\x03\x01 hello\r\n\r\n") == 400
+    assert raw(ask, head(release, own, **{"Content-Length": "5, 6"}) + b"{}") == 400
+    assert raw(ask, head(release, own, **{"Content-Length": "-1"}) + b"{}") == 400
+    both = head(release, own, **{"Content-Length": 2, "Transfer-Encoding": "chunked"})
+    assert raw(ask, both + b"0\r\n\r\n{}") == 400  # smuggling
+    twice = head(release, own).removesuffix(b"\r\n") + b"Host: evil.example\r\nContent-Length: 2\r\n\r\n{}"
+    assert raw(ask, twice) == 400

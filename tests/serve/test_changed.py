@@ -1,0 +1,48 @@
+"""A database that somebody edited: nothing is spent on it, and the answer says why."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from serve_places import token_for
+from served import served
+from serving import DEFINITION
+from temporaldp.serve import Settings
+
+HIGHER = """replace({}, '"alpha":1.0', '"alpha":9.0')"""
+
+EDITS = {
+    "a budget": "UPDATE temporaldp_release_steps SET epsilon = 0.001, parameter = 0.001 WHERE step = 1",
+    "a step less": "DELETE FROM temporaldp_release_steps WHERE step = 2",
+    "the last steps forgotten": "UPDATE temporaldp_releases SET n_steps = 1",
+    "what was published": "UPDATE temporaldp_release_steps SET output = '{\"value\":[0,0,0]}' WHERE step = 0",
+    "alpha": f"UPDATE temporaldp_release_private SET content = {HIGHER.format('content')} WHERE name = 'definition'",
+    "what it is for": f"UPDATE temporaldp_releases SET configuration = {HIGHER.format('configuration')}",
+    "what every step may spend": "UPDATE temporaldp_release_private SET content = '0.9' WHERE name = 'reserve'",
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edited_release_is_not_gone_on_with(edit, tmp_path):
+    store = str(tmp_path / "service.db")
+    token = token_for(store)
+    with served(Settings(store=store)) as ask:
+        release = ask.post("/v1/releases", DEFINITION, token=token).json["release"]
+        for k in range(3):
+            assert (
+                ask.post(f"/v1/releases/{release}/publish", {"counts": [1, 2, 3]}, token=token, key=f"{k}").status
+                == 200
+            )
+    connection = sqlite3.connect(store)
+    assert connection.execute(EDITS[edit]).rowcount > 0
+    connection.commit()
+    connection.close()
+    with served(Settings(store=store)) as ask:
+        for answer in (
+            ask.post(f"/v1/releases/{release}/spend", {"epsilon": 0.1}, token=token, key="after"),
+            ask.get(f"/v1/releases/{release}/verify", token=token),
+        ):
+            assert (answer.status, answer.json["title"]) == (409, "The ledger was changed"), answer.text
+            assert str(tmp_path) not in answer.text

@@ -1,0 +1,94 @@
+"""Databases that go away, servers that hang, and the client that asks them."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from serve_places import place_of, token_for
+from served import served
+from serving import DEFINITION
+from temporaldp import RequestRefusedError, ServiceError
+from temporaldp.serve import Client, Settings, served_release
+
+
+def test_a_database_that_goes_away_spends_nothing_and_goes_on_when_it_is_back(tmp_path, request):
+    import psycopg
+
+    store = place_of("postgresql", tmp_path, request)
+    name, url = store.split("@/")[1].split("?")[0], request.getfixturevalue("postgres_server")
+    token = token_for(store)
+    with served(Settings(store=store)) as ask, Client(f"http://127.0.0.1:{ask.port}", token, patience=0.3) as client:
+        release = client.create(DEFINITION)
+        first = client.spend(release, key="a")
+        with psycopg.connect(url.format(name="postgres"), autocommit=True) as server:
+            server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+            server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+            answer = ask.post(f"/v1/releases/{release}/spend", {}, token=token, key="b")
+            assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+            assert "postgres" not in answer.text and name not in answer.text
+            assert ask.get("/ready").status == 503 and ask.get("/health").status == 200
+            with pytest.raises(ServiceError, match="same key"):
+                client.spend(release, key="b")
+            server.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+        with Client(f"http://127.0.0.1:{ask.port}", token) as patient:
+            assert patient.spend(release, key="a") == first
+            assert patient.spend(release, key="b")["step"] == 1
+
+
+def test_a_server_that_is_too_slow_with_a_release_loses_it_to_others(tmp_path, request, monkeypatch):
+    """A process that hangs in its step while it holds the release's row: others are told to come again, and nothing is lost."""
+    store = place_of("postgresql", tmp_path, request)
+    token = token_for(store)
+    drawing, go_on = threading.Event(), threading.Event()
+    plain = served_release.ServedMechanism.__call__
+
+    def hanging(self, counts, epsilon):
+        if counts == (9, 9, 9):
+            drawing.set()
+            assert go_on.wait(30)
+        return plain(self, counts, epsilon)
+
+    monkeypatch.setattr(served_release.ServedMechanism, "__call__", hanging)
+    with served(Settings(store=store)) as one, served(Settings(store=store)) as two:
+        release = one.post("/v1/releases", DEFINITION, token=token).json["release"]
+        path = f"/v1/releases/{release}/publish"
+        answers = []
+        body = {"counts": [9, 9, 9]}
+        slow = threading.Thread(target=lambda: answers.append(one.post(path, body, token=token, key="slow")))
+        slow.start()
+        assert drawing.wait(10)
+        other = two.post(path, {"counts": [1, 2, 3]}, token=token, key="quick")  # waits for the row, 5 seconds
+        assert other.status == 503
+        go_on.set()
+        slow.join(30)
+        assert answers[0].status == 200
+        assert two.post(path, {"counts": [1, 2, 3]}, token=token, key="quick").json["step"] == 1
+        assert two.post(path, body, token=token, key="slow").body == answers[0].body
+
+
+@pytest.fixture
+def client(tmp_path):
+    store = str(tmp_path / "service.db")
+    with served(Settings(store=store)) as ask, Client(f"http://127.0.0.1:{ask.port}", token_for(store)) as made:
+        yield made
+
+
+def test_the_client_asks_everything(client):
+    release = client.create(DEFINITION | {"name": "beds"}, key="k")
+    assert client.create(DEFINITION | {"name": "beds"}, key="k") == release
+    granted = client.check(release)
+    assert client.check(release, epsilon=granted["epsilon"]) == granted
+    step = client.publish(release, [70, 30, 5], time="2024-01-01")
+    assert client.spend(release, epsilon=0.1, time="2024-01-02")["step"] == 1
+    assert client.steps(release, limit=1) == [step]
+    state = client.state(release, leakage=True)
+    assert (state["name"], state["n_steps"]) == ("beds", 2)
+    assert 0.0 < state["leakage"] <= 1.0
+    assert client.verify(release, head=step["head"])["intact"]
+    with pytest.raises(RequestRefusedError) as refused:
+        client.spend(release, epsilon=5.0, time="2024-01-03")
+    assert refused.value.status == 409 and 0.0 < refused.value.remaining < 1.0
+    with pytest.raises(RequestRefusedError, match="noted head"):
+        client.verify(release, head="0" * 12)

@@ -1,0 +1,247 @@
+"""The page's files, what it asks of the server, and uploads; what a browser makes of them is tested in tests/browser."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import http.client
+import io
+import json
+import math
+import os
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import temporaldp as tdp
+from command import SAMPLE
+from served import served
+from temporaldp.report import odds
+from temporaldp.serve.page import assets
+from temporaldp.serve.page.exchange import FaultError
+from temporaldp.serve.page.questions import correlation_of
+from temporaldp.serve.page.worker import TooLongError, Worker
+
+STICKY = [[0.8, 0.2], [0.2, 0.8]]
+KNOWN = {"names": ["a", "b"], "backward": STICKY, "forward": STICKY, "horizon": 4}
+
+
+@pytest.fixture(scope="module")
+def ask():
+    with served() as asking:
+        yield asking
+
+
+def adversary():
+    known = tdp.TransitionMatrix(STICKY, ["a", "b"])
+    return tdp.Adversary(known, known)
+
+
+def test_the_page_has_no_script_or_style_of_its_own_and_every_file_is_there(ask):
+    page = ask.get("/")
+    assert page.headers["content-security-policy"].startswith("default-src 'self'")
+    assert "<style" not in page.text
+    assert " style=" not in page.text
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page.text, flags=re.DOTALL)
+    assert [content for attributes, content in scripts if "application/json" not in attributes] == ["", ""]
+    for name in re.findall(r'"/page/([^"]*)"', page.text):
+        assert ask.get(f"/page/{name}").status == 200
+    for name in assets.MODULES:
+        found = ask.get(f"/page/{name}")
+        assert found.headers["content-type"].startswith("text/javascript")
+        earlier = assets.MODULES[: assets.MODULES.index(name)]
+        assert set(re.findall(r'from "\./([^"]*)"', found.text)) <= set(earlier)
+
+
+@pytest.mark.parametrize("name", ["page.html", "..%2Frouter.py", "nothing.js", "vendor", "%2Fetc%2Fpasswd"])
+def test_no_other_file_is_given(ask, name):
+    assert ask.get(f"/page/{name}").status == 404
+
+
+def test_the_page_as_one_file_runs_only_what_is_in_it(ask):
+    page = ask.get("/v1/view/alone").text
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    inline = [*re.findall(r"<style>(.*?)</style>", page, flags=re.DOTALL)]
+    inline += [
+        text for kind, text in re.findall(r"<script([^>]*)>(.*?)</script>", page, flags=re.DOTALL) if "json" not in kind
+    ]
+    assert len(inline) == 3
+    for content in inline:
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert not re.search(r'(src|href)="(?!data:|#)', page)
+
+
+def test_the_page_begins_with_the_sample_and_the_sentences_of_reports(ask):
+    setup = json.loads(re.search(r'id="setup">(.*?)</script>', ask.get("/").text, flags=re.DOTALL).group(1))
+    sample = next(iter(tdp.estimate_adversaries(tdp.load_sample())))
+    assert setup["sentences"] == odds.SENTENCES
+    assert np.array_equal(setup["sample"]["backward"], sample.backward.dense())
+    assert np.array_equal(setup["sample"]["forward"], sample.forward.dense())
+    assert setup["sample"]["names"] == list(sample.states)
+
+
+def test_the_library_is_the_one_that_its_note_names():
+    note = (assets.files("temporaldp.serve.page") / "vendor" / "README.md").read_text()
+    version = re.search(r"uPlot (\d+\.\d+\.\d+)", note).group(1)
+    assert f"(v{version})" in assets.text(assets.LIBRARY)[:100]
+
+
+def test_answers_are_the_librarys(ask):
+    supremum = ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.3}).json
+    assert supremum == {"temporal": tdp.leakage_supremum(adversary(), epsilon=0.3).temporal, "certified": True}
+    endless = ask.post("/v1/view/supremum", KNOWN | {"forward": [[1.0, 0.0], [0.0, 1.0]], "epsilon": 0.3}).json
+    assert endless == {"temporal": None, "certified": True}
+    plan = ask.post("/v1/view/plan", KNOWN | {"alpha": 1.0}).json
+    there = tdp.plan_budget(adversary(), alpha=1.0, horizon=4)
+    assert plan["epsilons"] == there.epsilons.tolist()
+    assert max(plan["leakage"]) <= 1.0
+    delta = ask.post("/v1/view/delta", KNOWN | {"noise": "laplace", "scale": 8.0, "delta": 1e-3, "bound": "curve"}).json
+    noisy = [tdp.DiscreteLaplaceNoise(8.0)] * 4
+    series = tdp.temporal_leakage(adversary(), mechanisms=noisy, delta=1e-3, bound="curve")
+    assert delta["temporal"] == series.temporal.tolist()
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "status"),
+    [
+        ("supremum", {"epsilon": -1.0}, 422),
+        ("supremum", {"epsilon": math.nan}, 422),
+        ("supremum", {"epsilon": 0.1, "forward": [[0.5, 0.6], [0.5, 0.5]]}, 422),
+        ("supremum", {"epsilon": 0.1, "forward": [[1.0]]}, 422),
+        ("supremum", {"epsilon": 0.1, "names": ["a", "a"]}, 422),
+        ("supremum", {"epsilon": 0.1, "more": 1}, 422),
+        ("plan", {"alpha": 1.0, "horizon": 100_000}, 422),
+        ("plan", {"alpha": 1.0, "names": [f"v{k}" for k in range(31)]}, 422),
+        ("delta", {"noise": "cauchy", "scale": 1.0, "delta": 0.1, "bound": "curve"}, 422),
+        ("noise", {"noise": "gaussian", "alpha": 1.0, "delta": 2.0}, 422),
+        ("nothing", {}, 404),
+    ],
+)
+def test_questions_that_make_no_sense_are_explained(ask, path, change, status):
+    found = ask.post(f"/v1/view/{path}", KNOWN | change)
+    assert found.status == status
+    assert found.json["detail"]
+    assert "Traceback" not in found.text
+
+
+def test_an_uploads_matrices_are_those_of_the_command_line(ask):
+    content = Path(SAMPLE).read_bytes()
+    found = ask.post("/v1/view/correlation?kind=traces", body=content).json
+    sample = next(iter(tdp.estimate_adversaries(tdp.read_traces(SAMPLE))))
+    assert found["names"] == list(sample.states)
+    assert np.array_equal(found["backward"], sample.backward.dense())
+    assert np.array_equal(found["forward"], sample.forward.dense())
+    assert (found["horizon"], found["note"]) == (47, "151 people, 47 steps")
+
+
+def test_parquet_is_read_too(ask):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({"user": ["u"] * 3 + ["w"] * 3, "time": [1, 2, 3] * 2, "state": list("abaaba")})
+    parquet.write_table(table, content := io.BytesIO())
+    assert ask.post("/v1/view/correlation?kind=traces", body=content.getvalue()).json["names"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        (b",a,b\na,0.8,0.2\nb,0.2,0.8\n", ["a", "b"]),
+        (b"0.8,0.2\n0.2,0.8\n", ["0", "1"]),
+        (b'{"states": ["x", "y"], "probabilities": [[0.8, 0.2], [0.2, 0.8]]}', ["x", "y"]),
+    ],
+)
+def test_matrices_are_read_from_memory(ask, content, names):
+    found = ask.post("/v1/view/correlation?kind=matrix", body=content).json
+    assert (found["names"], found["forward"]) == (names, STICKY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "said"),
+    [
+        ("matrix", b",a,b\na,0.8,0.3\nb,0.2,0.8\n", "'a'"),
+        ("matrix", b"\xff\xfe\x00", "expected a transition matrix"),
+        ("matrix", b"1\n", "2"),
+        ("matrix", b"", "expected"),
+        ("matrix", b'{"states": 1}', "expected"),
+        ("traces", b"", "expected traces as CSV"),
+        ("traces", b"user,time,state\nu,1,a\n", "expected"),
+        ("traces", b"PAR1 but no table", "expected traces"),
+        (
+            "traces",
+            b"user,time,state\n" + b"".join(b"u,%d,s%d\n" % (t, t % 40) for t in range(200)),
+            "at most 30 values",
+        ),
+    ],
+)
+def test_uploads_that_cannot_be_used_are_explained(ask, kind, content, said):
+    found = ask.post(f"/v1/view/correlation?kind={kind}", body=content)
+    assert found.status == 422
+    assert said in found.json["detail"]
+
+
+def test_the_pages_questions_are_no_part_of_the_described_interface(ask):
+    assert not [path for path in ask.get("/openapi.json").json["paths"] if "view" in path or "page" in path]
+
+
+def test_who_goes_away_keeps_nobody_waiting(ask):
+    rows = (0.05 / 9.0 * (np.ones((10, 10)) - np.eye(10)) + 0.95 * np.eye(10)).tolist()
+    names = [f"v{k}" for k in range(10)]
+    body = json.dumps({"names": names, "backward": rows, "forward": rows, "horizon": 200, "alpha": 1.0}).encode()
+    leaving = http.client.HTTPConnection("127.0.0.1", ask.port, timeout=30)
+    leaving.request("POST", "/v1/view/plan", body, {"Content-Type": "application/json"})  # takes minutes
+    time.sleep(0.3)
+    leaving.close()
+    begun = time.monotonic()
+    assert ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}).status == 200
+    assert time.monotonic() - begun < 29  # the limit of a computation is a minute
+
+
+async def wanted():
+    return True
+
+
+def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
+    async def asked():
+        worker = Worker(seconds=8.0)
+        try:
+            first = await worker.answer(os.getpid, wanted=wanted)
+            assert first != os.getpid()
+            assert await worker.answer(os.getpid, wanted=wanted) == first
+            hurried = Worker(seconds=0.2)
+            begun = time.monotonic()
+            with pytest.raises(TooLongError, match=r"more than 0\.2 seconds"):
+                await hurried.answer(time.sleep, 60, wanted=wanted)
+            assert time.monotonic() - begun < 30
+            await hurried.stop()
+            with pytest.raises(tdp.InputError, match="expected"):
+                await worker.answer(correlation_of, b"a,b\n", "matrix", wanted=wanted)
+            with pytest.raises(FaultError) as fault:
+                await worker.answer(float, "what somebody uploaded", wanted=wanted)
+            assert str(fault.value) == "ValueError"
+        finally:
+            await worker.stop()
+
+    asyncio.run(asked())
+
+
+def test_a_computation_that_nobody_waits_for_is_ended():
+    async def asked():
+        worker = Worker()
+        looks = iter([True, True, False])
+
+        async def leaving():
+            return next(looks)
+
+        assert await worker.answer(time.sleep, 60, wanted=leaving) is None
+        assert await worker.answer(abs, -3, wanted=wanted) == 3
+        await worker.stop()
+
+    asyncio.run(asked())

@@ -1,0 +1,230 @@
+"""The releases behind HTTP: what is asked, what is answered, and who may."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from level import worst_leakage
+from serve_places import place_of, token_for
+from served import served
+from temporaldp import Adversary, TemporalAccountant, TransitionMatrix, plan_budget
+from temporaldp.serve import Settings
+from temporaldp.serve.tokens import Role
+
+ROWS = [[0.8, 0.2], [0.2, 0.8]]
+DEFINITION = {"alpha": 1.0, "backward": ROWS, "forward": ROWS, "mechanism": {"kind": "histogram", "n_states": 2}}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def service(request, tmp_path_factory):
+    """A server over a database of its own, and what asks it."""
+    store = place_of(request.param, tmp_path_factory.mktemp("service"), request)
+    with served(Settings(store=store)) as ask:
+        yield Service(store, ask, token_for(store))
+
+
+class Service:
+    def __init__(self, store, ask, own):
+        self.store, self.ask, self.own, self.n = store, ask, own, 0
+
+    def create(self, **changed):
+        answer = self.ask.post("/v1/releases", DEFINITION | changed, token=self.own)
+        assert answer.status == 201, answer.text
+        return answer.json["release"]
+
+    def post(self, release, act, body, key=None, token=None):
+        return self.ask.post(f"/v1/releases/{release}/{act}", body, token=token or self.own, key=key)
+
+    def get(self, release, rest="", token=None):
+        return self.ask.get(f"/v1/releases/{release}{rest}", token=token or self.own)
+
+    def steps(self, release):
+        return self.get(release, "/steps").json["steps"]
+
+
+def test_a_release_admits_what_an_accountant_admits(service):
+    release = service.create()
+    accountant = TemporalAccountant(Adversary(*[TransitionMatrix(ROWS)] * 2), alpha=1.0)
+    assert service.get(release).json["remaining"] == accountant.remaining()
+    for k, epsilon in enumerate([0.2, 0.3, 0.1, 0.3, accountant.reserve]):
+        checked = service.post(release, "check", {"epsilon": epsilon})
+        assert (checked.status, checked.json["step"]) == (200, k)
+        assert checked.json["laplace_scale"] >= 2.0 / epsilon
+        assert service.post(release, "spend", {"epsilon": epsilon}, key=f"k{k}").json["epsilon"] == epsilon
+        accountant.spend(epsilon)
+    refused = service.post(release, "spend", {"epsilon": 0.9}, key="much")
+    assert (refused.status, refused.headers["content-type"]) == (409, "application/problem+json")
+    assert refused.json["remaining"] == accountant.remaining()
+    assert "Nothing was spent" in refused.json["detail"]
+    assert service.post(release, "check", {"epsilon": 0.9}).json == refused.json
+    state = service.get(release, "?leakage=true").json
+    assert (state["n_steps"], state["leakage"]) == (5, pytest.approx(accountant.total(), rel=1e-12))
+    assert state["spent"] == pytest.approx(accountant.ledger.sum())
+    exact = worst_leakage(ROWS, ROWS, [step["epsilon"] for step in service.steps(release)])
+    assert exact <= state["leakage"] * (1 + 1e-12) <= 1.0
+
+
+def test_what_is_published_is_stored_and_given_again(service):
+    release = service.create()
+    first = service.post(release, "publish", {"counts": [70, 30], "time": "2024-01-01"}, key="a")
+    assert first.json["epsilon"] == pytest.approx(0.2598, abs=1e-4)
+    again = service.post(release, "publish", {"counts": [70, 30], "time": "2024-01-01"}, key="a")
+    assert (again.json, again.headers["idempotent-replayed"]) == (first.json, "true")
+    assert (
+        service.post(release, "publish", {"counts": [70, 30], "time": "2024-01-01"}).json == first.json
+    )  # by its time
+    assert service.steps(release) == [first.json]
+    with served(Settings(store=service.store)) as another:  # a second server on the same database
+        path = f"/v1/releases/{release}/publish"
+        body = {"counts": [70, 30], "time": "2024-01-01"}
+        assert another.post(path, body, token=service.own, key="a").json == first.json
+
+
+@pytest.mark.parametrize(
+    ("act", "body", "key"),
+    [
+        ("publish", {"counts": [70, 31], "time": "1"}, "a"),
+        ("publish", {"counts": [70, 30], "time": "1", "epsilon": 0.1}, "a"),
+        ("publish", {"counts": [70, 30], "time": "2"}, "a"),
+        ("spend", {"time": "1"}, "a"),
+        ("publish", {"counts": [70, 30], "time": "1"}, "b"),
+        ("publish", {"counts": [70, 31], "time": "1"}, None),
+        ("publish", {"counts": [70, 30], "time": "0"}, "c"),
+    ],
+    ids=["counts", "epsilon", "time", "act", "key", "counts by time", "late"],
+)
+def test_a_repeated_request_that_says_something_else_is_refused(service, act, body, key):
+    release = service.create()
+    first = service.post(release, "publish", {"counts": [70, 30], "time": "1"}, key="a")
+    assert first.status == 200
+    refused = service.post(release, act, body, key=key)
+    assert refused.status == 409, refused.text
+    assert service.steps(release) == [first.json]
+
+
+def test_a_request_that_could_not_be_known_again_is_refused(service):
+    release = service.create()
+    assert service.post(release, "spend", {}).status == 422
+    assert service.steps(release) == []
+
+
+def test_creating_a_release_twice_by_one_key_makes_one(service):
+    one, two = (service.ask.post("/v1/releases", DEFINITION, token=service.own, key="same") for _ in range(2))
+    assert (one.status, two.status, one.json) == (201, 201, two.json)
+    other = service.ask.post("/v1/releases", DEFINITION | {"alpha": 2.0}, token=service.own, key="same")
+    assert other.status == 409
+
+
+def test_clients_of_one_key_at_once_take_one_step(service):
+    release = service.create()
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: service.post(release, "publish", {"counts": [5, 5]}, key="one"), range(16)))
+    assert {answer.status for answer in found} == {200}
+    assert len({answer.body for answer in found}) == len(service.steps(release)) == 1
+
+
+def test_two_servers_racing_spend_no_more_than_the_level(service):
+    release = service.create()
+    path = f"/v1/releases/{release}/spend"
+    with served(Settings(store=service.store)) as another, ThreadPoolExecutor(8) as pool:
+
+        def spend(k):
+            ask = (service.ask, another)[k % 2]
+            return ask.post(path, {"epsilon": 0.1 + 0.01 * (k % 30)}, token=service.own, key=f"k{k}").status
+
+        statuses = list(pool.map(spend, range(60)))
+    steps = service.steps(release)
+    assert statuses.count(200) == len(steps) > 5 and statuses.count(409) == 60 - len(steps) > 0
+    assert worst_leakage(ROWS, ROWS, [step["epsilon"] for step in steps]) <= 1.0
+    assert service.get(release, "/verify").json == {"intact": True, "n_steps": len(steps), "head": steps[-1]["head"]}
+
+
+def test_the_last_step_may_use_what_was_kept_and_nothing_follows(service):
+    release = service.create()
+    publisher = token_for(service.store, release, Role.PUBLISH)
+    assert service.post(release, "spend", {"last": True, "epsilon": 0.9}, key="l", token=publisher).status == 403
+    assert service.post(release, "spend", {"last": True, "epsilon": 0.9}, key="l").status == 200
+    after = service.post(release, "spend", {"epsilon": 0.01}, key="m")
+    assert (after.status, service.get(release).json["is_over"]) == (409, True)
+    assert service.get(release).json["remaining"] == 0.0
+
+
+def test_a_release_of_some_steps_or_unknown_matrices_or_the_papers_bound(service):
+    horizon = service.create(horizon=3)
+    assert service.post(horizon, "spend", {}, key="none").status == 422
+    planned = plan_budget(Adversary(*[TransitionMatrix(ROWS)] * 2), alpha=1.0, horizon=3, method="optimal").epsilons
+    for k, epsilon in enumerate(planned):
+        body = {"counts": [1, 2], "epsilon": min(epsilon, service.get(horizon).json["remaining"])}
+        assert service.post(horizon, "publish", body, key=f"{k}").status == 200
+    assert service.post(horizon, "spend", {"epsilon": 0.1}, key="3").status == 409
+    spent = [step["epsilon"] for step in service.steps(horizon)]
+    assert 0.99 < worst_leakage(ROWS, ROWS, spent) <= 1.0
+    bounds = {"lower": [[0.7, 0.1], [0.1, 0.7]], "upper": [[0.9, 0.3], [0.3, 0.9]]}
+    interval = service.create(backward=bounds, forward=None)
+    assert service.post(interval, "spend", {}, key="0").status == 200
+    paper = service.create(bound="paper")
+    assert service.post(paper, "spend", {}, key="0").json["epsilon"] < 0.26
+    elsewhere = service.create(mechanism={"kind": "elsewhere", "description": "a mean in SQL"})
+    assert service.post(elsewhere, "spend", {}, key="0").status == 200
+    assert service.post(elsewhere, "publish", {"counts": [1, 2]}, key="1").status == 422
+    for release in (interval, paper, elsewhere):
+        assert service.get(release).json["n_steps"] == 1
+
+
+ACTS = {"read": ("GET", "", None), "spend": ("POST", "/spend", {}), "publish": ("POST", "/publish", {"counts": [1, 2]})}
+
+
+@pytest.mark.parametrize("role", ["read", "spend", "publish"])
+def test_a_token_allows_its_role_and_nothing_more(service, role):
+    release, other = service.create(), service.create()
+    token = token_for(service.store, release, Role[role.upper()])
+    for act, (method, path, body) in ACTS.items():
+        allowed = Role[act.upper()] <= Role[role.upper()]
+        found = service.ask(method, f"/v1/releases/{release}{path}", body, token=token, key=f"{role}-{act}")
+        assert found.status == (200 if allowed else 403)
+        assert service.ask(method, f"/v1/releases/{other}{path}", body, token=token, key="k").status == 403
+    assert service.ask.post("/v1/releases", DEFINITION, token=token).status == 403
+    assert service.steps(other) == []
+
+
+def test_counts_states_tokens_and_noise_are_not_logged(service, capsys):
+    with served(Settings(store=service.store, log=True)) as ask:
+        body = DEFINITION | {"states": ["Zanzibar", "Quito"], "name": "Ouagadougou"}
+        release = ask.post("/v1/releases", body, token=service.own).json["release"]
+        noisy = ask.post(
+            f"/v1/releases/{release}/publish",
+            {"counts": [314159, 271828], "time": "Reykjavik"},
+            token=service.own,
+            key="Lima",
+        )
+        assert ask.post(f"/v1/releases/{release}/publish", {"counts": "Paris"}, token=service.own).status == 422
+        metrics = ask.get("/metrics").text
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["status"] for line in lines] == [201, 200, 422, 200]
+    assert lines[1]["release"] == release and lines[1]["route"] == "/v1/releases/{release}/publish"
+    said = json.dumps(lines) + metrics
+    secret = [
+        "Zanzibar",
+        "Ouagadougou",
+        "Reykjavik",
+        "Lima",
+        "Paris",
+        "314159",
+        service.own,
+        *map(str, noisy.json["counts"]),
+    ]
+    assert not [word for word in secret if word in said]
+    assert release not in metrics
+    assert 'temporaldp_steps_total{became="taken",kind="publish"} 1' in metrics
+
+
+def test_readiness_tells_of_the_database(service):
+    while service.ask.get("/ready").status == 503:  # it loads what the first step needs
+        time.sleep(0.1)
+    assert service.ask.get("/ready").json == {"status": "ready"}
+    assert math.isfinite(service.get(service.create()).json["remaining"])
