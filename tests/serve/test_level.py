@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from level import worst_leakage
 
 import exact_oracles
+from level import worst_leakage
 
 
 def test_the_sign_rule_agrees_with_enumeration(rng):
