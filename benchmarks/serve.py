@@ -26,7 +26,7 @@ import postgres
 
 CLIENTS = 16
 RATE = 200.0
-SECONDS = float(os.environ.get("SECONDS_A_LOAD", "20"))
+SECONDS = float(os.environ.get("SECONDS_A_LOAD", "12"))
 RELEASES = int(os.environ.get("RELEASES", "10000"))
 ADVERSARIES = 20
 STATES = 5

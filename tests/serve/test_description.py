@@ -18,7 +18,7 @@ from served import served
 from serving import DEFINITION
 from temporaldp.serve import Settings
 
-QUICK, DEEP = 4, 400
+QUICK, DEEP = 3, 400
 """Requests of each kind."""
 
 
