@@ -181,7 +181,11 @@ def test_steps_that_are_late_or_too_close_are_refused(traces, message, code, day
         (("--bound", "exact"), 2, "are for a release with --ledger"),
         ((), 2, "expected --plan PLAN"),
         (("--alpha", "1", "--ledger", "x.db"), 2, "--alpha needs what the adversary knows"),
-        (("--alpha", "1", "--ledger", "x.db", "--prior", "0.5"), 2, "a correlation is learnt from --history, or with privacy"),
+        (
+            ("--alpha", "1", "--ledger", "x.db", "--prior", "0.5"),
+            2,
+            "a correlation is learnt from --history, or with privacy",
+        ),
         (("--alpha", "0", "--ledger", "x.db", "--history", "past.csv"), 2, "alpha"),
         ((*KNOWN[:-1], "past.csv"), 4, "it is no ledger"),
         ((*KNOWN[:-1], "mysql://me:secret@host/db"), 2, "postgresql:// URL"),

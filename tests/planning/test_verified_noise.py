@@ -18,8 +18,10 @@ from temporaldp import (
     plan_noise,
     save_plan,
     sticky,
+    temporal_leakage,
     verify_leakage,
 )
+from temporaldp.report import Evidence, Provenance, render_report
 
 ROWS = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.0, 0.4, 0.6]]
 WALK = Adversary(TransitionMatrix(ROWS, ["a", "b", "c"]))
@@ -50,6 +52,14 @@ def test_a_verified_plan_is_kept_and_tells_what_it_leaks(plans, tmp_path):
     again = load_plan(tmp_path / "plan.json")
     assert again.verification == plan.verification and again == dataclasses.replace(plan, leakage=again.leakage)
     assert again.leakage_to(WALK, 3).bound == "verified" and again.leakage_to(WALK, 2).worst <= 1.0
+    told = Evidence(
+        (WALK,), again.leakage_to(WALK, 3), Provenance("matrices", name="walk"), ("1", "2", "3"), plan=again
+    )
+    page = render_report(told)
+    assert "The plan holds its level" in page and "1e-05 that the draws deceive" in page
+    noise = [DiscreteGaussianNoise(scale) for scale in plan.scales.tolist()]
+    known = temporal_leakage(WALK, mechanisms=noise, delta=0.01).user_level
+    assert told.leakage.user_level == pytest.approx(known, rel=1e-4)  # on another grid
     stronger = Adversary(TransitionMatrix(0.9 * np.eye(3) + 0.1 * np.array(ROWS), ["a", "b", "c"]))
     assert again.leakage_to(stronger, 3).bound == "pair_curve" and again.leakage_to(stronger, 3).worst > 1.0
 

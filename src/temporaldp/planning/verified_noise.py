@@ -166,8 +166,12 @@ def is_verified(
 
 
 def verified_series(certified: LeakageSeries, alpha: float) -> LeakageSeries:
-    """What is known of a release that was verified to leak alpha at most: at each step that, or less if it is certified."""
+    """What is known of a release that was verified to leak alpha at most: at each step that, or less if it is certified.
+
+    What several steps leak together stays what is certified.
+    """
     past, future, both = (
         np.minimum(known, alpha) for known in (certified.backward, certified.forward, certified.temporal)
     )
-    return LeakageSeries(certified.epsilons, past, future, both, bound="verified", delta=certified.delta)
+    members = tuple(verified_series(member, alpha) for member in certified.members)
+    return replace(certified, backward=past, forward=future, temporal=both, bound="verified", members=members)

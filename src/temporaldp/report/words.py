@@ -13,6 +13,7 @@ from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import matrix_at
 from temporaldp.correlation.periodic import Matrix
 from temporaldp.leakage import Witness
+from temporaldp.planning import NoisePlan
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.report.content import Evidence
 
@@ -50,6 +51,9 @@ def guarantee(evidence: Evidence) -> list[str]:
         f"All values of one person together (user level) are protected by {_level(series)}-differential privacy, whatever the "
         "correlation.",
     ]
+    if isinstance(evidence.plan, NoisePlan) and series.bound == "verified":
+        assert evidence.plan.verification is not None
+        told.append(f"How the level was verified: {evidence.plan.verification.sentence}.")
     if evidence.provenance.epsilon and not series.delta:
         in_all = number(series.worst + evidence.provenance.epsilon, up=True)
         told.append(
