@@ -260,6 +260,9 @@ def arriving_curves(
             after = side.composed(passed, own)
             if same and after.size == before.size and (after == before).all():
                 settled, passed, after = True, arrived[-1], before
+            elif same and not (since or side.up) and grid.raised_by(after, before) <= SETTLED * side.delta:
+                # What arrives of the same releases never falls with their number: a lower bound stays one.
+                settled, passed, after = True, arrived[-1], before
             elif same and side.up and matrix is not None:
                 rise, risen = max(grid.raised_by(after, before * INFLATED), 0.0), rise
                 least = SETTLED * side.delta
