@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from temporaldp import (
     save_correlation,
 )
 from temporaldp.correlation.draws import transitions_by_person
+from temporaldp.planning import Source
 from temporaldp.release.learning import TransitionHistogram, limited_transitions, noisy_intervals, sum_of_noise
 
 
@@ -209,3 +211,13 @@ def test_transitions_are_told_by_person():
     people, cells = transitions_by_person(data)
     assert people.tolist() == [0, 1]
     assert cells.tolist() == [1, 3]
+
+
+def test_what_was_paid_for_other_correlations_is_added_once_and_never_too_low():
+    one, other = (Source(provenance=name, learning_epsilon=spent) for name, spent in (("one", 0.1), ("other", 0.2)))
+    assert one.with_learning_of(one) is one and one.with_learning_of(Source(provenance="a history")) is one
+    assert Source(provenance="a history").with_learning_of(other).learning_epsilon == 0.2
+    both = Fraction(one.with_learning_of(other).learning_epsilon)
+    assert Fraction(0.1) + Fraction(0.2) <= both <= Fraction(0.3) * (1 + Fraction(1, 10**15))
+    for alpha in np.random.default_rng(1).random(200):
+        assert Fraction(one.in_all(float(alpha), 0.0)[0]) >= Fraction(float(alpha)) + Fraction(0.1)

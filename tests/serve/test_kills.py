@@ -96,7 +96,7 @@ class Pipeline(threading.Thread):
             self.told.append((key, answer))
 
     def cut(self, release, kind, body, key):
-        """The same request before, whose answer is read in part, or not at all."""
+        """Send a request and read its answer in part, or not at all; it is repeated afterwards."""
         text = json.dumps(body)
         head = (
             f"POST /v1/releases/{release}/{kind} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\n"

@@ -83,8 +83,9 @@ def setup_of(
     level, ends = (alpha, horizon) if planned is None else (planned.alpha, planned.horizon)
     accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, bound=counted.value)
     source = found.source
-    if planned is not None and planned.source.warning:
-        source = replace(source, warning=planned.source.warning)
+    if planned is not None:
+        source = source.with_learning_of(planned.source)
+        source = replace(source, warning=planned.source.warning or source.warning)
     return Setup(planned, accountant, found.trajectories, source)
 
 

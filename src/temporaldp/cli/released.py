@@ -57,6 +57,7 @@ def say_release(
     beside = NoiseBesideCounts(
         mean_absolute_noise(released.scales, released.noise), setup.data.n_users, len(released.states)
     )
+    source = setup.source if smoothing is None else setup.source.with_learning_of(smoothing.correlation.source)
     smoothed = [] if smoothing is None else smoothing.save()
     if smoothing is None:
         warn(beside.warning)
@@ -64,14 +65,14 @@ def say_release(
     if as_json:
         document = _document(released, output) | {"noise_beside_counts": beside.share}
         document |= {} if ledger is None else _ledger_document(*ledger)
-        if setup.source.learning_epsilon:
-            document["alpha_in_all"] = setup.source.in_all(released.alpha or 0.0, released.delta)[0]
+        if source.learning_epsilon:
+            document["alpha_in_all"] = source.in_all(released.alpha or 0.0, released.delta)[0]
         say_json(document | ({} if smoothing is None else smoothed_document(smoothing.found, smoothing.output)))
         return
     assert released.alpha is not None
     more = (
         ("noise beside counts", beside.sentence),
-        *learning_facts(setup.source, released.alpha, released.delta),
+        *learning_facts(source, released.alpha, released.delta),
         *(() if ledger is None else _ledger_facts(*ledger)),
         *smoothed,
     )

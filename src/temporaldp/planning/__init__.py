@@ -3,8 +3,9 @@
 from temporaldp.planning.budget import PlanComparison, compare_plans, plan_budget, sustainable_budget
 from temporaldp.planning.noise import plan_noise
 from temporaldp.planning.people import SharePlan, plan_for_share
-from temporaldp.planning.plan import BudgetPlan, NoisePlan, Optimality, Plan, Source
+from temporaldp.planning.plan import BudgetPlan, NoisePlan, Optimality, Plan
 from temporaldp.planning.replan import replan
+from temporaldp.planning.source import Source
 from temporaldp.planning.verified_noise import Verification
 
 __all__ = [

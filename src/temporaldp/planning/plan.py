@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +21,12 @@ from temporaldp.planning.measurement import (
     require_budget_mechanism,
     require_noise_mechanism,
 )
+from temporaldp.planning.source import Source
 from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
-from temporaldp.values import ULP, compared_by_value
+from temporaldp.values import compared_by_value
+
+NOWHERE = Source()
+"""Of a plan that does not say where its correlation comes from."""
 
 FloatArray = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
@@ -40,39 +43,6 @@ PAIR_GRID = 4
 def planned_discretization(alpha: float, bound: AccountingName = "curve") -> float:
     """The grid on which a noise plan for alpha is held, in nats: who checks it on another may find a little more."""
     return min(alpha / GRID * (PAIR_GRID if bound == "pair_curve" else 1), 0.01)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where the correlation that a plan was made for comes from.
-
-    Parameters
-    ----------
-    states : tuple of str or None
-        The states that the correlation names.
-    step : str or None
-        How long one step is, where the traces that the correlation comes from say so.
-    provenance : str or None
-        Where it comes from, in words. A plan made from the very data that it protects depends on them.
-    warning : str or None
-        What a reader must know before publishing anything made with the plan; None if nothing.
-    learning_epsilon : float
-        What learning the correlation with differential privacy has cost, in nats; 0 unless it was learnt so.
-    """
-
-    states: tuple[str, ...] | None = None
-    step: str | None = None
-    provenance: str | None = None
-    warning: str | None = None
-    learning_epsilon: float = 0.0
-
-    def in_all(self, alpha: float, delta: float) -> tuple[float, float]:
-        """The level that a release at (alpha, delta) holds together with all that is published about its correlation.
-
-        alpha + epsilon, at a delta up to e^epsilon times as large (docs/theory.md, section 12); rounded up.
-        """
-        spent = self.learning_epsilon
-        return alpha + spent, min(1.0, delta * math.exp(spent) * (1.0 + 4.0 * ULP)) if delta else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +83,7 @@ class Plan(ABC):
 
     leakage: LeakageSeries | LeakageSupremum
     alpha: float
-    source: Source = Source()
+    source: Source = NOWHERE
 
     def __repr__(self) -> str:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"

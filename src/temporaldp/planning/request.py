@@ -19,7 +19,7 @@ from temporaldp.correlation.origin import together
 from temporaldp.errors import BudgetError, PlanError
 from temporaldp.leakage import Witness
 from temporaldp.mechanisms.distances import checked_distances
-from temporaldp.planning.plan import Source
+from temporaldp.planning.source import Source
 from temporaldp.values import positive, whole_number
 
 FloatArray = NDArray[np.float64]

@@ -163,7 +163,7 @@ def unspent(promise: str, expected: float | None) -> TemporalAccountant:
 
 
 def proved(promise: str, expected: float | None) -> TemporalAccountant:
-    """The same, which has found or tried what lasts for ever: once for all releases that promise it and all who wait."""
+    """An accountant that has spent nothing and knows what lasts for ever: found once for all releases with this promise."""
     with _looking_for(promise):
         return _proved(promise, expected)
 

@@ -81,7 +81,7 @@ class Registry:
                 self._opening.pop(release, None)
 
     def another_reading(self, release: str) -> ReleaseStore:
-        """The same rows, for somebody who reads them by himself."""
+        """A store of the rows of a release, apart from the open one, for somebody who reads them anew."""
         return ReleaseStore(self._database, release)
 
     def _keep(self, release: str, opened: ServedRelease) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from abc import ABC, abstractmethod
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ MOST_VALUES, MOST_STEPS = 30, 1000
 Rows = list[list[FiniteFloat]]
 
 
-class Question(BaseModel):
+class Question(BaseModel, ABC):
     """A correlation and a horizon."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -42,9 +43,9 @@ class Question(BaseModel):
         known = [None if rows is None else TransitionMatrix(rows, self.names) for rows in (self.backward, self.forward)]
         return Adversary(*known)
 
+    @abstractmethod
     def answer(self) -> dict[str, Any]:
         """What is asked, as JSON has it."""
-        raise NotImplementedError
 
 
 class SupremumQuestion(Question):

@@ -1,0 +1,52 @@
+"""Where the correlation of a plan comes from, and what learning it has cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from temporaldp.values import ULP
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the correlation that a plan was made for comes from.
+
+    Parameters
+    ----------
+    states : tuple of str or None
+        The states that the correlation names.
+    step : str or None
+        How long one step is, where the traces that the correlation comes from say so.
+    provenance : str or None
+        Where it comes from, in words. A plan made from the very data that it protects depends on them.
+    warning : str or None
+        What a reader must know before publishing anything made with the plan; None if nothing.
+    learning_epsilon : float
+        What learning the correlation with differential privacy has cost, in nats; 0 unless it was learnt so.
+    """
+
+    states: tuple[str, ...] | None = None
+    step: str | None = None
+    provenance: str | None = None
+    warning: str | None = None
+    learning_epsilon: float = 0.0
+
+    def in_all(self, alpha: float, delta: float) -> tuple[float, float]:
+        """The level that a release at (alpha, delta) holds together with all that is published about its correlation.
+
+        alpha + epsilon, at a delta up to e^epsilon times as large (docs/theory.md, section 12); both rounded up.
+        """
+        spent = self.learning_epsilon
+        level = alpha + spent
+        if Fraction(level) < Fraction(alpha) + Fraction(spent):
+            level = math.nextafter(level, math.inf)
+        return level, min(1.0, delta * math.exp(spent) * (1.0 + 4.0 * ULP)) if delta else 0.0
+
+    def with_learning_of(self, other: Source) -> Source:
+        """With what learning another correlation has cost too, unless both sources tell of one and the same."""
+        if not other.learning_epsilon or other.provenance == self.provenance:
+            return self
+        spent = math.nextafter(self.learning_epsilon + other.learning_epsilon, math.inf)
+        return replace(self, learning_epsilon=spent if self.learning_epsilon else other.learning_epsilon)
