@@ -212,6 +212,25 @@ def test_uploads_that_cannot_be_used_are_explained(browser, kind, content, said)
     page.close()
 
 
+def test_upload_stays_in_view_while_answers_come_in(visit):
+    page = visit()
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    page.page.route("**/v1/view/supremum", hold)
+    with page.page.expect_request("**/v1/view/supremum"):
+        page.set("epsilon", 0.3)
+    page.choose("Upload")
+    with page.page.expect_response("**/v1/view/supremum"):
+        held.pop().continue_()
+    page.wait("![...document.querySelectorAll('.panel')].some((one) => one.textContent.includes('being computed'))")
+    assert page.page.get_by_label("The file holds").is_visible()
+    page.set("epsilon", 0.2)
+    assert page.page.get_by_label("The file holds").is_visible()
+
+
 def test_a_matrix_too_large_for_a_link_is_said(visit):
     n = 24
     rng = np.random.default_rng(1)

@@ -253,7 +253,7 @@ export class Controls {
 
   choose(kind) {
     if (kind === "upload") {
-      this.reveal(kind);
+      this.changed({}, "upload");
       return;
     }
     const { names, forward } = this.setting;
@@ -264,16 +264,13 @@ export class Controls {
     this.changed({ source: kind, ...begun });
   }
 
-  reveal(kind) {
-    for (const [name, part] of Object.entries(this.parts)) part.hidden = name !== kind;
-    const radio = this.kinds.querySelector(`#source-${kind}`);
-    if (radio) radio.checked = true;
-  }
-
   /** Show a setting; `uploading` keeps the upload in view. */
   show(setting, uploading) {
     this.setting = setting;
-    this.reveal(uploading ? "upload" : setting.source);
+    const kind = uploading ? "upload" : setting.source;
+    for (const [name, part] of Object.entries(this.parts)) part.hidden = name !== kind;
+    const radio = this.kinds.querySelector(`#source-${kind}`);
+    if (radio) radio.checked = true;
     if (setting.source === "matrix") this.matrix.show(setting);
     for (const name of ["stays", "values", "epsilon", "scale", "horizon", "alpha"]) this[name].show(setting[name]);
     for (const name of ["knows", "noise"]) this[name].value = setting[name];

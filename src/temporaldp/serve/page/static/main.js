@@ -252,7 +252,7 @@ function moved(fields, from) {
   const before = shown.settings[k];
   shown.settings = shown.settings.map((setting, at) => (at === k ? consistent(setting, fields) : setting));
   if (shown.settings[k].horizon !== before.horizon || "source" in fields || "values" in fields) shown.steps[k] = null;
-  shown.uploading = from === "upload";
+  shown.uploading = from === "upload" || (shown.uploading && !("source" in fields));
   delete document.documentElement.dataset.settled;
   soon();
 }
@@ -269,6 +269,7 @@ function read() {
   const { settings, problems } = settingsOf(location.hash);
   shown.settings = location.hash.length > 1 || !setup.settings ? settings : setup.settings;
   shown.active = Math.min(shown.active, shown.settings.length - 1);
+  shown.uploading = false;
   fill(
     place("problems"),
     problems.map((problem) => h("p", {}, problem)),
