@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo uncertainty test test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
+.PHONY: demo uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,17 +18,20 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-kernels test-slow test-crashes test-random test-spark test-years test-serve test-browser: export OPENBLAS_NUM_THREADS := 1
+test test-long test-kernels test-slow test-crashes test-random test-spark test-years test-serve test-browser: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not spark and not browser"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long and not slow and not spark and not browser"
+
+test-long: $(READY)  ## tests that take many seconds each (five minutes); must pass before anything lands, too
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "long and not slow and not spark and not browser"
 
 test-kernels: $(READY)  ## all tests twice: with compiled kernels throughout, and with NumPy alone
 	TEMPORALDP_KERNELS=numba $(BIN)/python -m pytest -n auto -m "not spark and not browser"
 	TEMPORALDP_KERNELS=numpy $(BIN)/python -m pytest -n auto -m "not spark and not browser"
 
 test-slow: $(READY)  ## the tests that take long: more kills, larger data, deeper enumerations, more cases of every property
-	$(BIN)/python -m pytest -n auto -m "(slow or hypothesis) and not browser" --hypothesis-profile=deep
+	$(BIN)/python -m pytest -n auto -m "(slow or long or hypothesis) and not browser" --hypothesis-profile=deep
 
 test-crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan
 	$(BIN)/python -m pytest -n auto tests/release/test_crashes.py -rP

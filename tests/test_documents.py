@@ -69,6 +69,7 @@ def test_the_links_of_the_documents_lead_somewhere():
             assert (document.parent / link).exists(), f"{document.name}: {link}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_run(path, tmp_path):
     if "diffprivlib" in path.name:

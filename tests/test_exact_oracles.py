@@ -23,6 +23,7 @@ from exact_oracles import (
 from oracles import defined_leakage
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_enumeration_and_the_sign_rule_agree(n):
     """300 cases in all; matrices with zeros, boxes that vary with value and time."""

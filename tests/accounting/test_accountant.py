@@ -101,6 +101,7 @@ def must_be_refused(accountant, epsilon):
     assert refused.value.leakage > accountant.alpha * (1 - 1e-9)
 
 
+@pytest.mark.long
 @given(populations, levels, acts, st.booleans())
 def test_no_adaptive_spending_ever_pushes_any_leakage_above_alpha(population, alpha, moves, finish):
     accountant = TemporalAccountant(population, alpha=alpha)

@@ -28,6 +28,7 @@ ADVERSARY = Adversary(MATRIX, MATRIX)
 CERTAIN = TransitionMatrix(np.eye(2))
 
 
+@pytest.mark.long
 def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
     mechanism = DiscreteLaplaceHistogram(n_states=2)
     plan = plan_budget(ADVERSARY, alpha=1.0, horizon=3)

@@ -63,6 +63,7 @@ def spend_at_random(standing, rng, steps, check):
 # Soundness
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_admitted_holds_the_level_for_ever(seed, kernels):
     rng = np.random.default_rng(seed)

@@ -14,6 +14,8 @@ from temporaldp.accounting.exact_population import exact_population, worth_the_k
 
 pytest.importorskip("numba")
 
+pytestmark = pytest.mark.long  # the kernel of whole populations takes half a minute to compile
+
 DIRECTIONS = ("backward", "forward", "temporal")
 
 

@@ -166,6 +166,7 @@ def test_a_series_that_has_settled_stays_as_it_is():
     assert long.attained.temporal.max() <= limit.temporal <= long.worst * (1.0 + 1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "budgets",
     [

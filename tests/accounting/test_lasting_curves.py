@@ -27,6 +27,7 @@ def table(x):
     return OutputTable([[1.0 - x, x], [1.0 - x, x], [0.1412, 0.8588]])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("matrix", "mechanism", "nearly", "delta"),
     [

@@ -10,6 +10,8 @@ import pytest
 from temporaldp import Adversary, TransitionMatrix, leakage_distribution, leakage_supremum, temporal_leakage
 from temporaldp.accounting.lasting_population import lasting_population, worth_the_lasting_kernel
 
+pytestmark = pytest.mark.long  # the kernel of whole populations takes half a minute to compile
+
 STATES = tuple("abc")
 
 

@@ -94,6 +94,7 @@ def test_noise_that_is_less_than_is_said_is_found_out():
     assert told.exceeds and "is exceeded" in told.sentences[-1]
 
 
+@pytest.mark.long
 def test_the_command_draws_writes_and_says(tmp_path):
     walks = people(np.random.default_rng(5))
     released = release_histograms(walks, plan_budget(BOTH, alpha=1.0, horizon=STEPS))

@@ -101,6 +101,7 @@ def test_other_bounds_are_no_bounds(name, tmp_path):
         assert f"'{name}' is not one of 'exact', 'paper'" in " ".join(message.split())
 
 
+@pytest.mark.long
 def test_the_figure_of_an_audit(tmp_path):
     for name, bound in (("exact.png", "exact"), ("exact.svg", "exact"), ("paper.png", "paper")):
         shown = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", bound, "--figure", name, cwd=tmp_path)
@@ -112,6 +113,7 @@ def test_the_figure_of_an_audit(tmp_path):
     assert "folder no does not exist" in refused(*bad, "no/x.png", cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     words = words_of(temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--compare", "-o", plan))
@@ -130,6 +132,7 @@ def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
     assert "the paper's bound says nothing about that: leave out --bound paper" in " ".join(message.split())
 
 
+@pytest.mark.long
 def test_a_plan_by_the_paper_s_bound_says_so_and_is_held(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     words = words_of(temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--bound", "paper", "-o", plan))
@@ -155,6 +158,7 @@ def test_a_certificate_above_a_hundred_percent_is_none(tmp_path):
     assert (percents and max(percents) <= 100.0) or "not certified" in words
 
 
+@pytest.mark.long
 def test_an_accountant_counts_by_the_exact_leakage_and_takes_a_plan_by_it(tmp_path):
     plan, out, database = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "l.db"
     history = ("--history", SAMPLE, "--prior", "0.1")
@@ -185,6 +189,7 @@ def test_where_and_why_are_about_one_step_and_ties_are_said_to_be_ties(tmp_path)
     assert "Any two values are told apart equally well, by 0.1 nats." in alone
 
 
+@pytest.mark.long
 def test_a_person_of_many_is_named_with_the_observation():
     shown = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--per-user", "--prior", "1", "--horizon", "10")
     words = words_of(shown)
@@ -211,6 +216,7 @@ IN_THREADS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("work", [SLEEPS, IN_MACHINE_CODE, IN_THREADS], ids=["python", "machine code", "threads"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_an_interrupted_audit_says_how_far_it_was_and_ends(work, name, tmp_path):
@@ -248,6 +254,7 @@ def test_an_interrupted_audit_says_how_far_it_was_and_ends(work, name, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_a_long_call_shows_how_far_it_is_on_a_terminal_and_nothing_in_a_pipe(tmp_path):
     work = "time.sleep(4); progressed('leakage of every step', 0.5); time.sleep(1.5); raise SystemExit(7)"
     command = [sys.executable, "-c", LONG.format(work=work), "audit", str(SAMPLE), "--epsilon", "0.1"]

@@ -153,6 +153,7 @@ def test_plan_says_when_another_method_is_better(tmp_path):
     assert "no plan has less noise by more than" in temporaldp(*arguments, "--bound", "paper").stdout
 
 
+@pytest.mark.long
 def test_plans_side_by_side(tmp_path):
     arguments = ("plan", SAMPLE, "--alpha", "1", "--horizon", "8", "--compare", "--figure", tmp_path / "c.png")
     shown = temporaldp(*arguments)
@@ -192,6 +193,7 @@ def test_release_refuses_to_spend_twice(tmp_path, plan_file):
     assert (tmp_path / "r.csv").read_bytes() != first
 
 
+@pytest.mark.long
 def test_report_of_a_promise_and_of_a_plan_that_does_not_hold(tmp_path, plan_file):
     assert temporaldp("report", SAMPLE, "--epsilon", "0.1", "-o", tmp_path / "a.html").returncode == 0
     assert "6.6 times as much" in (tmp_path / "a.html").read_text()
@@ -206,6 +208,7 @@ def test_report_of_a_promise_and_of_a_plan_that_does_not_hold(tmp_path, plan_fil
     assert "It was made against another one" in page
 
 
+@pytest.mark.long
 def test_a_plan_from_history_and_a_plan_from_protected_data_are_told_apart(tmp_path):
     rows = Path(SAMPLE).read_text().splitlines()
     (tmp_path / "past.csv").write_text("\n".join(rows[:100]))
@@ -224,6 +227,7 @@ def test_a_plan_from_history_and_a_plan_from_protected_data_are_told_apart(tmp_p
         assert "Internal" not in page
 
 
+@pytest.mark.long
 def test_a_report_of_a_plan_covers_all_that_is_planned(tmp_path):
     short = [",".join(line.split(",")[:11]) for line in Path(SAMPLE).read_text().splitlines()]
     (tmp_path / "now.csv").write_text("\n".join(short))
@@ -241,6 +245,7 @@ def test_a_report_of_a_plan_covers_all_that_is_planned(tmp_path):
             assert ("If the release went on for ever" in page) == (name == "for_ever")
 
 
+@pytest.mark.long
 def test_nobody_is_named_unless_asked_for(tmp_path):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2,t3\nann,a,b,a,b\nbob,a,a,a,b\n")
     arguments = ("report", "t.csv", "--epsilon", "0.2", "--per-user", "--prior", "0.1", "-o", "r.html")
@@ -267,6 +272,7 @@ def test_a_reader_that_goes_away_is_no_error():
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.long
 def test_the_exit_code_of_a_reader_that_goes_away_and_of_a_full_disk():
     command = (
         f"set -o pipefail; {sys.executable} -c 'from temporaldp.cli import main; main()' audit {SAMPLE} --epsilon 0.1"
@@ -333,6 +339,7 @@ def test_version_and_help():
         assert temporaldp(command, "--help").returncode == 0
 
 
+@pytest.mark.long
 def test_a_release_killed_while_it_works_leaves_no_half_file(tmp_path, plan_file):
     script = (
         "import os, signal\n"

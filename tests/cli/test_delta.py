@@ -29,6 +29,7 @@ def _walk(tmp_path):
     return "--backward", tmp_path / "rows.json", "--forward", tmp_path / "rows.json", "--horizon", "6"
 
 
+@pytest.mark.long
 def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
     audit = ("audit", *walk, "--mechanism", "gaussian", "--scale", "10", "--delta", "1e-2")
     words = said(temporaldp(*audit, "--verify", "--draws", "40000"))
@@ -53,6 +54,7 @@ def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
     assert refused.returncode == 3 and "at delta 0.01" in " ".join(refused.stderr.split())
 
 
+@pytest.mark.long
 def test_plan_release_and_report_at_a_delta(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     traces = tmp_path / "traces.csv"  # of the sample the first three steps

@@ -44,6 +44,7 @@ def run(days, *arguments):
     return result
 
 
+@pytest.mark.long
 def test_a_release_of_several_days_goes_on_where_it_stopped(days):
     first = json.loads(run(days, "release", "morning.csv", *EXACT, "-o", "morning.parquet", "--json").stdout)
     assert (first["ledger_steps"], first["new_steps"], first["steps"]) == (10, 10, 10)
@@ -122,6 +123,7 @@ def test_a_hole_is_told(days):
     assert "were passed over" in " ".join(told.split())
 
 
+@pytest.mark.long
 def test_a_plan_for_ever_and_a_plan_for_the_day(days):
     for name, horizon in (("ever.json", ()), ("day.json", ("--horizon", "25"))):
         run(
@@ -149,6 +151,7 @@ def test_a_plan_for_ever_and_a_plan_for_the_day(days):
     assert "has room for 0 more" in message
 
 
+@pytest.mark.long
 def test_a_known_horizon_spends_more_than_for_ever(days):
     run(days, "release", "evening.csv", *EXACT[:-1], "ends.db", "--horizon", "25", "-o", "a.csv")
     run(days, "release", "evening.csv", *EXACT, "-o", "b.csv")
@@ -207,6 +210,7 @@ def test_another_correlation_is_refused_and_says_so(days):
     assert "alpha: " in refused("release", "noon.csv", "--alpha", "2", *KNOWN[2:], "-o", "b.csv", cwd=days, code=4)
 
 
+@pytest.mark.long
 def test_showing_and_verifying_a_ledger(days):
     run(days, "release", "evening.csv", *KNOWN, "-o", "out.csv")
     shown = run(days, "ledger", "show", "release.db").stdout
@@ -236,6 +240,7 @@ def test_showing_and_verifying_a_ledger(days):
     assert "there is no ledger" in refused("ledger", "show", "typo.db", cwd=days, code=4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bound", ["exact", "paper"])
 def test_the_leakage_that_the_ledger_tells_is_the_accountings(bound, days):
     asked = () if bound == "exact" else ("--bound", bound)
@@ -264,6 +269,7 @@ def test_the_exact_leakage_leaves_more_to_spend_than_the_paper_s_bound(days):
     assert (exact > 1.2 * paper).all()
 
 
+@pytest.mark.long
 def test_a_noise_plan_goes_on_in_a_ledger_and_is_shown(days):
     known = ("--history", "past.csv", "--prior", "0.1")
     adversary = next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.1))

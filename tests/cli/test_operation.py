@@ -40,6 +40,7 @@ def words_of(text):
     return " ".join(text.split())
 
 
+@pytest.mark.long
 def test_a_dry_run_says_what_a_release_then_does_and_writes_nothing(days):
     before = sorted(path.name for path in days.iterdir())
     told = json.loads(run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--dry-run", "--json").stdout)
@@ -54,6 +55,7 @@ def test_a_dry_run_says_what_a_release_then_does_and_writes_nothing(days):
     assert (days / "release.db").read_bytes() == ledger
 
 
+@pytest.mark.long
 def test_the_life_of_a_release(days):
     run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--log", "log.jsonl")
     first = (days / "out.csv").read_text()
@@ -93,6 +95,7 @@ def test_the_life_of_a_release(days):
     )
 
 
+@pytest.mark.long
 def test_what_is_held_back_has_exit_codes_of_its_own(days):
     run(days, "release", "from_two.csv", *OLD, "-o", "out.csv")
     assert "late" in refused("release", "early.csv", *OLD, "-o", "x.csv", cwd=days, code=5)

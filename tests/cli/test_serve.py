@@ -31,6 +31,7 @@ def made_token(store, *options):
     return result.stdout.strip()
 
 
+@pytest.mark.long
 def test_a_service_from_the_shell(tmp_path):
     """Tokens, a release, an attack on its memory, and the end in the middle of a step: the process takes long to start."""
     store = tmp_path / "service.db"

@@ -104,6 +104,7 @@ def test_a_correlation_that_was_paid_for_holds_the_level_and_smooths(tmp_path):
         np.testing.assert_allclose(written, kept, atol=1e-9)
 
 
+@pytest.mark.long
 def test_a_ledger_keeps_filtered_counts(folder):
     command = (
         "release now.csv --alpha 1 --bound paper --history past.csv --ledger l.db -o l.csv --overwrite --smooth f.csv"

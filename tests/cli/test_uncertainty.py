@@ -40,6 +40,7 @@ def walks(tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
     figure, page = tmp_path / "uncertainty.svg", tmp_path / "page.html"
     options = (walks, "--states", "a,b", "--confidence", 0.95, "--epsilon", 0.1, "--horizon", 12)
@@ -53,6 +54,7 @@ def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
     assert "of people drawn anew" in told
 
 
+@pytest.mark.long
 def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     learnt, again, ledger = (tmp_path / name for name in ("a.npz", "b.npz", "learnt.db"))
     for place in (learnt, again):

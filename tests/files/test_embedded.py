@@ -127,6 +127,7 @@ def test_nothing_is_left_behind(tmp_path):
     assert temporary() == before
 
 
+@pytest.mark.long
 def test_a_process_that_is_stopped_leaves_nothing(tmp_path):
     path = tmp_path / "t.parquet"
     duckdb.sql(

@@ -146,6 +146,7 @@ def test_a_triangle_that_is_too_long_is_never_used():
     np.testing.assert_allclose(step(matrix, metric), step(matrix, closed(metric)), rtol=0, atol=1e-12)
 
 
+@pytest.mark.long
 def test_a_tree_from_elsewhere_does_not_lead_astray():
     """At hundreds of nats a search can end far from the best tree; it then begins again without the one it was given."""
     rng = np.random.default_rng(11)

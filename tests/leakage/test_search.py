@@ -37,6 +37,7 @@ EXACT = 1e-13
 LEVELS = (1e-9, 0.01, 0.3, 1.0, 3.0, 10.0, 40.0, 200.0, 500.0, 650.0)
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(large_matrices())
 def test_no_pair_is_lost_at_any_level(matrix):
@@ -303,6 +304,7 @@ def test_tolerances_that_are_none_are_refused(tolerance):
         random_correlation(3, rng=0).leakage_profile(tolerance=tolerance)
 
 
+@pytest.mark.long
 @settings(max_examples=30)
 @given(st.lists(matrices(4, 4, kinds=("integers", "zeros", "near")), min_size=1, max_size=8))
 def test_a_batch_is_its_members(group):

@@ -47,6 +47,7 @@ def test_measured_claims_stand_on_the_page_too():
     assert PAGE.count("*Measured.*") == len(MEASURED) == 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("identifier", [statement.identifier for statement in STATEMENTS])
 def test_the_command_beside_a_claim_prints_it(identifier):
     line = re.search(rf"\*Run:\* `temporaldp (reproduce --claim {identifier})`", PAGE)
@@ -58,6 +59,7 @@ def test_the_command_beside_a_claim_prints_it(identifier):
         assert PAGE.split(f"### {identifier}\n")[1].split("**")[1] == said
 
 
+@pytest.mark.long
 def test_claims_are_many_distinct_and_not_all_flattering(claims):
     assert len(STATEMENTS) >= 40
     assert len({statement.identifier for statement in STATEMENTS}) == len(STATEMENTS)
@@ -71,6 +73,7 @@ def test_claims_are_many_distinct_and_not_all_flattering(claims):
 # What is said to be wrong, shown to be wrong without the package.
 
 
+@pytest.mark.long
 def test_one_road_by_enumeration(claims):
     road = [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
     _, forward, temporal = defined_leakage(None, [road] * 3, [0.1] * 4)
@@ -156,6 +159,7 @@ def test_a_page_is_written_whole(claims, exhibits, tmp_path):
     assert all(block(claim) in page and row(claim) in page for claim in some)
 
 
+@pytest.mark.long
 def test_what_the_command_refuses(tmp_path):
     assert "expected a figure or table of the paper" in refused("reproduce", "--figure", "1", "-o", "new", cwd=tmp_path)
     assert "expected a statement of the paper, one of one-road" in refused("reproduce", "--claim", "x", cwd=tmp_path)

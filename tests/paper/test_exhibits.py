@@ -132,6 +132,7 @@ def test_figure_5_leaves_out_what_is_not_installed(monkeypatch):
     assert any("pip install gurobipy" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_exact_curves_are_the_paper_s_in_the_paper_s_examples(exhibits):
     for key, count in (("3", 9), ("4", 5), ("6", 14), ("7", 4)):
         curves = [curve for curve in exhibits[key].curves if curve.name == EXACT]
@@ -154,6 +155,7 @@ def test_smoothed_permutations_leak_exactly_what_the_paper_says():
     assert metric[~np.eye(5, dtype=bool)] == pytest.approx(metric[0, 1], rel=1e-12)
 
 
+@pytest.mark.long
 def test_figure_6_by_hand(exhibits):
     for panel, epsilon in (("a", 1.0), ("b", 0.1)):
         for n, s in SMOOTHED:

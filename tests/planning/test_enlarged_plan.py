@@ -33,6 +33,7 @@ NEAR = Adversary(IntervalMatrix(RING.dense() - 0.02, RING.dense() + 0.02))
 METHODS = ["optimal", "quantified", "upper_bound", "uniform"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("adversary", "metric"), [(WALK, STREETS), (WALK, LINE), (NEAR, None), (NEAR, LINE)])
 def test_what_is_planned_holds_and_leaves_little(adversary, metric, method):

@@ -140,6 +140,7 @@ def test_long_plans_are_flat_in_the_middle_at_what_lasts(sleep):
     assert plan.epsilons[0] > 1.5 * lasting
 
 
+@pytest.mark.long
 def test_a_budget_lasts_where_the_paper_has_none():
     adversary = Adversary(RING, RING)
     assert sustainable_budget(adversary, alpha=1.0, bound="paper") == 0.0

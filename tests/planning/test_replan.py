@@ -41,6 +41,7 @@ def error(epsilons):
     return float(np.mean(1.0 / np.asarray(epsilons)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bound", BOUNDS)
 @settings(max_examples=12)
 @given(matrices(), matrices(), st.sampled_from([0.1, 1.0, 5.0]), st.integers(2, 8), st.data())
@@ -61,6 +62,7 @@ def test_a_new_plan_holds_the_level_is_admitted_and_no_worse_than_the_old_one(bo
     assert temporal_leakage(adversary, epsilons=accountant.ledger, bound=bound).worst <= alpha
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alpha", [1.0, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.3, 3.0))])
 @pytest.mark.parametrize("spent", [[0.05], [0.02, 0.1], [0.0, 0.0, 0.15]])
 @pytest.mark.parametrize("bound", BOUNDS)
@@ -158,6 +160,7 @@ def test_what_cannot_be_planned_is_refused(accountant, kind, message):
         replan(accountant)
 
 
+@pytest.mark.long
 def test_an_exact_rest_holds_exactly_and_has_less_noise():
     adversary = next(estimate_adversaries(load_sample()))
     spent = [0.05, 0.02, 0.0]

@@ -33,6 +33,7 @@ def _plans():
     return plan_noise(WALK, **ASKED), plan_noise(WALK, verify=True, draws=40_000, **ASKED)
 
 
+@pytest.mark.long
 def test_less_noise_is_verified_and_no_other_draws_refute_it(plans):
     certified, plan = plans
     assert plan.bound == "verified" and plan.leakage.worst <= 1.0 and plan.delta == 0.01

@@ -75,6 +75,7 @@ def test_a_release_goes_on_from_it_with_the_same_numbers(place):
     assert exact <= answers[0] * (1 + 1e-13) and answers[0] == pytest.approx(exact, rel=1e-11)
 
 
+@pytest.mark.long
 def test_adoptions_before_and_after_it(place):
     release(place, range(12))
     adopt_correlation(place, NEWER)

@@ -45,6 +45,7 @@ RACES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("store", "n_kills"), KILLS)
 def test_killed_at_random_moments_nothing_is_drawn_or_spent_twice(store, n_kills, tmp_path, request):
     """By the filter of the exact leakage."""
@@ -113,6 +114,7 @@ def test_killed_under_a_noise_plan_every_step_has_the_noise_that_was_planned_onc
     assert all(one in called for one in own), "a step has another one's noise"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("store", "n_steps"), RACES)
 def test_two_writers_racing_under_a_noise_plan_draw_each_step_once(store, n_steps, tmp_path, request):
     place = database(store, f"noise_race_{n_steps}", tmp_path, request)
@@ -208,6 +210,7 @@ def test_threads_may_share_a_release(place):
         ledger.verify()
 
 
+@pytest.mark.long
 def test_opening_the_ledger_twice_in_a_process_keeps_its_locks(tmp_path):
     place = tmp_path / "release.db"
     found = worker("beside", place, tmp_path, 0)
@@ -228,6 +231,7 @@ def test_locks_that_somebody_dropped_are_noticed(tmp_path):
         assert [output.tolist() for output in ledger.outputs] == found["outputs"]
 
 
+@pytest.mark.long
 def test_processes_forked_while_the_ledger_is_open_agree(tmp_path):
     place = tmp_path / "release.db"
     assert worker("forks", place, tmp_path)["codes"] == [0, 0]

@@ -169,6 +169,7 @@ def test_the_file_is_written_ahead_and_fully_synchronised(tmp_path):
             assert asked("PRAGMA synchronous").scalar() == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("left", [0, 1, 100, 4096, 5000, 20000])
 def test_a_truncated_file_is_refused_and_left_alone(left, tmp_path):
     place = tmp_path / "release.db"

@@ -112,6 +112,7 @@ def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
         dataclasses.replace(audited, paper=temporal_leakage(adversary, epsilons=[0.2] * 47, bound="paper"))
 
 
+@pytest.mark.long
 def test_a_level_is_held_by_the_leakage_of_the_report(audited):
     adversary = audited.worst_adversary
     plan = plan_budget(adversary, alpha=1.0, horizon=47, method="quantified")
@@ -237,6 +238,7 @@ def test_nothing_in_the_data_becomes_markup():
     assert html.escape(hostile) in page
 
 
+@pytest.mark.long
 def test_a_browser_shows_the_page_and_all_its_pictures(released, tmp_path):
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
@@ -352,6 +354,7 @@ def test_figures_are_written_the_same_twice(tmp_path, released, suffix):
     assert (tmp_path / ("one" + suffix)).read_bytes() == (tmp_path / ("two" + suffix)).read_bytes()
 
 
+@pytest.mark.long
 def test_figures_of_long_and_wide_things_are_drawn(tmp_path):
     series = temporal_leakage(Adversary(random_correlation(60, rng=1)), epsilons=np.full(1000, 0.2))
     times = [f"2024-01-01T{k:05d}" for k in range(1000)]

@@ -33,6 +33,7 @@ def described(tmp_path_factory):
         yield schema, token, release
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_examples", [QUICK, pytest.param(DEEP, marks=pytest.mark.slow)])
 def test_requests_made_from_the_description_get_answers_of_the_description(described, n_examples):
     schema, token, release = described

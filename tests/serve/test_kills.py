@@ -118,6 +118,7 @@ def ask(client, release, kind, body, counts, key):
     return client.publish(release, counts, key=key, **body)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "n_kills"),
     [

@@ -37,6 +37,7 @@ def test_a_database_that_goes_away_spends_nothing_and_goes_on_when_it_is_back(tm
             assert patient.spend(release, key="b")["step"] == 1
 
 
+@pytest.mark.long
 def test_a_server_that_is_too_slow_with_a_release_loses_it_to_others(tmp_path, request, monkeypatch):
     """A process that hangs in its step while it holds the release's row: others are told to come again, and nothing is lost."""
     store = place_of("postgresql", tmp_path, request)
