@@ -121,7 +121,12 @@ def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> N
     if column.dtype.kind == "M" or (column.dtype.kind == "f" and np.isfinite(column).all()):
         return column
     if column.dtype.kind != "O":
-        raise TraceError(f"column {name!r} holds {column.dtype} values, which cannot be read as times")
+        bad = column[~np.isfinite(column)] if column.dtype.kind == "f" else column
+        example = f", such as {bad[0].item()!r}" if bad.size else ""
+        raise TraceError(
+            f"column {name!r} holds values of type {column.dtype}{example}, which are no times; expected whole numbers, "
+            "dates or timestamps"
+        )
     kinds = {type(entry) for entry in column}
     if kinds == {str}:
         return _parsed(column, name, place)
