@@ -93,7 +93,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a name still gets the numbers
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # what cannot be written is found here, not when the interpreter ends
     except Interrupted as stop:
         leave(stop.message, stop.exit_code)
     except TemporaldpError as error:
@@ -102,11 +105,17 @@ def main() -> None:
         _stop(
             "not enough memory for that many steps, people or states; use fewer, or plan without a horizon", BAD_INPUT
         )
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has read enough
+    except BrokenPipeError:  # `| head` has read enough
+        _drop_output()
         sys.exit(0)
     except OSError as error:
+        _drop_output()
         _stop(f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}", BAD_INPUT)
+
+
+def _drop_output() -> None:
+    """Let what is still to be written to standard output go nowhere: it cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _code(error: TemporaldpError) -> int:
