@@ -109,7 +109,7 @@ def test_no_adaptive_spending_ever_pushes_any_leakage_above_alpha(population, al
     if finish and (accountant.horizon is None or len(accountant) < accountant.horizon):
         accountant.spend(accountant.remaining(last=True), last=True)
     if accountant.horizon is not None:  # matrices that vary with time serve a series of that length
-        while len(accountant) < accountant.horizon and not accountant._is_over:
+        while len(accountant) < accountant.horizon and not accountant._account.is_over:
             accountant.spend(accountant.remaining())
     spent = accountant.ledger
     if accountant.horizon is not None and len(spent) < accountant.horizon:
@@ -206,7 +206,7 @@ def test_the_walk_back_stops_where_nothing_changes():
             looked_at.append(transition)
             return super().arriving(side, transition, release, before)
 
-    (odometer,) = accountant._odometers()
+    (odometer,) = accountant._account.odometers()
     odometer._steps = Noting(ADVERSARY)
     accountant.spend(0.2)
     accountant.total()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -15,32 +14,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import accounting_blocks
-from temporaldp.accounting.accountant_checks import checked_budget, checked_horizon, checked_releases, checked_reserve
-from temporaldp.accounting.adoption import Adoption, adoption_of, caught_up
-from temporaldp.accounting.counted_odometers import CountedOdometers
+from temporaldp.accounting.account import Account
+from temporaldp.accounting.accountant_checks import checked_horizon, checked_releases, checked_reserve
 from temporaldp.accounting.curves import checked_delta
-from temporaldp.accounting.filter import Filters, filters_at_start
-from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, Resumed, checked_state, restored, state_document
-from temporaldp.accounting.past_budgets import PastBudgets
-from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter, Odometer
-from temporaldp.accounting.refusal import MOST_SHOWN, refusal
+from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets
+from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
-from temporaldp.accounting.ways import budgets, online_ways
+from temporaldp.accounting.ways import budgets
 from temporaldp.correlation import Adversaries, Population
-from temporaldp.correlation.timeline import Timeline
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.distances import checked_distances, require_no_nearer
-from temporaldp.mechanisms.events import epsilon_of, release_from, release_of
+from temporaldp.mechanisms.events import epsilon_of, release_of
 from temporaldp.values import REPLACE_ONE, checked_relation, positive, whole_number
 
 FloatArray = NDArray[np.float64]
-
-NEVER = -1
-"""In place of a number of steps that spent no more than the reserve: one of them did."""
-
-FEW_BEHIND = 64
-"""Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag further,
-as after a ledger was read, they wait until they are needed."""
 
 
 class TemporalAccountant:
@@ -134,67 +121,41 @@ class TemporalAccountant:
         neighboring_relation: Any = REPLACE_ONE,
     ) -> None:
         self._relation = checked_relation(neighboring_relation)
-        self._alpha = None if alpha is None else positive(alpha, "alpha")
-        self._delta = 0.0 if delta is None else checked_delta(delta)
-        if isinstance(bound, Accounting):
-            self._delta = bound.delta
-        self._population = Population.of(adversary)
-        self._horizon = checked_horizon(self._population, horizon)
-        self._population = self._first = self._population.counted_over(self._horizon)
-        self._asked = checked_reserve(reserve, self._alpha)
+        level = None if alpha is None else positive(alpha, "alpha")
+        least = 0.0 if delta is None else checked_delta(delta)
+        population = Population.of(adversary)
+        steps = checked_horizon(population, horizon)
         way = "curve" if delta is not None and bound == "exact" else bound
         self._how: dict[str, Any] = {"bound": way, "metric": metric, "delta": delta, "discretization": discretization}
-        self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
-        self._adoptions: tuple[Adoption, ...] = ()
-        self._spent = PastBudgets()
-        self._accounting()  # refuses what is no way of accounting
-        self._expected: float | None = None
-        self._last_allowed: Filters | None = None
-        if reserve is not None or self._horizon is not None or self._delta or not isinstance(bound, str):
-            _ = self._filters  # refuses what cannot be held; the largest reserve is looked for when it is needed
-        self._n_reserved = 0
-        self._counted: CountedOdometers | None = None
-        self._resumed: Resumed | None = None
-        self._timelines: tuple[Timeline, ...] = ()
-        self._end: int | None = None
         self._lock = threading.RLock()
-
-    @property
-    def _filters(self) -> Filters | None:
-        """What was allowed when it was last asked; looked for when it is first needed. None for an odometer."""
-        if self._last_allowed is None and self._alpha is not None:
-            self._last_allowed = filters_at_start(
-                self._first_ways(), self._first.users, self._alpha, self._horizon, self._asked, self._expected
-            )
-        return self._last_allowed
+        self._account = Account(
+            population.counted_over(steps),
+            self._how,
+            alpha=level,
+            delta=bound.delta if isinstance(bound, Accounting) else least,
+            horizon=steps,
+            asked_reserve=checked_reserve(reserve, level),
+        )
+        self._account.ways()  # refuses what is no way of accounting
+        if reserve is not None or steps is not None or self._account.delta or not isinstance(bound, str):
+            # Refuses what cannot be held. Otherwise the largest reserve is looked for when it is needed.
+            _ = self._account.last_allowed
 
     def expect_reserve(self, reserve: float) -> None:
         """Begin with what an earlier accountant of the same release found that it can keep, if that holds (it is tried)."""
-        if not (self._alpha is not None and 0.0 < reserve <= self._alpha):
-            raise BudgetError(f"expected a reserve up to alpha = {self._alpha}, got {reserve!r}")
-        self._expected = reserve
-
-    def _accounting(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
-        """The ways of accounting, and the users who are counted by each. At a delta the grid depends on the first release.
-
-        That is `following` if nothing was spent yet; nothing is kept then.
-        """
-        if self._ways is not None:
-            return self._ways
-        ways = online_ways(self._population, [*self._spent[:1], following][:1] if self._delta else [], **self._how)
-        if self._spent or not self._delta:
-            self._ways = ways
-        return ways
+        if not (self.alpha is not None and 0.0 < reserve <= self.alpha):
+            raise BudgetError(f"expected a reserve up to alpha = {self.alpha}, got {reserve!r}")
+        self._account.expected_reserve = reserve
 
     @property
     def alpha(self) -> float | None:
         """The level that is held, in nats; None for an odometer."""
-        return self._alpha
+        return self._account.alpha
 
     @property
     def bound(self) -> AccountingName:
         """The way of accounting: "exact", "paper", "metric", or at a delta "curve"."""
-        return self._accounting()[0][0].name
+        return self._account.ways()[0][0].name
 
     @property
     def metric(self) -> FloatArray | None:
@@ -202,24 +163,22 @@ class TemporalAccountant:
 
         Shape (n, n), closed under the triangle inequality.
         """
-        return checked_distances(self._how["metric"], self._population.states)
+        return checked_distances(self._how["metric"], self.population.states)
 
     @property
     def horizon(self) -> int | None:
         """Number of steps T; None if it is not known."""
-        return self._horizon
+        return self._account.horizon
 
     @property
     def reserve(self) -> float:
         """The budget that every later step can still spend, in nats, if only what was admitted is spent; 0 for none."""
-        if self._filters is None:
-            return 0.0
-        return self._adoptions[-1].reserve if self._adoptions else self._filters.reserve
+        return self._account.reserve
 
     @property
     def asked_reserve(self) -> float | None:
         """The reserve that was asked for; None for the default."""
-        return self._asked
+        return self._account.asked_reserve
 
     @property
     def neighboring_relation(self) -> str:
@@ -229,8 +188,10 @@ class TemporalAccountant:
     @property
     def ledger(self) -> FloatArray:
         """What each step spent, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
-        known = list(self._spent)
-        spent = np.array(self._accounting()[0][0].promised(tuple(known)) if self._delta else known, dtype=np.float64)
+        known = list(self._account.spent)
+        spent = np.array(
+            self._account.ways()[0][0].promised(tuple(known)) if self._account.delta else known, dtype=np.float64
+        )
         spent.flags.writeable = False
         return spent
 
@@ -242,20 +203,21 @@ class TemporalAccountant:
     @property
     def population(self) -> Population:
         """The adversaries, with names, as they are known now; a single one may be nameless."""
-        return self._population
+        return self._account.population
 
     @property
     def filters(self) -> tuple[Filter, ...]:
         """What the level still allows each user; for planners. Empty for an odometer."""
-        return () if self._allowed is None else self._allowed.each
+        allowed = self._account.allowed
+        return () if allowed is None else allowed.each
 
     def __len__(self) -> int:
-        return len(self._spent)
+        return len(self._account)
 
     def __repr__(self) -> str:
-        kind = "odometer" if self._alpha is None else f"alpha = {self._alpha:g}"
-        kind += f", delta = {self._delta:g}" if self._delta else ""
-        steps = f"{len(self)} step{'' if len(self) == 1 else 's'}" + (f" of {self._horizon}" if self._horizon else "")
+        kind = "odometer" if self.alpha is None else f"alpha = {self.alpha:g}"
+        kind += f", delta = {self._account.delta:g}" if self._account.delta else ""
+        steps = f"{len(self)} step{'' if len(self) == 1 else 's'}" + (f" of {self.horizon}" if self.horizon else "")
         total, time, user = self._worst()
         where = f", worst {total:.6g} nats at step {time}" + (f" for {user!r}" if user is not None else "")
         return f"TemporalAccountant({kind}, {steps}{where if len(self) else ''})"
@@ -265,16 +227,16 @@ class TemporalAccountant:
         return self._worst()[0]
 
     def total_after(self, spent: Any) -> float:
-        """The same if `spent` came next, in nats; as for `spend`. Changes nothing.
+        """The largest temporal privacy leakage of any step if `spent` came next, in nats; an upper bound. Changes nothing.
 
         Raises
         ------
         BudgetError
             It is no number >= 0, or, at a delta, `InputError`: no mechanism.
         """
-        budget = self._possible(spent, check_end=False)
+        budget = self._account.possible(spent, check_end=False)
         with self._lock:
-            return max(odometer.worst_with(budget)[0] for odometer in self._odometers(budget))
+            return max(odometer.worst_with(budget)[0] for odometer in self._account.odometers(budget))
 
     @property
     def worst_time(self) -> int | None:
@@ -296,19 +258,18 @@ class TemporalAccountant:
         """
         if not len(self):
             raise BudgetError("nothing was spent yet, so there is no step to tell the leakage of")
-        return self.leakage_of(list(self._spent))
+        return self.leakage_of(list(self._account.spent))
 
     def leakage_of(self, spent: ArrayLike | Sequence[Any]) -> LeakageSeries:
         """What these budgets would leak, one a step from the first on, counted as this accountant counts; nothing is spent."""
-        asked = checked_releases(spent, self._delta)
-        releases: dict[str, Any] = {"mechanisms": asked} if self._delta else {"epsilons": asked}
+        delta = self._account.delta
+        asked = checked_releases(spent, delta)
+        releases: dict[str, Any] = {"mechanisms": asked} if delta else {"epsilons": asked}
         return temporal_leakage(self.adversaries_until(len(asked)), **releases, **self._how)
 
     def adversaries_until(self, n_steps: int) -> Population:
         """Everybody who is accounted for, with their matrices of so many steps, those before an adoption too."""
-        if self._timelines:
-            return Population(tuple(one.until(n_steps) for one in self._timelines), self._population.names)
-        return Population(tuple(one.between(0, n_steps) for one in self._population.users), self._population.names)
+        return self._account.adversaries_until(n_steps)
 
     def check(self, epsilon: Any, *, last: bool = False) -> bool:
         """True if `epsilon` may be spent at the next step; otherwise the error that `spend` would raise. Changes nothing.
@@ -329,7 +290,7 @@ class TemporalAccountant:
             epsilon is no number >= 0, or all T steps are over.
         """
         with self._lock:
-            self._admitted(epsilon, last)
+            self._account.admitted(epsilon, last)
         return True
 
     def spend(self, epsilon: Any, *, last: bool = False) -> Self:
@@ -341,7 +302,7 @@ class TemporalAccountant:
             This one, so that calls can be chained.
         """
         with self._lock:
-            self._note([self._admitted(epsilon, last)], last)
+            self._account.note([self._account.admitted(epsilon, last)], last)
         return self
 
     def record(self, epsilon: Any, *, last: bool = False) -> Self:
@@ -356,7 +317,7 @@ class TemporalAccountant:
             epsilon is no number >= 0, or all T steps are over.
         """
         with self._lock:
-            self._note([self._possible(epsilon)], last)
+            self._account.note([self._account.possible(epsilon)], last)
         return self
 
     def adopt(self, adversary: Adversaries, *, both: bool = False, reserve: float | None = None) -> Self:
@@ -377,56 +338,32 @@ class TemporalAccountant:
             It does not count by the exact leakage, has a horizon, or the matrices do not fit. Nothing changed then.
         """
         with self._lock:
-            now = Population.of(adversary)
-            way, kept = self._accounting()[0][0], checked_reserve(reserve, self._alpha)
-            allowed = self._allowed if kept is None else None
-            made, self._timelines = adoption_of(
-                self._population, now, self._timelines, len(self._spent), way, allowed, self._horizon, both=both,
-                reserve=kept, asked=self._asked,
-            )  # fmt: skip
-            self._n_reserved, self._ways = len(self._spent), None
-            self._population, self._adoptions = made.population, (*self._adoptions, made)
+            self._account.adopt(Population.of(adversary), both=both, reserve=checked_reserve(reserve, self.alpha))
         return self
 
     def kept_state(self) -> dict[str, Any] | None:
         """What has to be known of the past to go on from here (`resume`), as JSON values; None where that is every budget."""
         with self._lock:
-            if self._horizon is not None or self._delta or self._is_over:
-                return None
-            known = {"n_steps": len(self), "n_adopted": len(self._adoptions), "reserved": self._are_reserved([])}
-            return state_document(known, self._odometers(), self._allowed)
+            return self._account.kept_state()
 
     def resume(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
         """Go on from a kept state, and what was adopted until then; `InputError` if it is none of this accountant's.
 
         It must not have spent anything, and must not be used any more if this fails. `read` gives what those steps spent.
         """
-        with self._lock, checked_state(state, len(self), len(adopted)):
-            for one in adopted:
-                self._spent = PastBudgets(one.step, read)
-                self.adopt(one.adversary, both=one.both, reserve=one.reserve)
-            self._spent = PastBudgets(state["n_steps"], read)
-            self._n_reserved = len(self) if state["reserved"] else NEVER
-            self._resumed = restored(state, self._alpha, self._first.users, self._adoptions)
-            self._last_allowed = self._resumed.filters
-
-    def _note(self, budgets: list[Any], last: bool) -> None:
-        """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""
-        self._end = len(self._spent) + len(budgets) if last else None
-        self._spent += budgets
-        if self._last_allowed is not None and len(self._spent) - self._last_allowed.n_steps <= FEW_BEHIND:
-            _ = self._allowed
+        with self._lock:
+            self._account.resume(state, adopted, read)
 
     def check_all(self, epsilons: ArrayLike | Sequence[Any], *, last: bool = False) -> bool:
         """True if `spend_all` would spend these; otherwise the error that it would raise. Changes nothing."""
-        asked = checked_releases(epsilons, self._delta)
+        asked = checked_releases(epsilons, self._account.delta)
         with self._lock:
-            left = None if self._horizon is None else self._horizon - len(self)
+            left = None if self.horizon is None else self.horizon - len(self)
             if left is not None and 0 < left < len(asked):
                 raise BudgetError(
-                    f"{len(asked)} budgets, but only {left} of the horizon's {self._horizon} steps are left"
+                    f"{len(asked)} budgets, but only {left} of the horizon's {self.horizon} steps are left"
                 )
-            if not self._admits(asked, last):
+            if not self._account.admits(asked, last):
                 trial = copy(self)
                 for number, epsilon in enumerate(asked, start=1):
                     trial.spend(epsilon, last=last and number == len(asked))  # one of them raises, and says why
@@ -447,10 +384,10 @@ class TemporalAccountant:
         LeakageBudgetError, BudgetError
             As for `spend`, of the first step that is refused. Nothing was spent.
         """
-        asked = checked_releases(epsilons, self._delta)
+        asked = checked_releases(epsilons, self._account.delta)
         with self._lock:
             self.check_all(asked, last=last)
-            self._note([self._possible(epsilon) for epsilon in asked], last)
+            self._account.note([self._account.possible(epsilon) for epsilon in asked], last)
         return self
 
     def remaining(self, k: int = 1, *, last: bool = False) -> float:
@@ -473,13 +410,12 @@ class TemporalAccountant:
             k is no number of steps, or more than the horizon leaves.
         """
         steps = whole_number(k, "k", least=1, error=BudgetError)
-        if self._is_over or len(self) == self._horizon:
+        if self._account.is_over or len(self) == self.horizon:
             return 0.0
-        if self._horizon is not None and len(self) + steps > self._horizon:
-            raise BudgetError(f"expected k <= {self._horizon - len(self)}, the steps that the horizon leaves, got {k}")
-        if self._allowed is None:
-            return math.inf
-        return self._allowed.constant(steps, last)
+        if self.horizon is not None and len(self) + steps > self.horizon:
+            raise BudgetError(f"expected k <= {self.horizon - len(self)}, the steps that the horizon leaves, got {k}")
+        allowed = self._account.allowed
+        return math.inf if allowed is None else allowed.constant(steps, last)
 
     def admits(self, epsilons: ArrayLike, *, last: bool = False) -> bool:
         """Whether these budgets may be spent at the next steps, one each, in this order. Changes nothing.
@@ -496,7 +432,7 @@ class TemporalAccountant:
         BudgetError
             epsilons are no non-empty sequence of finite numbers >= 0.
         """
-        return self._admits(budgets(epsilons).tolist(), last)
+        return self._account.admits(budgets(epsilons).tolist(), last)
 
     def compose(self, event: Any, count: int = 1) -> Self:
         """Spend what an event of Google's dp-accounting says, once at each of `count` steps.
@@ -519,15 +455,15 @@ class TemporalAccountant:
         LeakageBudgetError
             The budgets are refused; then none of the steps is spent.
         """
-        spent = event if self._delta else epsilon_of(event)
-        if not self._delta and spent > 0.0:
+        spent = event if self._account.delta else epsilon_of(event)
+        if not self._account.delta and spent > 0.0:
             require_no_nearer(self.metric, repr(event))
         return self.spend_all([spent] * whole_number(count, "count", least=1, error=BudgetError))
 
     def supports(self, event: Any) -> bool:
         """Whether `compose` knows what the event spends."""
         try:
-            release_of(event) if self._delta else epsilon_of(event)
+            release_of(event) if self._account.delta else epsilon_of(event)
         except InputError:
             return False
         return True
@@ -542,44 +478,6 @@ class TemporalAccountant:
         """What was spent stays spent, whatever went wrong: noise may have been seen."""
         accounting_blocks.end(self)
 
-    def _worst(self) -> tuple[float, int, str | None]:
-        if not self._spent:
-            return 0.0, 0, None
-        with self._lock:
-            worst = [odometer.worst() for odometer in self._odometers()]
-        found = [(*one, name) for one, name in zip(worst, self._population.names, strict=True)]
-        return max(found, key=operator.itemgetter(0))
-
-    def _odometers(self, following: Any = None) -> list[Odometer]:
-        """Everybody's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
-        # Taken out while they change: after an interrupt they are made anew.
-        known, self._counted = self._counted or self._nothing_counted(following), None
-        counted = known.after(self._spent, self._adoptions)
-        if self._spent or not self._delta:
-            self._counted = counted
-        return counted.each
-
-    def _nothing_counted(self, following: Any) -> CountedOdometers:
-        """Before the first step, and before anything was adopted; or a resumed state."""
-        if self._resumed is not None:
-            return self._resumed.counted
-        return CountedOdometers.at_start(self._first_ways(following), self._first.users)
-
-    def _first_ways(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
-        """The ways of accounting of everybody who was known in the beginning."""
-        return online_ways(self._first, [], **self._how) if self._adoptions else self._accounting(following)
-
-    @property
-    def _is_over(self) -> bool:
-        return self._end is not None and len(self._spent) >= self._end
-
-    @property
-    def _allowed(self) -> Filters | None:
-        """What is allowed after all that was spent; None for an odometer."""
-        known = self._filters
-        self._last_allowed = None if known is None else caught_up(known, self._adoptions, self._spent)
-        return self._last_allowed
-
     def __copy__(self) -> Self:
         """An accountant of its own, with the same past."""
         made = type(self).__new__(type(self))
@@ -590,58 +488,12 @@ class TemporalAccountant:
         """All but the lock; what changes when something is spent is copied, so that nobody sees it half changed."""
         with self._lock:
             state = {key: value for key, value in self.__dict__.items() if key != "_lock"}
-            return state | {"_spent": copy(self._spent), "_counted": copy(self._counted)}
+            return state | {"_account": copy(self._account)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.RLock()
 
-    def _admitted(self, epsilon: Any, last: bool) -> Any:
-        """What is to be spent, if it may be."""
-        budget = self._possible(epsilon)
-        if self._are_reserved([budget]):
-            return budget
-        allowed = self._allowed
-        if allowed is not None:
-            number = allowed.refusing(budget, last)
-            if number is not None:
-                way = next(way for way, numbers in self._accounting() if number in numbers)
-                user, name = self._population.users[number], self._population.names[number]
-                if self._timelines:
-                    user = self._timelines[number].until(len(self._spent) + MOST_SHOWN)
-                raise refusal(allowed, way, user, name, self._spent[:], budget, last=last)
-        return budget
-
-    def _possible(self, epsilon: Any, *, check_end: bool = True) -> Any:
-        """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""
-        if check_end and self._is_over:
-            raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
-        budget = self._countable(epsilon) if self._delta else checked_budget(epsilon)
-        if check_end and self._horizon is not None and len(self) >= self._horizon:
-            raise BudgetError(f"all {self._horizon} steps of the horizon are over; nothing may follow")
-        return budget
-
-    def _countable(self, given: Any) -> Any:
-        """What is published at a step, at a delta, if it can be counted."""
-        release = release_from(given)
-        for way, numbers in self._accounting(release):
-            way.require_countable([self._population.users[k] for k in numbers], release)
-        return release
-
-    def _admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
-        if self._is_over or (self._horizon is not None and len(self) + len(epsilons) > self._horizon):
-            return False
-        return self._are_reserved(epsilons) or self._allowed is None or self._allowed.admits(epsilons, last)
-
-    def _are_reserved(self, epsilons: Sequence[float]) -> bool:
-        """Whether no step so far spent more than the reserve, nor do these: every step may spend it, and no filter is asked.
-
-        So a release that goes on after many such steps, which a ledger has, begins at once: its filters need not know them.
-        """
-        if self._filters is None or self._n_reserved == NEVER:
-            return False
-        number, reserve = self._n_reserved, self.reserve
-        while number < len(self._spent) and self._spent[number] <= reserve:
-            number += 1
-        self._n_reserved = number
-        return number == len(self._spent) and max(epsilons, default=0.0) <= reserve
+    def _worst(self) -> tuple[float, int, str | None]:
+        with self._lock:
+            return self._account.worst()

@@ -1,0 +1,247 @@
+"""What an accountant knows: who is accounted for and how, what was spent, and the odometers and filters that follow from it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+from temporaldp.accounting.accountant_checks import checked_budget
+from temporaldp.accounting.adoption import Adoption, adoption_of, caught_up
+from temporaldp.accounting.counted_odometers import CountedOdometers
+from temporaldp.accounting.filter import Filters, filters_at_start
+from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, Resumed, checked_state, restored, state_document
+from temporaldp.accounting.past_budgets import PastBudgets
+from temporaldp.accounting.protocol import Accounting, Odometer
+from temporaldp.accounting.refusal import MOST_SHOWN, refusal
+from temporaldp.accounting.ways import online_ways
+from temporaldp.correlation import Population
+from temporaldp.correlation.timeline import Timeline
+from temporaldp.errors import BudgetError
+from temporaldp.mechanisms.events import release_from
+
+NEVER = -1
+"""In place of a number of steps that spent no more than the reserve: one of them did."""
+
+FEW_BEHIND = 64
+"""Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag further,
+as after a ledger was read, they wait until they are needed."""
+
+
+class Account:
+    """One release's account. What it is given was checked before, and one thread at a time uses it.
+
+    Odometers and filters are made when they are first asked for, and brought up to date with what was spent whenever they are.
+
+    Parameters
+    ----------
+    population : Population
+        With a horizon, with matrices for so many steps.
+    how : dict
+        The bound, metric, delta and discretization, as for `online_ways`.
+    alpha : float or None
+        The level to hold, in nats; None for an odometer.
+    delta : float
+        0 where privacy is pure.
+    horizon : int or None
+    asked_reserve : float or None
+        None for the largest reserve there is.
+    """
+
+    def __init__(
+        self,
+        population: Population,
+        how: dict[str, Any],
+        *,
+        alpha: float | None,
+        delta: float,
+        horizon: int | None,
+        asked_reserve: float | None,
+    ) -> None:
+        self.population = self._first = population
+        self.alpha, self.delta, self.horizon, self.asked_reserve = alpha, delta, horizon, asked_reserve
+        self.spent = PastBudgets()
+        self.expected_reserve: float | None = None
+        self._how = how
+        self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
+        self._adoptions: tuple[Adoption, ...] = ()
+        self._timelines: tuple[Timeline, ...] = ()
+        self._last_allowed: Filters | None = None
+        self._n_reserved = 0
+        self._counted: CountedOdometers | None = None
+        self._resumed: Resumed | None = None
+        self._end: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.spent)
+
+    def __copy__(self) -> Account:
+        """An account of its own with the same past: what changes when something is spent is copied."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__ | {"spent": copy(self.spent), "_counted": copy(self._counted)})
+        return made
+
+    def ways(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
+        """The ways of accounting, and the users who are counted by each. At a delta the grid depends on the first release.
+
+        That is `following` if nothing was spent yet; nothing is kept then.
+        """
+        if self._ways is not None:
+            return self._ways
+        ways = online_ways(self.population, [*self.spent[:1], following][:1] if self.delta else [], **self._how)
+        if self.spent or not self.delta:
+            self._ways = ways
+        return ways
+
+    def odometers(self, following: Any = None) -> list[Odometer]:
+        """Everybody's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
+        # Taken out while they change: after an interrupt they are made anew.
+        known, self._counted = self._counted or self._nothing_counted(following), None
+        counted = known.after(self.spent, self._adoptions)
+        if self.spent or not self.delta:
+            self._counted = counted
+        return counted.each
+
+    def worst(self) -> tuple[float, int, str | None]:
+        """The largest leakage so far, in nats, its step, and whose it is; 0 at step 0 before the first one."""
+        if not self.spent:
+            return 0.0, 0, None
+        worst = [odometer.worst() for odometer in self.odometers()]
+        found = [(*one, name) for one, name in zip(worst, self.population.names, strict=True)]
+        return max(found, key=operator.itemgetter(0))
+
+    @property
+    def last_allowed(self) -> Filters | None:
+        """What was allowed when it was last asked; looked for when it is first needed. None for an odometer."""
+        if self._last_allowed is None and self.alpha is not None:
+            self._last_allowed = filters_at_start(
+                self._first_ways(),
+                self._first.users,
+                self.alpha,
+                self.horizon,
+                self.asked_reserve,
+                self.expected_reserve,
+            )
+        return self._last_allowed
+
+    @property
+    def allowed(self) -> Filters | None:
+        """What is allowed after all that was spent; None for an odometer."""
+        known = self.last_allowed
+        self._last_allowed = None if known is None else caught_up(known, self._adoptions, self.spent)
+        return self._last_allowed
+
+    @property
+    def reserve(self) -> float:
+        """What every later step can still spend, in nats; 0 for nothing."""
+        if self.last_allowed is None:
+            return 0.0
+        return self._adoptions[-1].reserve if self._adoptions else self.last_allowed.reserve
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a step was declared the last one."""
+        return self._end is not None and len(self) >= self._end
+
+    def possible(self, given: Any, *, check_end: bool = True) -> Any:
+        """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""
+        if check_end and self.is_over:
+            raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
+        budget = self._countable(given) if self.delta else checked_budget(given)
+        if check_end and self.horizon is not None and len(self) >= self.horizon:
+            raise BudgetError(f"all {self.horizon} steps of the horizon are over; nothing may follow")
+        return budget
+
+    def admitted(self, given: Any, last: bool) -> Any:
+        """What is to be spent, if it may be; `LeakageBudgetError` otherwise."""
+        budget = self.possible(given)
+        if self._are_reserved([budget]):
+            return budget
+        allowed = self.allowed
+        if allowed is not None:
+            number = allowed.refusing(budget, last)
+            if number is not None:
+                way = next(way for way, numbers in self.ways() if number in numbers)
+                user, name = self.population.users[number], self.population.names[number]
+                if self._timelines:
+                    user = self._timelines[number].until(len(self) + MOST_SHOWN)
+                raise refusal(allowed, way, user, name, self.spent[:], budget, last=last)
+        return budget
+
+    def admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
+        """Whether these may be spent at the next steps, one each."""
+        if self.is_over or (self.horizon is not None and len(self) + len(epsilons) > self.horizon):
+            return False
+        return self._are_reserved(epsilons) or self.allowed is None or self.allowed.admits(epsilons, last)
+
+    def note(self, budgets: list[Any], last: bool) -> None:
+        """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""
+        self._end = len(self) + len(budgets) if last else None
+        self.spent += budgets
+        if self._last_allowed is not None and len(self) - self._last_allowed.n_steps <= FEW_BEHIND:
+            _ = self.allowed
+
+    def adopt(self, now: Population, *, both: bool, reserve: float | None) -> None:
+        """Account by other matrices from the next step on; as `TemporalAccountant.adopt`."""
+        way = self.ways()[0][0]
+        made, self._timelines = adoption_of(
+            self.population, now, self._timelines, len(self), way, self.allowed if reserve is None else None, self.horizon,
+            both=both, reserve=reserve, asked=self.asked_reserve,
+        )  # fmt: skip
+        self._n_reserved, self._ways = len(self), None
+        self.population, self._adoptions = made.population, (*self._adoptions, made)
+
+    def adversaries_until(self, n_steps: int) -> Population:
+        """Everybody who is accounted for, with their matrices of so many steps, those before an adoption too."""
+        if self._timelines:
+            return Population(tuple(one.until(n_steps) for one in self._timelines), self.population.names)
+        return Population(tuple(one.between(0, n_steps) for one in self.population.users), self.population.names)
+
+    def kept_state(self) -> dict[str, Any] | None:
+        """What has to be known of the past to go on from here, as JSON values; None where that is every budget."""
+        if self.horizon is not None or self.delta or self.is_over:
+            return None
+        known = {"n_steps": len(self), "n_adopted": len(self._adoptions), "reserved": self._are_reserved([])}
+        return state_document(known, self.odometers(), self.allowed)
+
+    def resume(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
+        """Go on from a kept state; as `TemporalAccountant.resume`."""
+        with checked_state(state, len(self), len(adopted)):
+            for one in adopted:
+                self.spent = PastBudgets(one.step, read)
+                self.adopt(Population.of(one.adversary), both=one.both, reserve=one.reserve)
+            self.spent = PastBudgets(state["n_steps"], read)
+            self._n_reserved = len(self) if state["reserved"] else NEVER
+            self._resumed = restored(state, self.alpha, self._first.users, self._adoptions)
+            self._last_allowed = self._resumed.filters
+
+    def _nothing_counted(self, following: Any) -> CountedOdometers:
+        """Before the first step, and before anything was adopted; or a resumed state."""
+        if self._resumed is not None:
+            return self._resumed.counted
+        return CountedOdometers.at_start(self._first_ways(following), self._first.users)
+
+    def _first_ways(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
+        """The ways of accounting of everybody who was known in the beginning."""
+        return online_ways(self._first, [], **self._how) if self._adoptions else self.ways(following)
+
+    def _countable(self, given: Any) -> Any:
+        """What is published at a step, at a delta, if it can be counted."""
+        release = release_from(given)
+        for way, numbers in self.ways(release):
+            way.require_countable([self.population.users[k] for k in numbers], release)
+        return release
+
+    def _are_reserved(self, epsilons: Sequence[float]) -> bool:
+        """Whether no step so far spent more than the reserve, nor do these: every step may spend it, and no filter is asked.
+
+        So a release that goes on after many such steps, which a ledger has, begins at once: its filters need not know them.
+        """
+        if self.last_allowed is None or self._n_reserved == NEVER:
+            return False
+        number, reserve = self._n_reserved, self.reserve
+        while number < len(self) and self.spent[number] <= reserve:
+            number += 1
+        self._n_reserved = number
+        return number == len(self) and max(epsilons, default=0.0) <= reserve
