@@ -59,15 +59,15 @@ test-browser: $(READY)  ## the page in a real Chromium (three minutes)
 	$(PLAYWRIGHT)
 	$(BIN)/python -m pytest -n auto -m browser tests/browser
 
-bench-page: $(READY)  ## docs/page.md: how soon the page answers a movement (a minute)
+bench-page: $(READY)  ## docs/how-to/page.md: how soon the page answers a movement (a minute)
 	$(CHROMIUM_NEEDED)
 	$(PLAYWRIGHT)
-	PYTHONPATH=tests $(BIN)/python benchmarks/page.py docs/page.md
+	PYTHONPATH=tests $(BIN)/python benchmarks/page.py docs/how-to/page.md
 
-screenshot: $(READY)  ## docs/page.png and its siblings: what the page looks like
+screenshot: $(READY)  ## docs/pictures/page.png and its siblings: what the page looks like
 	$(CHROMIUM_NEEDED)
 	$(PLAYWRIGHT)
-	PYTHONPATH=tests $(BIN)/python benchmarks/screenshots.py docs
+	PYTHONPATH=tests $(BIN)/python benchmarks/screenshots.py docs/pictures
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -78,36 +78,36 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-picture: demo  ## the pictures in the README and in docs/plans.md
-	cp $(DEMO)/audit.png $(DEMO)/comparison.png $(DEMO)/smoothed.png docs/
+picture: demo  ## the pictures in the README and in docs/measured/plans.md
+	cp $(DEMO)/audit.png $(DEMO)/comparison.png $(DEMO)/smoothed.png docs/pictures/
 
-bench: $(READY)  ## docs/performance.md: every claim about speed, measured in one run (half an hour)
+bench: $(READY)  ## docs/measured/performance.md: every claim about speed, measured in one run (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
-	$(BIN)/python benchmarks/bench.py docs/performance.md
+	$(BIN)/python benchmarks/bench.py docs/measured/performance.md
 
-bench-online: $(READY)  ## docs/online.md: what an accountant and a ledger cost, step by step (two minutes)
-	$(BIN)/python benchmarks/online.py docs/online.md
+bench-online: $(READY)  ## docs/measured/online.md: what an accountant and a ledger cost, step by step (two minutes)
+	$(BIN)/python benchmarks/online.py docs/measured/online.md
 
-bench-exact: $(READY)  ## docs/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
-	$(BIN)/python benchmarks/exact.py docs/exact.md $(LONG)
+bench-exact: $(READY)  ## docs/measured/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
+	$(BIN)/python benchmarks/exact.py docs/measured/exact.md $(LONG)
 
-uncertainty: $(READY)  ## docs/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
-	$(BIN)/python benchmarks/uncertainty.py docs/uncertainty.md
+uncertainty: $(READY)  ## docs/measured/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
+	$(BIN)/python benchmarks/uncertainty.py docs/measured/uncertainty.md
 
 bench-years: $(READY)  ## a ledger of 500,000 steps: opening, a step, a report (half an hour, most of it to write the ledger)
 	$(BIN)/python benchmarks/years.py $(STEPS)
 
-bench-serve: $(READY)  ## docs/service-load.md: 200 steps a second from 16 clients on PostgreSQL, 10,000 releases (ten minutes; Debian: postgresql)
-	$(BIN)/python benchmarks/serve.py docs/service-load.md
+bench-serve: $(READY)  ## docs/measured/service-load.md: 200 steps a second from 16 clients on PostgreSQL, 10,000 releases (ten minutes; Debian: postgresql)
+	$(BIN)/python benchmarks/serve.py docs/measured/service-load.md
 
-bench-delta: $(READY)  ## docs/delta.md: what a delta gains and costs (some minutes)
-	$(BIN)/python benchmarks/delta.py docs/delta.md
+bench-delta: $(READY)  ## docs/measured/delta.md: what a delta gains and costs (some minutes)
+	$(BIN)/python benchmarks/delta.py docs/measured/delta.md
 
-bench-counts: $(READY)  ## docs/counts.md: what smoothing is worth, on real, simulated and badly known people (three minutes)
-	$(BIN)/python benchmarks/counts.py docs/counts.md
+bench-counts: $(READY)  ## docs/measured/counts.md: what smoothing is worth, on real, simulated and badly known people (three minutes)
+	$(BIN)/python benchmarks/counts.py docs/measured/counts.md
 
-bench-scale: $(READY)  ## docs/scale.md: traces of 10^6 to 10^8 rows, and a cluster against one worker (a quarter of an hour)
-	$(BIN)/python benchmarks/scale.py docs/scale.md $(ROWS)
+bench-scale: $(READY)  ## docs/how-to/scale.md: traces of 10^6 to 10^8 rows, and a cluster against one worker (a quarter of an hour)
+	$(BIN)/python benchmarks/scale.py docs/how-to/scale.md $(ROWS)
 
 bench-startup: $(READY)  ## how long the package and the command line take to start (two minutes)
 	$(BIN)/python benchmarks/startup.py
@@ -115,17 +115,17 @@ bench-startup: $(READY)  ## how long the package and the command line take to st
 bench-population: $(READY)  ## the exact leakage of up to 100,000 people, each with matrices of their own (ten minutes)
 	$(BIN)/python benchmarks/population.py
 
-tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
-	$(BIN)/python benchmarks/plan_table.py docs/plans.md
+tables: $(READY)  ## docs/measured/plans.md: the optimal plan against the other methods
+	$(BIN)/python benchmarks/plan_table.py docs/measured/plans.md
 
-deployments: $(READY)  ## docs/deployments.md: records of published systems, audited without their data (ten seconds; needs the records)
-	$(BIN)/python benchmarks/deployments.py docs/deployments.md
+deployments: $(READY)  ## docs/measured/deployments.md: records of published systems, audited without their data (ten seconds; needs the records)
+	$(BIN)/python benchmarks/deployments.py docs/measured/deployments.md
 
-paper: $(READY)  ## docs/paper.md: the paper's figures, table and claims, reproduced (half a minute once the environment is there)
+paper: $(READY)  ## docs/measured/paper.md: the paper's figures, table and claims, reproduced (half a minute once the environment is there)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt gurobipy
 	$(BIN)/temporaldp reproduce --output $(PAPER)
-	cp $(PAPER)/claims.md docs/paper.md
-	cp $(PAPER)/figure3.png docs/figure3.png
+	cp $(PAPER)/claims.md docs/measured/paper.md
+	cp $(PAPER)/figure3.png docs/pictures/figure3.png
 
 clean:
 	rm -rf $(VENV) $(DEMO) $(PAPER) .mypy_cache .ruff_cache .pytest_cache .hypothesis

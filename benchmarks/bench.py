@@ -1,4 +1,4 @@
-"""Everything that docs/performance.md says, measured in one run on one machine.
+"""Everything that docs/measured/performance.md says, measured in one run on one machine.
 
 Run with:  make bench
 """

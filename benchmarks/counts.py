@@ -1,6 +1,6 @@
 """What smoothing is worth, measured: real people split into history and protected, simulated populations, and wrong chains.
 
-    python benchmarks/counts.py docs/counts.md
+    python benchmarks/counts.py docs/measured/counts.md
 
 replaces what stands in the page between the marks. With several minutes of time; `--quick` looks at two splits each.
 """

@@ -1,6 +1,6 @@
 """Records of published systems, one by one: what they state, what was assumed, what leaks over a range of chains.
 
-Writes docs/deployments.md from a folder of records of the deployments registry.  Run with:  make deployments
+Writes docs/measured/deployments.md from a folder of records of the deployments registry.  Run with:  make deployments
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What spending step by step costs: docs/online.md, measured in one run.
+"""What spending step by step costs: docs/measured/online.md, measured in one run.
 
 Run with:  make bench-online
 """

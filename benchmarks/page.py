@@ -1,6 +1,6 @@
 """How soon the page answers a movement: one slider moved again and again in Chromium, from the event to the drawn page.
 
-Writes the table of docs/page.md between its marks. Usage: python benchmarks/page.py docs/page.md
+Writes the table of docs/how-to/page.md between its marks. Usage: python benchmarks/page.py docs/how-to/page.md
 """
 
 from __future__ import annotations

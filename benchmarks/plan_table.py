@@ -1,6 +1,6 @@
 """Noise of the optimal plans, by the exact leakage and by the paper's bound, against the paper's algorithms and alpha / T.
 
-Writes docs/plans.md.  Run with:  make tables
+Writes docs/measured/plans.md.  Run with:  make tables
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEAD = """# What the optimal plan saves
 Mean of 1 / epsilon over the steps, which is proportional to the mean absolute Laplace noise: less is better. Every plan holds
 alpha at every step. Made by `make tables`; seconds are of one run on two cores.
 
-![Budgets over 47 steps by the four methods, alpha = 1: the optimal plan spends more at both ends](comparison.png)
+![Budgets over 47 steps by the four methods, alpha = 1: the optimal plan spends more at both ends](../pictures/comparison.png)
 
 *The bundled sample, alpha = 1: `temporaldp plan sleep_5min.csv --alpha 1 --horizon 47 --compare --figure comparison.png`, or
 `make picture`.*

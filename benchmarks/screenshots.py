@@ -1,4 +1,4 @@
-"""What the page looks like, for README.md and docs/page.md. Usage: python benchmarks/screenshots.py FOLDER"""
+"""What the page looks like, for README.md and docs/how-to/page.md. Usage: python benchmarks/screenshots.py FOLDER"""
 
 from __future__ import annotations
 

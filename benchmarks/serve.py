@@ -1,6 +1,6 @@
 """What the service bears: steps a second and how long each takes, on a real PostgreSQL, asked by 16 clients.
 
-python benchmarks/serve.py [OUTPUT]     writes docs/service-load.md, or prints
+python benchmarks/serve.py [OUTPUT]     writes docs/measured/service-load.md, or prints
 
 The server and PostgreSQL (with fsync) run beside the load generator on this machine; nothing else is asked. Requests are sent on a
 schedule, and waited for from the moment at which they should have been sent, so that a server that falls behind is seen.

@@ -1,6 +1,6 @@
 """How much is not known of a correlation: estimate, posterior, guarantee, and longer memory, on all data sets.
 
-Writes docs/uncertainty.md.  Run with:  make uncertainty
+Writes docs/measured/uncertainty.md.  Run with:  make uncertainty
 """
 
 from __future__ import annotations

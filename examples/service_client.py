@@ -1,6 +1,6 @@
 """A pipeline that asks a service before each step: whether it may publish, and with how much noise.
 
-Here the service is started beside it, over an SQLite file; a real one runs elsewhere (docs/service.md).
+Here the service is started beside it, over an SQLite file; a real one runs elsewhere (docs/how-to/service.md).
 """
 
 from __future__ import annotations

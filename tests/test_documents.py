@@ -64,7 +64,7 @@ def test_the_shell_lines_of_the_readme_run(tmp_path):
 
 
 def test_the_links_of_the_documents_lead_somewhere():
-    for document in (REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")):
+    for document in (REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")):
         for link in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
             assert (document.parent / link).exists(), f"{document.name}: {link}"
 

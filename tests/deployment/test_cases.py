@@ -1,4 +1,4 @@
-"""docs/deployments.md is what the script makes of the records today, and says its limits before its first number."""
+"""docs/measured/deployments.md is what the script makes of the records today, and says its limits before its first number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from conftest import REPOSITORY, shared_folder
 
-PAGE = REPOSITORY / "docs" / "deployments.md"
+PAGE = REPOSITORY / "docs" / "measured" / "deployments.md"
 
 
 def test_the_page_is_current():

@@ -19,7 +19,7 @@ from temporaldp.paper import EXHIBITS, Verdict, check_claims, figure5, write_doc
 from temporaldp.paper.claims import STATEMENTS
 from temporaldp.paper.document import block, counts, render_document, row
 
-PAGE = (REPOSITORY / "docs" / "paper.md").read_text()
+PAGE = (REPOSITORY / "docs" / "measured" / "paper.md").read_text()
 MEASURED = {statement.identifier for statement in STATEMENTS if statement.measured}
 
 

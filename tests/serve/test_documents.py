@@ -19,7 +19,7 @@ from served import served
 from temporaldp.serve import Settings
 from temporaldp.serve.application import create_app
 
-DOCUMENT = (REPOSITORY / "docs" / "service.md").read_text()
+DOCUMENT = (REPOSITORY / "docs" / "how-to" / "service.md").read_text()
 EXAMPLES = REPOSITORY / "examples" / "service"
 DEFINITION = {
     "alpha": 1.0, "mechanism": {"kind": "histogram", "n_states": 2},

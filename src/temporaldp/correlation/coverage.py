@@ -8,7 +8,7 @@ from temporaldp.correlation.traces import Traces
 
 SCARCE = 0.05
 """Share of all people's steps whose transition must have been observed: with fewer, the times are no common grid. Page views of
-different lengths have 0.2, nights of sleep 0.7, and events whose minutes are taken for steps 0.003 (docs/scale.md)."""
+different lengths have 0.2, nights of sleep 0.7, and events whose minutes are taken for steps 0.003 (docs/how-to/scale.md)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class SmoothedHistograms:
         Never negative; every step sums to its total. Not whole: they are means.
     lower, upper : array, shape (T, n)
         A 95 % interval of each count by itself, if the noise is as stated: approximate, widened by what the releases say about
-        how wrong the chain is; measured in docs/counts.md.
+        how wrong the chain is; measured in docs/measured/counts.md.
     states : tuple of n names
     times : tuple of T labels
     totals : array, shape (T,)

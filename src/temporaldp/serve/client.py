@@ -77,7 +77,7 @@ class Client:
             self._disconnect()
 
     def create(self, definition: dict[str, Any], *, key: str | None = None) -> str:
-        """Create a release, as docs/service.md describes it; gives its identifier. Key and errors as for `spend`.
+        """Create a release, as docs/how-to/service.md describes it; gives its identifier. Key and errors as for `spend`.
 
         What every step can spend is looked for then, which takes seconds, and up to a minute for 64 states.
         """

@@ -32,7 +32,7 @@ POWER = 0.3
 
 PRIOR = np.array([min(wide, 40_000.0) ** -POWER for wide in WIDENINGS])
 """How likely each is before anything is released, up to a factor. The power decides where releases say little: it was chosen so
-that intervals hold 93 to 97 % of the counts of the data sets in docs/counts.md, as nearly as one number can."""
+that intervals hold 93 to 97 % of the counts of the data sets in docs/measured/counts.md, as nearly as one number can."""
 
 
 @dataclass(frozen=True, slots=True)
