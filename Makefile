@@ -82,8 +82,9 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-picture: demo  ## the pictures in the README and in docs/measured/plans.md
+picture: demo  ## the pictures in the README and in docs/, but for those of the page
 	cp $(DEMO)/audit.png $(DEMO)/comparison.png $(DEMO)/smoothed.png docs/pictures/
+	$(BIN)/python benchmarks/topic_pictures.py docs/pictures
 
 bench: $(READY)  ## docs/measured/performance.md: every claim about speed, measured in one run (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
