@@ -6,7 +6,8 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 
-.PHONY: demo uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
+# A make target and a folder are both called docs.
+.PHONY: demo docs uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +70,9 @@ screenshot: $(READY)  ## docs/pictures/page.png and its siblings: what the page 
 	$(PLAYWRIGHT)
 	PYTHONPATH=tests $(BIN)/python benchmarks/screenshots.py docs/pictures
 
+docs: $(READY)  ## the documentation site, docs/_build/html/index.html; warnings are errors, and no network is needed
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -78,8 +82,9 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-picture: demo  ## the pictures in the README and in docs/measured/plans.md
+picture: demo  ## the pictures in the README and in docs/, but for those of the page
 	cp $(DEMO)/audit.png $(DEMO)/comparison.png $(DEMO)/smoothed.png docs/pictures/
+	$(BIN)/python benchmarks/topic_pictures.py docs/pictures
 
 bench: $(READY)  ## docs/measured/performance.md: every claim about speed, measured in one run (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
@@ -128,4 +133,4 @@ paper: $(READY)  ## docs/measured/paper.md: the paper's figures, table and claim
 	cp $(PAPER)/figure3.png docs/pictures/figure3.png
 
 clean:
-	rm -rf $(VENV) $(DEMO) $(PAPER) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DEMO) $(PAPER) docs/_build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,5 +1,6 @@
 """Differential privacy under temporal correlations: quantify the leakage, bound it, and spend it on real releases."""
 
+import temporaldp.report.plots  # noqa: F401  # how results are drawn
 from temporaldp.accounting import (
     Attained,
     Diagnosis,

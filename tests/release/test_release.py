@@ -246,11 +246,3 @@ def test_consistent_counts_of_enormous_noise_do_not_overflow():
 def test_noise_that_does_not_fit_64_bits_is_refused():
     with pytest.raises(BudgetError, match="would not fit 64-bit counts"):
         DiscreteLaplaceHistogram(n_states=2)([1, 2], 1e-18)
-
-
-def test_a_release_becomes_a_frame():
-    released = release_histograms(load_sample(), plan_budget(Adversary(), alpha=0.2))
-    frame = released.to_frame()
-    assert list(frame.columns) == ["time", "state", "count", "epsilon"]
-    assert len(frame) == 47 * 5
-    assert frame["count"].to_numpy().reshape(47, 5).tolist() == released.counts.tolist()

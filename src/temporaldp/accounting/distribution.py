@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,16 @@ from temporaldp.accounting.lasting_population import lasting_population, worth_t
 from temporaldp.accounting.protocol import Bound, checked_bound
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.supremum import leakage_supremum
+from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.transition import know_profiles
+from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import progressed
 from temporaldp.values import compared_by_value, positive
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
 
@@ -113,11 +118,36 @@ class LeakageDistribution:
         """The share of people whose leakage is above a level."""
         return float(self.people[self.leakage > level].sum() / self.n_people)
 
-    def to_frame(self) -> Any:
-        """A pandas DataFrame with the columns name, leakage and people, worst first."""
-        import pandas as pd
+    def plot(self, *, level: float | None = None, groups: bool = False) -> Figure:
+        """Draw which share of people is leaked about at most how much; of few groups, a bar for each (needs Matplotlib).
 
-        return pd.DataFrame({"name": self.names, "leakage": self.leakage, "people": self.people})
+        Parameters
+        ----------
+        level : float, optional
+            A level to compare with, in nats, as a line.
+        groups : bool
+            Whether the names are those of groups.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            As of `LeakageSeries.plot`.
+        """
+        return draw(self, level=level, groups=groups)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The columns name, leakage and people, worst first, for any library that reads Arrow."""
+        columns = {"name": list(self.names), "leakage": self.leakage, "people": self.people}
+        return arrow_stream(columns, requested_schema)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        shown = {
+            "half of the people": f"up to {self.quantile(0.5):.6g}",
+            "95 % of the people": f"up to {self.quantile(0.95):.6g}",
+            "worst": f"{self.worst:.6g} ({self.names[0]})",
+        }
+        return summary(f"Leakage about each of {self.n_people} people, in nats", shown, f"accounted: {self.bound}")
 
     def __repr__(self) -> str:
         middle, most = self.quantile(0.5), self.quantile(0.95)

@@ -16,12 +16,14 @@ from temporaldp.accounting.pair_leakage import PairwiseLeakage
 from temporaldp.accounting.pair_leakage_curves import PairLeakageCurves
 from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, AnyBound, weakest
 from temporaldp.accounting.ways import ways
+from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversaries, Population
+from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from matplotlib.figure import Figure
 
 FloatArray = NDArray[np.float64]
 
@@ -190,12 +192,51 @@ class LeakageSeries:
             )
         return self.evidence
 
-    def to_frame(self) -> pd.DataFrame:
-        """Columns epsilon, backward, forward, temporal and one row per step, as a pandas DataFrame (needs pandas)."""
-        import pandas as pd
+    def plot(
+        self, *, times: Sequence[object] | None = None, alpha: float | None = None, paper: LeakageSeries | None = None
+    ) -> Figure:
+        """Draw BPL, FPL and TPL over time beside what each release promises by itself (needs Matplotlib).
 
-        fields = {"epsilon": "epsilons", "backward": "backward", "forward": "forward", "temporal": "temporal"}
-        return pd.DataFrame({column: getattr(self, field) for column, field in fields.items()})
+        Parameters
+        ----------
+        times : sequence of T labels, optional
+            Default: the numbers of the steps, from 0.
+        alpha : float, optional
+            A level to compare with, in nats, as a line.
+        paper : LeakageSeries, optional
+            The same releases by the paper's bound, as a thin line.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            It belongs to no global state, and a notebook shows it; ``.savefig("leakage.png")`` writes it.
+        """
+        return draw(self, times=times, alpha=alpha, paper=paper)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A row for each step, for any library that reads Arrow: step, epsilon, backward, forward, temporal."""
+        columns = {"step": np.arange(len(self)), "epsilon": self.epsilons}
+        return arrow_stream(columns | {name: getattr(self, name) for name in DIRECTIONS}, requested_schema)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        return summary(
+            f"Leakage of {len(self)} steps, in nats", self._shown(), f"{type(self).__name__}, accounted: {self.bound}"
+        )
+
+    def _shown(self) -> dict[str, object]:
+        """What the table says."""
+        shown: dict[str, object] = {
+            "each release by itself": spread(self.epsilons),
+            "all of them, about one step (TPL)": f"{self.worst:.6g} at worst, about step {self.worst_time}",
+            "from the past (BPL)": f"{self.backward.max():.6g} at worst",
+            "from the future (FPL)": f"{self.forward.max():.6g} at worst",
+        }
+        if self.delta:
+            shown["at delta"] = f"{self.delta:g}"
+        if self.worst_user:
+            shown["worst user"] = self.worst_user
+        return shown
 
 
 def _frozen(values: FloatArray) -> FloatArray:

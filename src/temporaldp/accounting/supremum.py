@@ -23,6 +23,7 @@ from temporaldp.accounting.protocol import (
 )
 from temporaldp.accounting.ways import ways
 from temporaldp.correlation import Adversaries, Population
+from temporaldp.display import summary
 from temporaldp.errors import BudgetError
 from temporaldp.values import compared_by_value, positive
 
@@ -70,6 +71,19 @@ class LeakageSupremum:
         )
         kind = f"delta={self.delta:g}" if self.delta else f"bound={self.bound!r}"
         return f"LeakageSupremum({values}, {kind})"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        shown: dict[str, object] = {
+            "each release by itself": f"{self.epsilon:.6g}",
+            "all of them, about one step (TPL)": f"{self.temporal:.6g} at most",
+            "from the past (BPL)": f"{self.backward:.6g} at most",
+            "from the future (FPL)": f"{self.forward:.6g} at most",
+        }
+        if self.delta:
+            shown["at delta"] = f"{self.delta:g}"
+        note = f"{type(self).__name__}, accounted: {self.bound}; inf: it grows without bound"
+        return summary("Leakage however long it goes on, in nats", shown, note)
 
     @property
     def worst(self) -> float:

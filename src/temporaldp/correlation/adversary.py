@@ -13,6 +13,7 @@ from temporaldp.correlation.interval_matrix import IntervalMatrix
 from temporaldp.correlation.periodic import Matrix, PeriodicMatrices
 from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.transition import FloatArray, TransitionMatrix, distribution
+from temporaldp.display import summary
 from temporaldp.errors import InputError, MatrixError
 
 Correlation: TypeAlias = Matrix | tuple[Matrix, ...] | PeriodicMatrices | None
@@ -143,6 +144,18 @@ class Adversary:
             marginal = np.asarray(marginal @ matrix.probabilities)
             marginal = marginal / marginal.sum()
         return cls(tuple(backward), chain, name=name)
+
+    def _repr_html_(self) -> str:
+        """Both directions, for notebooks: a matrix as a table, whatever else it is as its words."""
+        known = {"backward": self.backward, "forward": self.forward}
+        parts = [
+            one._repr_html_()
+            if isinstance(one, TransitionMatrix)
+            else summary("", {"": "unknown" if one is None else repr(one)})
+            for one in known.values()
+        ]
+        boxes = "".join(f"<div><em>{side}</em>{part}</div>" for side, part in zip(known, parts, strict=True))
+        return f'<div style="display: flex; flex-wrap: wrap; gap: 2em">{boxes}</div>'
 
     @property
     def matrices(self) -> tuple[Matrix, ...]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temporaldp.correlation.states import labels_of, listed, positions, require_same_states, state_names
+from temporaldp.display import MOST_CELLS, draw, grid
 from temporaldp.errors import MatrixError, StateError
 from temporaldp.leakage import BATCHED, LeakageProfile, compute_profile, compute_profiles
 from temporaldp.values import compared_by_value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -219,6 +223,28 @@ class TransitionMatrix:
     def __repr__(self) -> str:
         kind = "sparse, " if self.is_sparse else ""
         return f"TransitionMatrix({kind}{self.n_states} states: {listed(self.states, 4)})"
+
+    def plot(self, *, backward: bool = False) -> Figure:
+        """Draw the matrix as a map of greys, with numbers where they fit (needs Matplotlib).
+
+        Parameters
+        ----------
+        backward : bool
+            What the columns are: the value one step before, or one step later.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            As of `LeakageSeries.plot`.
+        """
+        return draw(self, backward=backward)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        shown = min(self.n_states, MOST_CELLS)
+        corner = self.probabilities[:shown, :shown]
+        values = corner if isinstance(corner, np.ndarray) else corner.toarray()
+        return grid(f"TransitionMatrix, {self.n_states} values: from a row to a column", self.states, values)
 
 
 def distribution(weights: ArrayLike, states: tuple[str, ...]) -> FloatArray:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from temporaldp.accounting.protocol import Accounting, AnyBound
 from temporaldp.correlation import Adversaries
+from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.enlarged_plan import enlarged_plan
 from temporaldp.planning.exact_plan import exact_plan
@@ -16,6 +18,9 @@ from temporaldp.planning.optimal import measure
 from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import METHODS, BudgetPlan, Method, Objective
 from temporaldp.planning.request import Request
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def plan_budget(
@@ -166,6 +171,18 @@ class PlanComparison:
 
     plans: dict[Method, BudgetPlan]
     refusals: dict[Method, PlanError]
+
+    def plot(self, *, times: Sequence[object] | None = None) -> Figure:
+        """Draw the budgets of all plans over time (needs Matplotlib); arguments and result as of `BudgetPlan.plot`."""
+        return draw(self, times=times)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        shown: dict[str, object] = {
+            method: f"mean absolute noise of a count {plan.mean_absolute_noise:.3g}"
+            for method, plan in self.plans.items()
+        }
+        return summary("Plans for one level", shown | {method: str(why) for method, why in self.refusals.items()})
 
 
 def compare_plans(

@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
 from temporaldp.accounting.protocol import AccountingName, AnyBound, Bound
+from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversaries, Population
+from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile, laplace_scales, mean_absolute_noise
 from temporaldp.planning.measurement import (
@@ -24,6 +26,9 @@ from temporaldp.planning.measurement import (
 from temporaldp.planning.source import Source
 from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
 from temporaldp.values import compared_by_value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NOWHERE = Source()
 """Of a plan that does not say where its correlation comes from."""
@@ -90,6 +95,36 @@ class Plan(ABC):
         return (
             f"{type(self).__name__}({self.description}, {self.level}, {steps}, worst leakage {self.leakage.worst:.6g})"
         )
+
+    def plot(self, *, times: Sequence[object] | None = None) -> Figure:
+        """Draw what leaks under a plan with a horizon, and what each step spends; otherwise as `LeakageSeries.plot`.
+
+        Raises
+        ------
+        InputError
+            The plan has no horizon.
+        """
+        return draw(self, times=times)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A row for each step, with the columns step, epsilon and scale (of a count's noise), for any library that reads Arrow.
+
+        Without a horizon, the one row that holds for every step.
+        """
+        columns = {"step": np.arange(len(self.epsilons)), "epsilon": self.epsilons, "scale": self.scales}
+        return arrow_stream(columns, requested_schema)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        shown = {
+            "holds": self.level,
+            "for": "any number of steps" if self.horizon is None else f"{self.horizon} steps",
+            "how": self.description,
+            "each release by itself, in nats": spread(self.epsilons),
+            "leaks at worst, in nats": f"{self.leakage.worst:.6g}",
+            "mean absolute noise of a count": f"{self.mean_absolute_noise:.3g}",
+        }
+        return summary(type(self).__name__, shown, f"accounted: {self.bound}")
 
     @property
     def horizon(self) -> int | None:

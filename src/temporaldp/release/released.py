@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import AccountingName, checked_accounting
+from temporaldp.arrow import arrow_stream
 from temporaldp.correlation.states import require_same_states
+from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, require_file
 from temporaldp.files.columns import METADATA_KEY, save_columns
@@ -20,7 +22,9 @@ from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, ch
 from temporaldp.values import REPLACE_ONE, compared_by_value
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from temporaldp.release.smoothed import SmoothedHistograms
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -115,11 +119,36 @@ class ReleasedHistograms:
         order = [self.states.index(state) for state in states]
         return replace(self, counts=self.counts[:, order], states=states)
 
-    def to_frame(self) -> pd.DataFrame:
-        """The columns time, state, count, epsilon as a pandas DataFrame (needs pandas)."""
-        import pandas as pd
+    def plot(self, *, true_counts: IntArray | None = None, smoothed: SmoothedHistograms | None = None) -> Figure:
+        """Draw the counts of each state over time (needs Matplotlib).
 
-        return pd.DataFrame(self.columns())
+        Parameters
+        ----------
+        true_counts : int array, shape (T, n), optional
+            Drawn beside them, with the band that holds 95 % of the noise. They are protected: keep the picture to yourself.
+        smoothed : SmoothedHistograms, optional
+            Drawn with their intervals.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            As of `LeakageSeries.plot`.
+        """
+        return draw(self, true_counts=true_counts, smoothed=smoothed)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        shown = {
+            "values": ", ".join(self.states[:8]) + (", ..." if len(self.states) > 8 else ""),
+            "spent at each step, in nats": spread(self.epsilons),
+            "scale of the noise, in counts": spread(self.scales),
+            "holds": "not said" if self.alpha is None else f"alpha = {self.alpha:g}",
+        }
+        return summary(f"ReleasedHistograms, {len(self.times)} steps", shown, self.neighboring_relation)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """`columns()`, a row for each time and state, for any library that reads Arrow."""
+        return arrow_stream(self.columns(), requested_schema)
 
 
 def save_released(released: ReleasedHistograms, path: str | Path) -> None:

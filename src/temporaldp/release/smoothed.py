@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temporaldp.arrow import arrow_stream
 from temporaldp.errors import InputError
 from temporaldp.planning import Source
 from temporaldp.planning.histogram_noise import Noise, noise_quantile, noise_variance
@@ -16,9 +17,6 @@ from temporaldp.release.released import ReleasedHistograms
 from temporaldp.smoothing import PublicCorrelation, StepRelease, require_public, smooth_steps
 from temporaldp.smoothing.intervals import COVERAGE
 from temporaldp.values import compared_by_value
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FloatArray = NDArray[np.float64]
 Seen: TypeAlias = Literal["all releases", "past releases"]
@@ -125,11 +123,9 @@ class SmoothedHistograms:
             "published": np.repeat(self.published, n).tolist(),
         }
 
-    def to_frame(self) -> pd.DataFrame:
-        """The columns as a pandas DataFrame (needs pandas)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns())
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """`columns()`, a row for each time and state, for any library that reads Arrow."""
+        return arrow_stream(self.columns(), requested_schema)
 
 
 def smooth(

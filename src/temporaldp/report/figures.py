@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, Observation
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.planning import BudgetPlan
+from temporaldp.planning import BudgetPlan, NoisePlan
 from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.planning.plan import Method
 from temporaldp.release import ReleasedHistograms, SmoothedHistograms
@@ -148,6 +148,21 @@ def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
     axes.grid(visible=False, axis="x")
     _time_axis(axes, times)
     legend_above(axes, 2)
+    return figure
+
+
+@styled
+def plan_figure(plan: BudgetPlan | NoisePlan, times: Sequence[str]) -> Figure:
+    """What leaks under a plan with a horizon, and below it what each step spends."""
+    assert isinstance(plan.leakage, LeakageSeries)
+    heights = 3.2, 2.0
+    figure, (above, below) = new_figure(sum(heights), subplots=(2, 1), height_ratios=heights)
+    _draw_leakage(above, plan.leakage, times, plan.alpha, None)
+    above.set_xlabel("")
+    _draw_budgets(below, plan.epsilons)
+    below.set_ylabel("budget (nats)")
+    below.grid(visible=False, axis="x")
+    _time_axis(below, times)
     return figure
 
 

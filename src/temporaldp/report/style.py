@@ -39,7 +39,7 @@ WIDTH = 7.2
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
     """Our style; and no warnings on names that a font cannot show or that leave little room: the figure stays readable."""
     import matplotlib as mpl
 
@@ -53,7 +53,7 @@ def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
     @wraps(draw)
     def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
-        with _style():
+        with figure_style():
             return draw(*args, **kwargs)
 
     return drawn
@@ -70,14 +70,14 @@ def figure_suffix(path: str | Path) -> str:
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png or .svg, whole or not at all."""
     suffix = figure_suffix(path)
-    with _style(), replacing(path) as temporary:
+    with figure_style(), replacing(path) as temporary:
         figure.savefig(temporary, format=suffix.lstrip("."), dpi=160, metadata=_metadata(path))
 
 
 def figure_svg(figure: Figure) -> bytes:
     """A figure as an SVG document."""
     buffer = io.BytesIO()
-    with _style():
+    with figure_style():
         figure.savefig(buffer, format="svg", metadata=_metadata("x.svg"))
     return buffer.getvalue()
 
@@ -95,9 +95,9 @@ def new_figure(
     height_ratios: Sequence[float] | None = None,
 ) -> tuple[Figure, Any]:
     """A figure that belongs to nobody's global state, and its axes."""
-    from matplotlib.figure import Figure
+    from temporaldp.report.picture import Picture
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Picture(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(*subplots, height_ratios=height_ratios)
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.accounting import LeakageSeries, temporal_leakage
 from temporaldp.correlation import Adversaries
+from temporaldp.display import draw
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import (
     HISTOGRAM_SENSITIVITY,
@@ -27,6 +29,9 @@ from temporaldp.progress import progressed
 from temporaldp.smoothing.public_correlation import PublicCorrelation, require_public
 from temporaldp.smoothing.simulation import SimulatedCounts, simulated_counts
 from temporaldp.values import positive, whole_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ALPHAS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """What is looked at unless told otherwise, in nats."""
@@ -123,6 +128,10 @@ class Tradeoff:
     delta: float
     noise: Noise
     largest_error: float | None
+
+    def plot(self) -> Figure:
+        """Draw the error of a count over alpha (needs Matplotlib); the result is as of `LeakageSeries.plot`."""
+        return draw(self)
 
 
 @dataclass(frozen=True, slots=True)

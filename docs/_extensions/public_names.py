@@ -1,0 +1,89 @@
+"""A page for every public name, made from its docstring, and links to it wherever a page of the site says the name."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+import temporaldp
+
+NAME = re.compile(r"(?:tdp\.)?([A-Za-z_]\w+)(?=$|\(|\.\w)")
+TITLES = {
+    "errors": "Errors",
+    "leakage": "What one step leaks",
+    "correlation": "What the adversary knows",
+    "mechanisms": "What one release gives away",
+    "accounting": "What a sequence leaks",
+    "planning": "How much to spend",
+    "smoothing": "Which counts are worth publishing",
+    "files": "In and out",
+    "release": "Spending it",
+    "attack": "Attacking it",
+    "deployment": "Published systems",
+}
+
+
+def room(name: str) -> str:
+    """The folder of the package that a public name comes from."""
+    for candidate in TITLES:
+        if getattr(import_module(f"temporaldp.{candidate}"), name, None) is not None:
+            return candidate
+    raise LookupError(f"no folder of docs/_extensions/public_names.py gives the public name {name}")
+
+
+def index() -> str:
+    """The page that lists all names, by room."""
+    rooms: dict[str, list[str]] = {title: [] for title in TITLES}
+    for name in temporaldp.__all__:
+        rooms[room(name)].append(name)
+    lines = ["Every docstring", "===============", "", ".. currentmodule:: temporaldp", ""]
+    for place, names in rooms.items():
+        title = TITLES[place]
+        lines += [title, "-" * len(title), "", ".. autosummary::", "   :toctree: .", "   :nosignatures:", ""]
+        lines += [f"   {name}" for name in names] + [""]
+    return "\n".join(lines)
+
+
+class Links(SphinxTransform):
+    """A literal that is a public name, with or without arguments, becomes a link to its docstring."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        """Replace the literals of one page, but for headings and what is a link already."""
+        for literal in list(self.document.findall(nodes.literal)):
+            found = NAME.match(literal.astext())
+            own_page = found and self.env.docname == f"api/temporaldp.{found[1]}"
+            if found and found[1] in temporaldp.__all__ and not own_page and not self.inside(literal):
+                target = addnodes.pending_xref(
+                    "", literal.deepcopy(), refdomain="py", reftype="obj", reftarget=f"temporaldp.{found[1]}",
+                    refdoc=self.env.docname, refexplicit=True, refwarn=True,
+                )  # fmt: skip
+                literal.replace_self(target)
+
+    def inside(self, literal: nodes.Node) -> bool:
+        """Whether it stands in a heading or in a link."""
+        parent = literal.parent
+        while parent is not None:
+            if isinstance(parent, nodes.title | nodes.reference | addnodes.pending_xref | addnodes.download_reference):
+                return True
+            parent = parent.parent
+        return False
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Write the list of names before Sphinx looks for pages."""
+    folder = Path(app.srcdir) / "api"
+    folder.mkdir(exist_ok=True)
+    page = folder / "index.rst"
+    if not page.exists() or page.read_text() != index():
+        page.write_text(index())
+    app.add_transform(Links)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

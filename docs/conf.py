@@ -1,0 +1,58 @@
+"""How Sphinx builds the site: `make docs`. It needs no network, and every warning is an error."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "_extensions"))
+
+project = "temporaldp"
+author = "The temporaldp authors"
+project_copyright = "the temporaldp authors; Apache-2.0"
+release = version = installed_version("temporaldp")
+
+extensions = [
+    "myst_nb",  # pages in Markdown, notebooks among them
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "mathml",  # the three of docs/_extensions
+    "public_names",
+    "sections",
+]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+templates_path = ["_templates"]
+nitpicky = False
+language = "en"
+
+# Markdown. Anchors of headings are as GitHub makes them, so that links work in both places.
+myst_enable_extensions = ["dollarmath", "deflist", "colon_fence", "attrs_inline"]
+myst_heading_anchors = 4
+
+# Notebooks are run anew where their code changed, and a cell that fails fails the build.
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+
+# Docstrings. Types stand in the text; the signature shows names and defaults only.
+default_role = "literal"  # and public_names makes a link of what is a public name
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+html_theme = "furo"
+html_title = f"temporaldp {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True

@@ -1,0 +1,155 @@
+"""What a notebook shows of results: small tables, all escaped; pictures of one call; and tables for other libraries."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import temporaldp as tdp
+
+STICKY = tdp.TransitionMatrix([[0.9, 0.1], [0.2, 0.8]], states=["<home>", "work & co"])
+BOTH = tdp.Adversary(STICKY, STICKY)
+SERIES = tdp.temporal_leakage(BOTH, epsilons=[0.1, 0.2, 0.1])
+BUDGETS = tdp.plan_budget(BOTH, alpha=1.0, horizon=4)
+FOR_EVER = tdp.plan_budget(BOTH, alpha=1.0)
+NOISE = tdp.plan_noise(BOTH, alpha=1.0, delta=1e-6, horizon=2)
+PEOPLE = tdp.LeakageDistribution(["<i>Ann</i>", "Bo"], [0.2, 0.5], epsilon=0.1)
+RELEASED = tdp.ReleasedHistograms(
+    counts=[[3, -1], [2, 5]], epsilons=[0.1, 0.2], scales=[20, 10], states=STICKY.states, times=("9:00", "<9:05>")
+)
+COMPARED = tdp.compare_plans(BOTH, alpha=1.0, horizon=4)
+SHOWN = [
+    SERIES, BUDGETS, FOR_EVER, NOISE, PEOPLE, RELEASED, COMPARED, STICKY, BOTH,
+    tdp.leakage_supremum(BOTH, epsilon=0.1), tdp.Adversary(backward=[STICKY, STICKY]),
+]  # fmt: skip
+
+
+class Table(HTMLParser):
+    """The texts of cells; and that every tag which is opened is closed again."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.cells, self.tags = [], [], set()
+        self.feed(html)
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.tags.add(tag)
+        if tag in {"td", "th"}:
+            self.cells.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in {"td", "th"}:
+            self.cells[-1] += data
+
+
+@pytest.mark.parametrize("result", SHOWN, ids=lambda result: type(result).__name__)
+def test_a_notebook_shows_a_small_table_in_which_names_are_no_markup(result):
+    table = Table(result._repr_html_())
+    assert table.cells
+    assert table.tags <= {"div", "strong", "table", "thead", "tbody", "tr", "th", "td", "p", "small", "em"}
+    assert len(table.cells) <= 200
+
+
+def test_the_table_says_what_the_result_says():
+    cells = Table(SERIES._repr_html_()).cells
+    assert f"{SERIES.worst:.6g} at worst, about step {SERIES.worst_time}" in cells
+    assert "0.1 to 0.2" in cells
+    assert Table(STICKY._repr_html_()).cells == [
+        "",
+        "<home>",
+        "work & co",
+        "<home>",
+        "0.9",
+        "0.1",
+        "work & co",
+        "0.2",
+        "0.8",
+    ]
+
+
+def test_of_a_large_matrix_the_first_values_are_shown_also_if_it_is_sparse():
+    from scipy import sparse
+
+    n = 40
+    matrix = tdp.TransitionMatrix(sparse.csr_array(0.5 * np.eye(n) + 0.5 * np.roll(np.eye(n), 1, axis=1)))
+    html = matrix._repr_html_()
+    assert "the first 12 of 40 values" in html
+    assert len(Table(html).cells) == 13 * 13
+
+
+@pytest.mark.parametrize(
+    ("result", "options", "axes"),
+    [
+        (SERIES, {"alpha": 1.0, "times": ["a", "b", "c"]}, 1),
+        (SERIES, {"paper": tdp.temporal_leakage(BOTH, epsilons=[0.1, 0.2, 0.1], bound="paper")}, 1),
+        (BUDGETS, {}, 2),
+        (NOISE, {"times": range(2)}, 2),
+        (COMPARED, {}, 1),
+        (STICKY, {"backward": True}, 2),
+        (PEOPLE, {"level": 0.3, "groups": True}, 1),
+        (RELEASED, {"true_counts": np.array([[3, 2], [2, 3]])}, 2),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_picture_is_one_call_and_shows_itself(result, options, axes):
+    import matplotlib._pylab_helpers as pylab
+
+    figure = result.plot(**options)
+    assert len(figure.axes) == axes
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    assert not pylab.Gcf.figs  # it belongs to no global state
+
+
+def test_the_picture_of_a_series_draws_its_numbers():
+    (axes,) = SERIES.plot().axes
+    drawn = {line.get_label().split(",")[0]: np.asarray(line.get_ydata()) for line in axes.get_lines()}
+    for name, values in (("TPL", SERIES.temporal), ("BPL", SERIES.backward), ("FPL", SERIES.forward)):
+        assert drawn[name].tolist() == values.tolist()
+
+
+def test_what_cannot_be_drawn_says_why():
+    with pytest.raises(tdp.InputError, match="without a horizon"):
+        FOR_EVER.plot()
+    with pytest.raises(tdp.InputError, match="a label for each of the 3 steps, got 2"):
+        SERIES.plot(times=["a", "b"])
+    with pytest.raises(tdp.InputError, match="no method has a plan"):
+        tdp.PlanComparison({}, {}).plot()
+
+
+def test_every_library_reads_a_series_as_the_same_table():
+    expected = {
+        "step": [0, 1, 2],
+        "epsilon": [0.1, 0.2, 0.1],
+        "backward": SERIES.backward.tolist(),
+        "forward": SERIES.forward.tolist(),
+        "temporal": SERIES.temporal.tolist(),
+    }
+    assert pl.DataFrame(SERIES).to_dict(as_series=False) == expected
+    assert pa.table(SERIES).to_pydict() == expected
+    assert pa.table(SERIES).to_pandas().to_dict("list") == expected
+    series = SERIES
+    assert duckdb.sql("select temporal from series order by step").fetchall() == [
+        (x,) for x in series.temporal.tolist()
+    ]
+    if hasattr(pd.DataFrame, "from_arrow"):  # pandas 3
+        assert pd.DataFrame.from_arrow(SERIES).to_dict("list") == expected
+
+
+def test_other_results_are_tables_as_well():
+    assert pl.DataFrame(BUDGETS).columns == ["step", "epsilon", "scale"]
+    assert pl.DataFrame(BUDGETS)["epsilon"].to_list() == BUDGETS.epsilons.tolist()
+    assert pl.DataFrame(FOR_EVER).height == 1
+    assert pl.DataFrame(NOISE)["scale"].to_list() == NOISE.scales.tolist()
+    assert pl.DataFrame(PEOPLE).rows() == [("Bo", 0.5, 1), ("<i>Ann</i>", 0.2, 1)]
+    assert pl.DataFrame(RELEASED).to_dict(as_series=False) == RELEASED.columns()

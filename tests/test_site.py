@@ -1,0 +1,93 @@
+"""`make docs`: the site is built without a warning or a network, its notebooks run, and every link in it leads somewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import temporaldp
+from conftest import REPOSITORY
+
+pytest.importorskip("sphinx", reason="the extra 'docs' is not installed")
+pytestmark = pytest.mark.long
+LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, and the anchors that it has."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.links, self.loads, self.anchors, self.formulas, self.text = [], [], set(), 0, ""
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.anchors |= {given[name] for name in ("id", "name") if given.get(name)}
+        if tag == "a" and given.get("href"):
+            self.links.append(given["href"])
+        if given.get(LOADED.get(tag)):
+            self.loads.append(given[LOADED[tag]])
+        self.formulas += tag == "math"
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "-d", folder / "trees"]
+    done = subprocess.run(
+        [*command, "docs", folder / "html"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {path.relative_to(folder / "html").as_posix(): Page(path) for path in (folder / "html").rglob("*.html")}
+
+
+def is_outside(address):
+    return bool(urlsplit(address).scheme or address.startswith("//"))
+
+
+def test_every_link_within_the_site_leads_somewhere(site, tmp_path_factory):
+    for name, page in site.items():
+        for link in page.links:
+            if is_outside(link):
+                continue
+            parts = urlsplit(link)
+            target = (REPOSITORY / name).parent / unquote(parts.path) if parts.path else REPOSITORY / name
+            at = target.resolve().relative_to(REPOSITORY).as_posix()
+            if not at.endswith(".html"):  # a file to download
+                continue
+            assert at in site, f"{name} links to {link}"
+            assert not parts.fragment or unquote(parts.fragment) in site[at].anchors, f"{name} links to {link}"
+
+
+def test_no_page_loads_anything_from_elsewhere(site):
+    assert not {
+        load for page in site.values() for load in page.loads if is_outside(load) and not load.startswith("data:")
+    }
+
+
+def test_every_public_name_has_a_page_and_every_document_is_on_the_site(site):
+    assert {f"api/temporaldp.{name}.html" for name in temporaldp.__all__} <= set(site)
+    docs = REPOSITORY / "docs"
+    documents = {path.relative_to(docs).with_suffix(".html").as_posix() for path in docs.rglob("*.md")}
+    assert {name for name in documents if not name.startswith("_build")} <= set(site)
+
+
+def test_formulas_are_drawn_and_none_is_left_as_its_source(site):
+    theory = site["theory.html"]
+    assert theory.formulas > 500
+    assert r"\mathrm" not in theory.text
+    assert "$$" not in theory.text
+
+
+def test_notebooks_show_what_their_cells_gave(site):
+    assert "0.663176 at worst, about step 25" in site["notebooks/audit.html"].text
+    assert sum("_images" in load for load in site["notebooks/audit.html"].loads) >= 3
+    assert "Nothing was spent" in site["notebooks/stream.html"].text
