@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
+TUMULT := .venv-tumult
 
-.PHONY: demo uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
+.PHONY: demo uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -118,6 +119,18 @@ bench-population: $(READY)  ## the exact leakage of up to 100,000 people, each w
 tables: $(READY)  ## docs/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/plans.md
 
+# Tumult Analytics needs an environment of its own: older releases of NumPy, pandas and Spark than we do.
+$(TUMULT)/.ready:
+	@command -v java > /dev/null || { echo "Tumult Analytics needs Java: apt-get install default-jre-headless" >&2; exit 1; }
+	$(PYTHON) -m venv $(TUMULT)
+	$(TUMULT)/bin/python -m pip install --quiet --disable-pip-version-check tmlt-analytics==0.21.0
+	touch $@
+
+# TPL is a folder with the program of the paper's authors (github.com/yangcao888/TPL); GNU Octave runs it (Debian: octave).
+compare: $(READY)  ## docs/comparison.md: what each tool says about one release (two minutes; make compare TPL=FOLDER runs the authors' program, too)
+	-$(MAKE) $(TUMULT)/.ready
+	TPL="$(TPL)" TUMULT_PYTHON=$(TUMULT)/bin/python $(BIN)/python -W ignore benchmarks/compare.py docs/comparison.md
+
 deployments: $(READY)  ## docs/deployments.md: records of published systems, audited without their data (ten seconds; needs the records)
 	$(BIN)/python benchmarks/deployments.py docs/deployments.md
 
@@ -128,4 +141,4 @@ paper: $(READY)  ## docs/paper.md: the paper's figures, table and claims, reprod
 	cp $(PAPER)/figure3.png docs/figure3.png
 
 clean:
-	rm -rf $(VENV) $(DEMO) $(PAPER) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(TUMULT) $(DEMO) $(PAPER) .mypy_cache .ruff_cache .pytest_cache .hypothesis
