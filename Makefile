@@ -7,7 +7,7 @@ DEMO := demo
 PAPER := paper
 TUMULT := .venv-tumult
 
-.PHONY: demo uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare deployments paper clean
+.PHONY: demo uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +69,10 @@ screenshot: $(READY)  ## docs/page.png and its siblings: what the page looks lik
 	$(CHROMIUM_NEEDED)
 	$(PLAYWRIGHT)
 	PYTHONPATH=tests $(BIN)/python benchmarks/screenshots.py docs
+
+check-wheel: $(READY)  ## the package as others install it: alone, with each extra alone, with the oldest versions allowed (half an hour; ONLY="base cli")
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt twine
+	$(BIN)/python tools/check_wheel.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

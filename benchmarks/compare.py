@@ -166,7 +166,7 @@ def dp_accounting() -> list[Answer]:
         Answer(
             "dp-accounting", "`PLDAccountant.compose(LaplaceDpEvent(20), 94)`: two counts move a step", f"{found:.4g}",
             f"user level at delta = {DELTA:g}, by privacy loss distributions", NO_SHARE,
-            brief=f"the same at delta = {DELTA:g}",
+            brief=f"all values together, at delta = {DELTA:g}",
         )
     ]  # fmt: skip
 
@@ -183,7 +183,7 @@ def diffprivlib() -> list[Answer]:
         Answer(
             "diffprivlib", "`BudgetAccountant`, 47 times `tools.histogram(..., epsilon=0.05)`", f"{total:.4g}",
             "user level where a person's rows are added or removed; twice that, 4.7, where they are replaced", NO_SHARE,
-            brief="the same where a person is added or removed, not replaced",
+            brief="all values together, of a person who is added or removed rather than replaced",
         )
     ]  # fmt: skip
 

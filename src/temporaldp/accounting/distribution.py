@@ -20,6 +20,7 @@ from temporaldp.accounting.supremum import leakage_supremum
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.extras import needing
 from temporaldp.progress import progressed
 from temporaldp.values import compared_by_value, positive
 
@@ -115,7 +116,8 @@ class LeakageDistribution:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame with the columns name, leakage and people, worst first."""
-        import pandas as pd
+        with needing("pandas"):
+            import pandas as pd
 
         return pd.DataFrame({"name": self.names, "leakage": self.leakage, "people": self.people})
 

@@ -18,6 +18,7 @@ from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, AnyBound,
 from temporaldp.accounting.ways import ways
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
@@ -192,7 +193,8 @@ class LeakageSeries:
 
     def to_frame(self) -> pd.DataFrame:
         """Columns epsilon, backward, forward, temporal and one row per step, as a pandas DataFrame (needs pandas)."""
-        import pandas as pd
+        with needing("pandas"):
+            import pandas as pd
 
         fields = {"epsilon": "epsilons", "backward": "backward", "forward": "forward", "temporal": "temporal"}
         return pd.DataFrame({column: getattr(self, field) for column, field in fields.items()})

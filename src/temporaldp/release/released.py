@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting.protocol import AccountingName, checked_accounting
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file
 from temporaldp.files.columns import METADATA_KEY, save_columns
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
@@ -117,7 +118,8 @@ class ReleasedHistograms:
 
     def to_frame(self) -> pd.DataFrame:
         """The columns time, state, count, epsilon as a pandas DataFrame (needs pandas)."""
-        import pandas as pd
+        with needing("pandas"):
+            import pandas as pd
 
         return pd.DataFrame(self.columns())
 
@@ -180,7 +182,8 @@ def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
 
 
 def _read_parquet(path: Path) -> ReleasedHistograms:
-    from pyarrow import parquet
+    with needing("tables"):
+        from pyarrow import parquet
 
     table = parquet.read_table(str(path))
     said = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 from temporaldp.planning import Source
 from temporaldp.planning.histogram_noise import Noise, noise_quantile, noise_variance
 from temporaldp.release.released import ReleasedHistograms
@@ -127,7 +128,8 @@ class SmoothedHistograms:
 
     def to_frame(self) -> pd.DataFrame:
         """The columns as a pandas DataFrame (needs pandas)."""
-        import pandas as pd
+        with needing("pandas"):
+            import pandas as pd
 
         return pd.DataFrame(self.columns())
 

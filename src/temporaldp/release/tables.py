@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from temporaldp.errors import LedgerError
+from temporaldp.extras import needing
 from temporaldp.release.chain import LedgerEvent, LedgerRow
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ class Tables(NamedTuple):
 @lru_cache(maxsize=1)
 def tables() -> Tables:
     """The tables of a ledger; columns stand in the order of the fields of a `LedgerRow` and a `LedgerEvent`."""
-    import sqlalchemy as sa
+    with needing("ledger"):
+        import sqlalchemy as sa
 
     metadata = sa.MetaData()
     heading = sa.Table(

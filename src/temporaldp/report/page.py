@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import matrices_of
+from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.report import words
@@ -48,7 +49,8 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
     str
         HTML that refers to nothing outside itself.
     """
-    from jinja2 import Environment, StrictUndefined
+    with needing("report"):
+        from jinja2 import Environment, StrictUndefined
 
     from temporaldp import __version__
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from temporaldp.extras import needing
 from temporaldp.release.chain import LedgerRow
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ class Tables(NamedTuple):
 @lru_cache(maxsize=1)
 def tables() -> Tables:
     """The tables of a service. `releases` and `steps` are a ledger's, with the release's name in every row."""
-    import sqlalchemy as sa
+    with needing("ledger"):
+        import sqlalchemy as sa
 
     metadata = sa.MetaData()
 
@@ -104,7 +106,8 @@ def statements() -> Statements:
 
     Parameters are `of` (the release), `key`, the fields of a step, `after` (the head that the chain had), `name` (of a token).
     """
-    import sqlalchemy as sa
+    with needing("ledger"):
+        import sqlalchemy as sa
 
     made = tables()
     r, s = made.releases.c, made.steps
