@@ -181,10 +181,10 @@ def unguarded(path):
 
 
 def test_what_the_base_does_not_install_is_imported_where_its_extra_is_named():
-    """An import that may fail stands in `with needing(extra)`, and that extra installs it, itself or through another library."""
+    """An import that may fail stands in `with needing(extra)`, and that extra installs it."""
     base, extras = libraries(PROJECT["dependencies"]), PROJECT["optional-dependencies"]
     brought = {"starlette": "fastapi", "pydantic": "fastapi", "py4j": "pyspark"}
-    for path, (name, extra) in ((path, one) for path in modules() for one in unguarded(path)):
+    for path, (name, extra) in ((module, found) for module in modules() for found in unguarded(module)):
         if name in base or name in {"torch", "gurobipy"} or (name in BEHIND_THE_DOOR and "cli" in path.parts):
             continue
         assert extra is not None, f"{path.name} imports {name} outside of `with needing(...)`"
