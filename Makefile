@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
+TUMULT := .venv-tumult
 
 # A make target and a folder are both called docs.
-.PHONY: demo docs uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables deployments paper clean
+.PHONY: demo docs uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -73,6 +74,10 @@ screenshot: $(READY)  ## docs/pictures/page.png and its siblings: what the page 
 docs: $(READY)  ## the documentation site, docs/_build/html/index.html; warnings are errors, and no network is needed
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
 
+check-wheel: $(READY)  ## the package as others install it: alone, with each extra alone, with the oldest versions allowed (half an hour; ONLY="base cli")
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt twine
+	$(BIN)/python tools/check_wheel.py
+
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -123,6 +128,18 @@ bench-population: $(READY)  ## the exact leakage of up to 100,000 people, each w
 tables: $(READY)  ## docs/measured/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py docs/measured/plans.md
 
+# Tumult Analytics needs an environment of its own: older releases of NumPy, pandas and Spark than we do.
+$(TUMULT)/.ready:
+	@command -v java > /dev/null || { echo "Tumult Analytics needs Java: apt-get install default-jre-headless" >&2; exit 1; }
+	$(PYTHON) -m venv $(TUMULT)
+	$(TUMULT)/bin/python -m pip install --quiet --disable-pip-version-check tmlt-analytics==0.21.0
+	touch $@
+
+# TPL is a folder with the program of the paper's authors (github.com/yangcao888/TPL); GNU Octave runs it (Debian: octave).
+compare: $(READY)  ## docs/measured/comparison.md: what each tool says about one release (two minutes; make compare TPL=FOLDER runs the authors' program, too)
+	-$(MAKE) $(TUMULT)/.ready
+	TPL="$(TPL)" TUMULT_PYTHON=$(TUMULT)/bin/python $(BIN)/python -W ignore benchmarks/compare.py docs/measured/comparison.md
+
 deployments: $(READY)  ## docs/measured/deployments.md: records of published systems, audited without their data (ten seconds; needs the records)
 	$(BIN)/python benchmarks/deployments.py docs/measured/deployments.md
 
@@ -133,4 +150,4 @@ paper: $(READY)  ## docs/measured/paper.md: the paper's figures, table and claim
 	cp $(PAPER)/figure3.png docs/pictures/figure3.png
 
 clean:
-	rm -rf $(VENV) $(DEMO) $(PAPER) docs/_build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(TUMULT) $(DEMO) $(PAPER) docs/_build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -96,9 +96,10 @@ def exponent(sizes: list[float], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table, numbers to the right."""
-    rule = ["---"] + ["---:"] * (len(head) - 1)
+def table(head: list[str], rows: list[list[str]], *, numbers: int | None = None) -> str:
+    """A Markdown table: a column of words, so many of numbers (by default all others) to the right, and words again."""
+    count = len(head) - 1 if numbers is None else numbers
+    rule = ["---"] + ["---:"] * count + ["---"] * (len(head) - 1 - count)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
 
 

@@ -115,7 +115,7 @@ def anchors(path):
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_run(path, tmp_path):
     if "diffprivlib" in path.name:
-        pytest.importorskip("diffprivlib", reason="the extra 'examples' is not installed")
+        pytest.importorskip("diffprivlib", reason="the extra 'diffprivlib' is not installed")
     result = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     told = re.findall(r"worst leakage ([0-9.]+)", result.stdout)

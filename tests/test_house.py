@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import os
+import pickle
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,11 +17,13 @@ import temporaldp
 from command import SAMPLE
 from conftest import REPOSITORY
 from temporaldp.cli import app
+from temporaldp.extras import EXTRAS, needing
 
 SOURCE = REPOSITORY / "src" / "temporaldp"
 # Data flows one way. A room imports only from rooms before it. `files` stands where reading and writing begins.
 ROOMS = (
     "errors",
+    "extras",
     "progress",
     "values",
     "display",
@@ -148,6 +153,58 @@ def test_only_compiled_modules_know_numba():
     for path in modules():
         if "compiled" not in str(path.relative_to(SOURCE)):
             assert not imports(path)[1] & {"numba", "llvmlite"}
+
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+# The command's door, __main__.py, asks for the extra `cli` before it imports this room.
+BEHIND_THE_DOOR = {"typer", "rich"}
+
+
+def libraries(requirements):
+    """The names under which these requirements are imported."""
+    imported = {"pyyaml": "yaml", "dp-accounting": "dp_accounting", "scikit-learn": "sklearn"}
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
+    return {imported.get(name, name) for name in names - {"temporaldp"}}
+
+
+def unguarded(path):
+    """Libraries that a module imports, and the extra that it asks for with each; None for those that it imports just so."""
+    found = set()
+
+    def visit(node, extra):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return
+        if isinstance(node, ast.With) and ast.unparse(node.items[0].context_expr).startswith("needing("):
+            extra = ast.literal_eval(node.items[0].context_expr.args[0])
+        if isinstance(node, ast.Import):
+            found.update((alias.name.split(".")[0], extra) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module.split(".")[0], extra))
+        for child in ast.iter_child_nodes(node):
+            visit(child, extra)
+
+    visit(ast.parse(path.read_text()), None)
+    return {(name, extra) for name, extra in found if name != "temporaldp" and name not in sys.stdlib_module_names}
+
+
+def test_what_the_base_does_not_install_is_imported_where_its_extra_is_named():
+    """An import that may fail stands in `with needing(extra)`, and that extra installs it."""
+    base, extras = libraries(PROJECT["dependencies"]), PROJECT["optional-dependencies"]
+    brought = {"starlette": "fastapi", "pydantic": "fastapi", "py4j": "pyspark"}
+    for path, (name, extra) in ((module, found) for module in modules() for found in unguarded(module)):
+        if name in base or name in {"torch", "gurobipy"} or (name in BEHIND_THE_DOOR and "cli" in path.parts):
+            continue
+        assert extra is not None, f"{path.name} imports {name} outside of `with needing(...)`"
+        assert brought.get(name, name) in libraries(extras[extra]), f"the extra {extra} does not install {name}"
+
+
+def test_the_extras_that_errors_name_are_those_of_the_project():
+    assert set(EXTRAS) <= set(PROJECT["optional-dependencies"])
+    with pytest.raises(temporaldp.MissingExtraError, match=r"temporaldp\[tables\]") as told, needing("tables"):
+        import no_such_library  # noqa: F401
+    assert told.value.extra == "tables"
+    assert "no_such_library" in str(told.value)
+    assert pickle.loads(pickle.dumps(told.value)).extra == "tables"
 
 
 LONG_FILES = {"accountant.py": 650}

@@ -1,5 +1,21 @@
 """``python -m temporaldp`` is the command `temporaldp`."""
 
-from temporaldp.cli import main
+import sys
 
-main()
+from temporaldp.errors import MissingExtraError
+from temporaldp.extras import needing
+
+
+def main() -> None:
+    """Run the command, or say what to install for it."""
+    try:
+        with needing("cli"):
+            from temporaldp.cli import main as command
+    except MissingExtraError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    command()
+
+
+if __name__ == "__main__":
+    main()

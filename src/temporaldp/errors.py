@@ -13,6 +13,7 @@
     │   └── EstimationError                a correlation that the traces do not determine
     ├── PlanError (ValueError)             no budget of the asked kind holds the asked level
     ├── LeakageBudgetError (ValueError)    a spend that an accountant refuses: it would break the level
+    ├── MissingExtraError (ImportError)    a library that only a part of the package needs, and that is not installed
     ├── MissingFileError (FileNotFoundError)
     ├── ServiceError (OSError)             a service that did not answer
     ├── RequestRefusedError (ValueError)   a request that a service refused
@@ -110,6 +111,28 @@ class LeakageBudgetError(TemporaldpError, ValueError):
 
 def _leakage_budget_error(message: str, fields: dict[str, Any]) -> LeakageBudgetError:
     return LeakageBudgetError(message, **fields)
+
+
+class MissingExtraError(TemporaldpError, ImportError):
+    """A library that only a part of the package needs, and that is not installed or cannot be loaded.
+
+    Parameters
+    ----------
+    extra : str
+        The extra of temporaldp that installs it.
+    purpose : str
+        What it is needed for.
+    problem : str
+        What Python said.
+    """
+
+    def __init__(self, extra: str, purpose: str, problem: str) -> None:
+        super().__init__(f"{purpose} needs more than temporaldp alone ({problem}): pip install 'temporaldp[{extra}]'")
+        self.extra, self.purpose, self.problem = extra, purpose, problem
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled whole: errors cross process boundaries."""
+        return type(self), (self.extra, self.purpose, self.problem)
 
 
 class MissingFileError(TemporaldpError, FileNotFoundError):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from temporaldp import InputError, LeakageSeries, Ledger, LedgerError, ReleasedHistograms, temporal_leakage
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.cli.inputs import Inputs
@@ -11,7 +9,10 @@ from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release.adopting import ADOPT, accountant_of
 from temporaldp.release.guards import plan_digest
-from temporaldp.report import Evidence, Provenance
+from temporaldp.release.outputs import counts_of
+from temporaldp.release.renewed import Renewal, renewal_of
+from temporaldp.release.shared_account import TableSpent, tables_of
+from temporaldp.report import EpochLeakage, Evidence, Provenance, RenewedLeakage, TableLeakage
 
 
 def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:
@@ -58,29 +59,54 @@ def _evidence(
     *,
     name_users: bool,
 ) -> Evidence:
+    renewal = renewal_of(ledger)
+    level = float(ledger.configuration["alpha"]) if renewal is None else renewal.for_ever
     return Evidence(
         adversaries=inputs.adversaries,
         leakage=leakage,
         provenance=inputs.provenance,
         times=ledger.times,
         plan=plan,
-        held=None if plan is not None else float(ledger.configuration["alpha"]),
+        held=None if plan is not None else level,
         released=released,
         name_users=name_users,
         paper=paper,
+        tables=tuple(_alone(table, inputs) for table in tables_of(ledger)),
+        renewal=None if renewal is None else _renewed(ledger, renewal, inputs),
     )
+
+
+def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage:
+    """What each epoch leaks by itself; most of them spend the same."""
+    known: dict[bytes, float] = {}
+    found, start = [], 0
+    for spent in renewal.epochs_of(ledger.epsilons):
+        key = spent.tobytes()
+        if key not in known:
+            bound = ledger.configuration["bound"]
+            known[key] = temporal_leakage(inputs.everyone, epsilons=spent, bound=bound).worst
+        found.append(EpochLeakage(ledger.times[start], len(spent), known[key]))
+        start += len(spent)
+    return RenewedLeakage(renewal.n_steps, renewal.alpha, renewal.for_ever, tuple(found))
+
+
+def _alone(table: TableSpent, inputs: Inputs) -> TableLeakage:
+    """What one table of an account leaks by itself."""
+    n_published = int((table.epsilons > 0.0).sum())
+    alone = temporal_leakage(inputs.everyone, epsilons=table.epsilons).worst if n_published else 0.0
+    return TableLeakage(table.name, n_published, float(table.epsilons.max()), alone)
 
 
 def released_in(ledger: Ledger) -> ReleasedHistograms | None:
     """The counts that were released at all steps; None where some step has none, or something else was released."""
     known = ledger.configuration
-    outputs = ledger.outputs
     if known["states"] is None or "noise" in known:
         return None
-    if not all(isinstance(one, np.ndarray) and one.shape == (len(known["states"]),) for one in outputs):
+    counts = counts_of([row.output for row in ledger[:]], len(known["states"]))
+    if counts is None:
         return None
     return ReleasedHistograms(
-        np.stack(outputs),
+        counts,
         ledger.epsilons,
         laplace_scales(ledger.epsilons),
         tuple(known["states"]),

@@ -6,7 +6,6 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from temporaldp import InputError
 from temporaldp.cli.render import console
 
 StoreOption: TypeAlias = Annotated[
@@ -47,7 +46,6 @@ def serve(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
 ) -> None:
     """Serve the page and, with a store, releases behind HTTP, until stopped (Ctrl-C, SIGTERM)."""
-    require_extra()
     from temporaldp.serve.server import serve as run
     from temporaldp.serve.settings import LOCAL_HOSTS, Settings
 
@@ -60,13 +58,3 @@ def serve(
 
     hosts = (*LOCAL_HOSTS, *(allow_host or ()))
     run(Settings(store=store, hosts=hosts, log=log), address=address, port=port, started=started)
-
-
-def require_extra() -> None:
-    """Refuse where what a server needs is not installed."""
-    try:
-        import fastapi  # noqa: F401
-        import httptools  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise InputError(f"{error}; install what the server needs: pip install 'temporaldp[serve]'") from None

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, say_json
-from temporaldp.cli.serve import StoreOption, require_extra
+from temporaldp.cli.serve import StoreOption
 
 if TYPE_CHECKING:
     from temporaldp.serve.tokens import Token, Tokens
@@ -82,7 +82,6 @@ def revoke(
 
 @contextmanager
 def _tokens(store: str) -> Iterator[Tokens]:
-    require_extra()
     from temporaldp.serve.database import database_at
     from temporaldp.serve.tokens import Tokens
 

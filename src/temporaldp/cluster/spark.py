@@ -15,6 +15,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.correlation.estimation import adversary_of
 from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import BudgetError, InputError, TraceError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
 from temporaldp.values import positive
 
@@ -109,7 +110,8 @@ def leakage_on_spark(
 
 
 def _collected(columns: list[str]) -> Any:
-    from pyspark.sql import functions as f
+    with needing("spark"):
+        from pyspark.sql import functions as f
 
     return f.collect_list(f.struct(*columns)).alias("sums")
 
@@ -124,7 +126,8 @@ def _worker(
     """What a worker does with batches of people, one row each."""
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
+        with needing("tables"):
+            import pyarrow as pa
 
         for batch in batches:
             if not batch.num_rows:
@@ -147,8 +150,9 @@ def _learnt(people: Iterator[tuple[str, IntArray]], states: tuple[str, ...], pri
 
 def _ran(query: Callable[[], Any]) -> Any:
     """What Spark answers; a job that died is an error of ours, with its reason."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
+    with needing("spark"):
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
 
     try:
         return query()

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +18,10 @@ from temporaldp.correlation.slices import within
 from temporaldp.correlation.states import in_order, listed, printable, state_names
 from temporaldp.correlation.times import Times, ordered_times
 from temporaldp.errors import StateError, TraceError
+from temporaldp.extras import needing
+
+with needing("tables"):
+    import narwhals as nw
 
 IntArray = NDArray[np.int64]
 Domain = tuple[str, ...] | None

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError, TraceError
+from temporaldp.extras import needing
+
+with needing("tables"):
+    import narwhals as nw
 
 Column: TypeAlias = NDArray[Any]
 

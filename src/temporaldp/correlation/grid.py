@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +21,10 @@ from temporaldp.correlation.frames import TraceFrame, values
 from temporaldp.correlation.times import Times, comparable, says_offset
 from temporaldp.correlation.zones import clock_ahead, time_zone, to_utc
 from temporaldp.errors import InputError, TraceError
+from temporaldp.extras import needing
+
+with needing("tables"):
+    import narwhals as nw
 
 MICROSECONDS = {"s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86_400 * 10**6, "w": 7 * 86_400 * 10**6}
 DAY = MICROSECONDS["d"]

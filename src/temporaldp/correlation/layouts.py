@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from temporaldp.correlation.encoding import refuse_missing
@@ -15,6 +14,10 @@ from temporaldp.correlation.frames import Column, Table, TraceFrame, is_missing
 from temporaldp.correlation.states import listed, require_different
 from temporaldp.correlation.times import Times, ordered_labels
 from temporaldp.errors import TraceError
+from temporaldp.extras import needing
+
+with needing("tables"):
+    import narwhals as nw
 
 SAVED_INDEX = r"|Unnamed: \d+|__index_level_\d+__"
 """Names that data frames give the column of row numbers when they are saved with it."""

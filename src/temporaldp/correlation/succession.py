@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation.encoding import Encoded, place_of
 from temporaldp.correlation.frames import integers, values
 from temporaldp.errors import TraceError
+from temporaldp.extras import needing
+
+with needing("tables"):
+    import narwhals as nw
 
 IntArray = NDArray[np.int64]
 

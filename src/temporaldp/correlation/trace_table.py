@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,6 +26,10 @@ from temporaldp.correlation.times import Times
 from temporaldp.correlation.traces import IntArray
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError, StateError, TraceError
+from temporaldp.extras import needing
+
+with needing("tables"):
+    import narwhals as nw
 
 
 class TraceTable:

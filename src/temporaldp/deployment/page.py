@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing
 from temporaldp.report.words import factor, level, number
 
@@ -41,7 +42,8 @@ def stated_fields(record: Deployment, *, longest: int = LONGEST_FIELD) -> list[t
 
 def render_card(card: DeploymentCard) -> str:
     """The card as an HTML document that refers to nothing outside itself."""
-    from jinja2 import Environment, StrictUndefined
+    with needing("report"):
+        from jinja2 import Environment, StrictUndefined
 
     from temporaldp import __version__
     from temporaldp.deployment.figure import curve_figure

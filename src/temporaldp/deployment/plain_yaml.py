@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file
 
 LARGEST_FILE = 256 * 1024
@@ -39,7 +40,8 @@ def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
     InputError
         It is too large, no YAML, has tags, anchors, aliases or repeated keys, is nested too deeply, or holds no mapping.
     """
-    import yaml
+    with needing("deployment"):
+        import yaml
 
     source = require_file(path, what)
     try:
@@ -67,8 +69,9 @@ def _kind(found: Any) -> str:
 @cache
 def _loader() -> Any:
     """The class that reads; made on first use, because PyYAML loads then."""
-    import yaml
-    from yaml.nodes import MappingNode
+    with needing("deployment"):
+        import yaml
+        from yaml.nodes import MappingNode
 
     class PlainLoader(yaml.SafeLoader):
         """SafeLoader without anchors, aliases, tags, repeated keys and YAML 1.1's guesses."""

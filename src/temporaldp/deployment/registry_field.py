@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
@@ -59,7 +60,8 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
 
 def registry_yaml(card: DeploymentCard) -> str:
     """The proposed field of a card as YAML, with a comment that says what it is."""
-    import yaml
+    with needing("deployment"):
+        import yaml
 
     field = registry_field(card)
     return COMMENT + yaml.safe_dump(field, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing
 
 METADATA_KEY = b"temporaldp"
@@ -32,8 +33,9 @@ def save_columns(columns: Mapping[str, Sequence[Any]], path: str | Path, said: M
 
 
 def _write_parquet(columns: Mapping[str, Sequence[Any]], path: Path, said: Mapping[str, Any]) -> None:
-    import pyarrow as pa
-    from pyarrow import parquet
+    with needing("tables"):
+        import pyarrow as pa
+        from pyarrow import parquet
 
     arrays = {name: pa.array(values) for name, values in columns.items()}
     for name, array in arrays.items():

@@ -15,14 +15,16 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
-
 from temporaldp.correlation.frames import Source, Table
 from temporaldp.errors import InputError, OutputError, TraceError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
 from temporaldp.files.spilled import remove_folder, temporary_folder
 from temporaldp.leakage.kernels import n_threads
 from temporaldp.progress import progressed
+
+with needing("tables"):
+    import narwhals as nw
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,7 +53,8 @@ class Embedded:
     """
 
     def __init__(self, memory: str = MEMORY, spill: Path | None = None, largest_spill: str | None = None) -> None:
-        import duckdb
+        with needing("tables"):
+            import duckdb
 
         if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
             raise InputError(f"expected memory such as '4GiB', got {memory!r}")
@@ -96,7 +99,8 @@ class Embedded:
 
     def batches(self, batches: Iterable[Any], names: Sequence[str], source: Source) -> Table:
         """Arrow record batches with the columns c0, c1, ... and row, one after the other, kept where there is room."""
-        import pyarrow as pa
+        with needing("tables"):
+            import pyarrow as pa
 
         iterator = iter(batches)
         first = next(iterator)
@@ -143,7 +147,8 @@ class Embedded:
 
     def _asked(self, query: Callable[[], Any]) -> Any:
         """A relation; only its files' schema is read here."""
-        import duckdb
+        with needing("tables"):
+            import duckdb
 
         try:
             return query()
@@ -153,7 +158,8 @@ class Embedded:
 
 def _translated(error: BaseException) -> BaseException:
     """DuckDB's error as one of ours."""
-    import duckdb
+    with needing("tables"):
+        import duckdb
 
     if not isinstance(error, duckdb.Error):
         return error

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from temporaldp.correlation.states import listed
 from temporaldp.errors import MissingFileError, TraceError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file
 
 TABLES = (".parquet", ".csv", ".tsv")
@@ -108,8 +109,9 @@ def parquet_header(path: Path) -> tuple[str, ...]:
     TraceError
         It is none, or is cut off.
     """
-    import pyarrow as pa
-    from pyarrow import parquet
+    with needing("tables"):
+        import pyarrow as pa
+        from pyarrow import parquet
 
     try:
         return tuple(name.strip() for name in parquet.read_schema(str(path)).names)

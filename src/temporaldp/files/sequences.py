@@ -12,6 +12,7 @@ import numpy as np
 
 from temporaldp.correlation.frames import MISSING_WORDS
 from temporaldp.errors import TraceError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
 
 LINE_BITS = 32
@@ -44,7 +45,8 @@ def sequence_batches(source: Path, states: tuple[str, ...] | None, delimiter: st
 
 def _batch(lengths: list[int], words: list[str], last: int) -> Any:
     """The lines up to number `last`."""
-    import pyarrow as pa
+    with needing("tables"):
+        import pyarrow as pa
 
     lines = np.repeat(np.arange(last - len(lengths) + 1, last + 1), lengths)
     positions = np.concatenate([np.arange(length) for length in lengths]) if lengths else np.zeros(0, np.int64)

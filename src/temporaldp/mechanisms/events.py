@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.output_table import RandomizedResponse
@@ -36,7 +37,8 @@ def epsilon_of(event: Any) -> float:
     """
     if not type(event).__module__.startswith("dp_accounting."):
         raise InputError(f"expected an event of dp_accounting, such as LaplaceDpEvent(2.0), got {type(event).__name__}")
-    from dp_accounting import dp_event as known
+    with needing("dp-accounting"):
+        from dp_accounting import dp_event as known
 
     match event:
         case known.NoOpDpEvent():
@@ -110,7 +112,8 @@ def release_of(mechanism: Any) -> Mechanisms:
 
 
 def _of_event(mechanism: Any) -> Mechanisms:
-    from dp_accounting import dp_event as known
+    with needing("dp-accounting"):
+        from dp_accounting import dp_event as known
 
     match mechanism:
         case known.NoOpDpEvent():

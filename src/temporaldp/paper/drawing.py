@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from temporaldp.extras import needing
 from temporaldp.paper import printed
 from temporaldp.paper.exact import EXACT
 from temporaldp.paper.exhibit import Curve, Exhibit, Panel
@@ -114,7 +115,8 @@ def _describe(axes: Axes, panel: Panel, logarithmic: str) -> None:
 
 def plain_logarithmic(axes: Axes, name: str) -> None:
     """A logarithmic axis, "x" or "y", with plain numbers: 0.001, 10, 1000, 1e+06."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    with needing("report"):
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     (axes.set_xscale if name == "x" else axes.set_yscale)("log")
     axis = axes.xaxis if name == "x" else axes.yaxis

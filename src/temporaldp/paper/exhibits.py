@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from temporaldp.errors import InputError, OutputError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing
 from temporaldp.paper import figure3, figure4, figure5, figure6, figure7, figure8, table2
 from temporaldp.paper.exhibit import Curve, Exhibit
@@ -127,8 +128,9 @@ def _written(found: Exhibit, figure: Figure, folder: Path) -> list[Path]:
 
 def write_csv(found: Exhibit, path: str | Path) -> None:
     """An exhibit as one long table: a row a point, with the source of its number; no value is written as ``inf``."""
-    import pyarrow as pa
-    from pyarrow import csv
+    with needing("tables"):
+        import pyarrow as pa
+        from pyarrow import csv
 
     rows = [
         (found.stem, panel.key, curve.name, panel.x, x, panel.y, y, error, curve.source, curve.checks)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 from temporaldp.values import positive, whole_number
 
 REPLACED = 2
@@ -145,7 +146,8 @@ def _checked(snapshot: ArrayLike, n_people: int) -> list[float]:
 @lru_cache(maxsize=256)
 def _laplace_sum(lower: float, upper: float, n_people: int, epsilon: float) -> Any:
     """OpenDP's clamping, sum and Laplace noise, whose privacy map grants at most epsilon for one replaced number."""
-    import opendp.prelude as dp
+    with needing("release"):
+        import opendp.prelude as dp
 
     dp.enable_features("contrib")
     # Replacing a number takes one away and adds one. Where the size is known, the sum then moves by the range at most.

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import LedgerError
+from temporaldp.extras import needing
 from temporaldp.release.store import ADVICE, SECONDS_TO_WAIT, Store
 from temporaldp.release.tables import Transaction
 
@@ -255,7 +256,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def _engine(path: Path, *, new: bool = False, connected: Callable[[], None] = lambda: None) -> Any:
-    import sqlalchemy as sa
+    with needing("ledger"):
+        import sqlalchemy as sa
 
     read_only = not new and not os.access(path, os.W_OK) and not Path(f"{path}-wal").exists()
 

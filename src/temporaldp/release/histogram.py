@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.extras import needing
 from temporaldp.planning import BudgetPlan, NoisePlan, Plan
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise
 from temporaldp.values import positive
@@ -173,7 +174,8 @@ def checked_counts(snapshot: ArrayLike, n_states: int) -> IntArray:
 @lru_cache(maxsize=256)
 def _measurement(scale: float, noise: Noise = "laplace") -> Any:
     """OpenDP's measurement on vectors of 64-bit integers: Laplace under the L1 distance, Gaussian under the L2 distance."""
-    import opendp.prelude as dp
+    with needing("release"):
+        import opendp.prelude as dp
 
     if scale > LARGEST_SCALE:
         raise BudgetError(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 
@@ -63,3 +65,21 @@ def from_text(text: str) -> Any:
         return document["value"]
     array = np.array(document["array"], dtype=np.dtype(document["dtype"])).reshape(document["shape"])
     return array if document["shape"] else array[()]
+
+
+TEXTS_AT_ONCE = 4096
+"""That are decoded together: a call for each takes longer, and millions of lists in memory at once do too."""
+
+
+def counts_of(texts: Sequence[str | None], n: int) -> NDArray[Any] | None:
+    """What many texts hold, stacked, shape (T, n), if that is n numbers of one type each; None where it is something else."""
+    parts, kinds = [], set()
+    for start in range(0, len(texts), TEXTS_AT_ONCE):
+        some = [text for text in texts[start : start + TEXTS_AT_ONCE] if text is not None]
+        documents = json.loads(f"[{','.join(some)}]")
+        kinds |= {(one.get("dtype"), *one.get("shape", ())) for one in documents}
+        kind = documents[0].get("dtype") if documents else None
+        if len(some) < min(TEXTS_AT_ONCE, len(texts) - start) or kind is None or kinds != {(kind, n)}:
+            return None
+        parts.append(np.array([one["array"] for one in documents], dtype=np.dtype(kind)))
+    return np.concatenate(parts) if parts else None

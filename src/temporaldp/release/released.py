@@ -16,6 +16,7 @@ from temporaldp.arrow import arrow_stream
 from temporaldp.correlation.states import require_same_states
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file
 from temporaldp.files.columns import METADATA_KEY, save_columns
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
@@ -209,7 +210,8 @@ def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
 
 
 def _read_parquet(path: Path) -> ReleasedHistograms:
-    from pyarrow import parquet
+    with needing("tables"):
+        from pyarrow import parquet
 
     table = parquet.read_table(str(path))
     said = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))

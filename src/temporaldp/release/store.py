@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import InputError, LedgerError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
 from temporaldp.release.tables import Transaction, tables
 
@@ -106,7 +107,8 @@ class Store(ABC):
     @contextmanager
     def _translated(self) -> Iterator[None]:
         """The database's errors as ours; those of a mechanism in the block pass."""
-        from sqlalchemy import exc
+        with needing("ledger"):
+            from sqlalchemy import exc
 
         try:
             yield
@@ -126,7 +128,8 @@ class PostgresStore(Store):
 
     def exists(self) -> bool:
         """Whether a ledger is there."""
-        import sqlalchemy as sa
+        with needing("ledger"):
+            import sqlalchemy as sa
 
         with self._translated(), self._connected().connect() as connection:
             return bool(sa.inspect(connection).has_table(self._first_table))
@@ -203,7 +206,8 @@ class PostgresStore(Store):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
 
     def _connected(self) -> Any:
-        import sqlalchemy as sa
+        with needing("ledger"):
+            import sqlalchemy as sa
 
         self.require_open()
         if self._pid != os.getpid():  # a connection is not to be used on both sides of a fork
@@ -211,20 +215,17 @@ class PostgresStore(Store):
                 self._engine.dispose(close=False)
             self._engine, self._pid = None, os.getpid()
         if self._engine is None:
-            try:
+            with needing("postgresql"):
                 self._engine = sa.create_engine(
                     self._url, isolation_level="READ COMMITTED", hide_parameters=True, **self._pool
                 )
-            except ImportError as error:
-                raise LedgerError(
-                    f"cannot use the ledger {self.place}: {error}; install the driver: pip install 'temporaldp[postgresql]'"
-                ) from None
             sa.event.listen(self._engine, "connect", _plainly)
         return self._engine
 
 
 def _private_of(connection: sa.Connection, name: str) -> str | None:
-    import sqlalchemy as sa
+    with needing("ledger"):
+        import sqlalchemy as sa
 
     if not sa.inspect(connection).has_table("temporaldp_private"):
         return None
@@ -297,8 +298,9 @@ def file_of(place: str | os.PathLike[str]) -> Path | None:
 
 
 def _url(text: str) -> Any:
-    from sqlalchemy import exc
-    from sqlalchemy.engine import make_url
+    with needing("ledger"):
+        from sqlalchemy import exc
+        from sqlalchemy.engine import make_url
 
     try:
         return make_url(re.sub(r"^postgres://", "postgresql://", text))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, Observation
 from temporaldp.correlation import TransitionMatrix
+from temporaldp.extras import needing
 from temporaldp.planning import BudgetPlan, NoisePlan
 from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.planning.plan import Method
@@ -122,7 +123,8 @@ def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) ->
 
 
 def _frame(step: int, n: int) -> Rectangle:
-    from matplotlib.patches import Rectangle
+    with needing("report"):
+        from matplotlib.patches import Rectangle
 
     return Rectangle((step - 0.5, -0.5), 1.0, n, fill=False, edgecolor=ORANGE, linewidth=2, clip_on=False, zorder=3)
 

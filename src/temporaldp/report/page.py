@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import matrices_of
+from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.report import words
@@ -48,7 +49,8 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
     str
         HTML that refers to nothing outside itself.
     """
-    from jinja2 import Environment, StrictUndefined
+    with needing("report"):
+        from jinja2 import Environment, StrictUndefined
 
     from temporaldp import __version__
 
@@ -72,6 +74,7 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         reasons=words.reasons(evidence),
         witness=words.witness(evidence),
         pictures=_pictures(evidence),
+        most_rows=MOST_ROWS,
         rows=list(
             zip(
                 evidence.times,
@@ -106,7 +109,7 @@ def write_report(evidence: Evidence, path: str | Path, *, title: str = "Temporal
 
 
 def _pictures(evidence: Evidence) -> list[Picture]:
-    series, alpha = evidence.leakage, evidence.alpha
+    series, alpha = evidence.leakage, evidence.alpha if evidence.renewal is None else evidence.renewal.alpha
     worst = words.number(series.worst, up=True)
     pictures = [
         _picture(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 
-from matplotlib.figure import Figure
-
+from temporaldp.extras import needing
 from temporaldp.report.style import figure_style
+
+with needing("report"):
+    from matplotlib.figure import Figure
 
 
 class Picture(Figure):

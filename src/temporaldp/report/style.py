@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ WIDTH = 7.2
 @contextmanager
 def figure_style() -> Iterator[None]:
     """Our style; and no warnings on names that a font cannot show or that leave little room: the figure stays readable."""
-    import matplotlib as mpl
+    with needing("report"):
+        import matplotlib as mpl
 
     with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

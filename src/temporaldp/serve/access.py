@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-
+from temporaldp.extras import needing
 from temporaldp.serve.service import Service
 from temporaldp.serve.tokens import Role, TokenRefusedError
+
+with needing("serve"):
+    from fastapi import Depends, HTTPException, Request
+    from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `temporaldp token create`.")
 

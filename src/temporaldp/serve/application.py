@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
-
+from temporaldp.extras import needing
 from temporaldp.serve import failures, health, reference, releases
 from temporaldp.serve.bodies import BodyLimits
 from temporaldp.serve.metrics import Metrics
@@ -18,6 +17,9 @@ from temporaldp.serve.page.router import page_router
 from temporaldp.serve.service import Service
 from temporaldp.serve.settings import Settings
 from temporaldp.serve.slow_clients import PATIENCE
+
+with needing("serve"):
+    from fastapi import FastAPI
 
 SUMMARY = "Measure and bound what a continual release gives away, and keep releases below a level."
 

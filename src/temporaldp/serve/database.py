@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from temporaldp.errors import LedgerError
+from temporaldp.extras import needing
 from temporaldp.release.file_store import FileStore
 from temporaldp.release.store import PostgresStore, database_of, file_of, shown_file
 from temporaldp.serve.tables import tables
@@ -147,7 +148,8 @@ class ServerDatabase(PostgresStore):
         return {"pool_size": CONNECTIONS, "max_overflow": CONNECTIONS, "pool_timeout": 5.0, "pool_recycle": 600}
 
     def _connected(self) -> Any:
-        import sqlalchemy as sa
+        with needing("ledger"):
+            import sqlalchemy as sa
 
         fresh = self._engine is None
         engine = super()._connected()

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-
 from temporaldp.errors import (
     LateDataError,
     LedgerChangedError,
@@ -17,9 +13,15 @@ from temporaldp.errors import (
     SpentError,
     TemporaldpError,
 )
+from temporaldp.extras import needing
 from temporaldp.serve.responses import PROBLEM, problem
 from temporaldp.serve.served_release import RefusedBudgetError, RepeatedDifferentlyError
 from temporaldp.serve.workers import BusyError
+
+with needing("serve"):
+    from fastapi import FastAPI, Request, Response
+    from fastapi.exceptions import RequestValidationError
+    from starlette.exceptions import HTTPException
 
 AGAIN = {"Retry-After": "1"}
 

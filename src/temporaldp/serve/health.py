@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, HTTPException, Request, Response
-from fastapi.responses import PlainTextResponse
-
 from temporaldp.errors import LedgerError
+from temporaldp.extras import needing
 from temporaldp.serve.access import service_of
 from temporaldp.serve.messages import Problem
+
+with needing("serve"):
+    from fastapi import APIRouter, HTTPException, Request, Response
+    from fastapi.responses import PlainTextResponse
 
 router = APIRouter(tags=["operation"])
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
-from fastapi.responses import HTMLResponse, Response
-
+from temporaldp.extras import needing
 from temporaldp.serve.responses import PROBLEM
+
+with needing("serve"):
+    from fastapi import APIRouter, FastAPI, Request
+    from fastapi.responses import HTMLResponse, Response
 
 router = APIRouter(include_in_schema=False)
 
@@ -33,7 +35,8 @@ def describe_refusals(app: FastAPI) -> None:
 @router.get("/docs", response_class=HTMLResponse)
 def docs(request: Request) -> Any:
     """The page."""
-    from jinja2 import Environment, PackageLoader
+    with needing("report"):
+        from jinja2 import Environment, PackageLoader
 
     page = Environment(loader=PackageLoader("temporaldp.serve", "."), autoescape=True).get_template("reference.html.j2")
     return page.render(description=request.app.openapi())

@@ -6,6 +6,7 @@ import secrets
 import threading
 from collections import OrderedDict
 
+from temporaldp.extras import needing
 from temporaldp.serve.database import Database
 from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.release_store import DEFINITION, Creation, ReleaseStore
@@ -93,7 +94,8 @@ class Registry:
                 n_steps -= len(closed)
 
     def _created_by(self, request_key: str) -> str | None:
-        import sqlalchemy as sa
+        with needing("ledger"):
+            import sqlalchemy as sa
 
         c = tables().releases.c
         with self._database.asking() as connection:

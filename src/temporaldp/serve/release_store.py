@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from temporaldp.errors import LedgerError
+from temporaldp.extras import needing
 from temporaldp.release.chain import LedgerEvent, LedgerRow
 from temporaldp.release.input_digest import KEY
 from temporaldp.release.store import Store
@@ -20,7 +21,7 @@ from temporaldp.serve.tables import statements, tables
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-STEP_FIELDS = LedgerRow.__slots__
+STEP_FIELDS = LedgerRow._fields
 
 DEFINITION = "definition"
 """The private thing that says what a release was created with."""
@@ -123,7 +124,8 @@ class ReleaseStore(Store):
 
     def key_of(self, step: int) -> str | None:
         """The key of the request that a step was taken for."""
-        import sqlalchemy as sa
+        with needing("ledger"):
+            import sqlalchemy as sa
 
         c = tables().steps.c
         with self._database.asking() as connection:

@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
-
 from temporaldp.errors import LateDataError, LedgerError, SpentError
+from temporaldp.extras import needing
 from temporaldp.files.moments import label_of
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.chain import LedgerRow
@@ -33,6 +32,9 @@ from temporaldp.serve.served_release import RefusedBudgetError, ServedRelease, S
 from temporaldp.serve.service import Service
 from temporaldp.serve.strict_json import StrictRoute
 from temporaldp.serve.tokens import Role
+
+with needing("serve"):
+    from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
 
 MOST_STEPS_A_PAGE = 1_000
 

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
-
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
 from temporaldp.serve.application import create_app
 from temporaldp.serve.observed import log_line
 from temporaldp.serve.settings import Settings
 from temporaldp.serve.slow_clients import PatientProtocol
+
+with needing("serve"):
+    import uvicorn
 
 MOST_CONNECTIONS = 1_000
 """At once; more are answered with 503."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
+from temporaldp.extras import needing
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.histogram import granted_scale
 from temporaldp.serve.database import Database, database_at
@@ -61,7 +62,8 @@ class Service:
 
     def require_answer(self) -> None:
         """`LedgerError` if the database does not answer."""
-        import sqlalchemy as sa
+        with needing("ledger"):
+            import sqlalchemy as sa
 
         with self.database.asking() as connection:
             connection.execute(sa.text("SELECT 1"))

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from temporaldp.extras import needing
+
+with needing("serve"):
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
 
 LARGEST_HEAD = 32 << 10
 """Bytes of a request's line and headers."""

@@ -6,8 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from fastapi import HTTPException, Request, Response
-from fastapi.routing import APIRoute
+from temporaldp.extras import needing
+
+with needing("serve"):
+    from fastapi import HTTPException, Request, Response
+    from fastapi.routing import APIRoute
 
 
 class StrictRequest(Request):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from temporaldp.extras import needing
 from temporaldp.release.chain import LedgerRow
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ class Tables(NamedTuple):
 @lru_cache(maxsize=1)
 def tables() -> Tables:
     """The tables of a service. `releases` and `steps` are a ledger's, with the release's name in every row."""
-    import sqlalchemy as sa
+    with needing("ledger"):
+        import sqlalchemy as sa
 
     metadata = sa.MetaData()
 
@@ -104,13 +106,14 @@ def statements() -> Statements:
 
     Parameters are `of` (the release), `key`, the fields of a step, `after` (the head that the chain had), `name` (of a token).
     """
-    import sqlalchemy as sa
+    with needing("ledger"):
+        import sqlalchemy as sa
 
     made = tables()
     r, s = made.releases.c, made.steps
     of: sa.BindParameter[str] = sa.bindparam("of")
     heading = sa.select(r.configuration, r.n_steps, r.head).where(r.release == of)
-    fields = [s.c[field] for field in LedgerRow.__slots__]
+    fields = [s.c[field] for field in LedgerRow._fields]
     moved = made.releases.update().where(r.release == of, r.head == sa.bindparam("after"))
     return Statements(
         heading,

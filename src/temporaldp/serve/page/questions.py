@@ -7,13 +7,16 @@ from abc import ABC, abstractmethod
 from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
 from temporaldp.correlation import Adversary, TransitionMatrix, estimate_adversaries
 from temporaldp.errors import InputError, TraceError
+from temporaldp.extras import needing
 from temporaldp.planning import plan_budget, plan_noise
 from temporaldp.planning.histogram_noise import histogram_profile, laplace_scales, mean_absolute_noise
+
+with needing("serve"):
+    from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 MOST_VALUES, MOST_STEPS = 30, 1000
 """Up to which the page is quick enough to think with; the command line goes on."""
@@ -142,8 +145,9 @@ def matrices_of(adversary: Adversary) -> dict[str, Any]:
 
 def _traces(content: bytes) -> Any:
     """Traces of a CSV file or of a Parquet file."""
-    import pyarrow
-    from pyarrow import csv, parquet
+    with needing("tables"):
+        import pyarrow
+        from pyarrow import csv, parquet
 
     from temporaldp.files import read_traces
 

@@ -9,9 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
-from fastapi.responses import HTMLResponse
-
+from temporaldp.extras import needing
 from temporaldp.serve.page.assets import alone, asset, front
 from temporaldp.serve.page.questions import (
     DeltaQuestion,
@@ -22,6 +20,10 @@ from temporaldp.serve.page.questions import (
     correlation_of,
 )
 from temporaldp.serve.page.worker import Worker
+
+with needing("serve"):
+    from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
+    from fastapi.responses import HTMLResponse
 
 
 def page_router() -> APIRouter:

@@ -1,0 +1,110 @@
+"""Build the package, and install it as others will: alone, with each extra alone, and with the oldest versions that it allows.
+
+Run with:  make check-wheel  (a quarter of an hour; ONLY="base tables" checks these environments alone)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+NOT_FOR_USERS = {"browser", "bench", "dev", "all", "docs"}
+LEFT_OUT = (".ci/", ".github/")
+"""Of the repository, in the source distribution."""
+
+
+def run(*command: object, folder: Path = ROOT) -> None:
+    done = subprocess.run([str(part) for part in command], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    for line in done.stdout.splitlines()[-1:]:
+        print(line, flush=True)
+
+
+def tracked(*under: str) -> set[str]:
+    listed = subprocess.run(["git", "ls-files", *under], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name for name in listed.stdout.splitlines() if (ROOT / name).exists()}
+
+
+def same(found: set[str], expected: set[str], what: str) -> None:
+    if found != expected:
+        sys.exit(f"{what} lacks {sorted(expected - found)} and has {sorted(found - expected)} more")
+
+
+def built(folder: Path) -> Path:
+    """The wheel, made from the unpacked source distribution, so that this is known to be whole; what is in both is compared."""
+    run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder)
+    (source,) = folder.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        archive.extractall(folder / "source", filter="data")
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    expected = {name for name in tracked() if not name.startswith(LEFT_OUT)}
+    same(names, expected | {"PKG-INFO"}, source.name)
+    (unpacked,) = (folder / "source").iterdir()
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, folder=unpacked)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    same(packed, {name.removeprefix("src/") for name in tracked("src/temporaldp")}, wheel.name)
+    run(sys.executable, "-m", "twine", "check", "--strict", wheel, source)
+    print(f"{wheel.name}: {len(packed)} files, {wheel.stat().st_size >> 10} KiB", flush=True)
+    return wheel
+
+
+def closure(extra: str) -> list[str]:
+    """The extra, and those that it brings along."""
+    found = [extra]
+    for requirement in EXTRAS[extra]:
+        if inside := re.fullmatch(r"temporaldp\[(.*)\]", requirement):
+            found += [name for one in inside[1].split(",") for name in closure(one)]
+    return sorted(set(found) - NOT_FOR_USERS)
+
+
+def oldest(folder: Path) -> Path:
+    """A file that pins everything to the lower bound that pyproject.toml names."""
+    asked = [*PROJECT["dependencies"], *(one for name in EXTRAS.keys() - NOT_FOR_USERS for one in EXTRAS[name])]
+    pins = {found[1]: found[2] for one in asked if (found := re.match(r"([\w.-]+)(?:\[\w+\])?>=([\w.]+)", one))}
+    path = folder / "oldest.txt"
+    path.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins.items())))
+    return path
+
+
+def installed(wheel: Path, extra: str | None, folder: Path, constraints: Path) -> None:
+    """A fresh environment with the wheel and one extra, and what must work there."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    wanted = f"{wheel}[{extra}]" if extra else str(wheel)
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints, wanted)
+    size = sum(path.stat().st_size for path in (folder / "lib").rglob("*") if path.is_file()) >> 20
+    print(f"{extra or 'base'}, by {constraints.name}: {size} MiB", flush=True)
+    run(python, "-I", ROOT / "tools" / "smoke.py", *(closure(extra) if extra else []), folder=folder)
+
+
+def main() -> None:
+    os.environ |= {"PYTHONWARNINGS": "ignore", "MPLBACKEND": "agg"}
+    os.environ.pop("PYTHONPATH", None)
+    users = [None, *(name for name in EXTRAS if name not in NOT_FOR_USERS)]
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        wheel = built(folder)
+        newest, lowest = ROOT / "constraints.txt", oldest(folder)
+        wanted = [(one, newest) for one in users] + [(None, lowest), ("all", lowest)]
+        for number, (extra, constraints) in enumerate(wanted):
+            name = f"{extra or 'base'}{'-oldest' if constraints is lowest else ''}"
+            if name in (os.environ.get("ONLY") or name).split():
+                installed(wheel, extra, folder / str(number), constraints)
+
+
+if __name__ == "__main__":
+    main()
