@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -81,14 +80,14 @@ def build(place: Path, n_steps: int) -> float:
                 if step and step % EVERY == 0:  # the checkpoints of long ago: of them only the events are left
                     event = LedgerEvent(n_events, step, CHECKPOINT, label(step), "temporaldp", '{"digest":"gone"}', "")
                     head, n_events = chained(head, event.signed), n_events + 1
-                    events.append(replace(event, hash=head))
+                    events.append(event._replace(hash=head))
                 output = as_text(rng.integers(0, 100, 3))
                 row = LedgerRow(step, label(step), epsilon, epsilon, leakage, False, output, None, CURRENT, "")
-                head = chained(head, row.content)
-                rows.append(replace(row, hash=head))
+                head = chained(head, row.signed)
+                rows.append(row._replace(hash=head))
             with ledger.store.writing() as transaction:
                 for table, entries in ((tables().steps, rows), (tables().events, events)):
-                    values = [{name: getattr(one, name) for name in type(one).__slots__} for one in entries]
+                    values = [one._asdict() for one in entries]
                     transaction.connection.execute(table.insert(), values)
                 transaction.connection.execute(tables().heading.update().values(n_steps=len(rows) + start, head=head))
         ledger.refresh()

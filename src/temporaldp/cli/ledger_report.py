@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from temporaldp import InputError, LeakageSeries, Ledger, LedgerError, ReleasedHistograms, temporal_leakage
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.cli.inputs import Inputs
@@ -11,6 +9,7 @@ from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release.adopting import ADOPT, accountant_of
 from temporaldp.release.guards import plan_digest
+from temporaldp.release.outputs import counts_of
 from temporaldp.report import Evidence, Provenance
 
 
@@ -74,13 +73,13 @@ def _evidence(
 def released_in(ledger: Ledger) -> ReleasedHistograms | None:
     """The counts that were released at all steps; None where some step has none, or something else was released."""
     known = ledger.configuration
-    outputs = ledger.outputs
     if known["states"] is None or "noise" in known:
         return None
-    if not all(isinstance(one, np.ndarray) and one.shape == (len(known["states"]),) for one in outputs):
+    counts = counts_of([row.output for row in ledger[:]], len(known["states"]))
+    if counts is None:
         return None
     return ReleasedHistograms(
-        np.stack(outputs),
+        counts,
         ledger.epsilons,
         laplace_scales(ledger.epsilons),
         tuple(known["states"]),

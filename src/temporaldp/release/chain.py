@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
 
 FORMAT = "temporaldp ledger 4"
 
 FIELDS = {2: 7, 3: 7, 4: 8}
 """How many fields of a step's row its hash covers, by the format in which the row was written."""
 
+ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+NULL = "null"
 
-@dataclass(frozen=True, slots=True)
-class LedgerRow:
-    """One step of a release.
+WRITTEN = frozenset(
+    (int, str, float, float, leakage, bool, output, digest, int, str)
+    for leakage, output, digest in itertools.product((float, type(None)), (str, type(None)), (str, type(None)))
+)
+"""The types of a row's fields, in order: a database may give back others if somebody wrote them there."""
+
+
+class LedgerRow(NamedTuple):
+    """One step of a release. A plain tuple, as a report may read half a million of them.
 
     Parameters
     ----------
@@ -56,16 +66,24 @@ class LedgerRow:
     hash: str
 
     @property
-    def content(self) -> list[Any]:
-        """Everything that the hash covers, besides the hash before it."""
-        fields = [
-            self.step, self.time, self.parameter, self.epsilon, self.leakage, self.last, self.output, self.digest
-        ]  # fmt: skip
-        return fields[: FIELDS.get(self.format, 0)]
+    def signed(self) -> str:
+        """Everything that the hash covers, besides the hash before it, as canonical JSON."""
+        fields = FIELDS.get(self.format, 0)
+        if not fields or not self._is_as_written:
+            return canonical(self[:fields])
+        step, time, parameter, epsilon, leakage, last, output, digest = self[:8]
+        numbers = f"{_number(parameter)},{_number(epsilon)},{NULL if leakage is None else _number(leakage)}"
+        flag, text = "true" if last else "false", NULL if output is None else canonical(output)
+        after = f",{NULL if digest is None else canonical(digest)}" if fields == 8 else ""
+        return f"[{step},{canonical(time)},{numbers},{flag},{text}{after}]"
+
+    @property
+    def _is_as_written(self) -> bool:
+        """Whether all fields are of the types that rows are written with."""
+        return tuple(map(type, self)) in WRITTEN
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerEvent:
+class LedgerEvent(NamedTuple):
     """Something that happened between two steps, such as the adoption of another correlation.
 
     Parameters
@@ -95,9 +113,9 @@ class LedgerEvent:
     hash: str
 
     @property
-    def signed(self) -> list[Any]:
-        """Everything that the hash covers, besides the hash before it."""
-        return ["event", self.number, self.step, self.kind, self.at, self.by, self.content]
+    def signed(self) -> str:
+        """Everything that the hash covers, besides the hash before it, as canonical JSON."""
+        return canonical(["event", self.number, self.step, self.kind, self.at, self.by, self.content])
 
     @property
     def details(self) -> dict[str, Any]:
@@ -109,12 +127,21 @@ class LedgerEvent:
 Entry: TypeAlias = LedgerRow | LedgerEvent
 
 
-ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
 def canonical(document: Any) -> str:
     """One spelling for equal JSON values."""
     return ENCODER.encode(document)
+
+
+def _number(value: float) -> str:
+    """Its canonical spelling."""
+    return _spelled(value) if value else canonical(value)  # 0.0 equals -0.0, and is spelled otherwise
+
+
+@lru_cache(maxsize=1024)  # many rows have the same budget
+def _spelled(value: float) -> str:
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite number, got {value}")
+    return float.__repr__(value)
 
 
 def first_hash(configuration: str) -> str:
@@ -127,9 +154,9 @@ def first_hash(configuration: str) -> str:
     return _digest(FORMAT, configuration) if began is None else _digest(began["format"], canonical(began))
 
 
-def chained(previous: str, content: list[Any]) -> str:
-    """The hash of a row with this content after the hash `previous`."""
-    return _digest(previous, canonical(content))
+def chained(previous: str, signed: str) -> str:
+    """The hash of a row that says this after the hash `previous`."""
+    return _digest(previous, signed)
 
 
 def in_order(rows: Iterable[LedgerRow], events: Iterable[LedgerEvent]) -> Iterator[Entry]:
@@ -159,7 +186,7 @@ def broken_link(entries: Iterable[Entry], *, start: int, n_events: int, previous
         if entry.step != position:
             return f"step {position} is missing: the next row is step {entry.step}"
         try:
-            previous = chained(previous, entry.content)
+            previous = chained(previous, entry.signed)
         except (ValueError, TypeError):  # no value that we write: infinity, bytes
             previous = ""
         if entry.hash != previous:

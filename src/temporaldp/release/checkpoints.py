@@ -133,7 +133,7 @@ def _made_by(began: str) -> dict[str, Any]:
 
 def _events_digest(events: Sequence[LedgerEvent]) -> str:
     """Of everything that they say: the rows between them, which would show a change, are not read."""
-    return _digest(canonical([[*event.signed, event.hash] for event in events]))
+    return _digest(canonical([[event.signed, event.hash] for event in events]))
 
 
 def _digest(text: str) -> str:

@@ -8,7 +8,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, TypeAlias, overload
@@ -435,7 +434,7 @@ class LedgerWriter:
         told = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
         unsealed = LedgerRow(len(self._ledger), time, called, spent, told, bool(last), output, digest, CURRENT, "")
-        row = replace(unsealed, hash=chained(self._ledger.head, unsealed.content))
+        row = unsealed._replace(hash=chained(self._ledger.head, unsealed.signed))
         self._transaction.append(row)
         self.added = row
 
@@ -443,7 +442,7 @@ class LedgerWriter:
         """Add an event before the next step; gives it."""
         at = datetime.now(UTC).isoformat(timespec="seconds")
         unsealed = LedgerEvent(len(self._ledger.events), len(self._ledger), kind, at, by, canonical(details), "")
-        event = replace(unsealed, hash=chained(self._ledger.head, unsealed.signed))
+        event = unsealed._replace(hash=chained(self._ledger.head, unsealed.signed))
         self._transaction.append_event(event)
         self.noted = event
         return event

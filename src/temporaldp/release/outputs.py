@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 
@@ -63,3 +65,15 @@ def from_text(text: str) -> Any:
         return document["value"]
     array = np.array(document["array"], dtype=np.dtype(document["dtype"])).reshape(document["shape"])
     return array if document["shape"] else array[()]
+
+
+def counts_of(texts: Sequence[str | None], n: int) -> NDArray[Any] | None:
+    """What many texts hold, stacked, shape (T, n), if that is n numbers of one type each; None where it is something else."""
+    if not texts or None in texts:
+        return None
+    documents = json.loads(f"[{','.join(filter(None, texts))}]")
+    shapes = {(one.get("dtype"), *one.get("shape", ())) for one in documents}
+    kind = documents[0].get("dtype")
+    if kind is None or shapes != {(kind, n)}:
+        return None
+    return np.array([one["array"] for one in documents], dtype=np.dtype(kind)).reshape(len(documents), n)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporaldp.errors import LedgerError
 from temporaldp.release.chain import LedgerEvent, LedgerRow
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
+
+
+LAST = LedgerRow._fields.index("last")
+FLAGS = {0: False, 1: True}
+"""SQLite has no booleans; anything else was not written by this package, and stays what it is."""
 
 
 class Tables(NamedTuple):
@@ -91,7 +96,9 @@ class Transaction:
         chosen = steps.select().where(steps.c.step >= start).order_by(steps.c.step)
         if end is not None:
             chosen = chosen.where(steps.c.step < end)
-        return [LedgerRow(*row) for row in self.connection.execute(chosen)]
+        with self.connection.execute(chosen) as result:
+            rows: Any = result.cursor  # without SQLAlchemy's rows: there may be half a million of them
+            return [LedgerRow._make((*row[:LAST], FLAGS.get(row[LAST], row[LAST]), *row[LAST + 1 :])) for row in rows]
 
     def events(self, start: int = 0) -> list[LedgerEvent]:
         """The events from number `start` on, in order."""
@@ -107,14 +114,14 @@ class Transaction:
         LedgerError
             The database keeps something else than it was given.
         """
-        values = {name: getattr(row, name) for name in LedgerRow.__slots__}
+        values = row._asdict()
         self.connection.execute(tables().steps.insert().values(**values))
         self.connection.execute(tables().heading.update().values(n_steps=row.step + 1, head=row.hash))
         self._require_stored(self.rows(row.step) == [row])
 
     def append_event(self, event: LedgerEvent) -> None:
         """Add an event and move the head to it. Errors as for `append`."""
-        values = {name: getattr(event, name) for name in LedgerEvent.__slots__}
+        values = event._asdict()
         self.connection.execute(tables().events.insert().values(**values))
         self.connection.execute(tables().heading.update().values(head=event.hash))
         self._require_stored(self.events(event.number) == [event])

@@ -20,7 +20,7 @@ from temporaldp.serve.tables import statements, tables
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-STEP_FIELDS = LedgerRow.__slots__
+STEP_FIELDS = LedgerRow._fields
 
 DEFINITION = "definition"
 """The private thing that says what a release was created with."""

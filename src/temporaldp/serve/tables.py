@@ -110,7 +110,7 @@ def statements() -> Statements:
     r, s = made.releases.c, made.steps
     of: sa.BindParameter[str] = sa.bindparam("of")
     heading = sa.select(r.configuration, r.n_steps, r.head).where(r.release == of)
-    fields = [s.c[field] for field in LedgerRow.__slots__]
+    fields = [s.c[field] for field in LedgerRow._fields]
     moved = made.releases.update().where(r.release == of, r.head == sa.bindparam("after"))
     return Statements(
         heading,

@@ -1,0 +1,27 @@
+"""Outputs of many steps, read at once, are those that are read one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from temporaldp.release.outputs import as_text, counts_of, from_text
+
+
+def test_counts_of_many_steps_are_those_of_each():
+    counts = np.random.default_rng(0).integers(-50, 500, (20, 3))
+    texts = [as_text(row) for row in counts]
+    found = counts_of(texts, 3)
+    assert found.dtype == counts.dtype and (found == np.stack([from_text(text) for text in texts])).all()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        None, '{"value":[1,2,3]}', '{"value":3}', as_text(np.array([1, 2])), as_text(np.array([1.0, 2.0, 3.0])),
+        as_text(np.int64(3)), as_text(np.ones((1, 3), dtype=np.int64)),
+    ],
+)  # fmt: skip
+def test_where_one_is_something_else_there_are_none(other):
+    text = as_text(np.array([1, 2, 3]))
+    assert counts_of([text, other, text], 3) is None and counts_of([], 3) is None
