@@ -106,6 +106,21 @@ def _sign_rule(rows, lows, highs, c):
     return sum(c)
 
 
+def temporal_by_sign_rule(backward, forward, epsilons) -> np.ndarray:
+    """TPL of every step of epsilon-DP releases with constant matrices, shape (T,), by the sign rule to 60 digits."""
+    n_steps, n = len(epsilons), len(backward)
+    low, high = boxes_of(epsilons, n)
+    found = np.zeros(n_steps)
+    for t in range(n_steps):
+        past = defined_by_sign_rule([backward] * t, low[:t], high[:t]) if t else np.zeros((n, n))
+        after = slice(n_steps - 1, t, -1)
+        future = (
+            defined_by_sign_rule([forward] * (n_steps - 1 - t), low[after], high[after]) if t < n_steps - 1 else 0.0
+        )
+        found[t] = epsilons[t] + (past + future)[~np.eye(n, dtype=bool)].max()
+    return found
+
+
 # Rational arithmetic
 
 

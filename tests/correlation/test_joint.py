@@ -1,11 +1,19 @@
-"""Two values that develop independently: their joint matrix, and what it leaks."""
+"""Two values of a person as one: as histories of both show it, or as if they were independent; and what that leaks."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from temporaldp import Adversary, InputError, TransitionMatrix, independent_adversary, temporal_leakage
+from temporaldp import (
+    Adversary,
+    InputError,
+    Trajectories,
+    TransitionMatrix,
+    independent_adversary,
+    joint_trajectories,
+    temporal_leakage,
+)
 
 ONE = np.array([[0.9, 0.1], [0.3, 0.7]])
 TWO = np.array([[0.5, 0.2, 0.3], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]])
@@ -39,3 +47,44 @@ def test_what_is_not_known_alike_is_refused():
         independent_adversary()
     with pytest.raises(InputError, match="joint values"):
         independent_adversary(known(np.eye(40)), known(np.eye(40)))
+
+
+def test_joint_traces_have_the_people_and_the_transitions_of_both():
+    """Against counting by hand: people and times of one alone are left out, and so are steps that either lacks."""
+    one = {"Ann": "AASAS", "Bo": "SSAAA", "Cy": "ASASA"}
+    two = {"Cy": "HOHO", "Ann": "HHOO"}
+    first = Trajectories(
+        np.array([["AS".index(v) for v in row] for row in one.values()]),
+        states=["A", "S"],
+        users=one,
+        times=range(5),
+        step="1 hours",
+    )
+    second = Trajectories(
+        np.array([[*map("HO".index, row[:3]), -1, "HO".index(row[3])] for row in two.values()]), states=["H", "O"], users=two,
+        times=range(5), consecutive=np.array([True, False, True, True]),
+    )  # fmt: skip
+    joint = joint_trajectories(first, second)
+    assert (joint.users, joint.states, joint.step) == (("Ann", "Cy"), ("A, H", "A, O", "S, H", "S, O"), "1 hours")
+    expected = np.zeros((4, 4), dtype=int)
+    for user in joint.users:
+        values = [2 * "AS".index(a) + "HO".index(b) for a, b in zip(one[user][:3], two[user][:3], strict=True)]
+        expected[values[0], values[1]] += 1  # from 2 to 3 one of them is not a step, at 4 one is absent
+    assert (joint.transition_counts() == expected).all()
+    later = joint_trajectories(
+        Trajectories(first.codes[:, 1:], states=["A", "S"], users=first.users, times=first.times[1:]), second
+    )
+    assert later.times == ("1", "2", "3", "4") and later.consecutive.tolist() == [False, True, True]
+
+
+def test_traces_that_have_nothing_in_common_are_refused():
+    walks = Trajectories.from_sequences([["a", "b"]], users=["Ann"])
+    for other in (
+        Trajectories.from_sequences([["a", "b"]], users=["Bo"]),
+        Trajectories(np.array([[0, 1]]), states=["a", "b"], users=["Ann"], times=[7, 8]),
+        Trajectories(np.array([[0, 1]]), states=[f"s{k}" for k in range(600)], users=["Ann"]),
+    ):
+        with pytest.raises(InputError):
+            joint_trajectories(walks, other)
+    with pytest.raises(InputError):
+        joint_trajectories()

@@ -24,4 +24,5 @@ def test_counts_of_many_steps_are_those_of_each():
 )  # fmt: skip
 def test_where_one_is_something_else_there_are_none(other):
     text = as_text(np.array([1, 2, 3]))
-    assert counts_of([text, other, text], 3) is None and counts_of([], 3) is None
+    for texts in ([text, other, text], [other, other], [text] * 5000 + [other], []):
+        assert counts_of(texts, 3) is None

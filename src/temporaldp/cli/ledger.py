@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -14,17 +13,20 @@ from rich.table import Table
 from temporaldp import InputError, Ledger, OutputError, adopt_correlation, export_ledger
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import gather
+from temporaldp.cli.ledger_share import Place, share
 from temporaldp.cli.released import promised
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.release.adopting import ADOPT
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.export import export_suffix, said_of
-from temporaldp.release.shared_account import TABLE
+from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.release.store import file_of
 from temporaldp.report.words import number, span, steps
 
 app = typer.Typer(help="Look at the ledger of a release, check it, and keep it up.", no_args_is_help=True)
+
+app.command("share")(share)
 
 LAST_ROWS = 10
 
@@ -38,10 +40,6 @@ ACCOUNTED = {
     "interval": "an upper bound of the leakage for every matrix of a set",
 }
 """By which leakage a release of budgets holds its level, in words."""
-
-Place: TypeAlias = Annotated[
-    str, typer.Argument(metavar="LEDGER", help="SQLite file or postgresql:// URL.", show_default=False)
-]
 
 
 @app.command("show")
@@ -194,6 +192,7 @@ def _document(ledger: Ledger) -> dict[str, Any]:
         "unit": "nats",
         "head": ledger.head,
         "events": said_of(ledger)["events"],
+        **_tables_document(ledger),
         "steps": [
             {
                 "step": r.step,
@@ -207,6 +206,14 @@ def _document(ledger: Ledger) -> dict[str, Any]:
     }
 
 
+def _tables_document(ledger: Ledger) -> dict[str, Any]:
+    found = tables_of(ledger)
+    spent = {
+        one.name: {"published": int((one.epsilons > 0.0).sum()), "epsilons": one.epsilons.tolist()} for one in found
+    }
+    return {"table_steps": spent} if found else {}
+
+
 def _facts(ledger: Ledger) -> list[tuple[str, str]]:
     known = ledger.configuration
     rows = [("place", ledger.place), ("steps", _span(ledger))]
@@ -214,11 +221,10 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
     rows.append(("held by", _held_by(known)))
     rows.append(("mechanism", str(known["mechanism"])))
     if known["states"] is not None:
-        rows.append(("states", ", ".join(known["states"])))
+        rows.append(("states", (" | " if known.get("tables") else ", ").join(known["states"])))
     if known["step"] is not None:
         rows.append(("one step", str(known["step"])))
-    tables = Counter(event.by for event in ledger.events if event.kind == TABLE)
-    rows += [(f"table {escape(name)}", f"published at {steps(n)}") for name, n in tables.items()]
+    rows += [(f"table {escape(one.name)}", _table_words(one)) for one in tables_of(ledger)]
     for event in (one for one in ledger.events if one.kind == ADOPT):
         what = "another correlation" + (", and the one before it" if event.details.get("both") else "")
         rows.append(("adopted", f"{what}, from step {event.step + 1} on, by {event.by}, {event.at}"))
@@ -226,8 +232,16 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
     if spent.size:
         rows.append(("spent per step", span(spent, up=True)))
     if len(ledger) and ledger[-1].leakage is not None:
-        rows.append(("worst leakage so far", f"{number(ledger[-1].leakage, up=True)} nats"))
+        of = ", of all tables together" if tables_of(ledger) else ""
+        rows.append(("worst leakage so far", f"{number(ledger[-1].leakage, up=True)} nats{of}"))
     return [*rows, ("head", ledger.head)]
+
+
+def _table_words(table: TableSpent) -> str:
+    published = table.epsilons[table.epsilons > 0.0]
+    spent = f", {span(published, up=True)} nats each" if published.size else ""
+    share = "" if table.share is None else f"{100.0 * table.share:g} % of every step; "
+    return f"{share}published at {steps(published.size)}{spent}"
 
 
 def _terms(ledger: Ledger) -> list[tuple[str, str]]:

@@ -10,7 +10,8 @@ from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release.adopting import ADOPT, accountant_of
 from temporaldp.release.guards import plan_digest
 from temporaldp.release.outputs import counts_of
-from temporaldp.report import Evidence, Provenance
+from temporaldp.release.shared_account import TableSpent, tables_of
+from temporaldp.report import Evidence, Provenance, TableLeakage
 
 
 def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:
@@ -67,7 +68,15 @@ def _evidence(
         released=released,
         name_users=name_users,
         paper=paper,
+        tables=tuple(_alone(table, inputs) for table in tables_of(ledger)),
     )
+
+
+def _alone(table: TableSpent, inputs: Inputs) -> TableLeakage:
+    """What one table of an account leaks by itself."""
+    n_published = int((table.epsilons > 0.0).sum())
+    alone = temporal_leakage(inputs.everyone, epsilons=table.epsilons).worst if n_published else 0.0
+    return TableLeakage(table.name, n_published, float(table.epsilons.max()), alone)
 
 
 def released_in(ledger: Ledger) -> ReleasedHistograms | None:

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from temporaldp import ContinualRelease, Ledger, OutputError, TemporaldpError, Traces
 from temporaldp.cli.render import console, facts, say_json
+from temporaldp.release.guards import Forecast
 from temporaldp.release.store import file_of
 from temporaldp.report.words import number, steps
 
@@ -63,6 +64,11 @@ def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool
     if leakage is not None:
         rows.append(("worst leakage then", f"{number(leakage, up=True)} nats"))
     facts("Dry run", rows)
+    forecast_table(found)
+
+
+def forecast_table(found: Sequence[Forecast]) -> None:
+    """The last of the steps that would be new."""
     if not found:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from temporaldp import (
@@ -15,20 +15,19 @@ from temporaldp import (
     InputDiffersWarning,
     InputError,
     PublicCorrelation,
-    Traces,
-    consistent_counts,
     filtered_histograms,
     load_plan,
-    load_released,
     release_histograms,
     save_released,
 )
 from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
+from temporaldp.cli.earlier_output import is_earlier, refuse_existing
 from temporaldp.cli.operation import ledger_facts, logged, nearly_used, other_data, say_forecast, trial_place
 from temporaldp.cli.release_setup import Setup, plan_alone, setup_of
 from temporaldp.cli.released import Smoothing, say_release
 from temporaldp.cli.render import warn, working
+from temporaldp.cli.shared_release import AskedTable, release_table
 from temporaldp.cli.smoothing import public_correlation
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
@@ -84,6 +83,16 @@ def release(
         typer.Option(
             "--bound",
             help="By which leakage an accountant, of a correlation, counts: exact (default) or paper, an upper bound of it.",
+            show_default=False,
+            rich_help_panel=LEDGER,
+        ),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            "--table",
+            metavar="NAME",
+            help="Publish this table of an account of several (`temporaldp ledger share`), which knows level and correlation.",
             show_default=False,
             rich_help_panel=LEDGER,
         ),
@@ -150,6 +159,10 @@ def release(
     release_suffix(output)
     require_writable(output, reads=(traces, plan, *known.files, *reading.files))
     _require_smoothing(smooth, synthetic, output, (traces, plan, *known.files, *reading.files), consistent, same_start)
+    if table is not None:
+        if ledger is None:
+            raise InputError("--table names a table of an account: say which with --ledger LEDGER")
+        _require_account_only((plan, alpha, horizon, bound, smooth), known)
     if ledger is None:
         _require_plan_only(
             plan,
@@ -160,29 +173,21 @@ def release(
             upkeep=(dry_run, warn_at, log, head),
         )
         assert plan is not None
-        _refuse_existing(output, overwrite)
-        setup = plan_alone(load_plan(plan), traces, reading)
-        assert setup.plan is not None
-        public = (
-            None
-            if smooth is None
-            else public_correlation(traces, reading, known, setup.data.states, same_start=same_start)
-        )
-        with working("drawing noise"):
-            released = release_histograms(setup.data, setup.plan, consistent=consistent)
-        save_released(released, output)
-        found = None
-        if public is not None:
-            totals = setup.data.histogram().sum(axis=1)
-            with working("smoothing"):
-                found = smooth_released(released, public, total=totals, times=setup.data.times)
-        say_release(released, setup, output, None, as_json, Smoothing.of(found, public, smooth, synthetic))
+        refuse_existing(output, overwrite)
+        _release_by_plan(
+            plan, traces, reading, known, output, smooth, synthetic,
+            consistent=consistent, same_start=same_start, as_json=as_json,
+        )  # fmt: skip
         return
     file = file_of(ledger)
     if file is not None and os.path.realpath(file) == os.path.realpath(output):
         raise OutputError(f"--ledger and --output are both {output}; the counts would take the ledger's place")
     share = None if warn_at is None else _checked_share(warn_at)
     with logged(log) as line:
+        if table is not None:
+            asked = AskedTable(ledger, table, head, share, consistent=consistent, overwrite=overwrite, as_json=as_json)
+            release_table(asked, traces, reading, output, line, dry_run=dry_run)
+            return
         setup = setup_of(traces, reading, known, plan, alpha, horizon, bound, smoothing=smooth is not None)
         public = (
             None
@@ -198,8 +203,8 @@ def release(
         with _opened(setup, ledger, public) as stream:
             if head is not None:
                 stream.ledger.verify(head=head)
-            if not overwrite and not _is_earlier(output, stream, setup.data):
-                _refuse_existing(output, overwrite)
+            if not overwrite and not is_earlier(output, partial(_published, stream), setup.data):
+                refuse_existing(output, overwrite)
             before, gap = len(stream), gap_before(setup.data, stream)
             with working("drawing noise"), warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always", InputDiffersWarning)
@@ -213,6 +218,42 @@ def release(
             say_release(
                 released, setup, output, (stream, before), as_json, Smoothing.of(found, public, smooth, synthetic)
             )
+
+
+def _release_by_plan(
+    plan: Path,
+    traces: Path | None,
+    reading: o.TraceOptions,
+    known: o.CorrelationOptions,
+    output: Path,
+    smooth: Path | None,
+    synthetic: Path | None,
+    *,
+    consistent: bool,
+    same_start: bool,
+    as_json: bool,
+) -> None:
+    """Draw all of it, once, without a ledger."""
+    setup = plan_alone(load_plan(plan), traces, reading)
+    assert setup.plan is not None
+    public = None
+    if smooth is not None:
+        public = public_correlation(traces, reading, known, setup.data.states, same_start=same_start)
+    with working("drawing noise"):
+        released = release_histograms(setup.data, setup.plan, consistent=consistent)
+    save_released(released, output)
+    found = None
+    if public is not None:
+        totals = setup.data.histogram().sum(axis=1)
+        with working("smoothing"):
+            found = smooth_released(released, public, total=totals, times=setup.data.times)
+    say_release(released, setup, output, None, as_json, Smoothing.of(found, public, smooth, synthetic))
+
+
+def _published(stream: ContinualRelease[Any, Any], time: str) -> Any:
+    """What the ledger has of a time; None if it has nothing."""
+    text = stream.row(time).output if stream.has(time) else None
+    return None if text is None else from_text(text)
 
 
 def _opened(setup: Setup, ledger: str, public: PublicCorrelation | None) -> ContinualRelease[Any, Any]:
@@ -259,6 +300,14 @@ def _checked_share(share: float) -> float:
     return share
 
 
+def _require_account_only(given: tuple[object, ...], known: o.CorrelationOptions) -> None:
+    if any(one is not None for one in given) or known != o.CorrelationOptions():
+        raise InputError(
+            "with --table, the account says the level and what the adversary knows: leave out --plan, --alpha, --horizon, "
+            "--bound and the correlation (`temporaldp ledger share` takes them). --smooth is for a release of one table"
+        )
+
+
 def _require_plan_only(
     plan: Path | None,
     alpha: float | None,
@@ -276,32 +325,3 @@ def _require_plan_only(
         )
     if plan is None:
         raise InputError("expected --plan PLAN (from `temporaldp plan`), or --ledger LEDGER with --plan or --alpha")
-
-
-def _refuse_existing(output: Path, overwrite: bool) -> None:
-    if output.exists() and not overwrite:
-        raise OutputError(
-            f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shown to "
-            "anybody, say --overwrite; otherwise keep it"
-        )
-
-
-def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> bool:
-    """Whether the file is what this ledger released before, and all of it comes again: replacing it loses nothing."""
-    if not output.exists():
-        return True
-    try:
-        old = load_released(output)
-    except InputError:
-        return False
-    if not set(old.times) <= set(data.times) or set(old.states) != set(data.states):
-        return False
-    for time, counts in zip(old.times, old.reordered(data.states).counts, strict=True):
-        kept = from_text(stream.row(time).output or "null") if stream.has(time) else None
-        if not isinstance(kept, np.ndarray):
-            return False
-        total = sum(counts.tolist())  # Python's: a foreign file may hold anything
-        same = np.array_equal(counts, kept)
-        if not same and (total < 0 or not np.array_equal(counts, consistent_counts(kept, total=total))):
-            return False
-    return True

@@ -63,7 +63,7 @@ def say_release(
         warn(beside.warning)
         warn(impossible_counts(released, setup.data.n_users))
     if as_json:
-        document = _document(released, output) | {"noise_beside_counts": beside.share}
+        document = release_document(released, output) | {"noise_beside_counts": beside.share}
         document |= {} if ledger is None else _ledger_document(*ledger)
         if source.learning_epsilon:
             document["alpha_in_all"] = source.in_all(released.alpha or 0.0, released.delta)[0]
@@ -101,7 +101,8 @@ def _ledger_facts(stream: ContinualRelease[Any, Any], before: int) -> tuple[tupl
     return (*rows, ("head", f"{stream.ledger.head[:16]} (note it: `temporaldp ledger verify --head` looks for it)"))
 
 
-def _document(released: ReleasedHistograms, output: Path) -> dict[str, object]:
+def release_document(released: ReleasedHistograms, output: Path) -> dict[str, Any]:
+    """What was released just now, for programs."""
     return {
         "output": str(output),
         "alpha": released.alpha,

@@ -5,7 +5,7 @@ from temporaldp.correlation.counted import CountedTraces
 from temporaldp.correlation.estimation import estimate_adversaries, estimate_transition_matrix
 from temporaldp.correlation.generators import random_correlation, smoothed_correlation, strongest_correlation
 from temporaldp.correlation.interval_matrix import IntervalMatrix, sticky
-from temporaldp.correlation.joint import independent_adversary
+from temporaldp.correlation.joint import independent_adversary, joint_trajectories
 from temporaldp.correlation.lifted_chain import LiftedChain, estimate_dwell_times, estimate_words
 from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.pairs import pair_adversary, transition_trajectories
@@ -35,6 +35,7 @@ __all__ = [
     "estimate_transition_matrix",
     "estimate_words",
     "independent_adversary",
+    "joint_trajectories",
     "pair_adversary",
     "random_correlation",
     "smoothed_correlation",

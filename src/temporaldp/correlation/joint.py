@@ -1,14 +1,18 @@
-"""What is known of several values of one person together, where they have nothing to do with one another."""
+"""What is known of several values of one person together: learnt from both, or from each where they are independent."""
 
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
 from temporaldp.correlation.adversary import Adversary
 from temporaldp.correlation.timeline import is_constant
+from temporaldp.correlation.traces import Traces, codes_of
+from temporaldp.correlation.trajectories import ABSENT, Trajectories
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import InputError
 
@@ -20,8 +24,8 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
     """What is known about several values of each person, a joint one, if they develop independently of one another.
 
     The matrix of the joint value is the Kronecker product. Independence is an assumption about the people: where one value
-    says something about the other (who sleeps is at home), estimate the joint matrix instead, from histories of both. With
-    this one, leakage is then reported too low.
+    says something about the other (who sleeps is at home), estimate the joint matrix instead, from histories of both
+    (`joint_trajectories`). With this one, leakage is then reported too low.
 
     Parameters
     ----------
@@ -47,6 +51,72 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
     return Adversary(_joint(adversaries, "backward"), _joint(adversaries, "forward"))
 
 
+def joint_trajectories(*traces: Traces) -> Trajectories:
+    """Several values of each person as one: "A, H" where the first traces have A and the second H.
+
+    Of the people and times that all of them have. A correlation that is learnt from it assumes nothing about how one value
+    depends on the other.
+
+    Parameters
+    ----------
+    *traces : Traces
+        One for each value, with steps of one length; not counts.
+
+    Raises
+    ------
+    InputError
+        There is none, one says only counts, they have no person or time in common, steps of different lengths, or more than
+        1,000 joint values.
+
+    Examples
+    --------
+    >>> asleep = Trajectories.from_sequences([["A", "S", "S"], ["A", "A", "S"]], users=["Ann", "Bo"])
+    >>> away = Trajectories.from_sequences([["H", "H", "O"]], users=["Ann"], states=["H", "O"])
+    >>> both = joint_trajectories(asleep, away)
+    >>> both.users, [both.states[k] for k in both.codes[0]]
+    (('Ann',), ['A, H', 'S, H', 'S, O'])
+    """
+    if not traces:
+        raise InputError("expected traces of one value or more, got none")
+    lengths = {one.step for one in traces} - {None}
+    if len(lengths) > 1:
+        raise InputError(f"expected traces with steps of one length, got {' and '.join(sorted(map(str, lengths)))}")
+    names = _joint_names([one.states for one in traces])
+    users, user_rows = _in_all([one.users for one in traces])
+    times, time_columns = _in_all([one.times for one in traces])
+    if not users or not times:
+        raise InputError(
+            "expected traces of the same people at the same times, under the same names; these have no "
+            f"{'person' if not users else 'time'} in common"
+        )
+    codes, missing = np.zeros((len(users), len(times)), np.int64), np.zeros((len(users), len(times)), bool)
+    consecutive = np.ones(len(times) - 1, bool)
+    for one, rows, columns in zip(traces, user_rows, time_columns, strict=True):
+        own = codes_of(one)[np.ix_(rows, columns)]
+        codes, missing = codes * one.n_states + own, missing | (own == ABSENT)
+        consecutive &= (np.diff(columns) == 1) & np.append(one.consecutive, False)[columns[:-1]]
+    joint = np.where(missing, ABSENT, codes)
+    return Trajectories(
+        joint, states=names, users=users, times=times, consecutive=consecutive, step=next(iter(lengths), None)
+    )
+
+
+def _in_all(each: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
+    """The names that all of several lists have, in the order of the first, and where they stand in each."""
+    positions = [{name: k for k, name in enumerate(one)} for one in each]
+    shared = [name for name in each[0] if all(name in one for one in positions)]
+    return shared, [[one[name] for name in shared] for one in positions]
+
+
+def _joint_names(each: Sequence[Sequence[str]]) -> list[str]:
+    """Names of all joint values, those of the last traces changing fastest."""
+    if math.prod(map(len, each)) > MOST_STATES:
+        raise InputError(
+            f"expected at most {MOST_STATES} joint values, got {math.prod(map(len, each))}: publish coarser values"
+        )
+    return [", ".join(parts) for parts in itertools.product(*each)]
+
+
 def _joint(adversaries: tuple[Adversary, ...], side: Literal["backward", "forward"]) -> TransitionMatrix | None:
     import scipy.sparse
 
@@ -55,9 +125,7 @@ def _joint(adversaries: tuple[Adversary, ...], side: Literal["backward", "forwar
         return None
     if any(one is None for one in known):
         raise InputError(f"expected all {side} correlations or none of them; where nothing is learnt, give equal rows")
-    states = [", ".join(parts) for parts in itertools.product(*(map(str, one.states) for one in known))]
-    if len(states) > MOST_STATES:
-        raise InputError(f"expected at most {MOST_STATES} joint values, got {len(states)}: publish coarser values")
+    states = _joint_names([[str(state) for state in one.states] for one in known])
     rows = np.ones((1, 1))
     for one in known:
         rows = np.kron(rows, scipy.sparse.csr_array(one.probabilities).toarray())

@@ -72,7 +72,7 @@ def release_histograms(
     states, step = plan.source.states, plan.source.step
     if states is not None:
         require_same_states(states, trajectories.states, what="the data")
-    _require_same_step(step, trajectories.step, what="plan")
+    require_same_step(step, trajectories.step, what="plan")
     mechanism = histogram_mechanism(plan, trajectories.n_states)
     result = release_snapshots(mechanism, trajectories.histogram(), plan, start=start)
     return _assemble(
@@ -114,7 +114,7 @@ def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consist
     """Steps that the ledger has, as they were; then the others."""
     if stream.states is not None:
         require_same_states(stream.states, trajectories.states, what="the data")
-    _require_same_step(stream.step, trajectories.step, what="release")
+    require_same_step(stream.step, trajectories.step, what="release")
     stream.refresh()
     new = [time for time in trajectories.times if not stream.has(time)]
     _require_continuation(trajectories, stream, new)
@@ -127,7 +127,8 @@ def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consist
     return replace(released, times=tuple(stream.row(time).time for time in released.times))
 
 
-def _require_same_step(expected: str | None, found: str | None, *, what: str) -> None:
+def require_same_step(expected: str | None, found: str | None, *, what: str) -> None:
+    """`InputError` where data have steps of another length than what they are released by."""
     if None not in (expected, found) and expected != found:
         raise InputError(
             f"the {what} is for steps of {expected}, the data have steps of {found}: a correlation over another "

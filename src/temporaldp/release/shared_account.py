@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.errors import InputError, LedgerMismatchError
+from temporaldp.files.moments import label_of
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
+from temporaldp.release.adopting import correlations_at
+from temporaldp.release.guards import Forecast
+from temporaldp.release.histogram import DiscreteLaplaceHistogram
 from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
@@ -27,6 +34,14 @@ class SharedCharge:
     """Mechanism: looks at no data; what a step publishes are the tables."""
 
     shares: tuple[tuple[str, float], ...]
+    states: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), repr=False)
+
+    @property
+    def ledger_terms(self) -> dict[str, Any]:
+        """What a ledger says of the tables besides."""
+        states = dict(self.states)
+        told = {name: {"share": share, "states": list(states[name])} for name, share in self.shares if name in states}
+        return {"tables": told} if told else {}
 
     def epsilon_spent(self, epsilon: float) -> float:
         """All of it, whichever tables are published."""
@@ -35,6 +50,25 @@ class SharedCharge:
     def __call__(self, snapshot: None, epsilon: float) -> dict[str, float]:
         """What is charged."""
         return {"charged": epsilon}
+
+
+class TableSpent(NamedTuple):
+    """What one table of an account has spent: its share, if the ledger tells it, and its budgets, 0 where there are none."""
+
+    name: str
+    share: float | None
+    epsilons: NDArray[np.float64]
+
+
+def tables_of(ledger: Ledger) -> list[TableSpent]:
+    """The tables of an account, and what each has spent at every step, in nats; none where a ledger is of one release."""
+    shares = {name: one["share"] for name, one in ledger.configuration.get("tables", {}).items()}
+    found = {name: np.zeros(len(ledger)) for name in shares}
+    for event in ledger.events:
+        if event.kind == TABLE:
+            told = event.details
+            found.setdefault(event.by, np.zeros(len(ledger)))[told["step"]] = told["epsilon"]
+    return [TableSpent(name, shares.get(name), spent) for name, spent in found.items()]
 
 
 class SharedRelease:
@@ -54,6 +88,9 @@ class SharedRelease:
         What share of each step's budget every table has: above 0, at most 1 together. The same for all jobs.
     ledger, accountant, step
         As for `ContinualRelease`, the same for all jobs.
+    states : mapping of str to sequences of str, optional
+        The states of every table that is a histogram. The ledger then knows them, and a job need name nothing but its table
+        (`SharedRelease.of`).
 
     Raises
     ------
@@ -91,6 +128,7 @@ class SharedRelease:
         ledger: str | os.PathLike[str],
         accountant: TemporalAccountant,
         step: str | None = None,
+        states: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         known = {name: positive(share, f"share of {name!r}") for name, share in shares.items()}
         if table not in known:
@@ -100,14 +138,72 @@ class SharedRelease:
         require_budget_mechanism(mechanism, accountant.metric)
         self._table, self._mechanism, self._described = table, mechanism, described(mechanism)
         self._share = known[table] * (1.0 - 2.0 * ROUNDED)
-        charge = SharedCharge(tuple(sorted(known.items())))
+        if states is not None and set(states) != set(known):
+            raise InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states) or 'none'}")
+        named = tuple((name, tuple(some)) for name, some in sorted((states or {}).items()))
+        charge = SharedCharge(tuple(sorted(known.items())), named)
         self._stream: ContinualRelease[None, Any] = ContinualRelease(
             charge, ledger=ledger, accountant=accountant, step=step
         )
         self._digests = InputDigests(self.ledger.store)
-        self._published: dict[int, str] = {}
+        self._published: dict[int, dict[str, Any]] = {}
         self._n_seen = 0
         self._take_in()
+
+    @classmethod
+    def of(cls, table: str, ledger: str | os.PathLike[str]) -> Self:
+        """Go on with a table of an account whose ledger names the states of all tables, by the matrices kept beside it.
+
+        Raises
+        ------
+        InputError
+            The ledger is none of an account with states, or has no such table.
+        LedgerError
+            There is no ledger, it cannot be read, or the matrices are not kept beside it.
+        """
+        with Ledger(ledger) as known:
+            told, tables = known.configuration, known.configuration.get("tables")
+            if tables is None:
+                raise InputError(
+                    f"{known.place} is no account of several tables; `temporaldp ledger share` makes one, and a release of one "
+                    "table alone is asked for without the name of a table"
+                )
+            if table not in tables:
+                raise InputError(
+                    f"{known.place} is the account of {', '.join(sorted(tables))}, and has no table {table!r}"
+                )
+            now = known.correlations
+            assert now is not None  # an account has an accountant
+            accountant = TemporalAccountant(
+                correlations_at(known, now["users"]), alpha=told["alpha"], horizon=told["horizon"], reserve=told["reserve"],
+                bound=told["bound"],
+            )  # fmt: skip
+        return cls(
+            table, DiscreteLaplaceHistogram(len(tables[table]["states"])), ledger=ledger, accountant=accountant,
+            shares={name: one["share"] for name, one in tables.items()}, step=told["step"],
+            states={name: one["states"] for name, one in tables.items()},
+        )  # fmt: skip
+
+    @property
+    def table(self) -> str:
+        """Which one this job publishes."""
+        return self._table
+
+    @property
+    def share(self) -> float:
+        """Of each step's budget."""
+        return self._share
+
+    @property
+    def states(self) -> tuple[str, ...] | None:
+        """The states of this table; None where the ledger does not name them."""
+        tables = self.ledger.configuration.get("tables")
+        return None if tables is None else tuple(tables[self._table]["states"])
+
+    @property
+    def stream(self) -> ContinualRelease[None, Any]:
+        """What charges the steps of all tables."""
+        return self._stream
 
     @property
     def ledger(self) -> Ledger:
@@ -151,11 +247,49 @@ class SharedRelease:
                     },
                 )
         self._take_in()
-        return from_text(self._published[row.step])
+        return from_text(self._published[row.step]["output"])
 
     def has(self, time: object) -> bool:
         """Whether this table was published at a time."""
         return self._stream.has(time) and self._stream.row(time).step in self._published
+
+    def refresh(self) -> None:
+        """Read what other jobs added. Errors as for `Ledger.refresh`."""
+        self._stream.refresh()
+        self._take_in()
+
+    def published(self, time: object) -> Any:
+        """What this table published at a time, as it was stored; KeyError where it was not."""
+        return from_text(self._published[self._stream.row(time).step]["output"])
+
+    def spent(self, time: object) -> float:
+        """What this table spent at a time when it was published, in nats; KeyError where it was not."""
+        told: dict[str, Any] = self._published[self._stream.row(time).step]
+        return float(told["epsilon"])
+
+    def input_differs(self, snapshot: Any, *, time: object) -> bool | None:
+        """Whether a published step would be drawn from other data than it was, as `ContinualRelease.input_differs`."""
+        row = self._stream.row(time)
+        return self._digests.differs(self._published[row.step]["digest"], f"{self._table} {row.time}", snapshot)
+
+    def forecast(self, times: Sequence[object]) -> list[Forecast]:
+        """What publishing these times would spend and leak, where this table was not published; nothing is drawn or stored.
+
+        The leakage is that of all tables. Steps that another table's job has charged leak no more than they did. Errors as for
+        `ContinualRelease.forecast`.
+        """
+        self.refresh()
+        new = {one.time: one for one in self._stream.forecast(times)}
+        found = []
+        for time in (label_of(one) for one in times if not self.has(one)):
+            if time in new:
+                charged, leakage = new[time].epsilon, new[time].leakage
+            else:
+                charged, leakage = self._stream.row(time).epsilon, self.ledger[-1].leakage
+            asked = charged * self._share
+            spent = budget_measurement(self._mechanism, asked, len(self.ledger)).epsilon
+            found.append(Forecast(time, asked, spent, leakage))
+        return found
 
     def _take_in(self) -> None:
         """Know what this table published so far."""
@@ -170,4 +304,4 @@ class SharedRelease:
                     f"table {self._table!r} of {self.ledger.place} is published by {told['mechanism']}, this release by "
                     f"{self._described}; go on with the same mechanism, or give this one a share and a name of its own"
                 )
-            self._published[told["step"]] = told["output"]
+            self._published[told["step"]] = told

@@ -117,6 +117,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
             "mechanism": description or described(mechanism),
             "states": None if schema is None else list(schema),
             "step": step or (None if plan is None else plan.source.step),
+            **getattr(mechanism, "ledger_terms", {}),
         }
         self._filter: filtering.StepFilter | None = None
         self._correlation: PublicCorrelation | None = None

@@ -96,6 +96,27 @@ class Provenance:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class TableLeakage:
+    """One table of an account that several are charged to.
+
+    Parameters
+    ----------
+    name : str
+    n_published : int
+        Steps at which it was published.
+    largest_budget : float
+        Of a step, in nats.
+    alone : float
+        What it has leaked by itself about a person's values in all tables, in nats; 0 where nothing was published.
+    """
+
+    name: str
+    n_published: int
+    largest_budget: float
+    alone: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
     """Everything that a report shows.
@@ -128,6 +149,8 @@ class Evidence:
         Without a plan: the level that an accountant held, in nats, and goes on to hold.
     uncertainty : LeakageUncertainty, optional
         What is plausible and what is guaranteed, as far as traces tell the correlation.
+    tables : tuple of TableLeakage
+        Where several tables about the same people are charged to one account: each of them.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -144,6 +167,7 @@ class Evidence:
     paper_supremum: LeakageSupremum | None = None
     held: float | None = None
     uncertainty: LeakageUncertainty | None = None
+    tables: tuple[TableLeakage, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.leakage):

@@ -1,0 +1,45 @@
+"""Whether an output that exists may be replaced: what a ledger released before is given again, so that nothing is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from temporaldp import InputError, Traces, consistent_counts, load_released
+from temporaldp.errors import OutputError
+
+
+def refuse_existing(output: Path, overwrite: bool) -> None:
+    """`OutputError` where something is there that nobody said may be replaced."""
+    if output.exists() and not overwrite:
+        raise OutputError(
+            f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shown to "
+            "anybody, say --overwrite; otherwise keep it"
+        )
+
+
+def is_earlier(output: Path, published: Callable[[str], Any], data: Traces) -> bool:
+    """Whether the file is what a ledger released before, and all of it comes again: replacing it loses nothing.
+
+    `published` gives what the ledger has of a time, or None.
+    """
+    if not output.exists():
+        return True
+    try:
+        old = load_released(output)
+    except InputError:
+        return False
+    if not set(old.times) <= set(data.times) or set(old.states) != set(data.states):
+        return False
+    for time, counts in zip(old.times, old.reordered(data.states).counts, strict=True):
+        kept = published(time)
+        if not isinstance(kept, np.ndarray):
+            return False
+        total = sum(counts.tolist())  # Python's: a foreign file may hold anything
+        same = np.array_equal(counts, kept)
+        if not same and (total < 0 or not np.array_equal(counts, consistent_counts(kept, total=total))):
+            return False
+    return True

@@ -1,0 +1,179 @@
+"""`temporaldp ledger share`: one account for several tables about the same people, each published by a job of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+from rich.markup import escape
+
+from temporaldp import (
+    Adversary,
+    DiscreteLaplaceHistogram,
+    InputError,
+    Ledger,
+    OutputError,
+    SharedRelease,
+    TemporalAccountant,
+    Traces,
+    estimate_adversaries,
+    independent_adversary,
+    joint_trajectories,
+)
+from temporaldp.cli import options as o
+from temporaldp.cli.inputs import read
+from temporaldp.cli.released import promised
+from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.release.store import store_at
+from temporaldp.report.words import number
+from temporaldp.values import positive
+
+Place: TypeAlias = Annotated[
+    str, typer.Argument(metavar="LEDGER", help="SQLite file or postgresql:// URL.", show_default=False)
+]
+
+ROUNDED = 1e-9
+"""By which shares may add up to more than 1 as they are typed."""
+
+
+@o.grouped
+def share(
+    reading: o.TraceOptions,
+    place: Place,
+    alpha: Annotated[
+        float, typer.Option("--alpha", help="Level to hold for all tables together, in nats.", show_default=False)
+    ],
+    tables: Annotated[
+        list[str],
+        typer.Option(
+            "--table",
+            metavar="NAME=HISTORY",
+            help="A table, and past traces of its values; once for each table.",
+            show_default=False,
+        ),
+    ],
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            "--shares",
+            metavar="NAME=SHARE,...",
+            help="What share of each step's budget every table has, such as sleep=0.6,places=0.4. Default: equal ones.",
+            show_default=False,
+        ),
+    ] = None,
+    independent: Annotated[
+        bool,
+        typer.Option(
+            "--independent",
+            help="Assume that the tables' values have nothing to do with one another, in place of learning it from people who "
+            "are in all histories. Where they have, leakage is then told too low.",
+        ),
+    ] = False,
+    prior: o.PriorOption = 0.0,
+    as_json: o.JsonOption = False,
+) -> None:
+    """Begin an account that several releases about the same people are charged to: what leaks of all of them holds alpha.
+
+    Each job then publishes its table: `temporaldp release DATA --ledger LEDGER --table NAME -o FILE`.
+    """
+    histories = _named(tables, "--table", "NAME=HISTORY")
+    if len(histories) < 2:
+        raise InputError(f"expected two tables or more (--table NAME=HISTORY each), got {len(histories)}")
+    parts = _shares(shares, list(histories))
+    _require_new(place)
+    past = {name: read(Path(path), reading) for name, path in histories.items()}
+    step = _one_step(past)
+    known = _known(list(past.values()), prior, independent=independent)
+    with working("what every step can spend"):
+        accountant = TemporalAccountant(known, alpha=positive(alpha, "--alpha"))
+        kept = accountant.reserve
+    first, states = next(iter(past)), {name: one.states for name, one in past.items()}
+    mechanism = DiscreteLaplaceHistogram(len(states[first]))
+    with SharedRelease(
+        first, mechanism, shares=parts, ledger=place, accountant=accountant, step=step, states=states
+    ) as made:
+        head, where = made.ledger.head, made.ledger.place
+    if kept == 0.0:
+        warn("nothing can be spent for ever under this correlation: every step will be held back (exit code 3)")
+    if as_json:
+        say_json(
+            {"ledger": where, "alpha": alpha, "reserve": kept, "shares": parts, "states": states, "step": step, "head": head,
+             "independent": independent, "unit": "nats"}
+        )  # fmt: skip
+        return
+    rows = [("ledger", where), ("guarantee", promised(alpha, 0.0) + ", of all tables together")]
+    rows += [
+        (f"table {escape(name)}", f"{100.0 * parts[name]:g} % of every step, {len(states[name])} states")
+        for name in parts
+    ]
+    how = (
+        "independent of one another: an assumption" if independent else "learnt together, from who is in all histories"
+    )
+    rows += [("values", how), ("every step can spend", f"{number(kept, down=True)} nats, for ever"), ("head", head)]
+    facts("Account", rows)
+    console.print(
+        "Publish each table with `temporaldp release DATA --ledger LEDGER --table NAME -o FILE`.", style="dim"
+    )
+
+
+def _named(given: list[str], option: str, form: str) -> dict[str, str]:
+    """NAME=VALUE, each name once."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, value = (part.strip() for part in one.partition("="))
+        if not (name and equals and value):
+            raise InputError(f"expected {option} {form}, got {one!r}")
+        if name in found:
+            raise InputError(f"{option} names {name!r} twice; give each table a name of its own")
+        found[name] = value
+    return found
+
+
+def _shares(text: str | None, names: list[str]) -> dict[str, float]:
+    """What share each table has, in the order of the tables."""
+    if text is None:
+        return dict.fromkeys(names, 1.0 / len(names))
+    given = _named(text.split(","), "--shares", "NAME=SHARE,...")
+    if set(given) != set(names):
+        raise InputError(f"expected --shares for {', '.join(names)}, got some for {', '.join(given)}")
+    try:
+        found = {name: positive(float(given[name]), f"--shares {name}") for name in names}
+    except ValueError as error:
+        raise InputError(f"expected --shares to be numbers above 0, such as 0.5, got {text!r}") from error
+    total = sum(found.values())
+    if total > 1.0 + ROUNDED:
+        raise InputError(f"expected --shares of at most 1 together, got {total:g}: lower one of them")
+    return {name: one / max(total, 1.0) for name, one in found.items()}
+
+
+def _one_step(past: dict[str, Traces]) -> str | None:
+    """How long one step is in all histories."""
+    lengths = {name: one.step for name, one in past.items() if one.step is not None}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise InputError(f"one step must be as long in all histories, as all tables are charged together; got {told}")
+    return next(iter(lengths.values()), None)
+
+
+def _known(past: list[Traces], prior: float, *, independent: bool) -> Adversary:
+    """What is known about all values of a person together."""
+    with working("learning correlations"):
+        if independent:
+            return independent_adversary(*(next(estimate_adversaries(one, prior=prior)) for one in past))
+        return next(estimate_adversaries(joint_trajectories(*past), prior=prior))
+
+
+def _require_new(place: str) -> None:
+    """Refuse a place where a ledger has steps: an account knows what was spent from its first step on."""
+    store = store_at(place)
+    there = store.exists()
+    store.close()
+    if not there:
+        return
+    with Ledger(place) as known:
+        if len(known):
+            raise OutputError(
+                f"{known.place} is a ledger with {len(known)} steps already: an account begins with a ledger of its own. What "
+                "that one spent about the same people is not counted in it, and both add up"
+            )

@@ -1,0 +1,162 @@
+"""`temporaldp release --table`: one table of an account of several, as its job publishes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from temporaldp import ReleasedHistograms, SharedRelease, Traces, consistent_counts, save_released
+from temporaldp.cli import options as o
+from temporaldp.cli.earlier_output import is_earlier, refuse_existing
+from temporaldp.cli.inputs import absences, read_data
+from temporaldp.cli.operation import (
+    forecast_table,
+    ledger_facts,
+    nearly_used,
+    other_data,
+    trial_place,
+)
+from temporaldp.cli.released import release_document, show_release
+from temporaldp.cli.render import facts, say_json, warn, working
+from temporaldp.correlation.states import require_same_states
+from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
+from temporaldp.release.histograms import gap_before, require_same_step
+from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
+from temporaldp.report.words import number, steps
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTable:
+    """What a job asks of an account: which table, what the ledger must contain, and how it is told."""
+
+    ledger: str
+    table: str
+    head: str | None
+    warn_at: float | None
+    consistent: bool
+    overwrite: bool
+    as_json: bool
+
+
+def release_table(
+    asked: AskedTable,
+    traces: Path | None,
+    reading: o.TraceOptions,
+    output: Path,
+    line: dict[str, Any],
+    *,
+    dry_run: bool,
+) -> None:
+    """Publish one table of an account, or say what that would do; `line` is of the log."""
+    if dry_run:
+        with trial_place(asked.ledger) as place, _opened(asked, place) as shared:
+            _say_forecast(shared, _data_of(shared, traces, reading), asked.as_json)
+        return
+    with _opened(asked, asked.ledger) as shared:
+        data = _data_of(shared, traces, reading)
+        shared.refresh()
+        if not asked.overwrite and not is_earlier(output, lambda time: _published(shared, time), data):
+            refuse_existing(output, asked.overwrite)
+        before, gap = len(shared.ledger), gap_before(data, shared.stream)
+        shared.stream.require_next([time for time in data.times if not shared.stream.has(time)])
+        again = [time for time in data.times if shared.has(time)]
+        with working("drawing noise"):
+            released = _released(shared, data, asked.consistent)
+        save_released(released, output)
+        line |= {"table": asked.table, "new_tables": data.n_times - len(again), **ledger_facts(shared.stream)}
+        line |= {"new_steps": len(shared.ledger) - before}
+        warn(gap)
+        truth = dict(zip(data.times, data.histogram(), strict=True))
+        warn(other_data([time for time in again if shared.input_differs(truth[time], time=time)]))
+        warn(nearly_used(shared.stream, asked.warn_at))
+        _say(shared, data, released, output, before, asked.as_json)
+
+
+def _opened(asked: AskedTable, place: str) -> SharedRelease:
+    shared = SharedRelease.of(asked.table, place)
+    if asked.head is not None:
+        shared.ledger.verify(head=asked.head)
+    return shared
+
+
+def _data_of(shared: SharedRelease, traces: Path | None, reading: o.TraceOptions) -> Traces:
+    """The data of a table, with the states that the account knows it by."""
+    data = read_data(traces, reading, shared.states)
+    assert shared.states is not None
+    require_same_states(shared.states, data.states, what="the data")
+    require_same_step(shared.stream.step, data.step, what="account")
+    return data
+
+
+def _published(shared: SharedRelease, time: str) -> Any:
+    return shared.published(time) if shared.has(time) else None
+
+
+def _released(shared: SharedRelease, data: Traces, consistent: bool) -> ReleasedHistograms:
+    """The table at all times of the data: as it was, or drawn now."""
+    truth = data.histogram()
+    counts = np.stack([shared.release(row, time=time) for row, time in zip(truth, data.times, strict=True)])
+    if consistent:  # the number of people is public, and taken from the data at hand
+        counts = np.stack(
+            [consistent_counts(row, total=int(all_.sum())) for row, all_ in zip(counts, truth, strict=True)]
+        )
+    spent = np.array([shared.spent(time) for time in data.times])
+    guard = shared.stream.guard
+    times = tuple(shared.stream.row(time).time for time in data.times)
+    return ReleasedHistograms(
+        counts, spent, laplace_scales(spent), data.states, times, guard.alpha, consistent, bound=guard.bound
+    )
+
+
+def _say_forecast(shared: SharedRelease, data: Traces, as_json: bool) -> None:
+    """What the new steps would spend and leak."""
+    charged = [time for time in data.times if shared.stream.has(time) and not shared.has(time)]
+    found = shared.forecast(data.times)
+    leakage = found[-1].leakage if found else shared.ledger[-1].leakage if len(shared.ledger) else None
+    if as_json:
+        listed = [{"time": f.time, "epsilon": f.epsilon, "worst_leakage": f.leakage} for f in found]
+        say_json(
+            {"dry_run": True, "table": shared.table, "ledger_steps": len(shared.ledger), "new": len(found),
+             "charged_already": len(charged), "alpha": shared.stream.guard.alpha, "worst_leakage": leakage, "steps": listed}
+        )  # fmt: skip
+        return
+    rows = [
+        ("nothing was drawn", f"this is what a release of {shared.table} would do"),
+        ("published already", f"{steps(data.n_times - len(found))} of these data, which would be given again"),
+        ("charged already", f"{steps(len(charged))}, by another table's job: they leak no more"),
+        ("new to all tables", steps(len(found) - len(charged))),
+        ("level", f"{shared.stream.guard.alpha:g} nats for all tables together"),
+    ]
+    if leakage is not None:
+        rows.append(("worst leakage then", f"{number(leakage, up=True)} nats, of all tables"))
+    facts("Dry run", rows)
+    forecast_table(found)
+
+
+def _say(
+    shared: SharedRelease, data: Traces, released: ReleasedHistograms, output: Path, before: int, as_json: bool
+) -> None:
+    """Tell everything."""
+    worst, n = shared.ledger[-1].leakage, len(shared.ledger)
+    beside = NoiseBesideCounts(mean_absolute_noise(released.scales, released.noise), data.n_users, len(released.states))
+    for sentence in (absences(data), beside.warning, impossible_counts(released, data.n_users)):
+        warn(sentence)
+    if as_json:
+        say_json(
+            release_document(released, output)
+            | {"table": shared.table, "noise_beside_counts": beside.share, "ledger": shared.ledger.place}
+            | {"ledger_steps": n, "new_steps": n - before, "head": shared.ledger.head, "worst_leakage": worst}
+        )
+        return
+    assert worst is not None
+    more = (
+        ("noise beside counts", beside.sentence),
+        ("table", f"{shared.table}, whose share of every step is {shared.share:g}"),
+        ("account", f"{shared.ledger.place}: {steps(before)} before, {steps(n)} now"),
+        ("worst leakage so far", f"{number(worst, up=True)} nats, of all tables together"),
+        ("head", f"{shared.ledger.head[:16]} (note it: `temporaldp ledger verify --head` looks for it)"),
+    )
+    show_release(released, output, more)

@@ -1,0 +1,152 @@
+"""`ledger share` and `release --table`: two jobs on one account, as processes of their own."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from command import temporaldp
+from exact_oracles import temporal_by_sign_rule
+from temporaldp import Ledger, load_released
+
+HOURS = 30
+STATES = {"sleep": ("A", "S"), "places": ("H", "O")}
+
+
+def written(folder, name, values, people, hours):
+    lines = ["user,time,state"]
+    lines += [f"{who},{hour},{values[who][hour]}" for who in people for hour in hours]
+    (folder / name).write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Who sleeps is at home: the past of one half of the people, and two days of the other, in two tables."""
+    folder, rng = tmp_path_factory.mktemp("shared"), np.random.default_rng(5)
+    sleep, places = [], []
+    for _ in range(80):
+        asleep = [rng.random() < 0.5]
+        for _ in range(HOURS - 1):
+            asleep.append(asleep[-1] if rng.random() < 0.6 else not asleep[-1])
+        sleep.append(["S" if one else "A" for one in asleep])
+        places.append(["H" if one or rng.random() < 0.5 else "O" for one in asleep])
+    for name, values in (("sleep", sleep), ("places", places)):
+        written(folder, f"{name}-past.csv", values, range(40), range(24))
+        written(folder, f"{name}.csv", values, range(40, 80), range(24, 28))
+        written(folder, f"{name}-more.csv", values, range(40, 80), range(24, 30))
+        written(folder, f"{name}-other.csv", values, range(41, 80), range(24, 28))
+    return folder
+
+
+SHARE = (
+    "ledger",
+    "share",
+    "account.db",
+    "--alpha",
+    "1",
+    "--table",
+    "sleep=sleep-past.csv",
+    "--table",
+    "places=places-past.csv",
+)
+
+
+def run(folder, *arguments, code=0):
+    result = temporaldp(*arguments, cwd=folder)
+    assert result.returncode == code, result.stderr
+    return result
+
+
+def publish(table, data="", *more, place="account.db"):
+    return ("release", f"{table}{data}.csv", "--ledger", place, "--table", table, "-o", f"{table}{data}.parquet", *more)
+
+
+@pytest.mark.long
+def test_two_jobs_share_an_account(made):
+    told = json.loads(run(made, *SHARE, "--prior", "0.5", "--shares", "sleep=0.6,places=0.4", "--json").stdout)
+    assert (told["shares"], told["independent"]) == ({"sleep": 0.6, "places": 0.4}, False)
+    dry = json.loads(run(made, *publish("sleep", "", "--dry-run", "--json")).stdout)
+    assert (dry["new"], dry["charged_already"], dry["ledger_steps"]) == (4, 0, 0)
+    first = json.loads(run(made, *publish("sleep", "", "--json", "--log", "log.jsonl")).stdout)
+    assert dry["worst_leakage"] == pytest.approx(first["worst_leakage"], rel=1e-12)
+    assert [one["epsilon"] for one in dry["steps"]] == first["epsilons"]
+    more = json.loads(run(made, *publish("places", "-more", "--json")).stdout)
+    assert (more["ledger_steps"], more["new_steps"]) == (6, 2)
+    dry = json.loads(run(made, *publish("sleep", "-more", "--dry-run", "--json")).stdout)
+    assert (dry["new"], dry["charged_already"], dry["worst_leakage"]) == (2, 2, more["worst_leakage"])
+    before = load_released(made / "sleep.parquet").counts
+    again = run(made, *publish("sleep", "-more"))
+    assert "of all tables together" in again.stdout
+    assert (load_released(made / "sleep-more.parquet").counts[:4] == before).all()
+    with Ledger(made / "account.db") as ledger:
+        charged, told = ledger.epsilons, ledger[-1].leakage
+        spent = {name: load_released(made / f"{name}-more.parquet").epsilons for name in STATES}
+        states, rows = ledger.configuration["states"], _matrices(ledger)
+    assert (spent["sleep"] + spent["places"] <= charged * (1 + 1e-15)).all()
+    assert states == ["A, H", "A, O", "S, H", "S, O"]
+    exact = temporal_by_sign_rule(*rows, charged).max()
+    assert exact <= told <= 1.0 and told == pytest.approx(exact, rel=1e-9)
+    run(made, "ledger", "export", "account.db", "-o", "steps.parquet")
+    steps = pq.read_table(made / "steps.parquet").to_pydict()
+    assert [json.loads(text) for text in steps["output places"]] == load_released(
+        made / "places-more.parquet"
+    ).counts.tolist()
+    shown = run(made, "ledger", "show", "account.db").stdout
+    assert "60 % of every step; published at 6 steps" in shown and "of all tables together" in shown
+    listed = json.loads(run(made, "ledger", "show", "account.db", "--json").stdout)["table_steps"]
+    assert {name: one["published"] for name, one in listed.items()} == {"sleep": 6, "places": 6}
+    run(made, "report", "--ledger", "account.db", "-o", "report.html")
+    page = (made / "report.html").read_text()
+    assert "Tables on this account" in page and "<td>sleep</td><td>6</td>" in page
+    late = temporaldp(*publish("sleep", "-past"), cwd=made)
+    assert late.returncode == 5 and "late" in late.stderr
+    warned = run(made, *publish("sleep", "-other"))
+    assert "differ from those that were released" in warned.stderr
+
+
+def _matrices(ledger):
+    from temporaldp.release.adopting import correlations_at
+
+    (user,) = correlations_at(ledger, ledger.correlations["users"]).users
+    return user.backward.dense(), user.forward.dense()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((*SHARE[:-2],), "two tables or more"),
+        ((*SHARE, "--table", "sleep=places-past.csv"), "twice"),
+        ((*SHARE, "--shares", "sleep=0.6"), "--shares for sleep, places"),
+        ((*SHARE, "--shares", "sleep=0.6,places=0.6"), "at most 1 together"),
+        ((*SHARE, "--shares", "sleep=most,places=0.6"), "numbers above 0"),
+        ((*SHARE, "--shares", "sleep"), "expected --shares NAME=SHARE"),
+        ((*SHARE[:5], "--table", "sleep", "--table", "places"), "expected --table NAME=HISTORY"),
+        (publish("age", place="none.db"), "there is no ledger at none.db"),
+        (("release", "sleep.csv", "--table", "sleep", "-o", "x.csv"), "say which with --ledger"),
+        (publish("sleep", "", "--alpha", "1"), "leave out --plan, --alpha"),
+        (publish("sleep", "", "--history", "sleep-past.csv"), "leave out --plan, --alpha"),
+        (publish("sleep", "", "--smooth", "y.csv"), "leave out --plan, --alpha"),
+    ],
+)
+def test_what_does_not_fit_is_refused(made, arguments, said):
+    before = set(made.iterdir())
+    result = temporaldp(*arguments, cwd=made)
+    assert result.returncode == (4 if "no ledger" in said else 2)
+    assert said in result.stderr and not result.stdout
+    assert set(made.iterdir()) == before
+
+
+def test_a_table_or_states_of_another_account_are_refused(made):
+    run(made, *(word if word != "account.db" else "other.db" for word in SHARE), "--independent")
+    assert (
+        "no table 'age'"
+        in temporaldp("release", "sleep.csv", "--ledger", "other.db", "--table", "age", "-o", "x.csv", cwd=made).stderr
+    )
+    result = temporaldp("release", "places.csv", "--ledger", "other.db", "--table", "sleep", "-o", "x.csv", cwd=made)
+    assert result.returncode == 2 and "H" in result.stderr
+    run(made, *publish("sleep", "", place="other.db"), "--overwrite")
+    result = temporaldp(*(word if word != "account.db" else "other.db" for word in SHARE), cwd=made)
+    assert result.returncode == 2 and "a ledger of its own" in result.stderr
