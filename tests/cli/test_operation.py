@@ -155,3 +155,22 @@ def test_a_folder_of_files_is_published_in_order_and_late_ones_are_put_aside(day
     (days / "release.db").chmod(0o600)
     assert incoming(days)[0] == 0
     assert (days / "incoming" / "published" / "0 noon.parquet").exists()
+
+
+@pytest.mark.long
+def test_a_plan_is_renewed(days):
+    """Each epoch holds alpha; what all leak together is told by every command that tells of the release."""
+    plan = ("--alpha", "1", "--bound", "paper", "--horizon", "2")
+    run(days, "plan", "--history", "past.csv", "--prior", "1", *plan, "-o", "plan.json")
+    asked = ("--plan", "plan.json", "--renew", "--history", "past.csv", "--prior", "1", "--ledger", "renewed.db")
+    dry = run(days, "release", "morning.csv", *asked, "-o", "out.parquet", "--dry-run").stdout
+    assert "within each epoch" in dry and not (days / "renewed.db").exists()
+    told = json.loads(run(days, "release", "morning.csv", *asked, "-o", "out.parquet", "--json").stdout)
+    assert told["alpha_of_epoch"] == 1.0 < told["worst_leakage"] <= told["alpha"]
+    for command in (("show",), ("verify",)):
+        assert "every 2 steps; each epoch by itself holds 1 nats" in run(days, "ledger", *command, "renewed.db").stdout
+    run(days, "report", "--ledger", "renewed.db", "-o", "renewed.html")
+    assert "Each of the 2 epochs holds its level by itself" in (days / "renewed.html").read_text()
+    assert "--history" in refused("release", "morning.csv", *asked[:3], *asked[-2:], "-o", "out.parquet", cwd=days)
+    assert "--plan PLAN" in refused("release", "morning.csv", "--alpha", "1", *asked[2:], "-o", "out.parquet", cwd=days)
+    assert "renewal" in refused("release", "morning.csv", *asked[:2], *asked[3:], "-o", "x.parquet", cwd=days, code=4)

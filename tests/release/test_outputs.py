@@ -24,5 +24,9 @@ def test_counts_of_many_steps_are_those_of_each():
 )  # fmt: skip
 def test_where_one_is_something_else_there_are_none(other):
     text = as_text(np.array([1, 2, 3]))
-    for texts in ([text, other, text], [other, other], [text] * 5000 + [other], []):
+    for texts in ([text, other, text], [text] * 5000 + [other], []):
         assert counts_of(texts, 3) is None
+
+
+def test_outputs_that_are_no_arrays_are_none():
+    assert counts_of(['{"value":{"charged":0.1}}'] * 3, 3) is None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.protocol import AnyBound
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.ways import budgets
-from temporaldp.correlation import Adversaries
+from temporaldp.correlation import Adversaries, Adversary, Population
+from temporaldp.correlation.timeline import is_constant
 from temporaldp.errors import BudgetError
 from temporaldp.values import whole_number
 
@@ -30,6 +32,9 @@ class RenewalLeakage:
     n_epochs : int
     grows : bool
         Whether more epochs raise it: the last one did, by more than a millionth.
+    for_ever : float
+        An upper bound however many epochs follow, and however much less they spend: what a renewal promises. inf where none is
+        known, as where values are never forgotten or matrices vary.
     """
 
     alone: float
@@ -38,7 +43,17 @@ class RenewalLeakage:
     step: int
     n_epochs: int
     grows: bool
+    for_ever: float
 
+
+MOST_ARRIVING = 40.0
+"""Nats that the search begins with. Where values are forgotten at all, less is left of them after an epoch."""
+
+MOST_ROUNDS, CLOSE = 30, 1e-9
+"""Of putting in again what arrives; and the share of it that is no longer worth another round. Each round's result holds."""
+
+ROUNDED = 1e-11
+"""Relative: by which series and odometers of the same releases may differ, each of them being rounded up."""
 
 SAME = 1e-6
 """Relative: leakages so near to one another are the same, of two steps and of one epoch more."""
@@ -72,8 +87,8 @@ def renewal_leakage(
     >>> matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     >>> month = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=30, method="optimal").epsilons
     >>> found = renewal_leakage(Adversary(matrix, matrix), month)
-    >>> round(found.alone, 3), round(found.together, 3), found.step, found.grows
-    (1.0, 1.39, 29, False)
+    >>> round(found.alone, 3), round(found.together, 3), found.step, found.grows, round(found.for_ever, 3)
+    (1.0, 1.39, 29, False, 1.39)
     """
     n = whole_number(n_epochs, "n_epochs", least=2, error=BudgetError)
     one = budgets(epsilons)
@@ -82,4 +97,35 @@ def renewal_leakage(
     whole = temporal_leakage(adversary, epsilons=np.tile(one, n), bound=bound)
     first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - SAME))[0])
     epoch, step = divmod(first, len(one))
-    return RenewalLeakage(alone, whole.worst, epoch, step, n, whole.worst > before * (1.0 + SAME))
+    grows = whole.worst > before * (1.0 + SAME)
+    return RenewalLeakage(alone, whole.worst, epoch, step, n, grows, leakage_for_ever(adversary, one, bound=bound))
+
+
+def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, bound: AnyBound = "exact") -> float:
+    """An upper bound of the leakage about any step of epochs that spend at most this, in nats, however many there are.
+
+    What all epochs before one release says about the value at their last step is no more than a release of some C nats at
+    that step would; the same of those after it and the first one's value. If with C on both sides of an epoch no more than C
+    arrives at its other ends, that holds for every epoch, by induction (docs/theory.md, section 19). C shrinks as it is put
+    in again. inf where no C is found.
+    """
+    people = Population.of(adversary)
+    if not all(is_constant(user) for user in people.users):
+        return math.inf
+    one = budgets(epsilons)
+    return max(_for_ever(user, one, bound) for user in people.users)
+
+
+def _for_ever(user: Adversary, one: NDArray[np.float64], bound: AnyBound) -> float:
+    before = after = MOST_ARRIVING
+    for _ in range(MOST_ROUNDS):
+        series = temporal_leakage(user, epsilons=[before, *one, after], bound=bound)
+        last, first = float(series.backward[-2]), float(series.forward[1])
+        if last > before or first > after:
+            return math.inf
+        settled = max(before - last, after - first) <= CLOSE * max(before, after)
+        before, after = last, first
+        if settled:
+            break
+    around = temporal_leakage(user, epsilons=[before, *one, *one, *one, after], bound=bound).temporal
+    return float(around[1 + len(one) : 1 + 2 * len(one)].max()) * (1.0 + ROUNDED)

@@ -14,12 +14,13 @@ from temporaldp import InputError, Ledger, OutputError, adopt_correlation, expor
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import gather
 from temporaldp.cli.ledger_share import Place, share
-from temporaldp.cli.released import promised
+from temporaldp.cli.released import promised, renewed_words
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.release.adopting import ADOPT
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.export import export_suffix, said_of
+from temporaldp.release.renewed import renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.release.store import file_of
 from temporaldp.report.words import number, span, steps
@@ -253,9 +254,12 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
             ("guarantee", f"{cost}-differential privacy for all values of a person together"),
             ("of", "a correlation"),
         ]
-    promise = ("guarantee", promised(known["alpha"], known.get("delta", 0.0)))
+    renewal = renewal_of(ledger)
+    level = known["alpha"] if renewal is None else renewal.for_ever
+    promise = ("guarantee", promised(level, known.get("delta", 0.0)))
     if "noise" not in known:
-        return [promise, ("by", ACCOUNTED[known["bound"]])]
+        renewed = [] if renewal is None else [("renewed", renewed_words(renewal))]
+        return [promise, ("by", ACCOUNTED[known["bound"]]), *renewed]
     scales = np.array([row.parameter for row in ledger[:] if row.output is not None])
     drawn = "" if not scales.size else f", scale {span(scales)} counts so far"
     return [promise, ("noise", f"discrete {known['noise'].capitalize()}, fixed beforehand{drawn}")]
@@ -273,12 +277,13 @@ def _held_by(known: dict[str, Any]) -> str:
     parts = []
     if known["correlations"] is not None:
         users = len(known["correlations"]["users"])
-        parts.append(f"an accountant ({users} correlation{'s' if users > 1 else ''})")
+        what = "an odometer of all epochs" if "renewal" in known else "an accountant"
+        parts.append(f"{what} ({users} correlation{'s' if users > 1 else ''})")
     if known["plan"] is not None:
-        parts.append(f"a plan (digest {known['plan'][:12]})")
+        parts.append(f"a plan (digest {known['plan'][:12]}){', renewed' if 'renewal' in known else ''}")
     if known["horizon"] is not None:
         parts.append(f"for {steps(known['horizon'])}")
-    elif known["correlations"] is not None:
+    elif known["correlations"] is not None and "renewal" not in known:
         kept = known["reserve"]
         parts.append(
             "what lasts for ever is kept"

@@ -10,8 +10,9 @@ from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release.adopting import ADOPT, accountant_of
 from temporaldp.release.guards import plan_digest
 from temporaldp.release.outputs import counts_of
+from temporaldp.release.renewed import Renewal, renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
-from temporaldp.report import Evidence, Provenance, TableLeakage
+from temporaldp.report import EpochLeakage, Evidence, Provenance, RenewedLeakage, TableLeakage
 
 
 def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:
@@ -58,18 +59,35 @@ def _evidence(
     *,
     name_users: bool,
 ) -> Evidence:
+    renewal = renewal_of(ledger)
+    level = float(ledger.configuration["alpha"]) if renewal is None else renewal.for_ever
     return Evidence(
         adversaries=inputs.adversaries,
         leakage=leakage,
         provenance=inputs.provenance,
         times=ledger.times,
         plan=plan,
-        held=None if plan is not None else float(ledger.configuration["alpha"]),
+        held=None if plan is not None else level,
         released=released,
         name_users=name_users,
         paper=paper,
         tables=tuple(_alone(table, inputs) for table in tables_of(ledger)),
+        renewal=None if renewal is None else _renewed(ledger, renewal, inputs),
     )
+
+
+def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage:
+    """What each epoch leaks by itself; most of them spend the same."""
+    known: dict[bytes, float] = {}
+    found, start = [], 0
+    for spent in renewal.epochs_of(ledger.epsilons):
+        key = spent.tobytes()
+        if key not in known:
+            bound = ledger.configuration["bound"]
+            known[key] = temporal_leakage(inputs.everyone, epsilons=spent, bound=bound).worst
+        found.append(EpochLeakage(ledger.times[start], len(spent), known[key]))
+        start += len(spent)
+    return RenewedLeakage(renewal.n_steps, renewal.alpha, renewal.for_ever, tuple(found))
 
 
 def _alone(table: TableSpent, inputs: Inputs) -> TableLeakage:

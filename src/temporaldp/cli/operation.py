@@ -59,12 +59,19 @@ def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool
         ("nothing was drawn", "this is what a release would do"),
         ("released already", f"{steps(known)} of these data, which would be given again"),
         ("new", steps(len(found)) if found else "no step"),
-        ("level", f"{stream.guard.alpha:g} nats"),
+        ("level", _level(stream)),
     ]
     if leakage is not None:
         rows.append(("worst leakage then", f"{number(leakage, up=True)} nats"))
     facts("Dry run", rows)
     forecast_table(found)
+
+
+def _level(stream: ContinualRelease[Any, Any]) -> str:
+    guard = stream.guard
+    if guard.promise == guard.alpha:
+        return f"{guard.alpha:g} nats"
+    return f"{guard.alpha:g} nats within each epoch, {number(guard.promise, up=True)} nats with all of them"
 
 
 def forecast_table(found: Sequence[Forecast]) -> None:
@@ -102,7 +109,7 @@ def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str 
 def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
     """The larger share of alpha and of the steps that is used; None where neither is known."""
     leakage = stream.ledger[-1].leakage if len(stream) else 0.0
-    shares = [] if leakage is None else [leakage / stream.guard.alpha]
+    shares = [] if leakage is None else [leakage / stream.guard.promise]
     if stream.guard.horizon is not None:
         shares.append(len(stream) / stream.guard.horizon)
     return max(shares, default=None)
@@ -111,7 +118,7 @@ def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
 def _used_of(stream: ContinualRelease[Any, Any]) -> str:
     leakage, parts = stream.ledger[-1].leakage, []
     if leakage is not None:
-        parts.append(f"{number(leakage, up=True)} of {stream.guard.alpha:g} nats leaked about some step")
+        parts.append(f"{number(leakage, up=True)} of {stream.guard.promise:.4g} nats leaked about some step")
     if stream.guard.horizon is not None:
         parts.append(f"{len(stream)} of {steps(stream.guard.horizon)} are over")
     return ", and ".join(parts)
@@ -123,6 +130,7 @@ def ledger_facts(stream: ContinualRelease[Any, Any]) -> dict[str, Any]:
         "ledger_steps": len(stream),
         "head": stream.ledger.head,
         "alpha": stream.guard.alpha,
+        "promise": stream.guard.promise,
         "worst_leakage": stream.ledger[-1].leakage if len(stream) else None,
     }
 

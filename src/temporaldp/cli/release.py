@@ -78,6 +78,14 @@ def release(
             rich_help_panel=LEDGER,
         ),
     ] = None,
+    renew: Annotated[
+        bool,
+        typer.Option(
+            "--renew",
+            help="The plan begins again after its last step (needs a correlation): what all epochs leak together is counted.",
+            rich_help_panel=LEDGER,
+        ),
+    ] = False,
     bound: Annotated[
         o.Bounds | None,
         typer.Option(
@@ -162,7 +170,7 @@ def release(
     if table is not None:
         if ledger is None:
             raise InputError("--table names a table of an account: say which with --ledger LEDGER")
-        _require_account_only((plan, alpha, horizon, bound, smooth), known)
+        _require_account_only((plan, alpha, horizon, bound, smooth, renew or None), known)
     if ledger is None:
         _require_plan_only(
             plan,
@@ -170,7 +178,7 @@ def release(
             horizon,
             bound,
             o.CorrelationOptions() if smooth is not None else known,
-            upkeep=(dry_run, warn_at, log, head),
+            upkeep=(dry_run, warn_at, log, head, renew),
         )
         assert plan is not None
         refuse_existing(output, overwrite)
@@ -188,7 +196,9 @@ def release(
             asked = AskedTable(ledger, table, head, share, consistent=consistent, overwrite=overwrite, as_json=as_json)
             release_table(asked, traces, reading, output, line, dry_run=dry_run)
             return
-        setup = setup_of(traces, reading, known, plan, alpha, horizon, bound, smoothing=smooth is not None)
+        setup = setup_of(
+            traces, reading, known, plan, alpha, horizon, bound, smoothing=smooth is not None, renewed=renew
+        )
         public = (
             None
             if smooth is None
@@ -265,6 +275,7 @@ def _opened(setup: Setup, ledger: str, public: PublicCorrelation | None) -> Cont
         states=setup.data.states,
         step=setup.source.step,
         correlation=public,
+        renewed=setup.renewed,
     )
 
 
@@ -304,7 +315,7 @@ def _require_account_only(given: tuple[object, ...], known: o.CorrelationOptions
     if any(one is not None for one in given) or known != o.CorrelationOptions():
         raise InputError(
             "with --table, the account says the level and what the adversary knows: leave out --plan, --alpha, --horizon, "
-            "--bound and the correlation (`temporaldp ledger share` takes them). --smooth is for a release of one table"
+            "--bound, --renew and the correlation (see `temporaldp ledger share`). --smooth is for a release of one table"
         )
 
 
@@ -314,10 +325,10 @@ def _require_plan_only(
     horizon: int | None,
     bound: o.Bounds | None,
     known: o.CorrelationOptions,
-    upkeep: tuple[bool, float | None, Path | None, str | None],
+    upkeep: tuple[bool, float | None, Path | None, str | None, bool],
 ) -> None:
     if any(upkeep):
-        raise InputError("--dry-run, --warn-at, --log and --head are for a release with --ledger")
+        raise InputError("--dry-run, --warn-at, --log, --head and --renew are for a release with --ledger")
     if any(one is not None for one in (alpha, horizon, bound)) or known != o.CorrelationOptions():
         raise InputError(
             "--alpha, --horizon, --bound and what the adversary knows are for a release with --ledger; without one, "

@@ -20,6 +20,7 @@ class Setup:
     accountant: TemporalAccountant | None
     data: Traces
     source: Source
+    renewed: bool = False
 
     @property
     def mechanism(self) -> DiscreteLaplaceHistogram | NoisyHistogram:
@@ -38,15 +39,13 @@ def setup_of(
     bound: o.Bounds | None,
     *,
     smoothing: bool,
+    renewed: bool = False,
 ) -> Setup:
     """What holds the level of a release with a ledger."""
-    if plan is None and alpha is None:
-        raise InputError("--ledger needs something that holds a level: --plan PLAN, or --alpha A with a correlation")
-    if plan is not None and alpha is not None:
-        raise InputError("--plan has a level of its own: leave out --alpha, or the plan")
-    if plan is not None and horizon is not None:
-        raise InputError("--horizon goes with --alpha: a plan has its own")
+    _require_one_level(plan, alpha, horizon)
     planned = None if plan is None else load_plan(plan)
+    if renewed:
+        _require_renewable(planned, known)
     if known == o.CorrelationOptions():
         if planned is None:
             raise InputError(
@@ -72,7 +71,7 @@ def setup_of(
             "--forward. They are for an accountant, which lets budgets be chosen as one goes; at a delta that may not be, "
             "because hockey-stick divergences do not compose along adaptive paths"
         )
-    counted = bound or o.Bounds.EXACT
+    counted = bound or (o.Bounds.PAPER if renewed and planned and planned.bound == "paper" else o.Bounds.EXACT)
     if planned is not None and planned.bound == "exact" and counted is o.Bounds.PAPER:
         raise InputError(
             "the plan holds alpha by the exact leakage, and the paper's bound of it is larger: leave out --bound paper, or plan"
@@ -81,12 +80,35 @@ def setup_of(
     found = gather(traces, reading, known, None if planned is None else planned.source.states)
     assert found.trajectories is not None
     level, ends = (alpha, horizon) if planned is None else (planned.alpha, planned.horizon)
+    if renewed:
+        level, ends = None, None  # the plan holds its level within each epoch; the odometer counts all of them
     accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, bound=counted.value)
     source = found.source
     if planned is not None:
         source = source.with_learning_of(planned.source)
         source = replace(source, warning=planned.source.warning or source.warning)
-    return Setup(planned, accountant, found.trajectories, source)
+    return Setup(planned, accountant, found.trajectories, source, renewed)
+
+
+def _require_one_level(plan: Path | None, alpha: float | None, horizon: int | None) -> None:
+    if plan is None and alpha is None:
+        raise InputError("--ledger needs something that holds a level: --plan PLAN, or --alpha A with a correlation")
+    if plan is not None and alpha is not None:
+        raise InputError("--plan has a level of its own: leave out --alpha, or the plan")
+    if plan is not None and horizon is not None:
+        raise InputError("--horizon goes with --alpha: a plan has its own")
+
+
+def _require_renewable(planned: Plan | None, known: o.CorrelationOptions) -> None:
+    if planned is None or planned.horizon is None or isinstance(planned, NoisePlan):
+        raise InputError(
+            "--renew begins a plan of budgets again after its last step: give --plan PLAN, from `temporaldp plan --alpha A "
+            "--horizon T` without a delta"
+        )
+    if known == o.CorrelationOptions():
+        raise InputError(
+            "--renew needs what the adversary knows, to say what leaks from one epoch to the next: give --history"
+        )
 
 
 def plan_alone(plan: Plan, traces: Path | None, reading: o.TraceOptions) -> Setup:

@@ -12,6 +12,7 @@ from temporaldp.cli.release_setup import Setup
 from temporaldp.cli.render import console, facts, learning_facts, say_json, warn
 from temporaldp.cli.smoothing import save_all, smoothed_document
 from temporaldp.planning.histogram_noise import mean_absolute_noise
+from temporaldp.release.renewed import Renewal, renewal_of
 from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
 from temporaldp.report.words import number, span, steps
 
@@ -90,12 +91,15 @@ def _ledger_document(stream: ContinualRelease[Any, Any], before: int) -> dict[st
         "new_steps": len(stream) - before,
         "head": stream.ledger.head,
         "worst_leakage": stream.ledger[-1].leakage,
+        "alpha_of_epoch": stream.guard.alpha,
     }
 
 
 def _ledger_facts(stream: ContinualRelease[Any, Any], before: int) -> tuple[tuple[str, str], ...]:
     rows = [("ledger", f"{stream.ledger.place}: {steps(before)} before, {steps(len(stream))} now")]
     worst = stream.ledger[-1].leakage
+    renewal = renewal_of(stream.ledger)
+    rows += [] if renewal is None else [("renewed", renewed_words(renewal))]
     if worst is not None:
         rows.append(("worst leakage so far", f"{number(worst, up=True)} nats"))
     return (*rows, ("head", f"{stream.ledger.head[:16]} (note it: `temporaldp ledger verify --head` looks for it)"))
@@ -120,11 +124,20 @@ def release_document(released: ReleasedHistograms, output: Path) -> dict[str, An
     }
 
 
+def renewed_words(renewal: Renewal) -> str:
+    """What a renewed level is, in a line."""
+    every = f"every {steps(renewal.n_steps)}"
+    return f"{every}; each epoch by itself holds {renewal.alpha:g} nats, all together {number(renewal.for_ever, up=True)} nats"
+
+
 def promised(alpha: float, delta: float) -> str:
     """The guarantee of a release in a line."""
+    level = f"{alpha:g}" if float(f"{alpha:g}") >= alpha else number(alpha, up=True)
     if delta:
-        return f"at most {alpha:g} nats at delta {delta:g} about any step ((alpha, delta)-DP_T), replace one person's value"
-    return f"at most {alpha:g} nats about any step (alpha-DP_T), replace one person's value"
+        return (
+            f"at most {level} nats at delta {delta:g} about any step ((alpha, delta)-DP_T), replace one person's value"
+        )
+    return f"at most {level} nats about any step (alpha-DP_T), replace one person's value"
 
 
 def show_release(released: ReleasedHistograms, output: Path, more: tuple[tuple[str, str], ...] = ()) -> None:

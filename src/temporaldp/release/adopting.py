@@ -67,6 +67,11 @@ def adopt_correlation(
     if not isinstance(ledger, Ledger):
         with Ledger(ledger) as opened:
             return adopt_correlation(opened, adversary, both=both, by=by)
+    if "renewal" in ledger.configuration:
+        raise InputError(
+            f"{ledger.place} is the ledger of a plan that is renewed, and what that promises rests on the correlation that "
+            "it began with: plan with the new one, and begin another ledger, whose leakage adds to this one's"
+        )
     now = Population.of(adversary)
     with ledger.writing() as writer:
         accountant = accountant_of(ledger)
@@ -102,8 +107,9 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
             "leakage goes on with another correlation"
         )
     first = correlations_at(ledger, known["correlations"]["users"])
+    held = None if "renewal" in known else known["alpha"]  # the odometer of all epochs
     accountant = TemporalAccountant(
-        first, alpha=known["alpha"], horizon=known["horizon"], reserve=known["reserve"], bound=known["bound"]
+        first, alpha=held, horizon=known["horizon"], reserve=known["reserve"], bound=known["bound"]
     )
     accountant, n_adopted = resumed(accountant, ledger)
     take_in(accountant, ledger, n_adopted)

@@ -15,6 +15,7 @@ from temporaldp.release.adopting import ADOPT
 from temporaldp.release.chain import LedgerEvent, LedgerRow
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import from_text
+from temporaldp.release.renewed import RENEWAL
 from temporaldp.release.shared_account import TABLE
 
 SUFFIXES = (".parquet", ".csv", ".json")
@@ -73,7 +74,7 @@ def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
 
 def said_of(ledger: Ledger) -> dict[str, Any]:
     """What the ledger is for, its head and its events."""
-    events = [_event(event) for event in ledger.events if event.kind == ADOPT]
+    events = [_event(event) for event in ledger.events if event.kind in {ADOPT, RENEWAL}]
     return {**ledger.configuration, "unit": "nats", "head": ledger.head, "events": events}
 
 

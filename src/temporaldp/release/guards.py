@@ -54,7 +54,10 @@ class Forecast:
 
 
 class Guard(ABC):
-    """What holds the level of a release; by default, of one that spends budgets."""
+    """What holds the level of a release; by default, of one that spends budgets.
+
+    `promise` is what no step ever exceeds, in nats: alpha, but where alpha is renewed.
+    """
 
     alpha: float
     bound: AccountingName
@@ -62,6 +65,7 @@ class Guard(ABC):
     noise: Noise = "laplace"
     horizon: int | None
     accountant: TemporalAccountant | None = None
+    promise: float
 
     @abstractmethod
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +130,7 @@ class PlanGuard(Guard):
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self.alpha, self.bound, self.delta = plan.alpha, plan.bound, plan.delta
+        self.promise = self.alpha
         self.noise, self.horizon = plan.noise, plan.horizon
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
@@ -174,7 +179,7 @@ class AccountantGuard(Guard):
     accountant: TemporalAccountant
 
     def __init__(self, accountant: TemporalAccountant, plan: BudgetPlan | None) -> None:
-        self.alpha = _checked_alpha(accountant, plan)
+        self.alpha = self.promise = _checked_alpha(accountant, plan)
         self.accountant, self.horizon, self._given, self._plan = copy(accountant), accountant.horizon, plan, plan
         self.bound = accountant.bound
         self._n_adopted = 0

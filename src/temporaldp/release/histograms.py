@@ -102,7 +102,7 @@ def _assemble(
         held.drawn_scales([steps[t] for t in published], spent[published]),
         trajectories.states,
         tuple(trajectories.times[t] for t in published),
-        held.alpha,
+        held.promise if isinstance(held, Guard) else held.alpha,
         consistent,
         bound=held.bound,
         delta=held.delta,

@@ -78,11 +78,8 @@ def counts_of(texts: Sequence[str | None], n: int) -> NDArray[Any] | None:
         some = [text for text in texts[start : start + TEXTS_AT_ONCE] if text is not None]
         documents = json.loads(f"[{','.join(some)}]")
         kinds |= {(one.get("dtype"), *one.get("shape", ())) for one in documents}
-        if (
-            len(some) < min(TEXTS_AT_ONCE, len(texts) - start)
-            or len(kinds) != 1
-            or max(kinds) != (documents[0]["dtype"], n)
-        ):
+        kind = documents[0].get("dtype") if documents else None
+        if len(some) < min(TEXTS_AT_ONCE, len(texts) - start) or kind is None or kinds != {(kind, n)}:
             return None
-        parts.append(np.array([one["array"] for one in documents], dtype=np.dtype(documents[0]["dtype"])))
+        parts.append(np.array([one["array"] for one in documents], dtype=np.dtype(kind)))
     return np.concatenate(parts) if parts else None

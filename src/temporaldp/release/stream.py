@@ -27,6 +27,7 @@ from temporaldp.release.guards import Forecast, Guard, guard_of
 from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text, with_filtered
+from temporaldp.release.renewed import renewed_guard
 from temporaldp.release.snapshots import Output, Snapshot
 from temporaldp.smoothing import CountEstimate, PublicCorrelation, require_public
 from temporaldp.values import REPLACE_ONE
@@ -64,6 +65,10 @@ class ContinualRelease(Generic[Snapshot, Output]):
     correlation : PublicCorrelation, optional
         Of a histogram: each step also gets its filtered counts, from the releases up to it, the public total (the sum of the
         snapshot) and this correlation. They are stored with the step (`filtered`), and cost no privacy.
+    renewed : bool
+        The plan, of budgets with a horizon, begins again after its last step. The accountant is then an odometer (without
+        alpha), which counts what all epochs leak together: more than alpha, never more than ``guard.promise``
+        (`renewal_leakage`).
 
     Raises
     ------
@@ -73,6 +78,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
         The ledger cannot be read, or was changed.
     InputError
         Neither accountant nor plan is given, or they do not fit one another.
+    PlanError
+        A plan is to be renewed that does not hold its level against the accountant's adversary, or would leak without end.
 
     Examples
     --------
@@ -102,8 +109,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
         step: str | None = None,
         description: str | None = None,
         correlation: PublicCorrelation | None = None,
+        renewed: bool = False,
     ) -> None:
-        self._guard = guard_of(accountant, plan)
+        self._guard = renewed_guard(accountant, plan) if renewed else guard_of(accountant, plan)
         self._guard.require_mechanism(mechanism)
         self._mechanism = mechanism
         known = [one.states for one in accountant.population.users] if accountant is not None else []

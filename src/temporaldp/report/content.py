@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -15,6 +15,9 @@ from temporaldp.errors import InputError
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release import ReleasedHistograms
+
+COUNTED_AGAIN = 1e-9
+"""Relative: by which an epoch may miss its level as it is counted again, on another machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,51 @@ class TableLeakage:
     alone: float
 
 
+@dataclass(frozen=True, slots=True)
+class EpochLeakage:
+    """One epoch of a level that is renewed.
+
+    Parameters
+    ----------
+    first : str
+        The time of its first step.
+    n_steps : int
+        So far.
+    alone : float
+        What it has leaked by itself about any of its steps, in nats.
+    """
+
+    first: str
+    n_steps: int
+    alone: float
+
+
+@dataclass(frozen=True, slots=True)
+class RenewedLeakage:
+    """A level that is renewed after so many steps.
+
+    Parameters
+    ----------
+    n_steps : int
+        Of an epoch.
+    alpha : float
+        What each epoch is to hold by itself, in nats.
+    for_ever : float
+        What all together never exceed, in nats.
+    epochs : tuple of EpochLeakage
+    """
+
+    n_steps: int
+    alpha: float
+    for_ever: float
+    epochs: tuple[EpochLeakage, ...]
+
+    @property
+    def alone(self) -> float:
+        """The largest leakage of an epoch by itself."""
+        return max(epoch.alone for epoch in self.epochs)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
     """Everything that a report shows.
@@ -151,6 +199,8 @@ class Evidence:
         What is plausible and what is guaranteed, as far as traces tell the correlation.
     tables : tuple of TableLeakage
         Where several tables about the same people are charged to one account: each of them.
+    renewal : RenewedLeakage, optional
+        Where the level is renewed; `held` is then what all epochs together never exceed.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -168,6 +218,8 @@ class Evidence:
     held: float | None = None
     uncertainty: LeakageUncertainty | None = None
     tables: tuple[TableLeakage, ...] = ()
+    renewal: RenewedLeakage | None = None
+    _observed: dict[int, Observation] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.leakage):
@@ -251,7 +303,10 @@ class Evidence:
         """The observation that gives most away about that step; None where none is known."""
         if not isinstance(self.leakage.worst_member.evidence, ExactLeakage):
             return None
-        return self.leakage.witness(self.explained_step)
+        step = self.explained_step
+        if step not in self._observed:
+            self._observed[step] = self.leakage.witness(step)
+        return self._observed[step]
 
     @property
     def alpha(self) -> float | None:
@@ -265,6 +320,7 @@ class Evidence:
         A plan for ever must hold for ever. An accountant refuses later steps that would break its level.
         """
         if self.plan is None:
-            return None if self.held is None else self.leakage.worst <= self.held
+            within = self.renewal is None or self.renewal.alone <= self.renewal.alpha * (1.0 + COUNTED_AGAIN)
+            return None if self.held is None else within and self.leakage.worst <= self.held
         for_ever = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
         return max(self.leakage.worst, for_ever) <= self.plan.alpha

@@ -72,6 +72,7 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         reasons=words.reasons(evidence),
         witness=words.witness(evidence),
         pictures=_pictures(evidence),
+        most_rows=MOST_ROWS,
         rows=list(
             zip(
                 evidence.times,
@@ -106,7 +107,7 @@ def write_report(evidence: Evidence, path: str | Path, *, title: str = "Temporal
 
 
 def _pictures(evidence: Evidence) -> list[Picture]:
-    series, alpha = evidence.leakage, evidence.alpha
+    series, alpha = evidence.leakage, evidence.alpha if evidence.renewal is None else evidence.renewal.alpha
     worst = words.number(series.worst, up=True)
     pictures = [
         _picture(

@@ -1,0 +1,136 @@
+"""A plan that begins again: each epoch holds its level; what all leak together is counted, and promised beforehand."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import numpy as np
+import pytest
+
+from exact_oracles import temporal_by_sign_rule
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    InputError,
+    Ledger,
+    LedgerError,
+    LedgerMismatchError,
+    PlanError,
+    TemporalAccountant,
+    TransitionMatrix,
+    adopt_correlation,
+    export_ledger,
+    plan_budget,
+    plan_noise,
+)
+from temporaldp.release import stream
+from temporaldp.release.renewed import RENEWAL, renewal_of
+
+BACK, FORTH = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([[0.8, 0.2], [0.3, 0.7]])
+ADVERSARY = Adversary(TransitionMatrix(BACK), TransitionMatrix(FORTH))
+PLAN = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
+
+
+def opened(place, *, plan=PLAN, adversary=ADVERSARY, renewed=True, **terms):
+    accountant = TemporalAccountant(adversary, **terms)
+    return ContinualRelease(
+        DiscreteLaplaceHistogram(2), ledger=place, plan=plan, accountant=accountant, renewed=renewed
+    )
+
+
+def test_each_epoch_holds_its_level_and_all_of_them_what_was_promised(place):
+    promised = []
+    for day in range(4):  # a process a day, which does not care where epochs end
+        with opened(place) as release:
+            promised.append(release.guard.promise)
+            for time in range(2 * day, 2 * day + 2):
+                release.release([70, 30], time=time)
+    assert len(set(promised)) == 1
+    with Ledger(place) as ledger:
+        ledger.verify()
+        epsilons, told, renewal = ledger.epsilons, [row.leakage for row in ledger[:]], renewal_of(ledger)
+        assert [event.kind for event in ledger.events] == [RENEWAL] and ledger.events[0].step == 0
+    assert (epsilons[:6] <= np.tile(PLAN.epsilons, 2)).all() and epsilons[3] == epsilons[0]
+    for n in range(1, 9):
+        assert told[n - 1] == pytest.approx(temporal_by_sign_rule(BACK, FORTH, epsilons[:n]).max(), rel=1e-11)
+    assert all(temporal_by_sign_rule(BACK, FORTH, one).max() <= 1.0 for one in renewal.epochs_of(epsilons))
+    assert 1.0 < told[-1] <= promised[0] == renewal.for_ever < 1.5
+
+
+def test_a_step_that_is_left_out_leaks_less_and_no_step_gets_more(place):
+    with opened(place) as release:
+        release.skip(time=0)
+        release.release([70, 30], time=1, epsilon=0.1)
+        with pytest.raises(BudgetError, match="more than the plan grants"):
+            release.release([70, 30], time=2, epsilon=1.0)
+        release.release([70, 30], time=2)
+        assert release.next_budget() == PLAN.epsilons[0]
+        forecast = release.forecast([3, 4, 5, 6])
+        made = [release.release([70, 30], time=time) is not None for time in (3, 4, 5, 6)]
+        rows = release.ledger[:]
+    assert all(made) and [one.epsilon for one in forecast] == [row.epsilon for row in rows[3:]]
+    assert [one.leakage for one in forecast] == [row.leakage for row in rows[3:]]
+    exact = temporal_by_sign_rule(BACK, FORTH, [row.epsilon for row in rows]).max()
+    assert rows[-1].leakage == pytest.approx(exact, rel=1e-11)
+
+
+def test_it_goes_on_from_a_checkpoint_with_the_same_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream, "EVERY", 10)
+    place = tmp_path / "release.db"
+    with opened(place) as release:
+        for time in range(25):
+            release.release([70, 30], time=time)
+        before = release.accountant.total(), release.next_budget()
+    with opened(place) as release:
+        assert release.ledger.checkpoint.n_steps == 20
+        assert (release.accountant.total(), release.next_budget()) == before
+
+
+def test_what_was_promised_is_part_of_the_ledger(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as release:
+        release.release([70, 30], time=0)
+    with Ledger(place) as ledger:
+        export_ledger(ledger, tmp_path / "steps.json")
+        promise = renewal_of(ledger).for_ever
+    (event,) = json.loads((tmp_path / "steps.json").read_text())["events"]
+    assert (event["kind"], event["for_ever"], event["steps"]) == (RENEWAL, promise, 3)
+    with sqlite3.connect(place) as connection:
+        connection.execute("UPDATE temporaldp_events SET content = replace(content, '1.', '0.')")
+    connection.close()
+    with pytest.raises(LedgerError, match="was changed"):
+        Ledger(place)
+
+
+def test_what_cannot_be_renewed_is_refused(tmp_path):
+    forgetful, sticky = (TransitionMatrix(rows) for rows in ([[0.55, 0.45], [0.45, 0.55]], np.eye(2)))
+    known = Adversary(sticky, sticky)
+    with pytest.raises(PlanError, match="without end"):
+        opened(tmp_path / "a.db", plan=plan_budget(known, alpha=1.0, horizon=3), adversary=known)
+    with pytest.raises(PlanError, match="by themselves against this correlation"):
+        opened(tmp_path / "a.db", plan=plan_budget(Adversary(forgetful, forgetful), alpha=1.0, horizon=3))
+    for wrong in (
+        lambda: opened(tmp_path / "a.db", alpha=1.0),
+        lambda: opened(tmp_path / "a.db", plan=plan_budget(ADVERSARY, alpha=1.0)),
+        lambda: opened(tmp_path / "a.db", plan=plan_noise(ADVERSARY, alpha=1.0, delta=1e-3, horizon=2)),
+        lambda: opened(tmp_path / "a.db", plan=None),
+        lambda: ContinualRelease(DiscreteLaplaceHistogram(2), ledger=tmp_path / "a.db", plan=PLAN, renewed=True),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_renewed_ledger_is_no_other_and_adopts_nothing(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as release:
+        release.release([70, 30], time=0)
+    with pytest.raises(LedgerMismatchError, match="renewal"):
+        ContinualRelease(DiscreteLaplaceHistogram(2), ledger=place, plan=PLAN)
+    with pytest.raises(LedgerMismatchError, match="plan: another one"):
+        opened(place, plan=plan_budget(ADVERSARY, alpha=0.9, horizon=3))
+    with pytest.raises(InputError, match="plan that is renewed"):
+        adopt_correlation(place, Adversary(TransitionMatrix(FORTH), TransitionMatrix(FORTH)))
