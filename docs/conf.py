@@ -47,6 +47,7 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"temporaldp {release}"
 html_static_path = ["_static"]

@@ -16,7 +16,6 @@ import temporaldp
 
 NAME = re.compile(r"(?:tdp\.)?([A-Za-z_]\w+)(?=$|\(|\.\w)")
 TITLES = {
-    "errors": "Errors",
     "leakage": "What one step leaks",
     "correlation": "What the adversary knows",
     "mechanisms": "What one release gives away",
@@ -27,6 +26,7 @@ TITLES = {
     "release": "Spending it",
     "attack": "Attacking it",
     "deployment": "Published systems",
+    "errors": "Errors",
 }
 
 
@@ -82,6 +82,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Write the list of names before Sphinx looks for pages."""
     folder = Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
+    for page in folder.glob("temporaldp.*.rst"):  # of names that there are no longer
+        if page.stem.removeprefix("temporaldp.") not in temporaldp.__all__:
+            page.unlink()
     page = folder / "index.rst"
     if not page.exists() or page.read_text() != index():
         page.write_text(index())

@@ -165,3 +165,25 @@ def test_a_script_that_reads_ends_without_a_word(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("4\n", "")
+
+
+def test_a_notebook_without_widgets_reads_files_as_well(tmp_path, monkeypatch):
+    """DuckDB refuses to count its progress where it thinks that it would have to draw it."""
+
+    class InANotebook:
+        def __init__(self):
+            self.inner = connect()
+
+        def execute(self, query, *others):
+            if "enable_progress_bar = true" in query:
+                raise duckdb.InvalidInputException("required package 'ipywidgets' is missing")
+            return self.inner.execute(query, *others)
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+    connect = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", InANotebook)
+    path = tmp_path / "traces.csv"
+    path.write_text(LONG + "x,1,a\nx,2,b\ny,1,a\ny,2,a\n")
+    assert read_traces(path).transition_counts().tolist() == [[1, 1], [0, 0]]

@@ -10,6 +10,7 @@ import os
 import re
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -66,7 +67,9 @@ class Embedded:
             settings["max_temp_directory_size"] = largest_spill
         for name, value in settings.items():
             self._connection.execute(f"SET {name} = {_quoted(str(value))}")
-        self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        # How far a query is can be asked only with this; in a notebook without ipywidgets DuckDB refuses it, and nobody asks.
+        with suppress(duckdb.InvalidInputException):
+            self._connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
 
     def parquet(self, paths: Sequence[Path], names: Sequence[str], source: Source) -> Table:
         """Parquet files whose columns have these names, in this order."""
