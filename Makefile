@@ -8,7 +8,7 @@ PAPER := paper
 TUMULT := .venv-tumult
 
 # A make target and a folder are both called docs.
-.PHONY: demo docs uncertainty test test-long test-spark test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare deployments paper clean
+.PHONY: demo docs uncertainty test test-long test-spark test-tumult test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +51,9 @@ test-spark: $(READY)  ## traces on a real Spark with two workers; needs Java 17 
 	@command -v java > /dev/null || { echo "make test-spark needs Java 17 or newer: apt-get install default-jre-headless" >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pyspark
 	$(BIN)/python -m pytest -m spark tests/cluster
+
+test-tumult: $(READY) $(TUMULT)/.ready  ## sessions of Tumult Analytics on Spark under a temporal accountant; needs Java
+	$(BIN)/python -m pytest -m spark tests/adapters
 
 # Chromium is Debian's, or the one that TEMPORALDP_CHROMIUM names; playwright only speaks to it.
 CHROMIUM_NEEDED = @command -v "$${TEMPORALDP_CHROMIUM:-chromium}" > /dev/null || { echo "make $@ needs Chromium: apt-get install chromium, or its path in TEMPORALDP_CHROMIUM" >&2; exit 1; }
@@ -132,7 +135,7 @@ tables: $(READY)  ## docs/measured/plans.md: the optimal plan against the other 
 $(TUMULT)/.ready:
 	@command -v java > /dev/null || { echo "Tumult Analytics needs Java: apt-get install default-jre-headless" >&2; exit 1; }
 	$(PYTHON) -m venv $(TUMULT)
-	$(TUMULT)/bin/python -m pip install --quiet --disable-pip-version-check tmlt-analytics==0.21.0
+	$(TUMULT)/bin/python -m pip install --quiet --disable-pip-version-check numba tmlt-analytics==0.21.0
 	touch $@
 
 # TPL is a folder with the program of the paper's authors (github.com/yangcao888/TPL); GNU Octave runs it (Debian: octave).

@@ -36,6 +36,7 @@ ROOMS = (
     "smoothing",
     "files",
     "release",
+    "adapters",
     "cluster",
     "attack",
     "report",
@@ -207,7 +208,7 @@ def test_the_extras_that_errors_name_are_those_of_the_project():
     assert pickle.loads(pickle.dumps(told.value)).extra == "tables"
 
 
-LONG_FILES = {"accountant.py": 650}
+LONG_FILES = {"accountant.py": 660}
 """It is mostly the documentation of its methods."""
 
 

@@ -1,6 +1,7 @@
 """Differential privacy under temporal correlations: quantify the leakage, bound it, and spend it on real releases."""
 
 import temporaldp.report.plots  # noqa: F401  # how results are drawn
+from temporaldp import adapters
 from temporaldp.accounting import (
     Attained,
     Diagnosis,
@@ -252,6 +253,7 @@ __all__ = [
     "VerifiedLeakage",
     "Witness",
     "WorstMember",
+    "adapters",
     "adopt_correlation",
     "attack_release",
     "compare_plans",

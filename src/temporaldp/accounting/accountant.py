@@ -153,6 +153,11 @@ class TemporalAccountant:
         return self._account.alpha
 
     @property
+    def delta(self) -> float:
+        """The delta that mechanisms are counted at; 0 where pure epsilons are."""
+        return self._account.delta
+
+    @property
     def bound(self) -> AccountingName:
         """The way of accounting: "exact", "paper", "metric", or at a delta "curve"."""
         return self._account.ways()[0][0].name

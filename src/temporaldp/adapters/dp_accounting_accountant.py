@@ -1,0 +1,94 @@
+"""dp-accounting: a temporal accountant behind the interface of its accountants."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from temporaldp.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.extras import needing
+from temporaldp.mechanisms.events import epsilon_of, release_of
+from temporaldp.values import whole_number
+
+
+def dp_accounting(accountant: TemporalAccountant) -> Any:
+    """A temporal accountant as an accountant of dp-accounting, for programs that are written against its interface.
+
+    ``compose(event)`` is one step, ``compose(event, count)`` so many steps after another, all of them or none; several events
+    about the data of one step are one ``ComposedDpEvent``. Noise counts as for `temporal_leakage`: what an event says for one
+    contribution of a person moves twice as far when a value is replaced.
+
+    Parameters
+    ----------
+    accountant : TemporalAccountant
+        Without a delta it takes events with a pure epsilon (Laplace, discrete Laplace, randomised response).
+
+    Returns
+    -------
+    dp_accounting.PrivacyAccountant
+        Its relation is `REPLACE_ONE`. ``get_epsilon(delta)`` is the temporal leakage of the worst step so far, in nats, an
+        upper bound; at the accountant's own delta, or any if it has none.
+
+    Raises
+    ------
+    LeakageBudgetError
+        At ``compose``: the level would break. Nothing was spent.
+    dp_accounting.UnsupportedEventError
+        At ``compose``: an event that the accountant cannot count.
+    MissingExtraError
+        dp-accounting is not installed.
+
+    Examples
+    --------
+    >>> from dp_accounting import LaplaceDpEvent
+    >>> import temporaldp as tdp
+    >>> walk = tdp.TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    >>> events = tdp.adapters.dp_accounting(tdp.TemporalAccountant(tdp.Adversary(walk, walk), alpha=1.0))
+    >>> round(events.compose(LaplaceDpEvent(20.0), count=10).get_epsilon(0.0), 4)
+    0.3677
+    """
+    if not isinstance(accountant, TemporalAccountant):
+        raise InputError(f"expected a TemporalAccountant, got {type(accountant).__name__}")
+    return _accountant_class()(accountant)
+
+
+@cache
+def _accountant_class() -> type:
+    """The class; made when dp-accounting is there."""
+    with needing("dp-accounting"):
+        from dp_accounting import NeighboringRelation, PrivacyAccountant
+
+    class StepAccountant(PrivacyAccountant):  # type: ignore[misc]
+        """Every composition is a step."""
+
+        def __init__(self, temporal: TemporalAccountant) -> None:
+            super().__init__(NeighboringRelation.REPLACE_ONE)
+            self.temporal = temporal
+
+        def _maybe_compose(self, event: Any, count: int, do_compose: bool) -> Any:
+            try:
+                self._spent(event)
+            except InputError as error:
+                return self.CompositionErrorDetails(invalid_event=event, error_message=str(error))
+            return None
+
+        def _spent(self, event: Any) -> Any:
+            return release_of(event) if self.temporal.delta else epsilon_of(event)
+
+        def compose(self, event: Any, count: int = 1) -> Any:
+            """Spend so many steps with this event: all of them, or none."""
+            if not self.supports(event):
+                return super().compose(event, count)  # which says why not
+            if whole_number(count, "count", least=0):
+                with self.temporal:
+                    accounting_blocks.charge([self._spent(event)] * count)
+            return super().compose(event, count)
+
+        def get_epsilon(self, target_delta: float) -> float:
+            """The largest temporal leakage of any step so far, in nats."""
+            if self.temporal.delta and target_delta != self.temporal.delta:
+                raise BudgetError(f"this accountant counts at delta = {self.temporal.delta:g}, got {target_delta:g}")
+            return self.temporal.total()
+
+    return StepAccountant

@@ -1,0 +1,66 @@
+"""Tumult Analytics: a session, which is the data of one step, charged to a temporal accountant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporaldp.accounting import TemporalAccountant
+from temporaldp.adapters.charging import ADD_THEN_REMOVE, Promise, charge, over_moves, promise
+from temporaldp.errors import BudgetError, InputError
+
+
+def tumult(session: Any, accountant: TemporalAccountant, budget: Any, *, moves: int = ADD_THEN_REMOVE) -> Any:
+    """A Tumult Analytics session on the data of one step, once a temporal accountant is charged for its whole budget.
+
+    The session itself never answers beyond its budget, so that it can be used as it is from then on.
+
+    Parameters
+    ----------
+    session : tmlt.analytics.Session
+        Made for this step, and not asked yet.
+    accountant : TemporalAccountant
+        A `PureDPBudget` goes to any; `ApproxDPBudget` and `RhoZCDPBudget` to one with a delta.
+    budget : tmlt.analytics.PrivacyBudget
+        What the session was made with. All of it must be left.
+    moves : int
+        How many of the session's protected changes replace one person's value. 2 for `AddOneRow` and `AddRowsWithID`: what
+        was goes, and what is comes. 1 for `AddMaxRows(2)`, where a person has one row.
+
+    Returns
+    -------
+    tmlt.analytics.Session
+        The one that was given.
+
+    Raises
+    ------
+    LeakageBudgetError
+        The level would break. Nothing was spent: do not ask the session.
+    BudgetError
+        The session has answered already; its budget is infinite; or it has a delta, and the accountant counts pure epsilons.
+    InputError
+        It is no session, or no budget of Tumult Analytics.
+    """
+    if not hasattr(session, "remaining_privacy_budget") or not hasattr(session, "evaluate"):
+        raise InputError(f"expected a Session of Tumult Analytics, got {type(session).__name__}")
+    left = session.remaining_privacy_budget
+    promised = _promise(budget)
+    if type(left) is not type(budget) or left != budget:
+        raise BudgetError(
+            f"expected a session of which nothing was asked yet, with {budget!r} left, got one with {left!r}: what it "
+            "has answered was charged to nobody"
+        )
+    charge(accountant, over_moves(promised, moves))
+    return session
+
+
+def _promise(budget: Any) -> Promise:
+    """A budget of Tumult Analytics as a promise."""
+    match type(budget).__name__:
+        case "PureDPBudget":
+            return promise(budget.epsilon)
+        case "ApproxDPBudget":
+            return promise(budget.epsilon, delta=budget.delta)
+        case "RhoZCDPBudget":
+            return promise(rho=budget.rho)
+        case other:
+            raise InputError(f"expected PureDPBudget, ApproxDPBudget or RhoZCDPBudget of Tumult Analytics, got {other}")

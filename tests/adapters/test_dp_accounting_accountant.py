@@ -1,0 +1,70 @@
+"""A temporal accountant behind dp-accounting's interface."""
+
+from __future__ import annotations
+
+import pytest
+
+from temporaldp import (
+    Adversary,
+    BudgetError,
+    GaussianNoise,
+    InputError,
+    LeakageBudgetError,
+    TemporalAccountant,
+    TransitionMatrix,
+    adapters,
+    temporal_leakage,
+)
+
+library = pytest.importorskip("dp_accounting", reason="the extra 'dp-accounting' is not installed")
+WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+ADVERSARY = Adversary(WALK, WALK)
+
+
+def test_every_composition_is_a_step_and_replacing_moves_twice_as_far():
+    temporal = TemporalAccountant(ADVERSARY, alpha=1.0)
+    events = adapters.dp_accounting(temporal)
+    assert events.compose(library.LaplaceDpEvent(20.0), count=3) is events
+    both = library.ComposedDpEvent([library.LaplaceDpEvent(20.0), library.LaplaceDpEvent(40.0)])
+    events.compose(both)
+    assert temporal.ledger == pytest.approx([0.1, 0.1, 0.1, 0.15], rel=1e-12)
+    expected = temporal_leakage(ADVERSARY, epsilons=temporal.ledger).worst
+    assert events.get_epsilon(1e-9) == pytest.approx(expected, rel=1e-9)
+    assert events.neighboring_relation is library.NeighboringRelation.REPLACE_ONE
+    assert isinstance(events.ledger, library.DpEvent)
+
+
+def test_all_of_the_steps_are_spent_or_none():
+    temporal = TemporalAccountant(ADVERSARY, alpha=0.5)
+    events = adapters.dp_accounting(temporal)
+    events.compose(library.LaplaceDpEvent(20.0))
+    before = events.ledger
+    with pytest.raises(LeakageBudgetError):
+        events.compose(library.LaplaceDpEvent(8.0), count=5)
+    assert (len(temporal), events.ledger) == (1, before)
+
+
+def test_what_cannot_be_counted_is_told_in_its_own_words():
+    events = adapters.dp_accounting(TemporalAccountant(ADVERSARY))
+    gaussian = library.GaussianDpEvent(10.0)
+    assert not events.supports(gaussian)
+    assert events.supports(library.LaplaceDpEvent(1.0))
+    with pytest.raises(library.UnsupportedEventError, match="pure differential privacy"):
+        events.compose(gaussian)
+    with pytest.raises(TypeError):
+        events.compose("gaussian")
+    with pytest.raises(InputError):
+        events.compose(library.LaplaceDpEvent(1.0), count=-1)
+    with pytest.raises(InputError, match="expected a TemporalAccountant"):
+        adapters.dp_accounting(ADVERSARY)
+    assert len(events.temporal) == 0
+
+
+def test_at_a_delta_any_event_counts():
+    temporal = TemporalAccountant(ADVERSARY, delta=1e-6, discretization=1e-2)
+    events = adapters.dp_accounting(temporal).compose(library.GaussianDpEvent(10.0), count=2)
+    other = TemporalAccountant(ADVERSARY, delta=1e-6, discretization=1e-2)
+    other.spend_all([GaussianNoise(10.0, sensitivity=2.0)] * 2)  # two contributions: one goes and another comes
+    assert events.get_epsilon(1e-6) == other.total()
+    with pytest.raises(BudgetError, match="counts at delta = 1e-06"):
+        events.get_epsilon(1e-5)
