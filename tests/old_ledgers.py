@@ -17,6 +17,9 @@ HEADS = {
 }
 """As the old versions printed them."""
 
+OLDER = ("format2", "format3")
+"""Those that are migrated."""
+
 
 def restored(name, place):
     """The old ledger in a file or a database."""

@@ -10,13 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streams import ADVERSARY, opened
+from streams import ADVERSARY, MECHANISM, opened
 from temporaldp import (
     Adversary,
+    ContinualRelease,
     InputError,
     LateDataError,
     Ledger,
     LedgerError,
+    TemporalAccountant,
     TransitionMatrix,
     adopt_correlation,
     temporal_leakage,
@@ -146,7 +148,7 @@ def test_one_that_is_wrong_is_not_believed(change, tmp_path, monkeypatch):
         assert told(place) == (10, answers)  # the older one is as good
         file.unlink()
     else:
-        monkeypatch.setattr(checkpoints, "LAYOUT", 2)
+        monkeypatch.setattr(checkpoints, "LAYOUT", 99)
     assert told(place) == (0, answers)
 
 
@@ -215,3 +217,73 @@ def test_a_plan_has_nothing_to_know(place):
     with stream_of() as found:
         assert (found.ledger.checkpoint.n_steps, found.ledger.checkpoint.accountant) == (10, {})
         assert [found.release([50, 30, 20], time=time).tolist() for time in range(15)] == outputs
+
+
+def cut_loose(place):
+    """Without its checkpoints."""
+    with Ledger(place) as ledger:
+        for event in [e for e in ledger.events if e.kind == CHECKPOINT]:
+            ledger.store.remove_private(f"checkpoint-{event.details['digest'][:32]}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("reserve", [None, 0.1])
+def test_a_horizon_whose_plan_is_made_anew(place, reserve):
+    """What was spent is read again for the plan, and not counted again."""
+
+    def told():
+        with opened(place, horizon=14, reserve=reserve) as found:
+            began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.n_steps
+            accountant = found.accountant
+            return began, [
+                accountant.total(),
+                accountant.remaining(),
+                len(found),
+                found.next_budget(),
+                found.steps_left,
+            ]
+
+    with opened(place, horizon=14, reserve=reserve) as found:
+        for time in range(12):
+            found.release([70, 30], time=time, epsilon=0.3 if time == 5 else 0.01 * (1 + time))
+    began, answers = told()
+    assert began == 10
+    cut_loose(place)
+    assert told() == (0, answers)
+    with opened(place, horizon=14, reserve=reserve) as found:
+        for time in (12, 13):
+            found.release([70, 30], time=time)
+        assert found.steps_left == 0
+        assert temporal_leakage(ADVERSARY, epsilons=found.ledger.epsilons).worst <= 1.0
+
+
+@pytest.mark.parametrize("reserve", [0.0, 0.05])
+def test_matrices_that_vary_from_step_to_step(place, reserve):
+    """A state is believed only where the matrices stand where they stood."""
+    calm, busy = (TransitionMatrix(rows) for rows in ([[0.6, 0.4], [0.3, 0.7]], [[0.9, 0.1], [0.2, 0.8]]))
+    walk = Adversary(*(tuple(calm if (k + shift) % 3 else busy for k in range(14)) for shift in (0, 1)))
+
+    def told():
+        with opened(place, adversary=walk, reserve=reserve) as found:
+            began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.n_steps
+            accountant = found.accountant
+            resumed = accountant._account._resumed is not None
+            return began, resumed, [accountant.total(), accountant.remaining(), len(found), accountant.reserve]
+
+    with opened(place, adversary=walk, reserve=reserve) as found:
+        for time in range(13):
+            found.release([70, 30], time=time, epsilon=0.5 * found.accountant.remaining() if time % 7 == 3 else 0.05)
+    began, resumed, answers = told()
+    assert (began, resumed) == (10, True)
+    again = Adversary(
+        *(tuple(TransitionMatrix(one.probabilities) for one in side) for side in (walk.backward, walk.forward))
+    )
+    apart = TemporalAccountant(again, alpha=1.0, reserve=reserve)
+    with ContinualRelease(MECHANISM, ledger=place, accountant=apart) as found:  # the same ones, but none of them twice
+        assert found.accountant._account._resumed is None
+        assert found.accountant.total() == pytest.approx(answers[0], rel=1e-11)
+    cut_loose(place)
+    assert told() == (0, False, answers)
+    with Ledger(place) as ledger:
+        whole = temporal_leakage(walk, epsilons=[*ledger.epsilons, 0.0, 0.0]).worst
+    assert whole <= answers[0] * (1 + 1e-12) <= 1.0

@@ -200,9 +200,14 @@ class Account:
 
     def kept_state(self) -> dict[str, Any] | None:
         """What has to be known of the past to go on from here, as JSON values; None where that is every budget."""
-        if self.horizon is not None or self.delta or self.is_over:
+        if self.delta or self.is_over or len(self) == self.horizon:
             return None
-        known = {"n_steps": len(self), "n_adopted": len(self._adoptions), "reserved": self._are_reserved([])}
+        known = {
+            "n_steps": len(self),
+            "horizon": self.horizon,
+            "n_adopted": len(self._adoptions),
+            "reserved": self._are_reserved([]),
+        }
         return state_document(known, self.odometers(), self.allowed)
 
     def resume(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
@@ -213,7 +218,7 @@ class Account:
                 self.adopt(Population.of(one.adversary), both=one.both, reserve=one.reserve)
             self.spent = PastBudgets(state["n_steps"], read)
             self._n_reserved = len(self) if state["reserved"] else NEVER
-            self._resumed = restored(state, self.alpha, self._first.users, self._adoptions)
+            self._resumed = restored(state, self.alpha, self._first.users, self._adoptions, self.horizon)
             self._last_allowed = self._resumed.filters
 
     def _nothing_counted(self, following: Any) -> CountedOdometers:

@@ -9,6 +9,7 @@ written down: whoever restores a state gives them.
 from __future__ import annotations
 
 import base64
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from temporaldp.accounting.adoption import Adoption
 from temporaldp.accounting.counted_odometers import CountedOdometers
 from temporaldp.accounting.exact_filter import ExactStanding
 from temporaldp.accounting.exact_odometer import CountedExactly, ExactOdometer, Open
+from temporaldp.accounting.exact_reserve import lasting_tail
 from temporaldp.accounting.exact_sides import Problem, Side, Way
 from temporaldp.accounting.filter import Filters
 from temporaldp.accounting.protocol import Filter, Odometer
@@ -72,14 +74,20 @@ def state_document(
 
 
 def restored(
-    state: dict[str, Any], alpha: float | None, first: Sequence[Adversary], adoptions: Sequence[Adoption]
+    state: dict[str, Any],
+    alpha: float | None,
+    first: Sequence[Adversary],
+    adoptions: Sequence[Adoption],
+    horizon: int | None,
 ) -> Resumed:
     """Odometers and filters as they were; a filter if and only if there is a level."""
+    if state["horizon"] != horizon:
+        raise ValueError(f"it is for {state['horizon']} steps")
     each = restored_odometers(state["odometers"], first, adoptions)
     told = state["filters"]
     if (told is None) != (alpha is None):
         raise ValueError("a filter without a level, or a level without a filter")
-    filters = None if told is None or alpha is None else restored_filters(told, alpha, first, adoptions)
+    filters = None if told is None or alpha is None else restored_filters(told, alpha, first, adoptions, horizon)
     return Resumed(CountedOdometers(int(state["n_steps"]), len(adoptions), each), filters)
 
 
@@ -99,14 +107,15 @@ def checked_state(state: dict[str, Any], n_spent: int, n_adopted: int) -> Iterat
 
 
 def odometers_document(odometers: Sequence[Odometer]) -> list[dict[str, Any]] | None:
-    """Everybody's odometer; None where one does not count by the exact leakage with constant matrices."""
+    """Everybody's odometer; None where one does not count by the exact leakage."""
     found = []
     for one in odometers:
-        if not isinstance(one, CountedExactly) or not _is_lasting(one.now.problem):
+        if not isinstance(one, CountedExactly):
             return None
         now = one.now
         found.append(
             {
+                "matrices": _transitions_of(now.problem),
                 "n_steps": now.n_steps,
                 "largest": now.largest.hex(),
                 "time": now.time,
@@ -136,9 +145,11 @@ def restored_odometers(
     document: list[dict[str, Any]], first: Sequence[Adversary], adoptions: Sequence[Adoption]
 ) -> list[Odometer]:
     """Everybody's odometer, with the matrices from the first step on."""
-    problems = _problems(first, adoptions, math.inf)
+    problems = _problems(first, adoptions, math.inf, None)
     found: list[Odometer] = []
     for one, problem in zip(document, problems, strict=True):
+        if one["matrices"] != _transitions_of(problem):
+            raise ValueError("its matrices stand in another order of steps")
         step, pair, *rollouts = (_array(text) for text in one["open"])
         now = ExactOdometer(
             problem,
@@ -156,10 +167,14 @@ def restored_odometers(
 
 
 def restored_filters(
-    document: dict[str, Any], alpha: float, first: Sequence[Adversary], adoptions: Sequence[Adoption]
+    document: dict[str, Any],
+    alpha: float,
+    first: Sequence[Adversary],
+    adoptions: Sequence[Adoption],
+    horizon: int | None,
 ) -> Filters:
     """Everybody's filter; `InputError` where what lasts for ever is no longer found to."""
-    problems = _problems(first, adoptions, alpha)
+    problems = _problems(first, adoptions, alpha, horizon)
     each: list[Filter] = []
     for one, problem in zip(document["each"], problems, strict=True):
         pairs, *rollouts = (_array(text) for text in one["open"])
@@ -173,7 +188,7 @@ def restored_filters(
             broken=bool(one["broken"]),
         )
         reserve = float.fromhex(one["tail"])
-        tail = standing.tail_of(reserve)
+        tail = standing.tail_of(reserve) if horizon is None else lasting_tail(problem, reserve)
         if tail is None or tail.epsilon != reserve:
             raise InputError(f"expected a reserve of {reserve!r} to last for ever, as it did when the state was kept")
         each.append(replace(standing, tail=tail))
@@ -181,7 +196,7 @@ def restored_filters(
         tuple(each),
         alpha,
         float.fromhex(document["reserve"]),
-        None,
+        horizon,
         int(document["n_steps"]),
         int(document["n_adopted"]),
     )
@@ -198,13 +213,15 @@ def _standing(one: ExactStanding) -> dict[str, Any]:
     }
 
 
-def _problems(first: Sequence[Adversary], adoptions: Sequence[Adoption], alpha: float) -> list[Problem]:
+def _problems(
+    first: Sequence[Adversary], adoptions: Sequence[Adoption], alpha: float, horizon: int | None
+) -> list[Problem]:
     """Everybody's problem after all changes."""
     known: dict[int, Problem] = {}
 
     def of(user: Adversary) -> Problem:
         if id(user) not in known:
-            known[id(user)] = Problem.of(user, alpha, None)
+            known[id(user)] = Problem.of(user, alpha, user.n_steps or horizon)
         return known[id(user)]
 
     each = [of(user) for user in first]
@@ -213,8 +230,15 @@ def _problems(first: Sequence[Adversary], adoptions: Sequence[Adoption], alpha: 
     return each
 
 
-def _is_lasting(problem: Problem) -> bool:
-    return problem.n_steps is None and all(way is None or way.which is None for way in problem.ways)
+def _transitions_of(problem: Problem) -> list[str | None]:
+    """For each direction which matrix leads where, by a hash; None for one that is constant but for adoptions.
+
+    A state names matrices by number, in the order in which they first occur.
+    """
+    return [
+        None if way is None or way.which is None else hashlib.sha256(way.which.tobytes()).hexdigest()
+        for way in problem.ways
+    ]
 
 
 def _side(side: Side) -> dict[str, Any]:

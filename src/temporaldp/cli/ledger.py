@@ -219,6 +219,10 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
     known = ledger.configuration
     rows = [("place", ledger.place), ("steps", _span(ledger))]
     rows += _terms(ledger)
+    renewal = renewal_of(ledger)
+    if renewal is not None and len(ledger):
+        over, begun = divmod(len(ledger), renewal.n_steps)
+        rows.append(("epochs", f"{over} over, {steps(begun)} of the next"))
     rows.append(("held by", _held_by(known)))
     rows.append(("mechanism", str(known["mechanism"])))
     if known["states"] is not None:

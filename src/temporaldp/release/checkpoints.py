@@ -32,7 +32,7 @@ KEPT = 2
 MOST_CHARACTERS = 1 << 25
 """A larger checkpoint, of very many people, is not kept."""
 
-LAYOUT = 1
+LAYOUT = 2
 """Of a checkpoint."""
 
 

@@ -254,8 +254,8 @@ class AccountantGuard(Guard):
         self._n_adopted = take_in(self.accountant, ledger, self._n_adopted)
 
     def kept_state(self) -> dict[str, Any] | None:
-        """The accountant's, unless a plan that is made anew needs every budget."""
-        return None if self._plan is not None else self.accountant.kept_state()
+        """The accountant's; a plan that is made anew reads what was spent."""
+        return self.accountant.kept_state()
 
     def leakage_after(self, epsilon: float) -> float:
         """By the accountant."""
