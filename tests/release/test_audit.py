@@ -165,7 +165,7 @@ def test_what_is_made_of_noisy_counts_gives_away_no_more(name, tmp_path):
         if name == "consistent":
             return consistent(which, epsilon, 6_000)
         if name == "from a ledger":
-            return from_a_ledger(which, epsilon, 4_000, tmp_path / f"{which} {epsilon}.db")
+            return from_a_ledger(which, epsilon, 1_500, tmp_path / f"{which} {epsilon}.db")
         return smoothed_and_synthetic(which, epsilon, 2_000)
 
     assert audited(outputs_of(release, 1.0), 0.0) <= EPSILON
