@@ -17,7 +17,6 @@ EXTRAS = {
     "serve": "the service and its page",
     "postgresql": "a ledger in PostgreSQL",
     "spark": "traces on a cluster",
-    "pandas": "a pandas DataFrame",
     "dp-accounting": "an event of dp-accounting",
     "diffprivlib": "an adapter for diffprivlib",
 }

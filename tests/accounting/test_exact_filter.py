@@ -158,6 +158,23 @@ def test_what_remains_is_all_that_the_series_allows(seed, kernels):
         standing = standing.after(epsilon)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_papers_bound_grants_no_more_with_the_same_reserve(seed):
+    """By itself it keeps less for later, and may grant more at first: so what each of them keeps is compared too."""
+    rng = np.random.default_rng(400 + seed)
+    adversary = mixing_adversary(rng, 3, ("both", "backward", "forward")[seed])
+    reserve = tdp.TemporalAccountant(adversary, alpha=1.0, bound="paper").reserve
+    assert reserve <= tdp.TemporalAccountant(adversary, alpha=1.0).reserve
+    exact, paper = (
+        tdp.TemporalAccountant(adversary, alpha=1.0, reserve=reserve, bound=bound) for bound in ("exact", "paper")
+    )
+    for share in rng.choice([0.0, 0.3, 1.0], 8):
+        granted = paper.remaining()
+        assert granted <= exact.remaining() * (1.0 + 1e-10)
+        for accountant in (exact, paper):
+            accountant.spend(share * granted * (1.0 - 1e-10))
+
+
 def test_a_last_step_may_use_what_is_kept():
     adversary = next(estimate_adversaries(load_sample()))
     standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=0.14)

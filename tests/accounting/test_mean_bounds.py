@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -33,6 +34,17 @@ def test_they_come_close_with_the_right_stake():
     seldom = mean_at_least(1_000 * math.log1p(0.2), 10**6, 0.2, log)
     always = mean_at_least(10**6 * math.log1p(1e-3 / 0.05), 10**6, 20.0, log)
     assert 0.7e-3 < seldom < 1e-3 and 0.98e-3 < always < 1e-3
+
+
+def test_a_sum_that_was_rounded_either_way_leaves_both_bounds_on_their_side():
+    """Adding up ten million logarithms may lose 9e-10 of their sum; the bounds of the true sum are in 40 digits."""
+    with mpmath.workdps(40):
+        for logs, stake, log in ((-50.0, 0.5, 0.1), (-300.0, 0.9, 1e-3)):
+            high = (1 - mpmath.exp((mpmath.mpf(logs) - log) / N)) / stake
+            low = mpmath.expm1((mpmath.mpf(-logs) - log) / N) / stake
+            for off in (1.0 - 9e-10, 1.0 + 9e-10):
+                assert high <= mean_at_most(logs * off, N, stake, log) <= high * (1 + 1e-8)
+                assert low * (1 - 1e-8) <= mean_at_least(-logs * off, N, stake, log) <= low
 
 
 def test_a_value_that_is_always_0_has_no_stake():

@@ -249,6 +249,7 @@ def test_a_supremum_is_what_no_further_step_raises(sample):
     adversary, noise = Adversary(*sample), DiscreteGaussianNoise(12.0)
     grid = {"delta": 1e-2, "discretization": 0.003, "bound": "pair_curve"}
     limits = leakage_supremum(adversary, mechanism=noise, **grid)
+    assert limits.evidence.states == adversary.states
     pairs = PairCurves(Side(limits.evidence.discretization, 1e-2, up=True), 5)
     own = pairs.own((noise,))
     for matrix, certificate in zip(sample, (limits.evidence.backward, limits.evidence.forward), strict=True):

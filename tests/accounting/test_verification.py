@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,9 +24,10 @@ from temporaldp import (
     temporal_leakage,
     verify_leakage,
 )
+from temporaldp.accounting.importance import WeighedDraws
 from temporaldp.accounting.verification import bounded
 from temporaldp.accounting.verified_draws import batch
-from temporaldp.accounting.verified_values import values_of_steps
+from temporaldp.accounting.verified_values import ABOVE, BELOW, values_of_steps
 
 EPSILON = 0.25
 
@@ -57,6 +59,34 @@ def test_the_bounds_hold_as_often_as_they_say(failure, repetitions):
         narrow += bool((found.lower > 0.0).any())
     assert missed <= failure * repetitions
     assert narrow > 0.5 * repetitions  # bounds that say nothing would hold as well
+
+
+@pytest.mark.parametrize("n_weighed", [0, 3])
+def test_the_failure_probabilities_of_all_bets_add_up_to_what_is_told(n_weighed):
+    """What each bound shows of its own bet: Markov's inequality solved for the probability that it fails."""
+    failure, n, n_steps, draws, seen = 1e-3, 3, 4, 1000, 300.0
+    steps = [
+        SimpleNamespace(
+            rest=np.full((1, n, n), 0.01), certified=np.ones((1, n, n)), stakes=np.full((1, n, n, ABOVE + BELOW), 0.5)
+        )
+    ] * n_steps
+    sums = np.stack([*[np.full((n_steps, n, n), -seen)] * ABOVE, *[np.full((n_steps, n, n), seen)] * BELOW])
+    drawn = np.full((n_steps, n), draws)
+    weighed = [
+        WeighedDraws(0, pair, np.full(2, 0.5), np.full((1, 2), seen), draws) for pair in ((0, 1), (1, 2), (2, 0))
+    ]
+
+    found = bounded(("a", "b", "c"), EPSILON, 0.3, failure, steps, 0, sums, drawn, weighed[:n_weighed])
+    pairs = n_steps * n * (n - 1)
+    above = ABOVE * pairs * math.exp(-(-seen * (1 + 1e-9) - draws * math.log1p(-0.5 * (found.upper[1, 0, 1] - 0.01))))
+    below = BELOW * pairs * math.exp(-(seen * (1 - 1e-9) - draws * math.log1p(0.5 * found.lower[1, 0, 1])))
+    assert above == pytest.approx(failure / 2, rel=1e-6)
+    if n_weighed == 0:
+        assert below == pytest.approx(failure / 2, rel=1e-6)
+        return
+    # A bet of weighed draws is the larger bound where it has the larger share of the failure probability.
+    each = math.exp(-(seen * (1 - 1e-9) - draws * math.log1p(0.5 * found.lower[0, 0, 1])))
+    assert below + n_weighed * 2 * each == pytest.approx(failure / 2, rel=1e-6)
 
 
 def test_simulation_comes_close_to_enumeration():

@@ -95,6 +95,40 @@ def test_laplace_randomised_response_and_guarantees_by_their_outputs():
         np.testing.assert_allclose(up, [hockey_stick(worst, math.exp(e)) for e in EPSILONS], rtol=1e-12, atol=2e-14)
 
 
+def test_a_guarantee_lies_between_its_sides_in_forty_digits():
+    rng = np.random.default_rng(2)
+    epsilons, deltas = 10.0 ** rng.uniform(-4.0, 0.7, 40), 10.0 ** rng.uniform(-9.0, -0.3, 40)
+    for epsilon, delta in zip(epsilons.tolist(), deltas.tolist(), strict=True):
+        losses = rng.uniform(0.0, 1.1 * epsilon, 12)
+        low, up = PrivacyGuarantee(epsilon, delta).bounds(losses)
+        with mpmath.workdps(40):
+            for loss, below, above in zip(losses.tolist(), low, up, strict=True):
+                gap = max(mpmath.mpf(epsilon) - mpmath.mpf(loss), 0)
+                true = delta + (1 - mpmath.mpf(delta)) * -mpmath.expm1(-gap) / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
+                assert below <= true <= above
+        assert (up - low <= 1e-13 * (1.0 + epsilon)).all()
+
+
+def test_a_table_of_outputs_lies_between_its_sides_in_forty_digits():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        table = rng.dirichlet(np.full(4, 0.5), 3)
+        table = np.where(table < 0.05, 0.0, table)
+        table /= table.sum(axis=1, keepdims=True)
+        low, up = OutputTable(table).bounds(EPSILONS)
+        with mpmath.workdps(40):
+            rows = [[mpmath.mpf(float(p)) for p in row] for row in table]
+            for epsilon, below, above in zip(EPSILONS.tolist(), low, up, strict=True):
+                ratio = mpmath.exp(mpmath.mpf(epsilon))
+                true = max(
+                    sum(max(p - ratio * q, mpmath.mpf(0)) for p, q in zip(one, other, strict=True))
+                    for one in rows
+                    for other in rows
+                )
+                assert below <= min(true, 1) <= above  # rows of doubles may sum to a little more than 1
+        assert (up - low <= 1e-12).all()
+
+
 def test_laplace_noise_by_integration():
     for scale in (10.0, 1.0, 0.25):
         noise = LaplaceNoise(scale, sensitivity=1.0).bounds(EPSILONS)[1]

@@ -93,6 +93,7 @@ def test_a_general_solver_finds_nothing_better(seed, n, horizon, alpha, power):
     objective = {1: "mean_absolute_error", 2: "mean_squared_error"}[power]
     plan = plan_budget(users, alpha=alpha, horizon=horizon, objective=objective)
     assert plan.leakage.worst <= alpha
+    assert enumerated(users, plan.epsilons).max() <= alpha * (1 + 1e-13)
     for start in (np.full(horizon, alpha / horizon), plan.epsilons * rng.uniform(0.7, 0.95, horizon)):
         assert error(black_box(users, alpha, start, power), power=power) >= plan.optimality.error * (1 - 1e-4)
 

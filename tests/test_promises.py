@@ -1,0 +1,50 @@
+"""docs/promises.md: every test and every section that a promise names exists, and every promise has a test and an oracle."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from conftest import REPOSITORY
+
+DOCUMENT = REPOSITORY / "docs" / "promises.md"
+
+
+def promises():
+    """The four cells of each row below the heads of the tables."""
+    rows = [line.strip().strip("|").split("|") for line in DOCUMENT.read_text().splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in row] for row in rows]
+    return [row for row in cells if row[0] not in {"promise", "---"}]
+
+
+def anchors(document):
+    """What a link may name after ``#``: headings in lower case, without punctuation, with hyphens."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def functions(path):
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_promise_has_a_test_and_an_oracle():
+    rows = promises()
+    assert len(rows) > 40
+    for row in rows:
+        assert len(row) == 4, row
+        promise, _, tests, oracle = row
+        assert promise.endswith("."), promise
+        assert "::" in tests and oracle, promise
+
+
+@pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", DOCUMENT.read_text()))))
+def test_a_test_that_is_named_exists(named):
+    path, _, function = named.partition("::")
+    assert function in functions(REPOSITORY / path)
+
+
+def test_a_section_that_is_named_exists():
+    for file, anchor in re.findall(r"\]\(([\w.]+\.md)#([^)]+)\)", DOCUMENT.read_text()):
+        assert anchor in anchors(DOCUMENT.parent / file), f"{file}#{anchor}"
