@@ -23,7 +23,9 @@ STEPS, STATES = 100, 50
 COMPARED = 10**7
 CLUSTER_ROWS = 2 * 10**6
 
-READ = PEAK + """
+READ = (
+    PEAK
+    + """
 import json, sys, time
 import temporaldp as tdp
 started = time.perf_counter()
@@ -32,6 +34,7 @@ traces.histogram(), next(tdp.estimate_adversaries(traces, prior=1.0))
 taken = time.perf_counter() - started
 print(json.dumps([taken, peak() / 1024, traces.n_users]))
 """
+)
 
 SPARK = """
 import json, os, sys, time
@@ -95,7 +98,9 @@ def main() -> None:
         parts = [table(["rows", "people", "order", "seconds", "ns a row", "GiB at most"], rows)]
         path = made(Path(scratch), CLUSTER_ROWS, "sorted", states=5)
         clusters = [[str(n), *(f"{one:.1f}" for one in json.loads(run(SPARK, str(path), str(n))))] for n in (1, 2)]
-        parts.append(table(["workers", "read, seconds", f"and the leakage of {CLUSTER_ROWS // STEPS:,} people"], clusters))
+        parts.append(
+            table(["workers", "read, seconds", f"and the leakage of {CLUSTER_ROWS // STEPS:,} people"], clusters)
+        )
     begin, end = "<!-- measured -->", "<!-- end -->"
     text = target.read_text()
     head, rest = text.split(begin)
