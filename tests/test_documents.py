@@ -10,9 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from conftest import REPOSITORY
 from registry_records import VISITS
+from temporaldp import __version__
 
 DOCS = REPOSITORY / "docs"
 DOCUMENTS = [REPOSITORY / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)]
@@ -91,7 +93,9 @@ def test_the_readme_is_read_in_two_minutes():
     assert len((REPOSITORY / "README.md").read_text().split()) <= 600
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(REPOSITORY)))
+@pytest.mark.parametrize(
+    "path", sorted({*DOCUMENTS, *REPOSITORY.glob("*.md")}), ids=lambda path: str(path.relative_to(REPOSITORY))
+)
 def test_the_links_of_a_document_lead_somewhere(path):
     for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", BLOCK.sub("", path.read_text())):
         if link.startswith(("http:", "https:")):
@@ -100,6 +104,18 @@ def test_the_links_of_a_document_lead_somewhere(path):
         assert target.exists(), link
         if anchor:
             assert anchor in anchors(target), f"{link}#{anchor}"
+
+
+def test_the_citation_and_the_changelog_are_of_this_version():
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    assert citation["version"] == __version__
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text()
+    assert f"## [{__version__}] - {citation['date-released']}" in changelog
+
+
+def test_every_target_of_the_makefile_that_the_guide_for_contributors_names_is_there():
+    targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"make ([a-z-]+)`", (REPOSITORY / "CONTRIBUTING.md").read_text())) <= targets
 
 
 def anchors(path):
