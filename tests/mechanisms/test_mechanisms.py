@@ -107,6 +107,7 @@ def test_a_guarantee_lies_between_its_sides_in_forty_digits():
                 true = delta + (1 - mpmath.mpf(delta)) * -mpmath.expm1(-gap) / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
                 assert below <= true <= above
         assert (up - low <= 1e-13 * (1.0 + epsilon)).all()
+        assert (up[losses > epsilon * (1.0 + 1e-12)] == delta).all()  # else that delta itself would have no epsilon
 
 
 def test_a_table_of_outputs_lies_between_its_sides_in_forty_digits():
