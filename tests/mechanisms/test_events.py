@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation
 from dp_accounting import dp_event as events
+from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 
 from temporaldp import (
@@ -15,6 +16,7 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
 )
+from temporaldp.mechanisms.events import release_of
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 
@@ -69,3 +71,16 @@ def test_events_without_pure_privacy_are_refused(event):
     with pytest.raises(InputError):
         accountant.compose(event)
     assert len(accountant) == 0
+
+
+@pytest.mark.parametrize("delta", [0.01, 1e-6])
+def test_a_loss_distribution_is_never_below_what_it_says_itself(delta):
+    """A promise with a delta loses without bound with that probability, which is where its curve ends."""
+    distribution = pld.from_privacy_parameters(common.DifferentialPrivacyParameters(0.7, delta))
+    (made,) = release_of(distribution)
+    assert delta <= made.limit <= delta + 1e-11
+    epsilons = np.array([2.0, 0.0, 0.5, 600.0, 0.1])
+    low, up = made.bounds(epsilons)
+    for epsilon, below, above in zip(epsilons.tolist(), low, up, strict=True):
+        said = distribution.get_delta_for_epsilon(min(epsilon, 500.0))
+        assert below <= said <= above <= below + 1e-11

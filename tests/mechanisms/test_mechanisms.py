@@ -66,6 +66,19 @@ def test_discrete_noise_by_adding_up_its_outputs(kind, scale, sensitivity):
         assert above - below <= 1e-10 * above + 1e-14
 
 
+@pytest.mark.parametrize("scale", [150.0, 900.0])
+@pytest.mark.parametrize("sensitivity", [1, 3])
+def test_gaussian_noise_of_many_outputs_by_adding_them_up(scale, sensitivity):
+    """So many losses that are evenly spaced are added up by a filter, not one by one."""
+    x = np.arange(-int(12 * scale), int(12 * scale) + 1)
+    rows = shifted(np.exp(-0.5 * (x / scale) ** 2), sensitivity)
+    epsilons = np.array([0.0, 1e-4, 1.0 / scale, 3.0 / scale, 10.0 / scale])
+    low, up = DiscreteGaussianNoise(scale, sensitivity).bounds(epsilons)
+    true = np.array([hockey_stick(rows, math.exp(epsilon)) for epsilon in epsilons])
+    assert (low <= true + 1e-14).all() and (true <= up + 1e-14).all()
+    assert (up - low <= 1e-9 * up + 1e-14).all()
+
+
 @pytest.mark.parametrize("scale", [11.8569652121114, 11.3, 12.1, 9.7])
 def test_where_doubles_lose_their_digits_both_sides_stay_in_order(scale):
     low, up = DiscreteGaussianNoise(scale).bounds(np.linspace(3.0, 3.4, 4_001) * 11.8569652121114 / scale)
@@ -107,6 +120,7 @@ def test_a_guarantee_lies_between_its_sides_in_forty_digits():
                 true = delta + (1 - mpmath.mpf(delta)) * -mpmath.expm1(-gap) / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
                 assert below <= true <= above
         assert (up - low <= 1e-13 * (1.0 + epsilon)).all()
+        assert (up[losses > epsilon * (1.0 + 1e-12)] == delta).all()  # else that delta itself would have no epsilon
 
 
 def test_a_table_of_outputs_lies_between_its_sides_in_forty_digits():
