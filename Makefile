@@ -8,7 +8,7 @@ PAPER := paper
 TUMULT := .venv-tumult
 
 # A make target and a folder are both called docs.
-.PHONY: demo docs uncertainty test test-long test-spark test-tumult test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare deployments paper clean
+.PHONY: demo docs uncertainty test test-long test-spark test-tumult test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare mutation deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,7 +20,7 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-long test-kernels test-slow test-crashes test-random test-spark test-years test-serve test-browser: export OPENBLAS_NUM_THREADS := 1
+test test-long test-kernels test-slow test-crashes test-random test-spark test-years test-serve test-browser mutation: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long and not slow and not spark and not browser"
@@ -142,6 +142,10 @@ $(TUMULT)/.ready:
 compare: $(READY)  ## docs/measured/comparison.md: what each tool says about one release (two minutes; make compare TPL=FOLDER runs the authors' program, too)
 	-$(MAKE) $(TUMULT)/.ready
 	TPL="$(TPL)" TUMULT_PYTHON=$(TUMULT)/bin/python $(BIN)/python -W ignore benchmarks/compare.py docs/measured/comparison.md
+
+mutation: $(READY)  ## docs/measured/mutation.md: which small changes of the code no test notices (MINUTES=60 SEED=1)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt cosmic-ray
+	$(BIN)/python benchmarks/mutation.py docs/measured/mutation.md --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1)
 
 deployments: $(READY)  ## docs/measured/deployments.md: records of published systems, audited without their data (ten seconds; needs the records)
 	$(BIN)/python benchmarks/deployments.py docs/measured/deployments.md

@@ -34,7 +34,7 @@ def test_every_promise_has_a_test_and_an_oracle():
     assert len(rows) > 40
     for row in rows:
         assert len(row) == 4, row
-        promise, _, tests, oracle = row
+        promise, _, oracle, tests = row
         assert promise.endswith("."), promise
         assert "::" in tests and oracle, promise
 
