@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from temporaldp.release.outputs import as_text, counts_of, from_text
+from temporaldp.release.outputs import as_text, counts_of, from_text, with_filtered
 
 
 def test_counts_of_many_steps_are_those_of_each():
     counts = np.random.default_rng(0).integers(-50, 500, (20, 3))
     texts = [as_text(row) for row in counts]
+    texts[7] = with_filtered(texts[7], {"counts": [1.0, 2.0, 3.0]})  # something stands beside one of them
+    alike = counts_of([text for k, text in enumerate(texts) if k != 7], 3)
+    assert (alike == np.delete(counts, 7, axis=0)).all()
     found = counts_of(texts, 3)
     assert found.dtype == counts.dtype and (found == np.stack([from_text(text) for text in texts])).all()
 
