@@ -30,7 +30,7 @@ def draw(result: object, **options: Any) -> Figure:
 def summary(title: str, rows: Mapping[str, object], note: str = "") -> str:
     """A small HTML table of names and values, everything escaped."""
     cells = "".join(
-        f'<tr><th style="text-align: left">{escape(name)}</th><td style="text-align: left">{escape(str(value))}</td></tr>'
+        f'<tr><th style="text-align: left; padding-right: 1em">{escape(name)}</th><td style="text-align: left">{escape(str(value))}</td></tr>'
         for name, value in rows.items()
     )
     below = f'<p style="margin: 0"><small>{escape(note)}</small></p>' if note else ""
@@ -42,7 +42,9 @@ def grid(title: str, names: Sequence[str], corner: NDArray[np.float64]) -> str:
     shown = names[:MOST_CELLS]
     head = "".join(f"<th>{escape(name)}</th>" for name in shown)
     body = "".join(
-        f"<tr><th>{escape(name)}</th>" + "".join(f"<td>{value:.3g}</td>" for value in corner[k].tolist()) + "</tr>"
+        f"<tr><th>{escape(name)}</th>"
+        + "".join(f'<td style="padding: 0 0.4em">{value:.3g}</td>' for value in corner[k].tolist())
+        + "</tr>"
         for k, name in enumerate(shown)
     )
     below = f"<small>the first {len(shown)} of {len(names)} values</small>" if len(names) > len(shown) else ""
