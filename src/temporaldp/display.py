@@ -29,8 +29,9 @@ def draw(result: object, **options: Any) -> Figure:
 
 def summary(title: str, rows: Mapping[str, object], note: str = "") -> str:
     """A small HTML table of names and values, everything escaped."""
+    left = "text-align: left; padding-right: 1em"
     cells = "".join(
-        f'<tr><th style="text-align: left; padding-right: 1em">{escape(name)}</th><td style="text-align: left">{escape(str(value))}</td></tr>'
+        f'<tr><th style="{left}">{escape(name)}</th><td style="{left}">{escape(str(value))}</td></tr>'
         for name, value in rows.items()
     )
     below = f'<p style="margin: 0"><small>{escape(note)}</small></p>' if note else ""
