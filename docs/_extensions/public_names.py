@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -25,6 +26,7 @@ TITLES = {
     "files": "In and out",
     "release": "Spending it",
     "attack": "Attacking it",
+    "adapters": "Around other libraries",
     "deployment": "Published systems",
     "errors": "Errors",
 }
@@ -32,6 +34,8 @@ TITLES = {
 
 def room(name: str) -> str:
     """The folder of the package that a public name comes from."""
+    if isinstance(getattr(temporaldp, name), ModuleType):
+        return name
     for candidate in TITLES:
         if getattr(import_module(f"temporaldp.{candidate}"), name, None) is not None:
             return candidate
