@@ -138,10 +138,6 @@ def spark(folder: Path) -> None:
     assert int(pyspark.__version__.split(".")[0]) >= 4
 
 
-def pandas(folder: Path) -> None:
-    assert len(tdp.temporal_leakage(ADVERSARY, epsilons=[0.1] * 5).to_frame()) == 5
-
-
 def dp_accounting(folder: Path) -> None:
     from temporaldp.extras import needing
 
@@ -162,7 +158,6 @@ SMOKES: dict[str, Callable[[Path], None]] = {
     "serve": serve,
     "postgresql": postgresql,
     "spark": spark,
-    "pandas": pandas,
     "dp-accounting": dp_accounting,
 }
 
