@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from copy import copy
 
 import numpy as np
 import pytest
@@ -118,6 +119,19 @@ def test_what_is_kept_nowhere():
     constant = Adversary(matrix, matrix)
     assert TemporalAccountant(constant, bound="paper").spend(0.1).kept_state() is None
     assert TemporalAccountant(constant, alpha=1.0).spend(0.1, last=True).kept_state() is None
+
+
+def test_a_horizon_and_matrices_that_vary_are_kept():
+    one, two = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]]), TransitionMatrix([[0.6, 0.4], [0.1, 0.9]])
+    varying = Adversary([one, two] * 3 + [one], [two, one] * 3 + [two])
+    for told in (
+        TemporalAccountant(Adversary(one, one), alpha=1.0, horizon=8, reserve=0.05),
+        TemporalAccountant(varying, alpha=1.0),
+    ):
+        resumed = copy(told)
+        told.spend_all([0.1, 0.2, 0.1])
+        resumed.resume(json.loads(json.dumps(told.kept_state())), (), refused)
+        assert answers(resumed.spend(0.05)) == answers(told.spend(0.05))
 
 
 def test_a_state_that_does_not_fit_is_refused():
