@@ -92,6 +92,7 @@ def test_a_reserve_that_was_never_left_is_known_again():
     assert answers(resumed) == answers(told)
 
 
+@pytest.mark.long
 def test_its_size_does_not_grow():
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     accountant, sizes = TemporalAccountant(Adversary(matrix, matrix)), []
