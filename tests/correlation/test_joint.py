@@ -10,6 +10,7 @@ from temporaldp import (
     InputError,
     Trajectories,
     TransitionMatrix,
+    estimate_adversaries,
     independent_adversary,
     joint_trajectories,
     temporal_leakage,
@@ -65,10 +66,10 @@ def test_joint_traces_have_the_people_and_the_transitions_of_both():
         times=range(5), consecutive=np.array([True, False, True, True]),
     )  # fmt: skip
     joint = joint_trajectories(first, second)
-    assert (joint.users, joint.states, joint.step) == (("Ann", "Cy"), ("A, H", "A, O", "S, H", "S, O"), "1 hours")
-    expected = np.zeros((4, 4), dtype=int)
+    assert (joint.users, joint.step) == (("Ann", "Cy"), "1 hours")
+    expected = np.zeros((len(joint.states), len(joint.states)), dtype=int)
     for user in joint.users:
-        values = [2 * "AS".index(a) + "HO".index(b) for a, b in zip(one[user][:3], two[user][:3], strict=True)]
+        values = [joint.states.index(f"{a}, {b}") for a, b in zip(one[user][:2], two[user][:2], strict=True)]
         expected[values[0], values[1]] += 1  # from 2 to 3 one of them is not a step, at 4 one is absent
     assert (joint.transition_counts() == expected).all()
     later = joint_trajectories(
@@ -82,9 +83,24 @@ def test_traces_that_have_nothing_in_common_are_refused():
     for other in (
         Trajectories.from_sequences([["a", "b"]], users=["Bo"]),
         Trajectories(np.array([[0, 1]]), states=["a", "b"], users=["Ann"], times=[7, 8]),
-        Trajectories(np.array([[0, 1]]), states=[f"s{k}" for k in range(600)], users=["Ann"]),
     ):
         with pytest.raises(InputError):
             joint_trajectories(walks, other)
     with pytest.raises(InputError):
         joint_trajectories()
+    many = Trajectories(np.arange(1100)[None], states=[f"s{k}" for k in range(1100)], users=["Ann"])
+    with pytest.raises(InputError, match="at most 1000 joint values, got 1100"):
+        joint_trajectories(many, many)
+
+
+def test_a_coarser_view_of_the_same_value_changes_nothing_that_is_known():
+    """Pairs that cannot occur get no share of a prior: what is known about the fine value stays what it is by itself."""
+    rng = np.random.default_rng(3)
+    fine = Trajectories(rng.integers(0, 4, (30, 12)), states=list("abcd"))
+    coarse = Trajectories(fine.codes // 2, states=["ab", "cd"])
+    joint = joint_trajectories(fine, coarse)
+    assert joint.states == ("a, ab", "b, ab", "c, cd", "d, cd")
+    for prior in (0.0, 1.0):
+        alone, both = (next(estimate_adversaries(traces, prior=prior)) for traces in (fine, joint))
+        assert (both.backward.probabilities == alone.backward.probabilities).all()
+        assert (both.forward.probabilities == alone.forward.probabilities).all()
