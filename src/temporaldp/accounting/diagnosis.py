@@ -182,7 +182,8 @@ def _memory(found: Diagnosis) -> list[str]:
     order, clock, people = found.refinements
     longer = max(found.models[2:4], key=lambda one: -np.inf if np.isnan(one.attained) else one.attained)
     adds = " What a longer memory adds to the leakage is small, or not known."
-    if longer.attained > base.proved * (1.0 + CLEAR):
+    leaks_more = longer.attained > base.proved * (1.0 + CLEAR)
+    if leaks_more:
         adds = f" Under a longer memory ({longer.model}) at least {longer.attained / base.proved - 1.0:.0%} more leaks."
     if order.preferred:
         told = [f"First order is not enough: the data prefer words of two values (BIC).{adds}"]
@@ -193,6 +194,8 @@ def _memory(found: Diagnosis) -> list[str]:
         ]
     elif order.has_few or not order.degrees:
         told = ["The traces are too short to say whether first order is enough."]
+    elif leaks_more:
+        told = [f"The data show no words of two values (G-test, BIC), a test that is blind to longer memory.{adds}"]
     else:
         told = ["First order is enough: the data show no words of two values (G-test, BIC)."]
     if clock.preferred:

@@ -68,7 +68,8 @@ class Ledger:
         if not store.exists():
             store.close()
             raise LedgerError(
-                f"there is no ledger at {store.place}; `ContinualRelease` or `temporaldp release` makes one"
+                f"there is no ledger at {store.place}; `ContinualRelease` or `temporaldp release` makes one, "
+                "`temporaldp ledger share` one for several tables"
             )
         self._start(store)
 
