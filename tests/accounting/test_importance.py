@@ -40,6 +40,7 @@ def proposals(adversary, noise, epsilon, delta):
     return proposals_for(adversary, releases, steps, [epsilon]), steps
 
 
+@pytest.mark.long
 def test_weighed_draws_have_the_mean_of_plain_ones():
     epsilon = 1.1
     found, steps = proposals(Adversary(TransitionMatrix(P)), NOISE, epsilon, 1e-6)

@@ -326,6 +326,7 @@ def test_a_batch_is_its_members(group):
         assert not profiles[one].dominates(profiles[other]) or profiles[one] == profiles[other]
 
 
+@pytest.mark.long
 def test_a_batch_says_who_is_worst():
     weak, strong = [[0.6, 0.4], [0.4, 0.6]], [[0.9, 0.1], [0.1, 0.9]]
     profiles = leakage_profiles([weak, strong, strong], states=["home", "work"])

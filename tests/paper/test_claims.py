@@ -82,6 +82,7 @@ def test_one_road_by_enumeration(claims):
     assert claims["one-road"].verdict is Verdict.LOOSELY
 
 
+@pytest.mark.long
 def test_both_sides_do_not_add_up_by_enumeration(claims):
     past = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0]]
     future = [[0.5, 0.5, 0], [1, 0, 0], [0, 1, 0]]

@@ -214,6 +214,7 @@ def test_table_2_at_event_level_is_the_definition_enumerated():
     assert found.curve("strongest").y == pytest.approx([0.5] * steps)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", [key for key in EXHIBITS if key != "5"])
 def test_files_are_complete_and_the_same_each_time(key, exhibits, tmp_path):
     found = exhibits[key]

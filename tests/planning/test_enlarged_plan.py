@@ -76,6 +76,7 @@ def test_a_plan_with_a_metric_is_kept_whole(tmp_path):
     np.testing.assert_array_equal(again.leakage_to(WALK, 4).temporal, plan.leakage.temporal)
 
 
+@pytest.mark.long
 def test_the_rest_is_planned_in_the_same_units():
     accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, metric=STREETS)
     accountant.spend(0.01)

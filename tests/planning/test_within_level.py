@@ -28,6 +28,7 @@ def test_budgets_of_a_horizon_are_shrunk_below_alpha_and_hardly_more(bound, exce
     assert told.worst >= alpha * (1.0 - 4.0 * (excess + request.unspent) - 1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("excess", TOO_MUCH)
 def test_a_budget_for_ever_is_shrunk_below_alpha_and_hardly_more(excess):
     alpha = leakage_supremum(BOTH, epsilon=0.2).temporal * (1.0 - excess)

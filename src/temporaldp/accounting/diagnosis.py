@@ -195,7 +195,10 @@ def _memory(found: Diagnosis) -> list[str]:
     elif order.has_few or not order.degrees:
         told = ["The traces are too short to say whether first order is enough."]
     elif leaks_more:
-        told = [f"The data show no words of two values (G-test, BIC), a test that is blind to longer memory.{adds}"]
+        told = [
+            "First order is enough by the words of two values that the data show (G-test, BIC). A longer memory that is "
+            f"fitted nevertheless leaks more, by chance or by what that test cannot see.{adds}"
+        ]
     else:
         told = ["First order is enough: the data show no words of two values (G-test, BIC)."]
     if clock.preferred:
