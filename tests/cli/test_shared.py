@@ -86,7 +86,7 @@ def test_two_jobs_share_an_account(made):
         spent = {name: load_released(made / f"{name}-more.parquet").epsilons for name in STATES}
         states, rows = ledger.configuration["states"], _matrices(ledger)
     assert (spent["sleep"] + spent["places"] <= charged * (1 + 1e-15)).all()
-    assert states == ["A, H", "A, O", "S, H", "S, O"]
+    assert states == ["A, H", "A, O", "S, H"]  # nobody in the histories is asleep elsewhere
     exact = temporal_by_sign_rule(*rows, charged).max()
     assert exact <= told <= 1.0 and told == pytest.approx(exact, rel=1e-9)
     run(made, "ledger", "export", "account.db", "-o", "steps.parquet")
