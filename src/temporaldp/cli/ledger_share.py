@@ -108,7 +108,10 @@ def share(
         for name in parts
     ]
     how = (
-        "independent of one another: an assumption" if independent else "learnt together, from who is in all histories"
+        "independent of one another: an assumption"
+        if independent
+        else f"learnt together, from who is in all histories; {len(known.states or ())} combinations occur there, and all others "
+        "are taken for impossible"
     )
     rows += [("values", how), ("every step can spend", f"{number(kept, down=True)} nats, for ever"), ("head", head)]
     facts("Account", rows)
