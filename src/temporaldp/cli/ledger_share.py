@@ -110,8 +110,8 @@ def share(
     how = (
         "independent of one another: an assumption"
         if independent
-        else f"learnt together, from who is in all histories; {len(known.states or ())} combinations occur there, and all others "
-        "are taken for impossible"
+        else f"learnt together, from who is in all histories; {len(known.states or ())} combinations occur there, and all "
+        "others are taken for impossible"
     )
     rows += [("values", how), ("every step can spend", f"{number(kept, down=True)} nats, for ever"), ("head", head)]
     facts("Account", rows)
