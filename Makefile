@@ -78,7 +78,7 @@ docs: $(READY)  ## the documentation site, docs/_build/html/index.html; warnings
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
 
 check-wheel: $(READY)  ## the package as others install it: alone, with each extra alone, with the oldest versions allowed (half an hour; ONLY="base cli")
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt twine
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt twine uv
 	$(BIN)/python tools/check_wheel.py
 
 lint: $(READY)

@@ -84,6 +84,7 @@ def test_sleep_of_hmc_at_full_resolution(data_folder):
     assert len(found["temporal"]) == 1309
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "states", "steps"),
     [pytest.param("mvad.csv", 6, 72, marks=pytest.mark.slow), ("actcal.csv", 4, 12)],

@@ -137,6 +137,7 @@ def test_importing_the_package_loads_nothing_heavy():
     assert not loaded & (LOADED_WHEN_USED | {"typer", "rich", "scipy.sparse"})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["audit", "--help"]], ids=" ".join)
 def test_asking_the_command_line_what_it_is_loads_nothing_heavy(arguments):
     loaded = loaded_by("from temporaldp.cli import main; main()", *arguments)
@@ -144,6 +145,7 @@ def test_asking_the_command_line_what_it_is_loads_nothing_heavy(arguments):
     assert not loaded & (LOADED_WHEN_USED | {"scipy.sparse"})
 
 
+@pytest.mark.long
 def test_a_small_audit_by_the_papers_bound_loads_only_what_reads_the_file():
     code = "from temporaldp.cli import main; main()"
     loaded = loaded_by(code, "audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper")

@@ -155,6 +155,7 @@ def _kinds():
     return values(0.25), values(0.25), values(0.5)
 
 
+@pytest.mark.long
 def test_every_public_kind_of_value_is_among_them(kinds):
     public = {
         thing

@@ -1,6 +1,6 @@
 """Build the package, and install it as others will: alone, with each extra alone, and with the oldest versions that it allows.
 
-Run with:  make check-wheel  (a quarter of an hour; ONLY="base tables" checks these environments alone)
+Run with:  make check-wheel  (half an hour; ONLY="base tables" checks these environments alone)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-NOT_FOR_USERS = {"audit", "browser", "bench", "dev", "all", "docs"}
+NOT_FOR_USERS = {"all", "audit", "bench", "browser", "dev", "docs", "mutation"}
 LEFT_OUT = (".ci/", ".github/")
 """Of the repository, in the source distribution."""
 
@@ -71,12 +71,12 @@ def closure(extra: str) -> list[str]:
     return sorted(set(found) - NOT_FOR_USERS)
 
 
-def oldest(folder: Path) -> Path:
-    """A file that pins everything to the lower bound that pyproject.toml names."""
-    asked = [*PROJECT["dependencies"], *(one for name in EXTRAS.keys() - NOT_FOR_USERS for one in EXTRAS[name])]
-    pins = {found[1]: found[2] for one in asked if (found := re.match(r"([\w.-]+)(?:\[\w+\])?>=([\w.]+)", one))}
-    path = folder / "oldest.txt"
-    path.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins.items())))
+def oldest(extra: str | None, folder: Path) -> Path:
+    """A file of pins: for everything that pyproject.toml names, the lowest version that it and the others allow."""
+    path = folder / f"oldest-{extra or 'base'}.txt"
+    asked = ["--extra", extra] if extra else []
+    run(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", *asked,
+        "--resolution", "lowest-direct", "--output-file", path, ROOT / "pyproject.toml")  # fmt: skip
     return path
 
 
@@ -98,12 +98,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         wheel = built(folder)
-        newest, lowest = ROOT / "constraints.txt", oldest(folder)
-        wanted = [(one, newest) for one in users] + [(None, lowest), ("all", lowest)]
-        for number, (extra, constraints) in enumerate(wanted):
-            name = f"{extra or 'base'}{'-oldest' if constraints is lowest else ''}"
-            if name in (os.environ.get("ONLY") or name).split():
-                installed(wheel, extra, folder / str(number), constraints)
+        environments = {extra or "base": extra for extra in users}
+        environments |= {f"{extra or 'base'}-oldest": extra for extra in (None, "cli", "all")}
+        for name in (os.environ.get("ONLY") or " ".join(environments)).split():
+            extra = environments[name]
+            constraints = oldest(extra, folder) if name.endswith("-oldest") else ROOT / "constraints.txt"
+            installed(wheel, extra, folder / name, constraints)
 
 
 if __name__ == "__main__":

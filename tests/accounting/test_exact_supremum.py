@@ -152,6 +152,7 @@ def test_several_users_have_the_worst_one_s():
 # Long series
 
 
+@pytest.mark.long
 def test_a_series_that_has_settled_stays_as_it_is():
     adversary = next(estimate_adversaries(load_sample()))
     long, short = (temporal_leakage(adversary, epsilons=np.full(steps, 0.1)) for steps in (1_000, 200))
@@ -316,6 +317,7 @@ def some_users(rng, n, count):
     return users
 
 
+@pytest.mark.long
 def test_the_largest_suprema_of_many_users_are_those_of_each(kernels):
     if kernels == "numpy":
         pytest.skip("only machine code compares users")

@@ -49,6 +49,7 @@ def test_a_certificate_is_found_where_rounding_is_not_small_beside_delta(monkeyp
     assert constant.max() <= supremum.backward <= every.max() * (1 + 1e-5)
 
 
+@pytest.mark.long
 def test_a_supremum_is_a_curve_that_one_step_does_not_raise():
     """Also where the pure leakage has none: one road in, budget above log(1 / 0.8)."""
     road = Adversary(backward=TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]))

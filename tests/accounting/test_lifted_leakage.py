@@ -58,6 +58,7 @@ def test_both_bounds_enclose_every_observation(make, seed):
     assert found.gap >= -1e-9
 
 
+@pytest.mark.long
 def test_first_order_is_the_exact_leakage():
     chain = estimate_words(load_sample(), order=1)
     epsilons = np.full(6, 0.2)
@@ -99,6 +100,7 @@ def test_words_are_counted_and_shrunk_towards_first_order():
     np.testing.assert_allclose(chain.shares.sum(axis=1), 1.0)
 
 
+@pytest.mark.long
 def test_orders_that_do_not_fit_are_refused_before_anything_is_made():
     data = Trajectories(np.zeros((2, 5), dtype=np.int64), states=range(1000))
     with pytest.raises(EstimationError, match="1000000 words"):

@@ -52,6 +52,7 @@ def divergence(row, other, gamma):
     return float(np.maximum(row - gamma * other, 0.0).sum())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_never_below_the_definition_for_any_pair_and_never_above_one_curve(seed):
     """2,050 finite mechanisms, every sequence of whose outputs is enumerated; fifty of them in every run."""
@@ -95,6 +96,7 @@ def joint(*parts):
     return whole
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seed", "count"), [(0, 12), pytest.param(1, 300, marks=pytest.mark.slow)])
 def test_other_mechanisms_at_every_step_one_direction_zeros_windows_and_suprema(seed, count):
     """Every sequence of outputs is enumerated, with tables that rule outputs out, deltas from 1e-9 to 0.3, and coarse grids."""
@@ -245,6 +247,7 @@ def test_the_numbers_of_the_theory(sample):
     assert limits.bound == "pair_curve" and series.worst <= limits.backward <= series.worst * 1.01
 
 
+@pytest.mark.long
 def test_a_supremum_is_what_no_further_step_raises(sample):
     adversary, noise = Adversary(*sample), DiscreteGaussianNoise(12.0)
     grid = {"delta": 1e-2, "discretization": 0.003, "bound": "pair_curve"}

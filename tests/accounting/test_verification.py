@@ -126,6 +126,7 @@ def sample():
     return Adversary(backward=estimate_transition_matrix(walks, direction="backward"))
 
 
+@pytest.mark.long
 def test_what_curves_cannot_certify_is_verified(sample):
     noise = [GaussianNoise(10.0, sensitivity=math.sqrt(2.0))] * 4
     certified = temporal_leakage(sample, mechanisms=noise, delta=1e-2)

@@ -64,6 +64,7 @@ def test_likelihoods_are_sums_over_all_that_somebody_can_have_been(noise):
         assert found[t] - found[t, 0] == pytest.approx(np.log(true / true[0]), abs=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delta", [0.0, 0.02])
 def test_the_whole_product_never_exceeds_its_guarantee_but_would_exceed_a_smaller_one(delta):
     """People, their plan, OpenDP's noise and the attack, fifty times; so much evidence comes by chance once in a thousand."""

@@ -39,6 +39,7 @@ def words_of(result, code=0):
     return " ".join(result.stdout.split())
 
 
+@pytest.mark.long
 def test_audit_leads_with_the_exact_number_and_says_why():
     words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1"))
     assert "leakage, at worst (exact) 0.6632, 6.6 times the promise" in words
@@ -69,6 +70,7 @@ def test_audit_as_json_has_both_sides_the_observation_and_the_paper():
     assert [set(high) for high in found["witness"]["high"]] == [set(seen.counts_high(step)) for step in range(47)]
 
 
+@pytest.mark.long
 def test_the_paper_s_bound_alone_says_nothing_of_another():
     words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper"))
     assert "leakage, at worst (upper bound) 1.034, 10.3 times the promise" in words
@@ -80,6 +82,7 @@ def test_the_paper_s_bound_alone_says_nothing_of_another():
     assert [found[name] for name in ("paper", "attained", "witness", "worst_pair")] == [None] * 4
 
 
+@pytest.mark.long
 def test_the_number_that_is_shown_decides():
     assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.664").returncode == 0
     gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.663")
@@ -178,6 +181,7 @@ def test_an_accountant_counts_by_the_exact_leakage_and_takes_a_plan_by_it(tmp_pa
         assert 0.9 < exact <= 1.0 and kept[-1].leakage == pytest.approx(exact, rel=1e-11)
 
 
+@pytest.mark.long
 def test_where_and_why_are_about_one_step_and_ties_are_said_to_be_ties(tmp_path):
     matrix = tmp_path / "m.csv"
     matrix.write_text(",a,b,c\na,0.7,0.2,0.1\nb,0.2,0.7,0.1\nc,0,0,1\n")

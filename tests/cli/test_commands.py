@@ -54,6 +54,7 @@ def test_audit_of_the_sample_prints_json_that_the_library_agrees_with():
     assert "learnt from the very traces" in result.stderr
 
 
+@pytest.mark.long
 def test_audit_for_people():
     result = temporaldp("audit", SAMPLE, "--epsilon", "0.1")
     assert "0.6632, 6.6 times the promise" in result.stdout
@@ -97,6 +98,7 @@ def test_audit_with_one_correlation_per_person(tmp_path):
     assert max(found["temporal"]) > max(everybody["temporal"])
 
 
+@pytest.mark.long
 def test_history_silences_the_warning(tmp_path):
     rows = Path(SAMPLE).read_text().splitlines()
     (tmp_path / "past.csv").write_text("\n".join(rows[:80]))
@@ -264,6 +266,7 @@ def test_absences_are_said_to_be_unprotected(tmp_path):
     assert "not observed at every step" in result.stderr
 
 
+@pytest.mark.long
 def test_a_reader_that_goes_away_is_no_error():
     command = (
         f"{sys.executable} -c 'from temporaldp.cli import main; main()' audit {SAMPLE} --epsilon 0.1 --all | head -1"
@@ -311,6 +314,7 @@ def test_a_history_without_somebody_cannot_account_for_them(tmp_path):
     assert "nobody called '9'" in refused(*arguments, cwd=tmp_path)
 
 
+@pytest.mark.long
 def test_a_report_of_another_plans_release_is_refused(tmp_path, plan_file):
     save_plan(plan_budget(Adversary(), alpha=5.0, horizon=47), tmp_path / "lavish.json")
     assert temporaldp("release", SAMPLE, "--plan", "lavish.json", "-o", "r.csv", cwd=tmp_path).returncode == 0

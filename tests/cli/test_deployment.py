@@ -45,6 +45,7 @@ def test_text_says_limits_first(folder):
     assert places == sorted(places)
 
 
+@pytest.mark.long
 def test_pictures_and_a_page_that_refers_to_nothing(folder):
     run("r.yaml", "--png", "c.png", "--svg", "c.svg", "--html", "c.html", cwd=folder)
     assert (folder / "c.png").read_bytes().startswith(b"\x89PNG")

@@ -74,6 +74,7 @@ def test_running_again_draws_nothing_and_replaces_its_own_output(days):
     assert (load_released(days / "consistent.parquet").counts >= 0).all()
 
 
+@pytest.mark.long
 def test_a_file_of_somebody_else_is_not_replaced(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.csv")
     (days / "other.csv").write_text("time,state,count,epsilon\n2024-01-01T00:00,W,5,0.1\n")
@@ -82,6 +83,7 @@ def test_a_file_of_somebody_else_is_not_replaced(days):
     assert (days / "release.db").read_bytes() == before
 
 
+@pytest.mark.long
 def test_an_output_is_replaced_only_by_one_that_holds_all_of_it(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.csv")
     before = (days / "out.csv").read_text()
@@ -94,6 +96,7 @@ def test_an_output_is_replaced_only_by_one_that_holds_all_of_it(days):
         assert "--overwrite" in refused("release", "morning.csv", *KNOWN, "-o", "out.csv", cwd=days)
 
 
+@pytest.mark.long
 def test_a_release_of_other_states_is_replaced_when_asked(days):
     (days / "out.csv").write_text("time,state,count,epsilon\n2024-01-01T00:00,X,-5,0.1\n")
     result = temporaldp("release", "morning.csv", *KNOWN, "-o", "out.csv", cwd=days)
@@ -102,6 +105,7 @@ def test_a_release_of_other_states_is_replaced_when_asked(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.csv", "--overwrite")
 
 
+@pytest.mark.long
 def test_links_that_lead_nowhere_are_refused(days):
     (days / "loop").symlink_to("loop")
     assert "cannot use the ledger" in refused(
@@ -111,12 +115,14 @@ def test_links_that_lead_nowhere_are_refused(days):
     assert "Traceback" not in temporaldp("release", "morning.csv", *KNOWN, "-o", "loop.csv", cwd=days).stderr
 
 
+@pytest.mark.long
 def test_a_mistake_leaves_a_ledger_that_can_still_be_used(days):
     result = temporaldp("release", "evening.csv", *KNOWN, "--horizon", "10", "-o", "out.csv", cwd=days)
     assert result.returncode == 3
     run(days, "release", "evening.csv", *KNOWN, "-o", "out.csv")
 
 
+@pytest.mark.long
 def test_a_hole_is_told(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "a.csv")
     told = run(days, "release", "one.csv", *KNOWN, "-o", "b.csv").stderr
@@ -159,6 +165,7 @@ def test_a_known_horizon_spends_more_than_for_ever(days):
     assert (1 / ends).mean() < 0.95 * (1 / lasts).mean()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("traces", "message", "code"),
     [  # noon.csv ends at 01:35
@@ -201,6 +208,7 @@ def test_what_cannot_be_released_is_refused(arguments, code, message, days):
     assert "secret" not in said
 
 
+@pytest.mark.long
 def test_another_correlation_is_refused_and_says_so(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "a.csv")
     other = [*KNOWN]

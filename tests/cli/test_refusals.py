@@ -93,6 +93,7 @@ def test_bad_arguments(tmp_path, arguments, message):
     assert message in refused(*arguments, cwd=tmp_path).replace("\n", " ")
 
 
+@pytest.mark.long
 def test_states_that_differ_between_matrix_plan_and_data(tmp_path, plan_file):
     save_matrix(TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], ["W", "X"]), tmp_path / "m.csv")
     message = refused("audit", SAMPLE, "--epsilon", "1", "--backward", "m.csv", cwd=tmp_path)
@@ -115,6 +116,7 @@ def test_a_level_that_cannot_be_held_has_its_own_code(tmp_path):
     assert "'home' and 'work' apart with certainty" in refused(*by_paper, cwd=tmp_path, code=3)
 
 
+@pytest.mark.long
 def test_a_history_of_another_step_is_refused(tmp_path):
     rows = ["user,time,state"]
     rows += [f"{u},2024-01-01T{h:02d}:00,{s}" for u in (1, 2) for h, s in enumerate("abbaabab")]

@@ -141,6 +141,7 @@ def stopped_in_the_middle_of_a_step(address, own, store, release, process):
     return told[0]
 
 
+@pytest.mark.long
 def test_what_cannot_be_served_is_refused(tmp_path):
     (tmp_path / "other.db").write_text("not a database, but long enough to look like one" * 20)
     (tmp_path / "other.db").chmod(0o600)

@@ -139,6 +139,7 @@ def test_what_does_not_fit_is_refused(made, arguments, said):
     assert set(made.iterdir()) == before
 
 
+@pytest.mark.long
 def test_a_table_or_states_of_another_account_are_refused(made):
     run(made, *(word if word != "account.db" else "other.db" for word in SHARE), "--independent")
     assert (

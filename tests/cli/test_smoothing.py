@@ -45,6 +45,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.long
 def test_a_release_is_smoothed_and_rows_are_made_up(folder):
     command = (
         "release now.csv --plan plan.json --history past.csv -o out.csv --smooth smoothed.csv --synthetic rows.csv"
@@ -67,6 +68,7 @@ def test_a_release_is_smoothed_and_rows_are_made_up(folder):
     assert (folder / "again.png").stat().st_size > 10_000
 
 
+@pytest.mark.long
 def test_how_the_history_begins_tells_of_the_first_counts(folder):
     made = temporaldp("release", "now.csv", "--plan", "plan.json", "-o", "drawn.csv", cwd=folder)
     assert made.returncode == 0, made.stderr
@@ -81,6 +83,7 @@ def test_how_the_history_begins_tells_of_the_first_counts(folder):
     assert np.abs(np.array(found[0]) - true).sum() < np.abs(np.array(without[0]) - true).sum()
 
 
+@pytest.mark.long
 def test_a_correlation_that_was_paid_for_holds_the_level_and_smooths(tmp_path):
     rng = np.random.default_rng(1)
     for name, people in (("past.csv", 4_000), ("now.csv", 300)):
@@ -145,6 +148,7 @@ def test_what_would_publish_protected_data_or_makes_no_sense_is_refused(folder, 
     assert told in " ".join(refused(*command.split(), cwd=folder).split())
 
 
+@pytest.mark.long
 def test_tradeoff_finds_the_smallest_alpha_for_an_error(folder):
     command = "tradeoff now.csv --history past.csv --horizon 8 --alpha 0.5,1 --error 5 --figure t.png --json"
     result = temporaldp(*command.split(), cwd=folder)

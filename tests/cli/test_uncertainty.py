@@ -73,11 +73,13 @@ def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     assert "2-differential privacy for all values of a person together" in " ".join(told.stdout.split())
 
 
+@pytest.mark.long
 def test_the_warning_about_protected_traces_names_the_way_out():
     result = temporaldp("audit", SAMPLE, *STATES, "--epsilon", 0.1)
     assert "temporaldp learn" in " ".join(result.stderr.split())
 
 
+@pytest.mark.long
 def test_a_clock_is_accounted_for_for_ever_too(walks):
     found = as_json("audit", walks, "--epsilon", 0.1, "--period", 6, "--phase", 2, "--horizon", 10)
     assert found["supremum"]["temporal"] >= found["worst_leakage"]
@@ -86,6 +88,7 @@ def test_a_clock_is_accounted_for_for_ever_too(walks):
     assert max(plan["leakage"]["temporal"]) <= 1.0
 
 
+@pytest.mark.long
 def test_a_diagnosis_is_a_table_a_verdict_and_a_picture(tmp_path, walks):
     figure = tmp_path / "diagnosis.png"
     result = temporaldp("diagnose", walks, "--horizon", 4, "--figure", figure)

@@ -150,6 +150,7 @@ def test_draws_that_leave_a_value_without_a_transition_ask_for_a_prior():
     assert len(bootstrap_adversaries(traces, n_draws=3, prior=1.0, rng=0)) == 3
 
 
+@pytest.mark.long
 def test_quantiles_of_the_sample_stand_between_the_estimate_and_the_guarantee():
     data, epsilons = load_sample(), [0.1] * 6
     estimate = temporal_leakage(next(estimate_adversaries(data)), epsilons=epsilons).worst

@@ -50,6 +50,7 @@ def test_counts_are_what_they_were_counted_from(tmp_path):
     assert one.backward == other.backward
 
 
+@pytest.mark.long
 def test_the_commands_need_no_personal_data(tmp_path):
     moves, counts = counted_tables(tmp_path)
     states = ("--states", "W,R,N1,N2,N3")
@@ -125,6 +126,7 @@ def test_slices_of_traces(tmp_path):
         read_traces(table, since="7")
 
 
+@pytest.mark.long
 def test_an_audit_of_events_says_first_that_it_cannot_reassure(tmp_path):
     rows = [(f"p{k % 40}", f"2024-01-01T{k // 30:02d}:{k % 30 + k // 90:02d}", "ab"[k * k % 3 % 2]) for k in range(400)]
     rows += [("p0", "2024-01-01T23:00", "a"), ("p0", "2024-01-01T23:01", "b"), ("p0", "2024-01-01T23:02", "a")]

@@ -156,6 +156,7 @@ def test_bad_limits_of_memory_are_refused(memory, tmp_path):
     assert temporary() == before
 
 
+@pytest.mark.long
 def test_a_script_that_reads_ends_without_a_word(tmp_path):
     """Libraries that are still held when the interpreter ends may complain on standard error."""
     path = tmp_path / "traces.csv"

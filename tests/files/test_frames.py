@@ -136,6 +136,7 @@ def test_every_table_refuses_the_same(kind, tmp_path):
         read_traces(as_frame([("1\n", 0, "a"), ("1\n2", 1, "b")], kind, tmp_path))
 
 
+@pytest.mark.long
 def test_blanks_around_names_are_not_part_of_them(tmp_path):
     rows = [("1 ", 0, "a"), (" 1", 1, "b "), ("1", 2, "a")]
     for kind in EVERY:
@@ -253,6 +254,7 @@ def wide_rows(path, user):
         return [(row[user], k, row[step]) for row in reader for k, step in enumerate(steps)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("large", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["small", "large"])
 def test_the_collected_data_sets_by_every_reader(data_folder, tmp_path, large):
     for name, path, how, rows in data_sets(data_folder, tmp_path):

@@ -87,6 +87,7 @@ def test_large_numbers_prove_nothing():
     assert not stay_below(P, 1.0, 1.0, 0.0).any()
 
 
+@pytest.mark.long
 def test_it_changes_no_answer(rng, monkeypatch):
     monkeypatch.setenv("TEMPORALDP_KERNELS", "numba")
     user = Adversary(*(TransitionMatrix(matrix(rng, 70, "dirichlet")) for _ in range(2)))

@@ -93,6 +93,7 @@ def test_both_sides_do_not_add_up_by_enumeration(claims):
     assert claims["sum-of-both-sides"].verdict is Verdict.DISAGREES
 
 
+@pytest.mark.long
 def test_the_recursion_is_no_equality_by_enumeration(claims):
     ring = np.array([[0.6, 0.2, 0.0, 0.2], [0.2, 0.6, 0.2, 0.0], [0.0, 0.2, 0.6, 0.2], [0.2, 0.0, 0.2, 0.6]])
     steps = 4

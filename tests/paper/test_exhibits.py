@@ -188,6 +188,7 @@ def test_figure_7_holds_its_level_by_another_accounting(exhibits):
             assert temporal == pytest.approx(np.ones(30), rel=1e-11)
 
 
+@pytest.mark.long
 def test_figure_8_samples_what_it_computes_and_would_notice_a_wrong_scale(exhibits):
     found = exhibits["8"]
     sampled = [curve for curve in found.curves if curve.name == figure8.SAMPLED]
@@ -242,6 +243,7 @@ def test_reproduce_writes_each_file_whole_and_replaces_it(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [*(path.name for path in written), "mine.txt"]
 
 
+@pytest.mark.long
 def test_pictures_tell_curves_apart_in_grey_and_name_them_all(exhibits):
     for key in COMPUTED:
         found = exhibits[key]

@@ -61,6 +61,7 @@ def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kin
     assert plan.leakage.worst == leaks(plan, adversary)
 
 
+@pytest.mark.long
 def test_no_small_change_of_the_scales_holds_with_less_noise_nor_does_a_constant():
     """Other shapes with a fifth of a percent less noise: none holds."""
     adversary, n_steps = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK), 5
@@ -77,6 +78,7 @@ def test_no_small_change_of_the_scales_holds_with_less_noise_nor_does_a_constant
     )
 
 
+@pytest.mark.long
 def test_no_noise_of_two_steps_holds_below_the_certified_bound():
     """Every pair of scales of a grid that holds, by brute force."""
     adversary = Adversary(WALK, TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]))

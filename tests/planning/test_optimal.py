@@ -75,6 +75,7 @@ def test_reference_optima(reference):
         assert row["optimal"] * (1 + 1e-8) >= plan.optimality.error_bound >= row["optimal"] * (1 - 1e-4)
 
 
+@pytest.mark.long
 @settings(max_examples=8)
 @given(
     st.integers(0, 2**32 - 1),
@@ -120,6 +121,7 @@ def test_never_above_alpha_and_never_worse_than_the_other_methods(matrix, alpha,
     assert 0 <= best.optimality.error_bound <= best.optimality.error
 
 
+@pytest.mark.long
 def test_no_plan_on_a_fine_grid_is_better_or_below_the_bound():
     adversary = Adversary(TransitionMatrix([[0.9, 0.1], [0.0, 1.0]]), TransitionMatrix([[0.7, 0.3], [0.1, 0.9]]))
     plan = plan_by_paper(adversary, alpha=1.0, horizon=3)
@@ -143,6 +145,7 @@ def test_the_certificate_is_tight_where_the_problem_is_convex():
     assert plan.optimality.error_bound == pytest.approx(plan.optimality.error, rel=1e-4)
 
 
+@pytest.mark.long
 def test_several_users_jointly_are_at_least_as_good_as_the_minimum_over_users():
     users = [Adversary(random_correlation(6, rng=k), random_correlation(6, rng=50 + k)) for k in range(5)]
     plan = plan_by_paper(users, alpha=2.0, horizon=100)

@@ -47,6 +47,7 @@ def test_less_noise_is_verified_and_no_other_draws_refute_it(plans):
     assert verify_leakage(WALK, less, delta=0.01, epsilon=1.0, failure=1e-3, draws=100_000).is_refuted
 
 
+@pytest.mark.long
 def test_a_verified_plan_is_kept_and_tells_what_it_leaks(plans, tmp_path):
     _, plan = plans
     save_plan(plan, tmp_path / "plan.json")
@@ -89,6 +90,7 @@ def test_what_cannot_be_verified_is_refused_before_anything_is_planned(adversary
         plan_noise(adversary, verify=True, **(ASKED | changed))
 
 
+@pytest.mark.long
 def test_the_command_refuses_and_says():
     plan = ("plan", "--states", "a,b", "--stays", "0.8:0.8", "--alpha", "1", "--verify")
     refused = temporaldp(*plan, "--delta", "0.01")

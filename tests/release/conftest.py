@@ -9,7 +9,7 @@ import pytest
 import postgres
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def place(request, tmp_path):
     """Where a ledger can be made."""
     if request.param == "sqlite":

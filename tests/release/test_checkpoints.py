@@ -93,6 +93,7 @@ def test_adoptions_before_and_after_it(place):
     assert answers[0] <= 1.0
 
 
+@pytest.mark.long
 def test_older_steps_are_given_again_and_late_ones_refused(place):
     first = release(place, range(0, 60, 2))
     with opened(place) as found:
@@ -117,6 +118,7 @@ def test_words_are_all_known_again(place):
     assert release(place, names[::-1]) == first[::-1]
 
 
+@pytest.mark.long
 def test_the_newest_two_are_kept(tmp_path):
     place = tmp_path / "release.db"
     release(place, range(45))

@@ -146,6 +146,7 @@ def joined(folder):
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])
 def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(stride, tmp_path):
     """A KeyboardInterrupt raised at each line of our own code in turn, or at every fourth, while a step is released."""

@@ -20,6 +20,7 @@ BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
 NEWER = Adversary(BUSY, BUSY)
 
 
+@pytest.mark.long
 def test_a_file_copied_while_it_was_written_is_refused_or_is_an_older_copy_that_a_head_tells(tmp_path):
     place = tmp_path / "release.db"
     opened(place).close()
@@ -68,6 +69,7 @@ def test_half_a_backup_is_refused_and_left_alone(tmp_path):
     assert half.read_bytes() == whole[: len(whole) // 2]
 
 
+@pytest.mark.long
 def test_a_database_that_goes_away_publishes_nothing_and_goes_on_when_it_is_back(postgres_server):
     import psycopg
 

@@ -151,6 +151,7 @@ def test_a_ledger_gives_back_what_was_drawn_and_refuses_another_question(tmp_pat
     assert learn_correlation(data, epsilon=1.0).backward != first.backward
 
 
+@pytest.mark.long
 def test_a_draw_that_fails_leaves_nothing_spent(tmp_path, monkeypatch):
     place = tmp_path / "learnt.db"
 

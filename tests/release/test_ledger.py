@@ -429,6 +429,7 @@ def test_a_backup_on_a_read_only_disk_can_be_verified(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release.db", "release.db.private"]
 
 
+@pytest.mark.long
 def test_readers_beside_a_writer_raise_no_false_alarm(place):
     with opened(place) as stream, Ledger(place) as reader:
         stop, read = threading.Event(), []
@@ -449,6 +450,7 @@ def test_readers_beside_a_writer_raise_no_false_alarm(place):
     assert len(set(read)) > 1
 
 
+@pytest.mark.long
 def test_a_log_left_from_another_ledger_is_not_replayed(tmp_path):
     place = tmp_path / "release.db"
     stream = opened(place)

@@ -77,6 +77,7 @@ def test_a_step_that_is_left_out_leaks_less_and_no_step_gets_more(place):
     assert rows[-1].leakage == pytest.approx(exact, rel=1e-11)
 
 
+@pytest.mark.long
 def test_it_goes_on_from_a_checkpoint_with_the_same_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "EVERY", 10)
     place = tmp_path / "release.db"
@@ -105,6 +106,7 @@ def test_what_was_promised_is_part_of_the_ledger(tmp_path):
         Ledger(place)
 
 
+@pytest.mark.long
 def test_what_cannot_be_renewed_is_refused(tmp_path):
     forgetful, sticky = (TransitionMatrix(rows) for rows in ([[0.55, 0.45], [0.45, 0.55]], np.eye(2)))
     known = Adversary(sticky, sticky)

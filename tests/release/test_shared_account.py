@@ -81,6 +81,7 @@ def test_two_jobs_share_an_account(place, tmp_path):
     assert exported["output places"][3] is None and json.loads(exported["output places"][4]) == second[2]
 
 
+@pytest.mark.long
 def test_what_both_tables_say_about_one_person_is_never_more_than_the_account(tmp_path):
     """Independent values: a person's leakage about both is the sum of each table's own, which the account is never below."""
     with opened(tmp_path / "account.db", "stages") as stages, opened(tmp_path / "account.db", "places") as places:

@@ -49,6 +49,7 @@ def streamed(tmp_path_factory):
         return place, released, filtered_histograms(PROTECTED, stream)
 
 
+@pytest.mark.long
 def test_filtered_counts_are_kept_as_published_and_see_the_past_alone(streamed):
     place, released, found = streamed
     assert found.seen == "past releases"
@@ -103,6 +104,7 @@ def test_only_histograms_are_filtered(tmp_path):
         )
 
 
+@pytest.mark.long
 def test_gaussian_noise_streams_and_is_smoothed(tmp_path):
     plan = plan_noise(Adversary(), alpha=1.0, delta=1e-5, horizon=47)
     with ContinualRelease(

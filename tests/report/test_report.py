@@ -83,6 +83,7 @@ def test_the_page_of_an_audit_says_what_leaks(audited):
     assert "Internal" not in page
 
 
+@pytest.mark.long
 def test_the_page_of_a_release_warns_and_is_marked_internal(released):
     page = text_of(render_report(released))
     assert "The plan holds its level: at most 1 nats" in page
@@ -94,6 +95,7 @@ def test_the_page_of_a_release_warns_and_is_marked_internal(released):
     assert "A prior of 1 per cell was added" in page
 
 
+@pytest.mark.long
 def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
     adversary = audited.worst_adversary
     paper = temporal_leakage(adversary, epsilons=audited.leakage.epsilons, bound="paper")
@@ -175,6 +177,7 @@ def test_pairs_that_tie_are_said_to_tie(audited):
     assert words.reasons(audited)[0] == "W is told apart from N3 best, by 0.6632 nats."
 
 
+@pytest.mark.long
 def test_a_report_about_many_people_looks_for_the_worst_of_them_a_few_times(monkeypatch):
     people = 3_000
     matrix = random_correlation(3, rng=1)
@@ -196,6 +199,7 @@ def test_a_report_about_many_people_looks_for_the_worst_of_them_a_few_times(monk
     assert 0 < asked.count(people) < 100
 
 
+@pytest.mark.long
 def test_true_counts_appear_only_when_they_are_given(released):
     without = Evidence(
         released.adversaries, released.leakage, released.provenance, released.times, plan=released.plan,
@@ -210,6 +214,7 @@ def test_true_counts_appear_only_when_they_are_given(released):
     assert labels == {"released", "true", "95 % of the noise"}
 
 
+@pytest.mark.long
 def test_the_page_stands_alone(released):
     page = render_report(released)
     assert not re.findall(r"""(?:src|href)=["'](?!data:)""", page)
@@ -395,6 +400,7 @@ def test_many_small_probabilities_are_not_all_white():
     assert image.norm(matrix.dense()).max() == 1.0
 
 
+@pytest.mark.long
 def test_a_written_page_is_the_rendered_one(tmp_path, audited):
     write_report(audited, tmp_path / "r.html", title="Sleep")
     assert "<h1>Sleep</h1>" in (tmp_path / "r.html").read_text()

@@ -274,6 +274,7 @@ def head(release, own, **headers):
     return "\r\n".join(lines).encode() + b"\r\n\r\n"
 
 
+@pytest.mark.long
 def test_slow_clients_are_left(ask, own, release):
     text = head(release, own, **{"Content-Length": 40})
     assert raw(ask, b"POST /", *[b"a"] * 20, pause=PATIENCE / 10) == 408

@@ -191,6 +191,7 @@ def test_the_pages_questions_are_no_part_of_the_described_interface(ask):
     assert not [path for path in ask.get("/openapi.json").json["paths"] if "view" in path or "page" in path]
 
 
+@pytest.mark.long
 def test_who_goes_away_keeps_nobody_waiting(ask):
     rows = (0.05 / 9.0 * (np.ones((10, 10)) - np.eye(10)) + 0.95 * np.eye(10)).tolist()
     names = [f"v{k}" for k in range(10)]
@@ -232,6 +233,7 @@ def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
     asyncio.run(asked())
 
 
+@pytest.mark.long
 def test_a_computation_that_nobody_waits_for_is_ended():
     async def asked():
         worker = Worker()

@@ -20,7 +20,7 @@ ROWS = [[0.8, 0.2], [0.2, 0.8]]
 DEFINITION = {"alpha": 1.0, "backward": ROWS, "forward": ROWS, "mechanism": {"kind": "histogram", "n_states": 2}}
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def service(request, tmp_path_factory):
     """A server over a database of its own, and what asks it."""
     store = place_of(request.param, tmp_path_factory.mktemp("service"), request)
@@ -128,6 +128,7 @@ def test_clients_of_one_key_at_once_take_one_step(service):
     assert len({answer.body for answer in found}) == len(service.steps(release)) == 1
 
 
+@pytest.mark.long
 def test_two_servers_racing_spend_no_more_than_the_level(service):
     release = service.create()
     path = f"/v1/releases/{release}/spend"
