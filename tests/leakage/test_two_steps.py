@@ -9,7 +9,7 @@ import pytest
 
 from kernels import compiled_kernels
 from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage
-from temporaldp.accounting import pair_search
+from temporaldp.accounting import pair_bounds
 from temporaldp.leakage.two_steps import _norm, stay_below
 
 __all__ = ["compiled_kernels"]  # with NumPy alone in `make test-slow`
@@ -93,7 +93,7 @@ def test_it_changes_no_answer(rng, monkeypatch):
     user = Adversary(*(TransitionMatrix(matrix(rng, 70, "dirichlet")) for _ in range(2)))
     answers = []
     for values in (64, 1_000):
-        monkeypatch.setattr(pair_search, "MANY_VALUES", values)
+        monkeypatch.setattr(pair_bounds, "MANY_VALUES", values)
         limit, series = leakage_supremum(user, epsilon=0.1), temporal_leakage(user, epsilons=np.full(20, 0.1))
         answers.append((limit.backward, limit.forward, limit.temporal, series.worst))
     assert answers[0] == pytest.approx(answers[1], rel=1e-12)

@@ -24,7 +24,8 @@ from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.accounting.exact_supremum import Limit, both_limits, exact_limit, leakage_if_held, never_above
 from temporaldp.accounting.monotone_search import CLOSE as CLOSE_TO_LARGEST
 from temporaldp.accounting.monotone_search import largest_lasting
-from temporaldp.accounting.pair_search import RISE, Direction, Maxima
+from temporaldp.accounting.pair_bounds import Direction
+from temporaldp.accounting.pair_search import RISE, Maxima
 from temporaldp.accounting.paper import PaperAccounting
 from temporaldp.accounting.protocol import (
     DIRECTIONS,

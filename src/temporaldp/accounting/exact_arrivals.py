@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.pair_search import FEW_PAIRS, REACHED, Direction, Maxima, Pairs, PairSearch, widest
+from temporaldp.accounting.pair_bounds import Direction, Pairs
+from temporaldp.accounting.pair_search import FEW_PAIRS, REACHED, Maxima, PairSearch, widest
 from temporaldp.leakage.chain import Chain
 from temporaldp.mechanisms.likelihood_box import LikelihoodBox
 from temporaldp.progress import part

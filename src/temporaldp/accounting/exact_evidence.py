@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact_arrivals import Releases
-from temporaldp.accounting.pair_search import Direction, Pairs, every_pair_at, own_part
+from temporaldp.accounting.pair_bounds import Direction, Pairs, every_pair_at, own_part
 from temporaldp.accounting.protocol import Direction as DirectionName
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import Correlation, exactly_known, known_at

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.exact_arrivals import ROOM, Releases
 from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, ordered_matrices
-from temporaldp.accounting.pair_search import Direction, Pairs
+from temporaldp.accounting.pair_bounds import Direction, Pairs
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.leakage.batch import BATCHED, compute_profiles
 from temporaldp.leakage.chain import Chain

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact_arrivals import ROOM, Releases
-from temporaldp.accounting.pair_search import FEW_PAIRS, Direction, Maxima, Pairs, PairSearch, every_pair_at, ruled
+from temporaldp.accounting.pair_bounds import Direction, Pairs, every_pair_at, not_ruled_out
+from temporaldp.accounting.pair_search import FEW_PAIRS, Maxima, PairSearch
 from temporaldp.leakage.chain import Chain
 from temporaldp.leakage.rollouts import LARGEST_LEAKAGE, LONGEST
 from temporaldp.progress import progressed
@@ -138,11 +139,11 @@ def never_above(users: Sequence[tuple[Any, ...]], release: Releases, levels: Flo
         directions.append(Direction(chain, np.full(len(users), level * ROOM), None))
         search = PairSearch(directions[-1:], release.lift, release.drop)
         items = every_pair_at(every[known], search.pairs())
-        left, _ = ruled(directions[-1:], items, np.full(len(items), level - own), DEEP_ENOUGH)
+        left, _ = not_ruled_out(directions[-1:], items, np.full(len(items), level - own), DEEP_ENOUGH)
         below[left.t] = False
     both = np.array([user[0] is not None and user[1] is not None for user in users])
     items = every_pair_at(every[both & below], search.pairs())
-    left, _ = ruled(directions, items, np.full(len(items), levels[2] - own), DEEP_ENOUGH)
+    left, _ = not_ruled_out(directions, items, np.full(len(items), levels[2] - own), DEEP_ENOUGH)
     below[left.t] = False
     return below
 
