@@ -73,6 +73,7 @@ def random_case(rng):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_never_below_the_definition_at_any_epsilon(seed, kernels):
     """Thousands of finite mechanisms, all of whose sequences of outputs are enumerated."""

@@ -111,6 +111,7 @@ def test_no_mechanism_exceeds_the_level(seed):
     assert standing.largest() == 0.0
 
 
+@pytest.mark.long
 def test_everything_that_is_left_at_every_step(kernels):
     """Budgets that sit on the level to the last digit: the reserve stays admissible all the same."""
     adversary = next(estimate_adversaries(load_sample()))

@@ -337,6 +337,7 @@ def plain_recursion(correlation, spent):
     return np.array(series)
 
 
+@pytest.mark.long
 @settings(max_examples=25)
 @given(
     st.lists(st.one_of(st.none(), matrices(3, 3), st.tuples(*[matrices(3, 3)] * 3)), min_size=1, max_size=4),

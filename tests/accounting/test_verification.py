@@ -139,6 +139,7 @@ def test_what_curves_cannot_certify_is_verified(sample):
     assert again == found and not (other.upper == found.upper).all()
 
 
+@pytest.mark.long
 def test_the_three_other_answers(sample):
     noise = [DiscreteGaussianNoise(10.0)] * 3
     worst = temporal_leakage(sample, mechanisms=noise, delta=1e-2).worst

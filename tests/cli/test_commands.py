@@ -87,6 +87,7 @@ def test_audit_as_a_gate():
     assert "above --max-leakage" in result.stderr
 
 
+@pytest.mark.long
 def test_audit_with_one_correlation_per_person(tmp_path):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2,t3,t4\nann,a,a,a,a,b\nbob,a,b,b,a,b\n")
     result = temporaldp("audit", tmp_path / "t.csv", "--epsilon", "0.2", "--per-user", "--prior", "0.1", "--json")
@@ -135,6 +136,7 @@ def test_plan_release_and_report_of_the_sample(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json", "released.parquet", "report.html"]
 
 
+@pytest.mark.long
 def test_plan_json_is_the_plan_file(tmp_path):
     result = temporaldp("plan", SAMPLE, "--alpha", "1", "--json", "-o", tmp_path / "plan.json")
     printed, kept = json.loads(result.stdout), json.loads((tmp_path / "plan.json").read_text())
@@ -146,6 +148,7 @@ def test_plan_json_is_the_plan_file(tmp_path):
     assert kept["neighboring_relation"] == "replace_one"
 
 
+@pytest.mark.long
 def test_plan_says_when_another_method_is_better(tmp_path):
     save_matrix(TransitionMatrix([[0.999, 0.001], [0.001, 0.999]]), tmp_path / "m.csv")
     arguments = ("plan", "--backward", tmp_path / "m.csv", "--alpha", "1", "--horizon", "5")
@@ -293,6 +296,7 @@ def test_the_exit_code_of_a_reader_that_goes_away_and_of_a_full_disk():
             assert "Exception" not in result.stderr
 
 
+@pytest.mark.long
 def test_inputs_are_not_written_over(tmp_path, plan_file):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2\n1,a,b,a\n2,b,b,a\n")
     (tmp_path / "p.json").write_bytes(plan_file.read_bytes())

@@ -129,6 +129,7 @@ def test_the_registry(folder):
     assert all(line["fits"] or line["reason"] for line in found["records"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -38,6 +38,7 @@ BAD_TRACES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", BAD_TRACES)
 @pytest.mark.parametrize(
     "command",

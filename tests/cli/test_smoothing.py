@@ -124,6 +124,7 @@ def test_a_release_that_is_mostly_noise_does_not_pass_without_a_word(folder):
     assert "released counts are below 0 or above the 76 people" in " ".join(result.stderr.split())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "told"),
     [

@@ -100,6 +100,7 @@ def test_a_diagnosis_is_a_table_a_verdict_and_a_picture(tmp_path, walks):
     assert len(found["models"]) == 6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "message"),
     [

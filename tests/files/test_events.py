@@ -70,6 +70,7 @@ def daily(rows, zone):
     return grid
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fill", ["last", "absent"])
 @pytest.mark.parametrize("kind", ["text", "pandas", "polars", "lazy", "parquet"])
 @pytest.mark.parametrize("every", ["6h", "1d"])

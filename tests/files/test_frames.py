@@ -89,6 +89,7 @@ def test_random_tables_are_counted_as_a_loop_counts_them(kind, shuffled, tmp_pat
         assert found.consecutive.tolist() == [True] * 4 + [False] + [True] * 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", EVERY)
 def test_whoever_has_no_row_can_have_a_state_of_their_own(kind, tmp_path):
     for seed in range(4):

@@ -350,6 +350,7 @@ def test_the_bundled_sample():
     assert counts[0].tolist() == [147, 0, 4, 0, 0]
 
 
+@pytest.mark.long
 def test_the_bundled_sample_is_the_collected_one(data_folder):
     path = data_folder / "sleep_hmc" / "quickstart_sleep_5min.csv"
     assert np.array_equal(read_traces(path, states=["W", "R", "N1", "N2", "N3"]).codes, load_sample().codes)

@@ -366,6 +366,7 @@ def test_rows_that_sum_to_more_than_one_by_rounding_leave_no_holes():
     assert np.isfinite(profile.loss(np.geomspace(1e-3, 1e6, 50))).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["uniform", "sparse", "near"])
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 30.0])
 def test_loss_keeps_its_digits_at_larger_sizes(kind, alpha):

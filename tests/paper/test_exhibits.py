@@ -85,6 +85,7 @@ def test_figure_3_is_the_definition_enumerated(exhibits):
     assert found.curve("(iii) none", "c").y == pytest.approx([0.1] * 10)
 
 
+@pytest.mark.long
 def test_figure_4_in_sixty_digits(exhibits):
     found = exhibits["4"]
     with localcontext() as context:
@@ -231,6 +232,7 @@ def test_files_are_complete_and_the_same_each_time(key, exhibits, tmp_path):
             assert re.search(r"\(.+\)|step|\bs\b|steps", name)
 
 
+@pytest.mark.long
 def test_reproduce_writes_each_file_whole_and_replaces_it(tmp_path):
     (tmp_path / "figure3.csv").write_text("old")
     (tmp_path / "mine.txt").write_text("kept")

@@ -15,6 +15,7 @@ from temporaldp.paper.compiled import algorithm1
 from temporaldp.paper.survey import drawn_rows, exact, survey
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [algorithm1.literal, algorithm1.compacted, algorithm1.in_numpy])
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])
 def test_the_three_forms_of_algorithm_1_are_exact_at_moderate_levels(form, alpha):

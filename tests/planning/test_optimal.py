@@ -203,6 +203,7 @@ def test_a_histogram_without_budget_is_not_published():
     assert (released.epsilons > 0).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("horizon", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_long_horizons_are_flat_in_the_middle_at_the_level_for_ever(horizon):
     (adversary,) = estimate_adversaries(load_sample())

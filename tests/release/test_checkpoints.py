@@ -186,6 +186,7 @@ def test_an_older_row_that_was_changed_is_not_given_out_and_changes_no_leakage(s
         ledger.verify()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     [

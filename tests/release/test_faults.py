@@ -55,6 +55,7 @@ def test_a_file_copied_while_it_was_written_is_refused_or_is_an_older_copy_that_
     assert len(copies) > 3
 
 
+@pytest.mark.long
 def test_half_a_backup_is_refused_and_left_alone(tmp_path):
     place, half = tmp_path / "release.db", tmp_path / "half.db"
     with opened(place) as stream:

@@ -24,6 +24,7 @@ EDITS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edited_release_is_not_gone_on_with(edit, tmp_path):
     store = str(tmp_path / "service.db")

@@ -67,6 +67,7 @@ def test_the_example_for_curl_runs_twice_and_spends_once(service):
     assert '"laplace_scale":10.0' in admitted and '"n_steps":2' in state and '"intact":true' in intact
 
 
+@pytest.mark.long
 @needs_curl
 def test_the_example_for_sql_counts_publishes_and_stores(service, tmp_path, request):
     """Over a real PostgreSQL, twice for one day."""

@@ -13,6 +13,7 @@ from temporaldp import RequestRefusedError, ServiceError
 from temporaldp.serve import Client, Settings, served_release
 
 
+@pytest.mark.long
 def test_a_database_that_goes_away_spends_nothing_and_goes_on_when_it_is_back(tmp_path, request):
     import psycopg
 

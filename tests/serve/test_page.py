@@ -209,6 +209,7 @@ async def wanted():
     return True
 
 
+@pytest.mark.long
 def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
     async def asked():
         worker = Worker(seconds=8.0)
