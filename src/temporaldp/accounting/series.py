@@ -80,7 +80,7 @@ class LeakageSeries:
     def __repr__(self) -> str:
         who = f", worst user {self.worst_user!r}" if self.worst_user else ""
         at = f" at delta {self.delta:g}" if self.delta else ""
-        return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats{at} at time {self.worst_time}{who})"
+        return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats{at} at step {self.worst_time}{who})"
 
     @property
     def worst_time(self) -> int:

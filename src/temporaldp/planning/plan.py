@@ -342,7 +342,7 @@ class BudgetPlan(Plan):
         found = budget_measurement(mechanism, granted if epsilon is None else epsilon, step)
         if found.epsilon > granted:
             raise BudgetError(
-                f"epsilon = {found.epsilon:.10g} at step {step} is more than the plan grants, {granted:.10g}"
+                f"epsilon = {found.epsilon:.10g} is more than the plan grants, epsilons[{step}] = {granted:.10g}"
             )
         return found
 

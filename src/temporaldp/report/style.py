@@ -53,7 +53,8 @@ def figure_style() -> Iterator[None]:
 @contextmanager
 def _names_as_given() -> Iterator[None]:
     """Names with dollar signs are names, whatever the style."""
-    import matplotlib as mpl
+    with needing("report"):
+        import matplotlib as mpl
 
     with mpl.rc_context({"text.parse_math": False}):
         yield
