@@ -201,7 +201,7 @@ def _cell(text: str) -> str:
 def _end() -> str:
     return (
         "\n## What a record would have to say\n\nThe registry has no field for correlation between steps. "
-        "[registry-field.md](registry-field.md) proposes one, and `temporaldp deployment RECORD --emit` writes it.\n"
+        "[A field for the registry](registry-field.md) proposes one, and `temporaldp deployment RECORD --emit` writes it.\n"
     )
 
 

@@ -20,14 +20,16 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
-    "mathml",  # the three of docs/_extensions
+    "mathml",  # these four are in docs/_extensions
     "public_names",
     "sections",
+    "short_cells",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 templates_path = ["_templates"]
 nitpicky = False
 language = "en"
+highlight_options = {language: {"stripnl": True} for language in ("python", "pycon", "python3", "ipython3")}
 
 # Markdown. Anchors of headings are as GitHub makes them, so that links work in both places.
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence", "attrs_inline"]

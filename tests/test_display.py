@@ -111,6 +111,36 @@ def test_a_picture_is_one_call_and_shows_itself(result, options, axes):
     assert not pylab.Gcf.figs  # it belongs to no global state
 
 
+@pytest.mark.parametrize(
+    ("result", "options"),
+    [
+        (SERIES, {"alpha": 1.0}),
+        (BUDGETS, {"times": "abcd"}),
+        (COMPARED, {}),
+        (STICKY, {}),
+        (PEOPLE, {}),
+        (PEOPLE, {"groups": True}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_on_axes_of_ones_own_the_same_is_drawn_and_nothing_else_changes(result, options):
+    from matplotlib.figure import Figure
+
+    def contents(axes):
+        return [
+            (type(artist).__name__, artist.get_label()) for artist in (*axes.lines, *axes.patches, *axes.images)
+        ] + [axes.get_xlabel(), axes.get_ylabel()]
+
+    ours, other = Figure().subplots(1, 2)
+    before = ours.spines["top"].get_visible()
+    assert result.plot(ax=ours, **options) is ours
+    alone = result.plot(**options).axes[0]
+    assert contents(ours)[:-2] == contents(alone)[:-2]
+    assert ours.get_ylabel() == alone.get_ylabel()
+    assert contents(other) == ["", ""]
+    assert ours.spines["top"].get_visible() == before  # the style is that of the figure
+
+
 def test_the_picture_of_a_series_draws_its_numbers():
     (axes,) = SERIES.plot().axes
     drawn = {line.get_label().split(",")[0]: np.asarray(line.get_ydata()) for line in axes.get_lines()}

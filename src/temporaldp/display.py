@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
@@ -18,13 +19,25 @@ MOST_CELLS = 12
 
 
 @singledispatch
-def draw(result: object, **options: Any) -> Figure:
-    """Draw a result: what its `plot` method calls.
+def figure_of(result: object, **options: Any) -> Figure:
+    """A result as a figure; those that are one plot take `axes` to draw on.
 
     `report.plots` registers how each kind of result is drawn. So the results need not know any plotting library, and the rooms
     that they live in load none.
     """
     raise TypeError(f"expected a result that can be drawn, got {type(result).__name__}")
+
+
+@overload
+def draw(result: object, *, ax: None = None, **options: Any) -> Figure: ...
+@overload
+def draw(result: object, *, ax: Axes | None, **options: Any) -> Any: ...
+def draw(result: object, *, ax: Axes | None = None, **options: Any) -> Any:
+    """What the `plot` method of a result calls: a figure of its own, or `ax` with the result drawn on it."""
+    if ax is None:
+        return figure_of(result, **options)
+    figure_of(result, axes=ax, **options)
+    return ax
 
 
 def summary(title: str, rows: Mapping[str, object], note: str = "") -> str:

@@ -72,6 +72,9 @@ def test_a_longer_epoch_is_promised_what_it_comes_to(n_epochs):
 
 def test_nothing_is_promised_where_values_are_never_forgotten():
     assert renewal_leakage(known(np.eye(2)), EPSILONS).for_ever == np.inf
+    kept = TransitionMatrix(np.eye(2))
+    for one_side in (Adversary(backward=kept), Adversary(forward=kept)):  # the other one forgets at once
+        assert renewal_leakage(one_side, EPSILONS).for_ever == np.inf
     half = known([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
     found = renewal_leakage(half, EPSILONS, n_epochs=6)
     assert found.together <= found.for_ever

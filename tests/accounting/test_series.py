@@ -266,11 +266,11 @@ def test_a_series_cannot_go_stale(bound):
     ("epsilons", "message"),
     [
         ([], "at least one"),
-        (0.1, "one per step"),
+        (0.1, r"write epsilons=\[0.1\] \* 10, .* leakage_supremum\(adversary, epsilon=0.1\)"),
         ([[0.1]], "one per step"),
-        ([0.1, -0.1], "got -0.1 at step 1"),
-        ([0.1, math.nan], "got nan at step 1"),
-        ([math.inf], "got inf at step 0"),
+        ([0.1, -0.1], r"got epsilons\[1\] = -0.1"),
+        ([0.1, math.nan], r"got epsilons\[1\] = nan"),
+        ([math.inf], r"got epsilons\[0\] = inf"),
         (["a lot"], "sequence of numbers"),
     ],
 )

@@ -165,6 +165,13 @@ def test_quantiles_of_the_sample_stand_between_the_estimate_and_the_guarantee():
             draws.quantile(0.0)
 
 
+def test_one_number_is_the_budget_of_every_step_of_the_traces():
+    data = load_sample()
+    for draw in (leakage_posterior, leakage_bootstrap):
+        one, each = (draw(data, epsilons=epsilons, n_draws=2, rng=0) for epsilons in (0.1, [0.1] * 47))
+        assert one == each
+
+
 @pytest.mark.parametrize("wrong", [{"n_draws": 0}, {"prior": -1.0}, {"prior": float("nan")}])
 def test_draws_that_make_no_sense_are_refused(wrong):
     for draw in (leakage_posterior, leakage_bootstrap):

@@ -26,7 +26,7 @@ from temporaldp.progress import progressed
 from temporaldp.values import compared_by_value, positive
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ class LeakageDistribution:
         """The share of people whose leakage is above a level."""
         return float(self.people[self.leakage > level].sum() / self.n_people)
 
-    def plot(self, *, level: float | None = None, groups: bool = False) -> Figure:
+    def plot(self, *, level: float | None = None, groups: bool = False, ax: Axes | None = None) -> Any:
         """Draw which share of people is leaked about at most how much; of few groups, a bar for each (needs Matplotlib).
 
         Parameters
@@ -127,13 +127,15 @@ class LeakageDistribution:
             A level to compare with, in nats, as a line.
         groups : bool
             Whether the names are those of groups.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. Default: a new figure.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        matplotlib.figure.Figure or matplotlib.axes.Axes
             As of `LeakageSeries.plot`.
         """
-        return draw(self, level=level, groups=groups)
+        return draw(self, ax=ax, level=level, groups=groups)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The columns name, leakage and people, worst first, for any library that reads Arrow."""

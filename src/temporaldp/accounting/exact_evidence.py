@@ -70,7 +70,7 @@ class Observation:
 
     def __repr__(self) -> str:
         return (
-            f"Observation({self.value!r} rather than {self.other_value!r} at time {self.time}, {self.leakage:.6g} nats from "
+            f"Observation({self.value!r} rather than {self.other_value!r} at step {self.time}, {self.leakage:.6g} nats from "
             f"{len(self)} steps)"
         )
 

@@ -65,7 +65,7 @@ def leakage_posterior(
     Parameters
     ----------
     trajectories : Traces
-    epsilons : array_like, shape (T,)
+    epsilons : array_like, shape (T,), or one number for each step of the traces
     n_draws : int, >= 1
     prior : float, > 0
         Dirichlet concentration of every cell; 1/2 is Jeffreys' prior.
@@ -78,7 +78,8 @@ def leakage_posterior(
     >>> len(draws), bool(draws.quantile(0.5) < draws.quantile(0.95))
     (50, True)
     """
-    return _leakage(posterior_adversaries(trajectories, n_draws=n_draws, prior=prior, rng=rng), epsilons)
+    spent = budgets(epsilons, n_steps=trajectories.n_times)
+    return _leakage(posterior_adversaries(trajectories, n_draws=n_draws, prior=prior, rng=rng), spent)
 
 
 def leakage_bootstrap(
@@ -94,11 +95,11 @@ def leakage_bootstrap(
     Arguments as for `leakage_posterior`; the prior may be 0. Wider than the posterior where the transitions of one person are
     alike.
     """
-    return _leakage(bootstrap_adversaries(trajectories, n_draws=n_draws, prior=prior, rng=rng), epsilons)
+    spent = budgets(epsilons, n_steps=trajectories.n_times)
+    return _leakage(bootstrap_adversaries(trajectories, n_draws=n_draws, prior=prior, rng=rng), spent)
 
 
-def _leakage(adversaries: Sequence[Adversary], epsilons: ArrayLike) -> LeakageDraws:
-    spent = budgets(epsilons)
+def _leakage(adversaries: Sequence[Adversary], spent: FloatArray) -> LeakageDraws:
     worst: list[float] = []
     with repeated(-(-len(adversaries) // AT_ONCE)):
         for first in range(0, len(adversaries), AT_ONCE):

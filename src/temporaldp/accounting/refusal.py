@@ -53,7 +53,7 @@ def refusal(
     later = f", with the {kept:.6g} a step kept for later" if kept > 0.0 else ""
     return LeakageBudgetError(
         f"epsilon = {epsilon:.10g} at step {len(spent)} would leak {leakage:.10g} nats{about} at step {time}{later}, above "
-        f"alpha = {allowed.alpha:g}; {advice}. Nothing was spent",
+        f"alpha = {allowed.alpha:g}; {advice}. Nothing was spent (steps count from 0)",
         requested=epsilon,
         largest=largest,
         worst_time=time,

@@ -23,7 +23,7 @@ from temporaldp.errors import InputError
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class LeakageSeries:
     def __repr__(self) -> str:
         who = f", worst user {self.worst_user!r}" if self.worst_user else ""
         at = f" at delta {self.delta:g}" if self.delta else ""
-        return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats{at} at time {self.worst_time}{who})"
+        return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats{at} at step {self.worst_time}{who})"
 
     @property
     def worst_time(self) -> int:
@@ -193,8 +193,13 @@ class LeakageSeries:
         return self.evidence
 
     def plot(
-        self, *, times: Sequence[object] | None = None, alpha: float | None = None, paper: LeakageSeries | None = None
-    ) -> Figure:
+        self,
+        *,
+        times: Sequence[object] | None = None,
+        alpha: float | None = None,
+        paper: LeakageSeries | None = None,
+        ax: Axes | None = None,
+    ) -> Any:
         """Draw BPL, FPL and TPL over time beside what each release promises by itself (needs Matplotlib).
 
         Parameters
@@ -205,13 +210,16 @@ class LeakageSeries:
             A level to compare with, in nats, as a line.
         paper : LeakageSeries, optional
             The same releases by the paper's bound, as a thin line.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw, in the style of its figure. Default: a new figure.
 
         Returns
         -------
-        matplotlib.figure.Figure
-            It belongs to no global state, and a notebook shows it; ``.savefig("leakage.png")`` writes it.
+        matplotlib.figure.Figure or matplotlib.axes.Axes
+            `ax`, if it is given. A new figure belongs to no global state, and a notebook shows it; ``.savefig("leakage.png")``
+            writes it.
         """
-        return draw(self, times=times, alpha=alpha, paper=paper)
+        return draw(self, ax=ax, times=times, alpha=alpha, paper=paper)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """A row for each step, for any library that reads Arrow: step, epsilon, backward, forward, temporal."""

@@ -61,7 +61,7 @@ def leakage_uncertainty(
     ----------
     trajectories : Traces
         What the correlation is estimated from.
-    epsilons : array_like, shape (T,)
+    epsilons : array_like, shape (T,), or one number for each step of the traces
     confidence : float
         Between 0 and 1.
     n_draws : int, >= 1
@@ -74,7 +74,7 @@ def leakage_uncertainty(
     >>> found.estimate < found.posterior.quantile(0.95) < found.attained <= found.guaranteed
     True
     """
-    spent, level = budgets(epsilons), checked_confidence(confidence)
+    spent, level = budgets(epsilons, n_steps=trajectories.n_times), checked_confidence(confidence)
     generator = np.random.default_rng(rng)
     doing = "leakage of what is plausible"
     with part(0.0, 0.1, doing):

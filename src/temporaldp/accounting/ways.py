@@ -196,7 +196,9 @@ def _boxes(boxes: list[LikelihoodBox | None], bound: Bound, kind: Kind) -> Way:
     n_values = next(len(box.low) for box in boxes if box is not None) if kind.states is None else len(kind.states)
     for step, box in enumerate(boxes):
         if box is not None and len(box.low) != n_values:
-            raise StateError(f"the box of step {step} has {len(box.low)} values, the correlation has {n_values} states")
+            raise StateError(
+                f"mechanisms[{step}] is a box of {len(box.low)} values, and the correlation has {n_values} states"
+            )
     releases = Releases.of_boxes(boxes, n_values)
     if bound == "paper":
         return PaperAccounting(), releases.width
@@ -234,20 +236,25 @@ def _curve(
     return one, releases
 
 
-def budgets(epsilons: ArrayLike) -> FloatArray:
-    """`epsilons` as a checked, non-empty vector of finite numbers >= 0."""
+def budgets(epsilons: ArrayLike, *, n_steps: int | None = None) -> FloatArray:
+    """`epsilons` as a checked, non-empty vector of finite numbers >= 0; with `n_steps`, one number may stand for all."""
     try:
         spent = np.array(epsilons, dtype=np.float64)
     except (TypeError, ValueError):
         raise BudgetError(f"expected epsilons to be a sequence of numbers, one per step, got {epsilons!r}") from None
-    if spent.ndim != 1 or spent.size == 0:
+    if spent.ndim == 0 and n_steps is not None:
+        spent = np.full(n_steps, spent)
+    if spent.ndim == 0:
         raise BudgetError(
-            f"expected epsilons of shape (T,), one per step and at least one, got shape {spent.shape}; for T equal steps "
-            "write numpy.full(T, epsilon)"
+            f"expected epsilons to be a sequence, one per step, got the number {spent:g}, which does not say how many steps "
+            f"there are; for 10 equal steps write epsilons=[{spent:g}] * 10, and for any number of them "
+            f"leakage_supremum(adversary, epsilon={spent:g})"
         )
+    if spent.ndim != 1 or spent.size == 0:
+        raise BudgetError(f"expected epsilons of shape (T,), one per step and at least one, got shape {spent.shape}")
     bad = np.flatnonzero(~((spent >= 0.0) & (spent <= LARGEST)))
     if bad.size:
-        raise BudgetError(f"expected epsilons from 0 to {LARGEST:g}, got {spent[bad[0]]} at step {bad[0]}")
+        raise BudgetError(f"expected epsilons from 0 to {LARGEST:g}, got epsilons[{bad[0]}] = {spent[bad[0]]}")
     return spent
 
 

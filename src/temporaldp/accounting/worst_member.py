@@ -53,7 +53,7 @@ class WorstMember:
     leakage: LeakageSeries
 
     def __repr__(self) -> str:
-        return f"WorstMember({self.leakage.worst:.6g} nats at time {self.leakage.worst_time})"
+        return f"WorstMember({self.leakage.worst:.6g} nats at step {self.leakage.worst_time})"
 
 
 def worst_member(

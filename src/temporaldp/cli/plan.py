@@ -254,8 +254,8 @@ def _particulars(plan: Plan) -> list[tuple[str, str]]:
 
 @_particulars.register
 def _(plan: BudgetPlan) -> list[tuple[str, str]]:
-    certificate = [] if plan.optimality is None else [("certificate", _certificate(plan.optimality))]
-    return [("method", plan.description), *certificate]
+    optimality = [] if plan.optimality is None else [("optimality", _optimality(plan.optimality))]
+    return [("method", plan.description), *optimality]
 
 
 @_particulars.register
@@ -263,8 +263,8 @@ def _(plan: NoisePlan) -> list[tuple[str, str]]:
     at = f"{plan.delta:g}: budgets and leakage are the epsilon at this delta"
     found = plan.verification
     verified = [] if found is None else [("verified", found.sentence)]
-    certificate = [] if plan.optimality is None else [("certificate", _certificate(plan.optimality))]
-    return [("noise", f"{plan.description}, fixed beforehand"), ("delta", at), *verified, *certificate]
+    optimality = [] if plan.optimality is None else [("optimality", _optimality(plan.optimality))]
+    return [("noise", f"{plan.description}, fixed beforehand"), ("delta", at), *verified, *optimality]
 
 
 def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False, beside: NoiseBesideCounts | None = None) -> None:
@@ -298,10 +298,11 @@ def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False, beside: No
             )
 
 
-def _certificate(found: Optimality) -> str:
+def _optimality(found: Optimality) -> str:
     """How much less noise another plan can have at most; a share above 100 % would say nothing."""
     least = found.error_bound
     short = math.inf if least is None or least <= 0.0 else found.error / least - 1.0
     if short > 1.0:
-        return "not certified: the least noise that was found, not proven least"
-    return f"no plan has less noise by more than {number(100.0 * max(short, 0.0), up=True)} % ({found.objective})"
+        return "not proved: another plan that holds the level could need less noise"
+    most = number(100.0 * max(short, 0.0), up=True)
+    return f"no plan that holds the level has less noise by more than {most} % ({found.objective})"

@@ -99,7 +99,8 @@ def encoded(
         refuse_missing(traces, "time")
     empty = missing(raw_states, states or ())
     if empty.any() and not gaps:
-        refuse_missing(traces, "state", states)
+        advice = "fill it in, or drop the row if the person was not observed then"
+        refuse_missing(traces, "state", states, advice=advice)
     known = _times_of(traces, raw_times, times)
     if span != (None, None):
         known = _spanned(known, span)

@@ -12,7 +12,7 @@ import numpy as np
 from temporaldp.correlation.encoding import refuse_missing
 from temporaldp.correlation.frames import Column, Table, TraceFrame, is_missing
 from temporaldp.correlation.states import listed, require_different
-from temporaldp.correlation.times import Times, ordered_labels
+from temporaldp.correlation.times import Times, ordered_labels, unlike_the_others
 from temporaldp.errors import TraceError
 from temporaldp.extras import needing
 
@@ -37,7 +37,7 @@ def is_long(table: Table, time: str, state: str) -> bool:
     return len(found) == 2
 
 
-def _option(table: Table, role: str) -> str:
+def _option(table: Table | TraceFrame, role: str) -> str:
     return f"--{role}" if table.source.kind == "file" else f"{role}=..."
 
 
@@ -126,6 +126,12 @@ def _header_times(steps: Sequence[str], *, sort: bool) -> Times:
             f"the columns cannot be sorted by time: {listed(steps, 4)} are no numbers, dates or numbered words"
         )
     if times is None:
+        if odd := unlike_the_others(steps):
+            like = next(step for step in steps if step not in odd)
+            raise TraceError(
+                f"column {listed(odd)} is named unlike the others ({like!r}), as if it were no step; every column but "
+                "that of users is one: leave it out of the table, or name all steps alike"
+            )
         return Times(tuple(steps), np.arange(len(steps)), np.ones(len(steps) - 1, dtype=bool), None)
     if times.labels != tuple(steps) and not sort:
         raise TraceError(
@@ -175,7 +181,11 @@ def _refuse_two_rows(rows: TraceFrame) -> None:
     if len(found):
         most = rows.collected(people.select(nw.col("n").max()))
         name, n = str(found.get_column("user").to_list()[0]).strip(), most.get_column("n").to_list()[0]
-        raise TraceError(f"user {name!r} has {n} rows; the wide layout has one row per user")
+        options = " and ".join(_option(rows, role) for role in ("time", "state"))
+        raise TraceError(
+            f"user {name!r} has {n} rows, where a table with a column for each step has one; if a row is a person at a time, "
+            f"name the columns of time and state with {options}"
+        )
 
 
 def _rows(table: Table) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -68,6 +69,24 @@ def ordered_labels(labels: Sequence[str]) -> Times | None:
     codes = np.empty(len(labels), dtype=np.intp)
     codes[order] = np.arange(len(labels))
     return Times(ordered, codes, consecutive, step)
+
+
+def unlike_the_others(labels: Sequence[str]) -> list[str]:
+    """Labels that are named otherwise than most, where most are times or one word with numbers; else none."""
+    kinds = [_named_like(label) for label in labels]
+    ((most, n),) = Counter(kinds).most_common(1)
+    if most is None or 2 * n <= len(labels):
+        return []
+    return [label for label, kind in zip(labels, kinds, strict=True) if kind != most]
+
+
+def _named_like(label: str) -> str | None:
+    """Whether a label is a number or a date, or which word it numbers; None for any other name."""
+    numbered = re.fullmatch(r"(.*?)(\d+)", label)
+    kind = _kind(label)
+    if kind is not None:
+        return "date" if kind == "date" else "number"
+    return f"{numbered.group(1)}0" if numbered else None
 
 
 def _steps(values: NDArray[Any], labels: Sequence[str], where: str) -> tuple[NDArray[np.bool_], str | None]:

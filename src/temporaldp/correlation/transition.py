@@ -17,7 +17,7 @@ from temporaldp.leakage import BATCHED, LeakageProfile, compute_profile, compute
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -224,20 +224,22 @@ class TransitionMatrix:
         kind = "sparse, " if self.is_sparse else ""
         return f"TransitionMatrix({kind}{self.n_states} states: {listed(self.states, 4)})"
 
-    def plot(self, *, backward: bool = False) -> Figure:
+    def plot(self, *, backward: bool = False, ax: Axes | None = None) -> Any:
         """Draw the matrix as a map of greys, with numbers where they fit (needs Matplotlib).
 
         Parameters
         ----------
         backward : bool
             What the columns are: the value one step before, or one step later.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. Default: a new figure.
 
         Returns
         -------
-        matplotlib.figure.Figure
+        matplotlib.figure.Figure or matplotlib.axes.Axes
             As of `LeakageSeries.plot`.
         """
-        return draw(self, backward=backward)
+        return draw(self, ax=ax, backward=backward)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""

@@ -20,7 +20,7 @@ from temporaldp.planning.plan import METHODS, BudgetPlan, Method, Objective
 from temporaldp.planning.request import Request
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 def plan_budget(
@@ -172,9 +172,9 @@ class PlanComparison:
     plans: dict[Method, BudgetPlan]
     refusals: dict[Method, PlanError]
 
-    def plot(self, *, times: Sequence[object] | None = None) -> Figure:
+    def plot(self, *, times: Sequence[object] | None = None, ax: Axes | None = None) -> Any:
         """Draw the budgets of all plans over time (needs Matplotlib); arguments and result as of `BudgetPlan.plot`."""
-        return draw(self, times=times)
+        return draw(self, ax=ax, times=times)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""

@@ -28,7 +28,7 @@ from temporaldp.planning.verified_noise import Verification, is_verified, verifi
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 NOWHERE = Source()
 """Of a plan that does not say where its correlation comes from."""
@@ -96,15 +96,17 @@ class Plan(ABC):
             f"{type(self).__name__}({self.description}, {self.level}, {steps}, worst leakage {self.leakage.worst:.6g})"
         )
 
-    def plot(self, *, times: Sequence[object] | None = None) -> Figure:
+    def plot(self, *, times: Sequence[object] | None = None, ax: Axes | None = None) -> Any:
         """Draw what leaks under a plan with a horizon, and what each step spends; otherwise as `LeakageSeries.plot`.
+
+        A new figure has two plots, one below the other. On `ax`, what the steps spend is a line among the others.
 
         Raises
         ------
         InputError
             The plan has no horizon.
         """
-        return draw(self, times=times)
+        return draw(self, ax=ax, times=times)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """A row for each step, with the columns step, epsilon and scale (of a count's noise), for any library that reads Arrow.
@@ -340,7 +342,7 @@ class BudgetPlan(Plan):
         found = budget_measurement(mechanism, granted if epsilon is None else epsilon, step)
         if found.epsilon > granted:
             raise BudgetError(
-                f"epsilon = {found.epsilon:.10g} at step {step} is more than the plan grants, {granted:.10g}"
+                f"epsilon = {found.epsilon:.10g} is more than the plan grants, epsilons[{step}] = {granted:.10g}"
             )
         return found
 

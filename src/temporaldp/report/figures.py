@@ -18,7 +18,7 @@ from temporaldp.planning import BudgetPlan, NoisePlan
 from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.planning.plan import Method
 from temporaldp.release import ReleasedHistograms, SmoothedHistograms
-from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
+from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, one_plot, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,13 +38,18 @@ MOST_BARS = 2_000
 
 @styled
 def leakage_figure(
-    series: LeakageSeries, times: Sequence[str], *, alpha: float | None = None, paper: LeakageSeries | None = None
+    series: LeakageSeries,
+    times: Sequence[str],
+    *,
+    alpha: float | None = None,
+    paper: LeakageSeries | None = None,
+    axes: Axes | None = None,
 ) -> Figure:
     """BPL, FPL and TPL over time against what each release promises on its own, and the level alpha if there is one.
 
     With `paper`, the paper's bound of TPL as a thin line.
     """
-    figure, axes = new_figure(3.6)
+    figure, axes = one_plot(3.6, axes)
     _draw_leakage(axes, series, times, alpha, paper)
     return figure
 
@@ -181,9 +186,9 @@ def _draw_budgets(axes: Axes, epsilons: FloatArray) -> None:
 
 
 @styled
-def comparison_figure(plans: Mapping[Method, BudgetPlan], times: Sequence[str]) -> Figure:
+def comparison_figure(plans: Mapping[Method, BudgetPlan], times: Sequence[str], *, axes: Axes | None = None) -> Figure:
     """Budgets over time of several plans for the same level; less noise is a larger budget."""
-    figure, axes = new_figure(3.4)
+    figure, axes = one_plot(3.4, axes)
     lines = {"optimal": "-", "quantified": "--", "upper_bound": "-.", "uniform": ":"}
     colours = {"optimal": DARK, "quantified": BLUE, "upper_bound": ORANGE, "uniform": GREY}
     for method, plan in plans.items():
@@ -207,11 +212,11 @@ def comparison_figure(plans: Mapping[Method, BudgetPlan], times: Sequence[str]) 
 
 
 @styled
-def matrix_figure(matrix: TransitionMatrix, *, backward: bool) -> Figure:
+def matrix_figure(matrix: TransitionMatrix, *, backward: bool, axes: Axes | None = None) -> Figure:
     """The transition matrix as a heat map, with numbers where they fit, and every k-th value named where not all names fit."""
     n = matrix.n_states
     side = min(6.0, 2.2 + 0.42 * n)
-    figure, axes = new_figure(side, width=side + 1.0)
+    figure, axes = one_plot(side, axes, width=side + 1.0)
     darkest = 1.0 if n <= MOST_NUMBERED else float(matrix.dense().max())  # many small probabilities would all be white
     image = axes.imshow(matrix.dense(), cmap="Greys", vmin=0.0, vmax=darkest)
     axes.grid(visible=False)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageDistribution, LeakageSeries
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.display import draw
+from temporaldp.display import figure_of
 from temporaldp.errors import InputError
 from temporaldp.planning import BudgetPlan, NoisePlan, PlanComparison
 from temporaldp.release import ReleasedHistograms
@@ -20,6 +20,7 @@ from temporaldp.report.tradeoff_figure import tradeoff_figure
 from temporaldp.smoothing import Tradeoff
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from temporaldp.release import SmoothedHistograms
@@ -34,42 +35,46 @@ def _labels(times: Sequence[object] | None, n_steps: int) -> list[str]:
     return [str(time) for time in times]
 
 
-@draw.register(LeakageSeries)
+@figure_of.register(LeakageSeries)
 def _series(
     series: LeakageSeries,
     *,
     times: Sequence[object] | None = None,
     alpha: float | None = None,
     paper: LeakageSeries | None = None,
+    axes: Axes | None = None,
 ) -> Figure:
-    return leakage_figure(series, _labels(times, len(series)), alpha=alpha, paper=paper)
+    return leakage_figure(series, _labels(times, len(series)), alpha=alpha, paper=paper, axes=axes)
 
 
-@draw.register(BudgetPlan)
-@draw.register(NoisePlan)
-def _plan(plan: BudgetPlan | NoisePlan, *, times: Sequence[object] | None = None) -> Figure:
+@figure_of.register(BudgetPlan)
+@figure_of.register(NoisePlan)
+def _plan(plan: BudgetPlan | NoisePlan, *, times: Sequence[object] | None = None, axes: Axes | None = None) -> Figure:
     if not isinstance(plan.leakage, LeakageSeries):
         raise InputError(
             "a plan without a horizon spends the same at every step, so that there is nothing to draw; give a horizon, or draw "
             "plan.leakage_to(adversary, n_steps)"
         )
-    return plan_figure(plan, _labels(times, len(plan.leakage)))
+    labels = _labels(times, len(plan.leakage))
+    if axes is not None:  # one plot: what the steps spend is a line of it
+        return leakage_figure(plan.leakage, labels, alpha=plan.alpha, axes=axes)
+    return plan_figure(plan, labels)
 
 
-@draw.register(PlanComparison)
-def _comparison(plans: PlanComparison, *, times: Sequence[object] | None = None) -> Figure:
+@figure_of.register(PlanComparison)
+def _comparison(plans: PlanComparison, *, times: Sequence[object] | None = None, axes: Axes | None = None) -> Figure:
     if not plans.plans:
         raise InputError("no method has a plan, so that there is nothing to draw; plans.refusals says why")
     horizon = len(next(iter(plans.plans.values())).epsilons)
-    return comparison_figure(plans.plans, _labels(times, horizon))
+    return comparison_figure(plans.plans, _labels(times, horizon), axes=axes)
 
 
-@draw.register(TransitionMatrix)
-def _matrix(matrix: TransitionMatrix, *, backward: bool = False) -> Figure:
-    return matrix_figure(matrix, backward=backward)
+@figure_of.register(TransitionMatrix)
+def _matrix(matrix: TransitionMatrix, *, backward: bool = False, axes: Axes | None = None) -> Figure:
+    return matrix_figure(matrix, backward=backward, axes=axes)
 
 
-@draw.register(ReleasedHistograms)
+@figure_of.register(ReleasedHistograms)
 def _released(
     released: ReleasedHistograms,
     *,
@@ -79,11 +84,13 @@ def _released(
     return release_figure(released, true_counts, smoothed=smoothed)
 
 
-@draw.register(LeakageDistribution)
-def _distribution(found: LeakageDistribution, *, level: float | None = None, groups: bool = False) -> Figure:
-    return population_figure(found, level=level, groups=groups)
+@figure_of.register(LeakageDistribution)
+def _distribution(
+    found: LeakageDistribution, *, level: float | None = None, groups: bool = False, axes: Axes | None = None
+) -> Figure:
+    return population_figure(found, level=level, groups=groups, axes=axes)
 
 
-@draw.register(Tradeoff)
-def _tradeoff(found: Tradeoff) -> Figure:
-    return tradeoff_figure(found)
+@figure_of.register(Tradeoff)
+def _tradeoff(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
+    return tradeoff_figure(found, axes=axes)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from temporaldp.accounting import LeakageDistribution
-from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
+from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, one_plot, styled
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_NAMES = 20
@@ -17,17 +18,19 @@ MOST_NAMES = 20
 
 
 @styled
-def population_figure(found: LeakageDistribution, *, level: float | None = None, groups: bool = False) -> Figure:
+def population_figure(
+    found: LeakageDistribution, *, level: float | None = None, groups: bool = False, axes: Axes | None = None
+) -> Figure:
     """The share of people whose leakage is at most each level; of few groups, a bar each. `level` is drawn as a line."""
     finite = np.isfinite(found.leakage)
     if groups and len(found.names) <= MOST_NAMES:
-        figure, axes = new_figure(1.2 + 0.3 * len(found.names))
+        figure, axes = one_plot(1.2 + 0.3 * len(found.names), axes)
         places = np.arange(len(found.names))[::-1]
         axes.barh(places[finite], found.leakage[finite], color=BLUE, height=0.6, label="leakage at worst")
         axes.set_yticks(places, found.names)
         axes.grid(axis="y", visible=False)
     else:
-        figure, axes = new_figure(3.4)
+        figure, axes = one_plot(3.4, axes)
         order = np.flatnonzero(finite)[::-1]
         share = np.cumsum(found.people[order]) / found.n_people
         axes.step(

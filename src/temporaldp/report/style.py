@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
@@ -50,12 +50,22 @@ def figure_style() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _names_as_given() -> Iterator[None]:
+    """Names with dollar signs are names, whatever the style."""
+    with needing("report"):
+        import matplotlib as mpl
+
+    with mpl.rc_context({"text.parse_math": False}):
+        yield
+
+
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Draw with our style from the first to the last artist."""
+    """Draw with our style from the first to the last artist; on `axes` that somebody gives, with theirs."""
 
     @wraps(draw)
     def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
-        with figure_style():
+        with figure_style() if kwargs.get("axes") is None else _names_as_given():
             return draw(*args, **kwargs)
 
     return drawn
@@ -101,6 +111,11 @@ def new_figure(
 
     figure = Picture(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(*subplots, height_ratios=height_ratios)
+
+
+def one_plot(height: float, axes: Axes | None, *, width: float = WIDTH) -> tuple[Figure, Axes]:
+    """A figure with one plot in it; or the `axes` that somebody gave, and their figure."""
+    return new_figure(height, width=width) if axes is None else (cast("Figure", axes.figure), axes)
 
 
 def legend_above(axes: Axes, columns: int) -> None:

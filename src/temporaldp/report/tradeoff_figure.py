@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
+from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, one_plot, styled
 from temporaldp.smoothing import Tradeoff
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TICKS = [digit * 10.0**power for power in range(-6, 9) for digit in (1, 2, 5)]
 
 
 @styled
-def tradeoff_figure(found: Tradeoff) -> Figure:
+def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
     """Error of a count over alpha, as released and smoothed; where it is known, also under w-event and user-level privacy."""
-    figure, axes = new_figure(3.8)
+    figure, axes = one_plot(3.8, axes)
     alphas = [point.alpha for point in found.points]
     axes.plot(alphas, [p.error for p in found.points], color=ORANGE, marker="o", markersize=4, label="as released")
     label = "smoothed by the public correlation"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,7 @@ from temporaldp.smoothing.simulation import SimulatedCounts, simulated_counts
 from temporaldp.values import positive, whole_number
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 ALPHAS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """What is looked at unless told otherwise, in nats."""
@@ -129,9 +129,9 @@ class Tradeoff:
     noise: Noise
     largest_error: float | None
 
-    def plot(self) -> Figure:
-        """Draw the error of a count over alpha (needs Matplotlib); the result is as of `LeakageSeries.plot`."""
-        return draw(self)
+    def plot(self, *, ax: Axes | None = None) -> Any:
+        """Draw the error of a count over alpha (needs Matplotlib); `ax` and the result are as of `LeakageSeries.plot`."""
+        return draw(self, ax=ax)
 
 
 @dataclass(frozen=True, slots=True)
