@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temporaldp.errors import BudgetError, InputError
 
@@ -49,6 +50,20 @@ def whole_number(value: Any, name: str, *, least: int | None = None, error: type
     return number
 
 
+def read_only(values: ArrayLike, kind: DTypeLike = np.float64) -> NDArray[Any]:
+    """A copy that nobody can write to."""
+    array = np.array(values, dtype=kind)
+    array.flags.writeable = False
+    return array
+
+
+def copy_in(instance: object, *fields: str, kind: DTypeLike = np.float64) -> None:
+    """Of a frozen value, make these fields arrays of its own that nobody can write to; what is None stays None."""
+    for field in fields:
+        if (given := getattr(instance, field)) is not None:
+            object.__setattr__(instance, field, read_only(given, kind))
+
+
 def checked_relation(relation: Any) -> str:
     """The neighbouring relation, as a word or as dp-accounting's enumeration; only "replace_one" has a theory here."""
     name = str(getattr(relation, "name", relation)).lower()
@@ -85,7 +100,7 @@ def compared_by_value(cls: type[Kind]) -> type[Kind]:
 
     def restore(self: Any, state: Iterable[Any]) -> None:
         assert restored is not None
-        restored(self, [_read_only(value) for value in state])
+        restored(self, [_locked(value) for value in state])
 
     methods = {"__eq__": equal, "__ne__": unequal, "__hash__": hashed}
     for name, method in methods.items():
@@ -111,14 +126,14 @@ def _comparable(value: Any) -> Any:
     return value
 
 
-def _read_only(value: Any) -> Any:
+def _locked(value: Any) -> Any:
     """The value, whose arrays nobody can write to any more, also within tuples and sparse matrices."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif type(value) is tuple:
         for one in value:
-            _read_only(one)
+            _locked(one)
     elif hasattr(value, "indptr"):
         for one in (value.data, value.indices, value.indptr):
-            _read_only(one)
+            _locked(one)
     return value

@@ -25,7 +25,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.planning.histogram_noise import mean_absolute_noise
-from temporaldp.planning.plan import planned_discretization
+from temporaldp.planning.noise_plan import planned_discretization
 
 WALK = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
 KINDS = {"gaussian": DiscreteGaussianNoise, "laplace": DiscreteLaplaceNoise}

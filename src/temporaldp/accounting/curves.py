@@ -20,7 +20,7 @@ from temporaldp.correlation.adversary import Correlation, matrix_at
 from temporaldp.correlation.periodic import Matrix
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, epsilon_of_one
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, copy_in
 
 FloatArray = NDArray[np.float64]
 
@@ -85,10 +85,7 @@ class PrivacyCurve:
     pure_epsilon: float = math.inf
 
     def __post_init__(self) -> None:
-        for field in ("deltas", "lower_deltas"):
-            array = np.array(getattr(self, field), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, field, array)
+        copy_in(self, "deltas", "lower_deltas")
 
     @overload
     def delta(self, epsilon: float) -> float: ...

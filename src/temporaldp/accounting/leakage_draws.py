@@ -16,7 +16,7 @@ from temporaldp.correlation.traces import Traces
 from temporaldp.errors import InputError
 from temporaldp.leakage.kernels import repeated
 from temporaldp.progress import part, progressed
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, copy_in
 
 FloatArray = NDArray[np.float64]
 
@@ -35,9 +35,7 @@ class LeakageDraws:
     worst: FloatArray
 
     def __post_init__(self) -> None:
-        worst = np.array(self.worst, dtype=np.float64)
-        worst.flags.writeable = False
-        object.__setattr__(self, "worst", worst)
+        copy_in(self, "worst")
 
     def __len__(self) -> int:
         return len(self.worst)

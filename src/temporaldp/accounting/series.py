@@ -20,7 +20,7 @@ from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -253,9 +253,7 @@ def _frozen(values: FloatArray) -> FloatArray:
         owner = values if values.base is None else values.base
         if isinstance(owner, np.ndarray) and owner.base is None and not owner.flags.writeable:
             return values
-    array = np.array(values, dtype=np.float64)
-    array.flags.writeable = False
-    return array
+    return read_only(values)
 
 
 def temporal_leakage(

@@ -28,7 +28,7 @@ from temporaldp.mechanisms.simulation import drawn_noise
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.progress import progressed
 from temporaldp.release import ReleasedHistograms
-from temporaldp.values import compared_by_value, whole_number
+from temporaldp.values import compared_by_value, copy_in, whole_number
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -80,10 +80,7 @@ class ReleaseAttack:
     evidence: float
 
     def __post_init__(self) -> None:
-        for name in ("false_positives", "true_positives", "mean_false_positives", "mean_true_positives"):
-            array = np.array(getattr(self, name), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        copy_in(self, "false_positives", "true_positives", "mean_false_positives", "mean_true_positives")
 
     @property
     def exceeds(self) -> bool:

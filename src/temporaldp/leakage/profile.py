@@ -15,7 +15,7 @@ from temporaldp.leakage.hull import hull_height, upper_hull
 from temporaldp.leakage.outer import outer_corners
 from temporaldp.leakage.vertex import largest_loss, largest_supremum, smallest_gap, vertex_loss
 from temporaldp.leakage.witness import Witness, WitnessList, chosen
-from temporaldp.values import ULP, compared_by_value, positive
+from temporaldp.values import ULP, compared_by_value, copy_in, positive
 
 FloatArray = NDArray[np.float64]
 
@@ -71,10 +71,7 @@ class LeakageProfile:
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in ("vertices", "excess", "complement"):
-            array = np.array(getattr(self, field), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, field, array)
+        copy_in(self, "vertices", "excess", "complement")
         if not isinstance(self.witnesses, WitnessList):
             object.__setattr__(self, "witnesses", tuple(self.witnesses))
         m = len(self.witnesses)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
+from temporaldp.values import copy_in
 
 FloatArray = NDArray[np.float64]
 
@@ -60,10 +61,7 @@ class Curve:
     spread: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for field in ("x", "y", "spread"):
-            value = getattr(self, field)
-            if value is not None:
-                object.__setattr__(self, field, _frozen(value))
+        copy_in(self, "x", "y", "spread")
         if self.x.shape != self.y.shape or self.x.ndim != 1:
             raise InputError(
                 f"curve {self.name!r} has {self.x.shape} places for {self.y.shape} values; expected as many"
@@ -165,9 +163,3 @@ def _compared(curve: Curve, check: Curve) -> Comparison:
     far = float(np.max(apart / np.abs(other), initial=0.0))
     deviations = None if check.spread is None else float(np.max(apart / check.spread[theirs], initial=0.0))
     return Comparison(check.panel, curve.name, check.source, len(shared), far, deviations)
-
-
-def _frozen(values: ArrayLike) -> FloatArray:
-    array = np.array(values, dtype=np.float64)
-    array.flags.writeable = False
-    return array

@@ -12,11 +12,12 @@ from temporaldp.accounting.protocol import Accounting, AnyBound
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError, PlanError
+from temporaldp.planning.budget_plan import METHODS, BudgetPlan
 from temporaldp.planning.enlarged_plan import enlarged_plan
 from temporaldp.planning.exact_plan import exact_plan
 from temporaldp.planning.optimal import measure
 from temporaldp.planning.paper_plan import paper_plan
-from temporaldp.planning.plan import METHODS, BudgetPlan, Method, Objective
+from temporaldp.planning.plan import Method, Objective
 from temporaldp.planning.request import Request
 
 if TYPE_CHECKING:

@@ -18,10 +18,11 @@ from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.interval_matrix import IntervalMatrix
 from temporaldp.correlation.periodic import Matrix
 from temporaldp.errors import PlanError
+from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_plan import exact_plan
 from temporaldp.planning.optimal import Measure
 from temporaldp.planning.paper_plan import paper_plan
-from temporaldp.planning.plan import BudgetPlan, Method, Optimality
+from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import lasting_plan, plan_within_level
 

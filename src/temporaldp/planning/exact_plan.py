@@ -14,10 +14,11 @@ from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.errors import PlanError
 from temporaldp.leakage.kernels import SEARCHED, repeated
+from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure
 from temporaldp.planning.paper_plan import paper_plan
-from temporaldp.planning.plan import BudgetPlan, Method, Optimality
+from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.search import levelled, stretched
 from temporaldp.planning.within_level import lasting_plan, plan_within_level

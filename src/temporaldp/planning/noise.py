@@ -26,8 +26,9 @@ from temporaldp.errors import PlanError
 from temporaldp.mechanisms.protocol import epsilon_of_one
 from temporaldp.planning.histogram_noise import Noise, checked_noise, histogram_profile, mean_absolute_noise
 from temporaldp.planning.noise_bound import least_mean_noise
+from temporaldp.planning.noise_plan import NoisePlan, planned_discretization
 from temporaldp.planning.noise_shape import least_shape
-from temporaldp.planning.plan import NoisePlan, Optimality, planned_discretization
+from temporaldp.planning.plan import Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.verified_noise import Simulating, least_verified, verified_series
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from temporaldp.accounting.constant_budget import ConstantBudget, constant_budget, merged_profile
 from temporaldp.accounting.paper_filter import PaperSteps, largest_reserve
 from temporaldp.errors import PlanError
+from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.optimal import Measure, optimise
-from temporaldp.planning.plan import BudgetPlan, Method, Optimality
+from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level
 from temporaldp.values import SMALLEST, ULP

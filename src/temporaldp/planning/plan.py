@@ -1,31 +1,25 @@
-"""Plans that hold a level at every step: of budgets, or of noise at a delta."""
+"""What plans that hold a level at every step have in common, be they of budgets or of noise at a delta."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
-from temporaldp.accounting.protocol import AccountingName, AnyBound, Bound
+from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.accounting.protocol import AccountingName, Bound
 from temporaldp.arrow import arrow_stream
-from temporaldp.correlation import Adversaries, Population
+from temporaldp.correlation import Adversaries
 from temporaldp.display import draw, spread, summary
-from temporaldp.errors import BudgetError, InputError
-from temporaldp.planning.histogram_noise import Noise, histogram_profile, laplace_scales, mean_absolute_noise
-from temporaldp.planning.measurement import (
-    Measurement,
-    budget_measurement,
-    require_budget_mechanism,
-    require_noise_mechanism,
-)
+from temporaldp.errors import BudgetError
+from temporaldp.planning.histogram_noise import Noise, mean_absolute_noise
+from temporaldp.planning.measurement import Measurement
 from temporaldp.planning.source import Source
-from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
-from temporaldp.values import compared_by_value
+from temporaldp.values import read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,18 +30,6 @@ NOWHERE = Source()
 FloatArray = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
 Objective: TypeAlias = Literal["mean_absolute_error", "mean_squared_error"]
-
-GRID = 2048.0
-"""Points of the grid of privacy losses up to alpha: the same for every scale, so that leakage falls as noise grows."""
-
-
-PAIR_GRID = 4
-"""Times the grid of one curve is that of a curve for each pair: what that costs falls with its square, and is in the plan."""
-
-
-def planned_discretization(alpha: float, bound: AccountingName = "curve") -> float:
-    """The grid on which a noise plan for alpha is held, in nats: who checks it on another may find a little more."""
-    return min(alpha / GRID * (PAIR_GRID if bound == "pair_curve" else 1), 0.01)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +118,7 @@ class Plan(ABC):
     @property
     def epsilons(self) -> FloatArray:
         """What each step leaks by itself, in nats, shape (T,); with an unknown horizon the one number of every step, (1,)."""
-        return self.leakage.epsilons if isinstance(self.leakage, LeakageSeries) else _frozen([self.leakage.epsilon])
+        return self.leakage.epsilons if isinstance(self.leakage, LeakageSeries) else read_only([self.leakage.epsilon])
 
     @property
     def bound(self) -> AccountingName:
@@ -277,217 +259,3 @@ class Plan(ABC):
                 f"{end} steps, or without a horizon"
             )
         return np.array(each[start:end])
-
-
-METHODS: dict[Method, str] = {
-    "optimal": "the least noise that was found for this horizon",
-    "upper_bound": "one budget that holds for ever",
-    "quantified": "larger budgets at both ends",
-    "uniform": "alpha divided by the number of steps",
-}
-
-
-@compared_by_value
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class BudgetPlan(Plan):
-    """Budgets that hold temporal privacy leakage at or below alpha at every step; from `plan_budget`.
-
-    Any mechanism can be called with them; a histogram then has discrete Laplace noise of `scales`.
-
-    Parameters
-    ----------
-    leakage, alpha, source
-        As for every plan: the leakage of these budgets, the level, and where the correlation comes from.
-    epsilons : array, shape (T,), or (1,) with an unknown horizon
-        The budgets, in nats.
-    method : {"optimal", "upper_bound", "quantified", "uniform"}
-        How it was made.
-    optimality : Optimality or None
-        Of an optimal plan, what it minimises and how far from least that can be.
-    metric : array, shape (n, n), or None
-        The distances between values that the budgets multiply; None for plain privacy.
-    """
-
-    epsilons: FloatArray = field()  # `field()`, or the base's property would be taken for a default
-    method: Method
-    optimality: Optimality | None = None
-    metric: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("epsilons", "metric"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, _frozen(getattr(self, name)))
-
-    @property
-    def noise(self) -> Noise:
-        """Discrete Laplace noise is what a histogram has under a budget."""
-        return "laplace"
-
-    @property
-    def scales(self) -> FloatArray:
-        """The scale of that noise at each step, in counts."""
-        return laplace_scales(self.epsilons)
-
-    @property
-    def description(self) -> str:
-        """The method, and the bound if it is the paper's."""
-        made = f"{self.method.replace('_', ' ')}: {METHODS[self.method]}"
-        return f"{made}, held by the paper's upper bound" if self.bound == "paper" else made
-
-    def measurement(
-        self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
-    ) -> Measurement:
-        """What a mechanism draws with the step's budget, or with a smaller one: spending less leaks less."""
-        granted = float(self.epsilons_for(1, start=step)[0])
-        found = budget_measurement(mechanism, granted if epsilon is None else epsilon, step)
-        if found.epsilon > granted:
-            raise BudgetError(
-                f"epsilon = {found.epsilon:.10g} is more than the plan grants, epsilons[{step}] = {granted:.10g}"
-            )
-        return found
-
-    @property
-    def identity(self) -> list[Any]:
-        """With the metric, if there is one."""
-        plain: list[Any] = [self.horizon, self.epsilons.tolist(), self.terms]
-        return plain if self.metric is None else [*plain, self.metric.tolist()]
-
-    def require_mechanism(self, mechanism: Any) -> None:
-        """One that is called with a budget, and promises no less than the plan and the accountants around count."""
-        require_budget_mechanism(mechanism, self.metric, *(one.metric for one in accounting_blocks.charged()))
-
-    def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
-        """All accountants around with all of them, or nobody with anything."""
-        accounting_blocks.charge(epsilons, last=last)
-
-    def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
-        """By what was spent, which may be less than the plan grants."""
-        return laplace_scales(epsilons)
-
-    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
-        """Of any mechanisms with these epsilons."""
-        return temporal_leakage(adversary, epsilons=self.epsilons_for(n_steps), bound=bound, metric=self.metric)
-
-    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
-        """Of any mechanism with this epsilon."""
-        if self.horizon is not None:
-            return None
-        return leakage_supremum(adversary, epsilon=self.epsilons[0], bound=bound, metric=self.metric)
-
-
-@compared_by_value
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class NoisePlan(Plan):
-    """Noise on the counts of a histogram that holds (alpha, delta)-DP_T at every step; from `plan_noise`.
-
-    `epsilons` and the leakage are upper bounds at this delta. The noise is fixed before the first step: hockey-stick
-    divergences do not compose along paths on which it is chosen by what came out before.
-
-    Parameters
-    ----------
-    leakage, alpha, source
-        As for every plan: the leakage of this noise, at a delta > 0; the level; and where the correlation comes from.
-    noise : {"gaussian", "laplace"}
-        Discrete Gaussian or discrete Laplace noise, on every count by itself.
-    scales : array, of the shape of `epsilons`
-        Its scale at each step, in counts.
-    optimality : Optimality or None
-        With a horizon: how far from least its noise can be, by its own accounting.
-    verification : Verification or None
-        How less noise was looked for by simulation; None if it was not.
-    """
-
-    noise: Noise = field()  # as for `BudgetPlan.epsilons`
-    scales: FloatArray = field()
-    optimality: Optimality | None = None
-    verification: Verification | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scales", _frozen(self.scales))
-        if not self.delta > 0.0:
-            raise InputError("expected the leakage of a noise plan to be at a delta > 0, got one with delta = 0")
-        if self.scales.shape != self.epsilons.shape or not (np.isfinite(self.scales) & (self.scales > 0.0)).all():
-            raise InputError(
-                f"expected finite scales > 0, one for each of {len(self.epsilons)} epsilons, got {self.scales}"
-            )
-
-    @property
-    def description(self) -> str:
-        """The noise, and how much of it."""
-        low, high = (f"{scale:.4g}" for scale in (self.scales.min(), self.scales.max()))
-        noise = f"discrete {self.noise.capitalize()} noise of scale {low if low == high else f'{low} to {high}'} counts"
-        return f"{noise}, verified by simulation" if self.bound == "verified" else noise
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """Delta, kind of noise, and number of steps."""
-        return {"delta": self.delta, "noise": self.noise, "horizon": self.horizon}
-
-    @property
-    def identity(self) -> list[Any]:
-        """With every scale."""
-        return [self.terms, self.epsilons.tolist(), self.scales.tolist()]
-
-    def measurement(
-        self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
-    ) -> Measurement:
-        """The step's noise, which nothing that was seen may change."""
-        if epsilon is not None:
-            raise BudgetError(
-                f"expected no epsilon for a step of a noise plan, got {epsilon!r}: at a delta the noise is fixed before the "
-                "first step, because hockey-stick divergences do not compose along adaptive paths. Leave the epsilon out, "
-                "pass over the step, or plan budgets with delta = 0, which may be chosen as one goes"
-            )
-        scale, spent = (float(each[0]) for each in (self.scales_for(1, start=step), self.epsilons_for(1, start=step)))
-        return Measurement(mechanism, scale, spent)
-
-    def require_mechanism(self, mechanism: Any) -> None:
-        """One that is called with the scale of this kind of noise."""
-        require_noise_mechanism(mechanism, self.noise)
-
-    def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
-        """Nobody may be around: an accountant counts budgets with delta = 0."""
-        if accounting_blocks.charged():
-            raise BudgetError(
-                "a TemporalAccountant counts epsilons with delta = 0, and this noise is planned for a delta: release outside "
-                "its block, under the plan"
-            )
-
-    def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
-        """The plan's, whatever the epsilons are."""
-        return np.array([self.scales_for(1, start=step)[0] for step in steps])
-
-    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
-        """Of this noise, by the accounting and on the grid by which the plan was made.
-
-        Where that does not show that the level of a verified plan is held, the draws by which it was verified are made again.
-        """
-        profiles = [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
-        way, h = self._accounting(bound)
-        found = temporal_leakage(adversary, mechanisms=profiles, delta=self.delta, bound=way, discretization=h)
-        if self.bound != "verified" or self.verification is None or found.worst <= self.alpha:
-            return found
-        users = Population.of(adversary).over(len(self.scales)).users  # all planned steps: the first ones leak no more
-        level = {"alpha": self.alpha, "delta": self.delta}
-        held = is_verified(users, self.noise, self.scales, by=self.verification, **level)
-        return verified_series(found, self.alpha) if held else found
-
-    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
-        """Of this noise, by the accounting and on the grid by which the plan was made."""
-        if self.horizon is not None:
-            return None
-        profile, (way, h) = histogram_profile(self.noise, float(self.scales[0])), self._accounting(bound)
-        return leakage_supremum(adversary, mechanism=profile, delta=self.delta, bound=way, discretization=h)
-
-    def _accounting(self, bound: Bound) -> tuple[AnyBound, float]:
-        """The plan's own way of accounting, and its grid; the paper's bound is refused where it is used."""
-        way: AnyBound = bound
-        if bound == "exact":
-            way = "curve" if self.bound == "curve" else "pair_curve"
-        return way, planned_discretization(self.alpha, "pair_curve" if way == "pair_curve" else self.bound)
-
-
-def _frozen(values: Any) -> FloatArray:
-    array = np.array(values, dtype=np.float64)
-    array.flags.writeable = False
-    return array

@@ -13,9 +13,10 @@ from temporaldp.accounting.exact_filter import ExactStanding
 from temporaldp.accounting.exact_sides import SLACK
 from temporaldp.accounting.paper_filter import SPARE, PaperFilter
 from temporaldp.errors import BudgetError, InputError, PlanError
+from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure, measure, optimise
-from temporaldp.planning.plan import BudgetPlan, Objective, Optimality
+from temporaldp.planning.plan import Objective, Optimality
 from temporaldp.planning.request import Request
 
 FloatArray = NDArray[np.float64]

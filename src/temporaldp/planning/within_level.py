@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.planning.plan import BudgetPlan, Method
+from temporaldp.planning.budget_plan import BudgetPlan
+from temporaldp.planning.plan import Method
 from temporaldp.planning.request import Request
 from temporaldp.values import SMALLEST
 

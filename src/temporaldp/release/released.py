@@ -20,7 +20,7 @@ from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file
 from temporaldp.files.columns import METADATA_KEY, save_columns
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
-from temporaldp.values import REPLACE_ONE, compared_by_value
+from temporaldp.values import REPLACE_ONE, compared_by_value, copy_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,10 +75,8 @@ class ReleasedHistograms:
     noise: Noise = "laplace"
 
     def __post_init__(self) -> None:
-        for field, kind in (("counts", np.int64), ("epsilons", np.float64), ("scales", np.float64)):
-            array = np.array(getattr(self, field), dtype=kind)
-            array.flags.writeable = False
-            object.__setattr__(self, field, array)
+        copy_in(self, "counts", kind=np.int64)
+        copy_in(self, "epsilons", "scales")
         if self.counts.shape != (len(self.times), len(self.states)) or self.epsilons.shape != (len(self.times),):
             raise InputError(
                 f"expected counts ({len(self.times)}, {len(self.states)}) and {len(self.times)} epsilons, "

@@ -16,7 +16,7 @@ from temporaldp.planning.histogram_noise import Noise, noise_quantile, noise_var
 from temporaldp.release.released import ReleasedHistograms
 from temporaldp.smoothing import PublicCorrelation, StepRelease, require_public, smooth_steps
 from temporaldp.smoothing.intervals import COVERAGE
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, copy_in
 
 FloatArray = NDArray[np.float64]
 Seen: TypeAlias = Literal["all releases", "past releases"]
@@ -74,16 +74,8 @@ class SmoothedHistograms:
     movement: float | None = None
 
     def __post_init__(self) -> None:
-        for field, kind in (
-            ("counts", float),
-            ("lower", float),
-            ("upper", float),
-            ("totals", float),
-            ("published", bool),
-        ):
-            array = np.array(getattr(self, field), dtype=kind)
-            array.flags.writeable = False
-            object.__setattr__(self, field, array)
+        copy_in(self, "counts", "lower", "upper", "totals")
+        copy_in(self, "published", kind=bool)
         shape = (len(self.times), len(self.states))
         for field in ("counts", "lower", "upper"):
             if getattr(self, field).shape != shape:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import BudgetError
 from temporaldp.planning import Plan
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, copy_in
 
 FloatArray = NDArray[np.float64]
 Snapshot = TypeVar("Snapshot")
@@ -37,9 +37,7 @@ class Release(Generic[Output]):
     epsilons: FloatArray
 
     def __post_init__(self) -> None:
-        epsilons = np.array(self.epsilons, dtype=np.float64)
-        epsilons.flags.writeable = False
-        object.__setattr__(self, "epsilons", epsilons)
+        copy_in(self, "epsilons")
 
     def __repr__(self) -> str:
         return f"Release({len(self.outputs)} steps, spent {self.epsilons.sum():.6g} nats in all)"

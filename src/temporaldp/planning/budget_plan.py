@@ -1,0 +1,109 @@
+"""A plan of budgets, for any mechanism that is called with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
+from temporaldp.accounting.protocol import Bound
+from temporaldp.correlation import Adversaries
+from temporaldp.errors import BudgetError
+from temporaldp.planning.histogram_noise import Noise, laplace_scales
+from temporaldp.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
+from temporaldp.planning.plan import FloatArray, Method, Optimality, Plan
+from temporaldp.values import compared_by_value, copy_in
+
+METHODS: dict[Method, str] = {
+    "optimal": "the least noise that was found for this horizon",
+    "upper_bound": "one budget that holds for ever",
+    "quantified": "larger budgets at both ends",
+    "uniform": "alpha divided by the number of steps",
+}
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class BudgetPlan(Plan):
+    """Budgets that hold temporal privacy leakage at or below alpha at every step; from `plan_budget`.
+
+    Any mechanism can be called with them; a histogram then has discrete Laplace noise of `scales`.
+
+    Parameters
+    ----------
+    leakage, alpha, source
+        As for every plan: the leakage of these budgets, the level, and where the correlation comes from.
+    epsilons : array, shape (T,), or (1,) with an unknown horizon
+        The budgets, in nats.
+    method : {"optimal", "upper_bound", "quantified", "uniform"}
+        How it was made.
+    optimality : Optimality or None
+        Of an optimal plan, what it minimises and how far from least that can be.
+    metric : array, shape (n, n), or None
+        The distances between values that the budgets multiply; None for plain privacy.
+    """
+
+    epsilons: FloatArray = field()  # `field()`, or the base's property would be taken for a default
+    method: Method
+    optimality: Optimality | None = None
+    metric: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        copy_in(self, "epsilons", "metric")
+
+    @property
+    def noise(self) -> Noise:
+        """Discrete Laplace noise is what a histogram has under a budget."""
+        return "laplace"
+
+    @property
+    def scales(self) -> FloatArray:
+        """The scale of that noise at each step, in counts."""
+        return laplace_scales(self.epsilons)
+
+    @property
+    def description(self) -> str:
+        """The method, and the bound if it is the paper's."""
+        made = f"{self.method.replace('_', ' ')}: {METHODS[self.method]}"
+        return f"{made}, held by the paper's upper bound" if self.bound == "paper" else made
+
+    def measurement(
+        self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
+    ) -> Measurement:
+        """What a mechanism draws with the step's budget, or with a smaller one: spending less leaks less."""
+        granted = float(self.epsilons_for(1, start=step)[0])
+        found = budget_measurement(mechanism, granted if epsilon is None else epsilon, step)
+        if found.epsilon > granted:
+            raise BudgetError(
+                f"epsilon = {found.epsilon:.10g} is more than the plan grants, epsilons[{step}] = {granted:.10g}"
+            )
+        return found
+
+    @property
+    def identity(self) -> list[Any]:
+        """With the metric, if there is one."""
+        plain: list[Any] = [self.horizon, self.epsilons.tolist(), self.terms]
+        return plain if self.metric is None else [*plain, self.metric.tolist()]
+
+    def require_mechanism(self, mechanism: Any) -> None:
+        """One that is called with a budget, and promises no less than the plan and the accountants around count."""
+        require_budget_mechanism(mechanism, self.metric, *(one.metric for one in accounting_blocks.charged()))
+
+    def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
+        """All accountants around with all of them, or nobody with anything."""
+        accounting_blocks.charge(epsilons, last=last)
+
+    def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
+        """By what was spent, which may be less than the plan grants."""
+        return laplace_scales(epsilons)
+
+    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
+        """Of any mechanisms with these epsilons."""
+        return temporal_leakage(adversary, epsilons=self.epsilons_for(n_steps), bound=bound, metric=self.metric)
+
+    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
+        """Of any mechanism with this epsilon."""
+        if self.horizon is not None:
+            return None
+        return leakage_supremum(adversary, epsilon=self.epsilons[0], bound=bound, metric=self.metric)

@@ -1,0 +1,143 @@
+"""A plan of noise on the counts of a histogram, at a delta."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
+from temporaldp.accounting.protocol import AccountingName, AnyBound, Bound
+from temporaldp.correlation import Adversaries, Population
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.planning.histogram_noise import Noise, histogram_profile
+from temporaldp.planning.measurement import Measurement, require_noise_mechanism
+from temporaldp.planning.plan import FloatArray, Optimality, Plan
+from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
+from temporaldp.values import compared_by_value, copy_in
+
+GRID = 2048.0
+"""Points of the grid of privacy losses up to alpha: the same for every scale, so that leakage falls as noise grows."""
+
+
+PAIR_GRID = 4
+"""Times the grid of one curve is that of a curve for each pair: what that costs falls with its square, and is in the plan."""
+
+
+def planned_discretization(alpha: float, bound: AccountingName = "curve") -> float:
+    """The grid on which a noise plan for alpha is held, in nats: who checks it on another may find a little more."""
+    return min(alpha / GRID * (PAIR_GRID if bound == "pair_curve" else 1), 0.01)
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class NoisePlan(Plan):
+    """Noise on the counts of a histogram that holds (alpha, delta)-DP_T at every step; from `plan_noise`.
+
+    `epsilons` and the leakage are upper bounds at this delta. The noise is fixed before the first step: hockey-stick
+    divergences do not compose along paths on which it is chosen by what came out before.
+
+    Parameters
+    ----------
+    leakage, alpha, source
+        As for every plan: the leakage of this noise, at a delta > 0; the level; and where the correlation comes from.
+    noise : {"gaussian", "laplace"}
+        Discrete Gaussian or discrete Laplace noise, on every count by itself.
+    scales : array, of the shape of `epsilons`
+        Its scale at each step, in counts.
+    optimality : Optimality or None
+        With a horizon: how far from least its noise can be, by its own accounting.
+    verification : Verification or None
+        How less noise was looked for by simulation; None if it was not.
+    """
+
+    noise: Noise = field()  # as for `BudgetPlan.epsilons`
+    scales: FloatArray = field()
+    optimality: Optimality | None = None
+    verification: Verification | None = None
+
+    def __post_init__(self) -> None:
+        copy_in(self, "scales")
+        if not self.delta > 0.0:
+            raise InputError("expected the leakage of a noise plan to be at a delta > 0, got one with delta = 0")
+        if self.scales.shape != self.epsilons.shape or not (np.isfinite(self.scales) & (self.scales > 0.0)).all():
+            raise InputError(
+                f"expected finite scales > 0, one for each of {len(self.epsilons)} epsilons, got {self.scales}"
+            )
+
+    @property
+    def description(self) -> str:
+        """The noise, and how much of it."""
+        low, high = (f"{scale:.4g}" for scale in (self.scales.min(), self.scales.max()))
+        noise = f"discrete {self.noise.capitalize()} noise of scale {low if low == high else f'{low} to {high}'} counts"
+        return f"{noise}, verified by simulation" if self.bound == "verified" else noise
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """Delta, kind of noise, and number of steps."""
+        return {"delta": self.delta, "noise": self.noise, "horizon": self.horizon}
+
+    @property
+    def identity(self) -> list[Any]:
+        """With every scale."""
+        return [self.terms, self.epsilons.tolist(), self.scales.tolist()]
+
+    def measurement(
+        self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
+    ) -> Measurement:
+        """The step's noise, which nothing that was seen may change."""
+        if epsilon is not None:
+            raise BudgetError(
+                f"expected no epsilon for a step of a noise plan, got {epsilon!r}: at a delta the noise is fixed before the "
+                "first step, because hockey-stick divergences do not compose along adaptive paths. Leave the epsilon out, "
+                "pass over the step, or plan budgets with delta = 0, which may be chosen as one goes"
+            )
+        scale, spent = (float(each[0]) for each in (self.scales_for(1, start=step), self.epsilons_for(1, start=step)))
+        return Measurement(mechanism, scale, spent)
+
+    def require_mechanism(self, mechanism: Any) -> None:
+        """One that is called with the scale of this kind of noise."""
+        require_noise_mechanism(mechanism, self.noise)
+
+    def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
+        """Nobody may be around: an accountant counts budgets with delta = 0."""
+        if accounting_blocks.charged():
+            raise BudgetError(
+                "a TemporalAccountant counts epsilons with delta = 0, and this noise is planned for a delta: release outside "
+                "its block, under the plan"
+            )
+
+    def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
+        """The plan's, whatever the epsilons are."""
+        return np.array([self.scales_for(1, start=step)[0] for step in steps])
+
+    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
+        """Of this noise, by the accounting and on the grid by which the plan was made.
+
+        Where that does not show that the level of a verified plan is held, the draws by which it was verified are made again.
+        """
+        profiles = [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
+        way, h = self._accounting(bound)
+        found = temporal_leakage(adversary, mechanisms=profiles, delta=self.delta, bound=way, discretization=h)
+        if self.bound != "verified" or self.verification is None or found.worst <= self.alpha:
+            return found
+        users = Population.of(adversary).over(len(self.scales)).users  # all planned steps: the first ones leak no more
+        level = {"alpha": self.alpha, "delta": self.delta}
+        held = is_verified(users, self.noise, self.scales, by=self.verification, **level)
+        return verified_series(found, self.alpha) if held else found
+
+    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
+        """Of this noise, by the accounting and on the grid by which the plan was made."""
+        if self.horizon is not None:
+            return None
+        profile, (way, h) = histogram_profile(self.noise, float(self.scales[0])), self._accounting(bound)
+        return leakage_supremum(adversary, mechanism=profile, delta=self.delta, bound=way, discretization=h)
+
+    def _accounting(self, bound: Bound) -> tuple[AnyBound, float]:
+        """The plan's own way of accounting, and its grid; the paper's bound is refused where it is used."""
+        way: AnyBound = bound
+        if bound == "exact":
+            way = "curve" if self.bound == "curve" else "pair_curve"
+        return way, planned_discretization(self.alpha, "pair_curve" if way == "pair_curve" else self.bound)
