@@ -30,7 +30,7 @@ from temporaldp.release.checkpoints import CHECKPOINT, Checkpoint, keep_checkpoi
 from temporaldp.release.identity import difference
 from temporaldp.release.migrations import CURRENT, is_outdated, migrate, require_consistent
 from temporaldp.release.outputs import from_text
-from temporaldp.release.rows import Rows
+from temporaldp.release.rows import Rows, collector_paused
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import Transaction
 
@@ -160,6 +160,7 @@ class Ledger:
             raise self._untrusted(problem or f"step {step} is missing")
         return rows[0]
 
+    @collector_paused()
     def _checked_until(self, transaction: Transaction, checkpoint: Checkpoint) -> list[LedgerRow]:
         """The rows before a checkpoint, checked from the first one on."""
         rows, events = transaction.rows(0, checkpoint.n_steps), self._events[: checkpoint.n_events]
@@ -348,6 +349,7 @@ class Ledger:
         self._rows.extend(rows)
         self._events += events
 
+    @collector_paused()
     def _read_new(
         self, transaction: Transaction, known: Rows, happened: list[LedgerEvent]
     ) -> tuple[list[LedgerRow], list[LedgerEvent]]:
