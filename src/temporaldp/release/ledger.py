@@ -40,6 +40,9 @@ FloatArray = NDArray[np.float64]
 LEAST_HEAD_DIGITS = 12
 """Of a noted head: fewer could fit a forgery by chance."""
 
+ADOPT = "adopt"
+"""The kind of event that says from which step on another correlation is valid."""
+
 Describe: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
 
 
@@ -384,13 +387,20 @@ class Ledger:
     def correlations(self) -> dict[str, Any] | None:
         """Salted digests of the correlations that are valid now: the last ones adopted; None without an accountant."""
         known: dict[str, Any] | None = self.configuration.get("correlations")
-        adopted = [event.details["users"] for event in self._events if event.kind == "adopt"]
+        adopted = [event.details["users"] for event in self._events if event.kind == ADOPT]
         return {**known, "users": adopted[-1]} if known is not None and adopted else known
+
+    @property
+    def plan(self) -> str | None:
+        """The digest of the plan that is valid now: the last one adopted; None without one."""
+        known: str | None = self.configuration.get("plan")
+        adopted = [event.details["plan"] for event in self._events if event.kind == ADOPT and "plan" in event.details]
+        return adopted[-1] if adopted else known
 
     def _require(self, configuration: dict[str, Any]) -> None:
         """Refuse a ledger of another configuration, unless it has no steps yet: then it gets this one."""
         asked = json.loads(canonical(configuration))
-        kept = {**self.configuration, "correlations": self.correlations}
+        kept = {**self.configuration, "correlations": self.correlations, "plan": self.plan}
         if kept.get("plan") is not None and kept.get("bound") is None:
             kept["bound"] = asked.get("bound")  # format 2: the plan's digest vouches for it
         differing = [key for key in sorted({*asked, *kept}) if asked.get(key) != kept.get(key)]
