@@ -43,24 +43,25 @@ def words_of(text):
 @pytest.mark.long
 def test_a_dry_run_says_what_a_release_then_does_and_writes_nothing(days):
     before = sorted(path.name for path in days.iterdir())
-    told = json.loads(run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--dry-run", "--json").stdout)
+    told = json.loads(run(days, "release", "morning.csv", *OLD, "--dry-run", "--json").stdout)
     assert sorted(path.name for path in days.iterdir()) == before
-    assert "nothing was drawn" in run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--dry-run").stdout
     done = json.loads(run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--json").stdout)
     assert [one["epsilon"] for one in told["steps"]] == done["epsilons"]
     assert told["worst_leakage"] == done["worst_leakage"]
     ledger = (days / "release.db").read_bytes()
-    again = json.loads(run(days, "release", "noon.csv", *OLD, "-o", "x.csv", "--dry-run", "--json").stdout)
+    again = json.loads(run(days, "release", "noon.csv", *OLD, "--dry-run", "--json").stdout)
     assert (again["new_steps"], again["ledger_steps"]) == (3, 4)
     assert (days / "release.db").read_bytes() == ledger
 
 
 @pytest.mark.long
 def test_the_life_of_a_release(days):
-    run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--log", "log.jsonl")
+    assert "says little" in words_of(
+        run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--log", "log.jsonl").stderr
+    )
     first = (days / "out.csv").read_text()
     warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--warn-at", "0.3").stderr
-    assert "the data of 4 steps" in words_of(warned)
+    assert "the data of 4 steps" in words_of(warned) and "says little" not in words_of(warned)  # said once
     assert "what may be used is used" in words_of(warned)
     assert (days / "again.csv").read_text() == first
     head = json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["head"]
@@ -162,8 +163,20 @@ def test_a_plan_is_renewed(days):
     """Each epoch holds alpha; what all leak together is told by every command that tells of the release."""
     plan = ("--alpha", "1", "--bound", "paper", "--horizon", "2")
     run(days, "plan", "--history", "past.csv", "--prior", "1", *plan, "-o", "plan.json")
-    asked = ("--plan", "plan.json", "--renew", "--history", "past.csv", "--prior", "1", "--ledger", "renewed.db")
-    dry = run(days, "release", "morning.csv", *asked, "-o", "out.parquet", "--dry-run").stdout
+    asked = (
+        "--plan",
+        "plan.json",
+        "--renew",
+        "steps",
+        "--history",
+        "past.csv",
+        "--prior",
+        "1",
+        "--ledger",
+        "renewed.db",
+    )
+    dry = run(days, "release", "morning.csv", *asked, "--dry-run").stdout
+    assert "nothing was drawn" in dry
     assert "within each epoch" in dry and not (days / "renewed.db").exists()
     told = json.loads(run(days, "release", "morning.csv", *asked, "-o", "out.parquet", "--json").stdout)
     assert told["alpha_of_epoch"] == 1.0 < told["worst_leakage"] <= told["alpha"]
@@ -171,6 +184,6 @@ def test_a_plan_is_renewed(days):
         assert "every 2 steps; each epoch by itself holds 1 nats" in run(days, "ledger", *command, "renewed.db").stdout
     run(days, "report", "--ledger", "renewed.db", "-o", "renewed.html")
     assert "Each of the 2 epochs holds its level by itself" in (days / "renewed.html").read_text()
-    assert "--history" in refused("release", "morning.csv", *asked[:3], *asked[-2:], "-o", "out.parquet", cwd=days)
+    assert "--history" in refused("release", "morning.csv", *asked[:4], *asked[-2:], "-o", "out.parquet", cwd=days)
     assert "--plan PLAN" in refused("release", "morning.csv", "--alpha", "1", *asked[2:], "-o", "out.parquet", cwd=days)
-    assert "renewal" in refused("release", "morning.csv", *asked[:2], *asked[3:], "-o", "x.parquet", cwd=days, code=4)
+    assert "renewal" in refused("release", "morning.csv", *asked[:2], *asked[4:], "-o", "x.parquet", cwd=days, code=4)

@@ -125,6 +125,7 @@ def _matrices(ledger):
         ((*SHARE, "--shares", "sleep"), "expected --shares NAME=SHARE"),
         ((*SHARE[:5], "--table", "sleep", "--table", "places"), "expected --table NAME=HISTORY"),
         (publish("age", place="none.db"), "there is no ledger at none.db"),
+        (("release", "age.csv", "--ledger", "none.db", "--table", "age", "--dry-run"), "there is no ledger at none.db"),
         (("release", "sleep.csv", "--table", "sleep", "-o", "x.csv"), "say which with --ledger"),
         (publish("sleep", "", "--alpha", "1"), "leave out --plan, --alpha"),
         (publish("sleep", "", "--history", "sleep-past.csv"), "leave out --plan, --alpha"),
@@ -145,6 +146,10 @@ def test_a_table_or_states_of_another_account_are_refused(made):
     assert (
         "no table 'age'"
         in temporaldp("release", "sleep.csv", "--ledger", "other.db", "--table", "age", "-o", "x.csv", cwd=made).stderr
+    )
+    forgotten = temporaldp("release", "sleep.csv", "--ledger", "other.db", "-o", "x.csv", cwd=made)
+    assert (
+        forgotten.returncode == 2 and "other.db is an account of several tables, places, sleep: say" in forgotten.stderr
     )
     result = temporaldp("release", "places.csv", "--ledger", "other.db", "--table", "sleep", "-o", "x.csv", cwd=made)
     assert result.returncode == 2 and "H" in result.stderr

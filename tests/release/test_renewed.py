@@ -27,14 +27,14 @@ from temporaldp import (
     plan_noise,
 )
 from temporaldp.release import stream
-from temporaldp.release.renewed import RENEWAL, renewal_of
+from temporaldp.release.renewal import RENEWAL, renewal_of
 
 BACK, FORTH = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([[0.8, 0.2], [0.3, 0.7]])
 ADVERSARY = Adversary(TransitionMatrix(BACK), TransitionMatrix(FORTH))
 PLAN = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
 
 
-def opened(place, *, plan=PLAN, adversary=ADVERSARY, renewed=True, **terms):
+def opened(place, *, plan=PLAN, adversary=ADVERSARY, renewed="steps", **terms):
     accountant = TemporalAccountant(adversary, **terms)
     return ContinualRelease(
         DiscreteLaplaceHistogram(2), ledger=place, plan=plan, accountant=accountant, renewed=renewed
@@ -56,7 +56,8 @@ def test_each_epoch_holds_its_level_and_all_of_them_what_was_promised(place):
     assert (epsilons[:6] <= np.tile(PLAN.epsilons, 2)).all() and epsilons[3] == epsilons[0]
     for n in range(1, 9):
         assert told[n - 1] == pytest.approx(temporal_by_sign_rule(BACK, FORTH, epsilons[:n]).max(), rel=1e-11)
-    assert all(temporal_by_sign_rule(BACK, FORTH, one).max() <= 1.0 for one in renewal.epochs_of(epsilons))
+    assert renewal.epochs_of(ledger.times) == [(0, 3), (3, 6), (6, 8)]
+    assert all(temporal_by_sign_rule(BACK, FORTH, epsilons[a:b]).max() <= 1.0 for a, b in [(0, 3), (3, 6), (6, 8)])
     assert 1.0 < told[-1] <= promised[0] == renewal.for_ever < 1.5
 
 
@@ -119,7 +120,7 @@ def test_what_cannot_be_renewed_is_refused(tmp_path):
         lambda: opened(tmp_path / "a.db", plan=plan_budget(ADVERSARY, alpha=1.0)),
         lambda: opened(tmp_path / "a.db", plan=plan_noise(ADVERSARY, alpha=1.0, delta=1e-3, horizon=2)),
         lambda: opened(tmp_path / "a.db", plan=None),
-        lambda: ContinualRelease(DiscreteLaplaceHistogram(2), ledger=tmp_path / "a.db", plan=PLAN, renewed=True),
+        lambda: ContinualRelease(DiscreteLaplaceHistogram(2), ledger=tmp_path / "a.db", plan=PLAN, renewed="steps"),
     ):
         with pytest.raises(InputError):
             wrong()
@@ -134,5 +135,5 @@ def test_a_renewed_ledger_is_no_other_and_adopts_nothing(tmp_path):
         ContinualRelease(DiscreteLaplaceHistogram(2), ledger=place, plan=PLAN)
     with pytest.raises(LedgerMismatchError, match="plan: another one"):
         opened(place, plan=plan_budget(ADVERSARY, alpha=0.9, horizon=3))
-    with pytest.raises(InputError, match="plan that is renewed"):
+    with pytest.raises(InputError, match="is renewed, by a plan"):
         adopt_correlation(place, Adversary(TransitionMatrix(FORTH), TransitionMatrix(FORTH)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,9 @@ class RenewalLeakage:
     for_ever : float
         An upper bound however many epochs follow, and however much less they spend: what a renewal promises. inf where none is
         known, as where values are never forgotten or matrices vary.
+    any_length : float
+        The same where epochs may also end early, each after any number of steps: what a renewal by the calendar promises. The
+        next one then begins anew, with what a first step may spend.
     """
 
     alone: float
@@ -44,13 +48,17 @@ class RenewalLeakage:
     n_epochs: int
     grows: bool
     for_ever: float
+    any_length: float
 
 
 MOST_ARRIVING = 40.0
 """Nats that the search begins with. Where values are forgotten at all, less is left of them after an epoch."""
 
 MOST_ROUNDS, CLOSE = 30, 1e-9
-"""Of putting in again what arrives; and the share of it that is no longer worth another round. Each round's result holds."""
+"""Of putting in again what arrives; and the share of it that is given to rounding, or not worth another round. Each holds."""
+
+FEWEST_STEPS = 32
+"""Of what is taken for one epoch: several short ones together are one."""
 
 ROUNDED = 1e-11
 """Relative: by which series and odometers of the same releases may differ, each of them being rounded up."""
@@ -89,6 +97,8 @@ def renewal_leakage(
     >>> found = renewal_leakage(Adversary(matrix, matrix), month)
     >>> round(found.alone, 3), round(found.together, 3), found.step, found.grows, round(found.for_ever, 3)
     (1.0, 1.39, 29, False, 1.39)
+    >>> round(found.any_length, 2)
+    1.66
     """
     n = whole_number(n_epochs, "n_epochs", least=2, error=BudgetError)
     one = budgets(epsilons)
@@ -98,7 +108,9 @@ def renewal_leakage(
     first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - SAME))[0])
     epoch, step = divmod(first, len(one))
     grows = whole.worst > before * (1.0 + SAME)
-    return RenewalLeakage(alone, whole.worst, epoch, step, n, grows, leakage_for_ever(adversary, one, bound=bound))
+    for_ever = leakage_for_ever(adversary, one, bound=bound)
+    any_length = leakage_for_ever(adversary, one.max(keepdims=True), bound=bound)
+    return RenewalLeakage(alone, whole.worst, epoch, step, n, grows, for_ever, any_length)
 
 
 def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, bound: AnyBound = "exact") -> float:
@@ -112,20 +124,73 @@ def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, bound: AnyB
     people = Population.of(adversary)
     if not all(is_constant(user) for user in people.users):
         return math.inf
-    one = budgets(epsilons)
+    one = _long_enough(budgets(epsilons))
     return max(_for_ever(user, one, bound) for user in people.users)
 
 
+def leakage_going_on(
+    known_until: Callable[[int], Population], now: Population, spent: ArrayLike, epsilons: ArrayLike
+) -> float:
+    """An upper bound of the leakage about any step, in nats, where such epochs follow on other releases; exact way only.
+
+    For a correlation that has changed (docs/theory.md, section 19). inf where no bound is found.
+
+    Parameters
+    ----------
+    known_until : callable (n_steps) -> Population
+        Everybody, with the matrices of so many steps: those that were, and those to come.
+    now : Population
+        The same people in the same order, with the constant matrices of the steps to come.
+    spent : array_like, shape (t,)
+        By the steps that were, and by the rest of the epoch that goes on.
+    epsilons : array_like, shape (T,)
+        What each later epoch spends at most.
+    """
+    known, one = np.asarray(spent, dtype=np.float64), _long_enough(budgets(epsilons))
+    pairs = zip(known_until(len(known) + 2 * len(one) + 1).users, now.users, strict=True)
+    return max(_going_on(user, then, known, one) for user, then in pairs)
+
+
+def _long_enough(one: NDArray[np.float64]) -> NDArray[np.float64]:
+    """An epoch that is not short, or several of one that is: what a stand-in for a whole past says too much of is forgotten."""
+    return np.tile(one, -(-FEWEST_STEPS // len(one)))
+
+
+def _going_on(user: Adversary, then: Adversary, spent: NDArray[np.float64], one: NDArray[np.float64]) -> float:
+    rounds = _rounds(then, one, "exact")
+    if rounds is None:
+        return math.inf
+    after = rounds[-1][1]
+    series = temporal_leakage(user, epsilons=[*spent, *one, *one, after])
+    arrives = float(series.backward[len(spent) - 1]) if len(spent) else 0.0
+    enough = [before for before, _ in rounds if before >= arrives]
+    if not enough:
+        return math.inf
+    at_once = float(series.temporal[: len(spent) + len(one)].max()) * (1.0 + ROUNDED)
+    return max(at_once, _within(then, one, min(enough), after, "exact"))
+
+
 def _for_ever(user: Adversary, one: NDArray[np.float64], bound: AnyBound) -> float:
-    before = after = MOST_ARRIVING
+    rounds = _rounds(user, one, bound)
+    return math.inf if rounds is None else _within(user, one, *rounds[-1], bound)
+
+
+def _rounds(user: Adversary, one: NDArray[np.float64], bound: AnyBound) -> list[tuple[float, float]] | None:
+    """What may arrive at an epoch from the past and from the future so that no more leaves it, ever less; None if nothing."""
+    found = [(MOST_ARRIVING, MOST_ARRIVING)]
     for _ in range(MOST_ROUNDS):
+        before, after = found[-1]
         series = temporal_leakage(user, epsilons=[before, *one, after], bound=bound)
         last, first = float(series.backward[-2]), float(series.forward[1])
         if last > before or first > after:
-            return math.inf
-        settled = max(before - last, after - first) <= CLOSE * max(before, after)
-        before, after = last, first
-        if settled:
+            return None
+        found.append((min(before, last * (1.0 + CLOSE)), min(after, first * (1.0 + CLOSE))))
+        if max(before - last, after - first) <= 2.0 * CLOSE * max(before, after):
             break
+    return found
+
+
+def _within(user: Adversary, one: NDArray[np.float64], before: float, after: float, bound: AnyBound) -> float:
+    """The largest leakage of an epoch between two others, where so much arrives at these."""
     around = temporal_leakage(user, epsilons=[before, *one, *one, *one, after], bound=bound).temporal
     return float(around[1 + len(one) : 1 + 2 * len(one)].max()) * (1.0 + ROUNDED)

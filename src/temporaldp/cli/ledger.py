@@ -10,17 +10,17 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from temporaldp import InputError, Ledger, OutputError, adopt_correlation, export_ledger
+from temporaldp import InputError, Ledger, OutputError, adopt_correlation, export_ledger, load_plan
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import gather
 from temporaldp.cli.ledger_share import Place, share
 from temporaldp.cli.released import promised, renewed_words
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.files.atomic import require_writable
-from temporaldp.release.adopting import ADOPT
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.export import export_suffix, said_of
-from temporaldp.release.renewed import renewal_of
+from temporaldp.release.ledger import ADOPT
+from temporaldp.release.renewal import renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.release.store import file_of
 from temporaldp.report.words import number, span, steps
@@ -116,6 +116,12 @@ def adopt(
     reading: o.TraceOptions,
     known: o.CorrelationOptions,
     place: Place,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", help="Of a level that is renewed: a plan made with the new correlation.", show_default=False
+        ),
+    ] = None,
     both: Annotated[
         bool,
         typer.Option(
@@ -142,23 +148,37 @@ def adopt(
                 "correlation over another length of time says nothing about it"
             )
         with working("what the level allows now"):
-            event = adopt_correlation(ledger, found.everyone, both=both, by=adopted_by)
+            adopted = None if plan is None else load_plan(plan)
+            event = adopt_correlation(ledger, found.everyone, both=both, by=adopted_by, plan=adopted)
         if as_json:
             say_json({"ledger": ledger.place, "from_step": event.step, "by": event.by, "at": event.at, **event.details})
             return
-        kept = event.details["reserve"]
+        renewal = renewal_of(ledger)
         facts(
             "Adopted",
             [
                 ("from step", f"{event.step + 1} on" + (", the larger of both counts" if both else "")),
                 ("by", f"{event.by}, {event.at}"),
-                ("every step can spend", f"{number(kept, down=True)} nats, for ever"),
+                *(_spent_from_now_on(event.details) if renewal is None else _renewed_from_now_on(event.details)),
                 ("head", ledger.head),
             ],
         )
-        if kept == 0.0:
+        if renewal is None and event.details["reserve"] == 0.0:
             warn("nothing can be spent for ever under this correlation: steps to come are held back (exit code 3)")
-        console.print("Release from now on with this correlation.", style="dim")
+        what = "this correlation" if renewal is None else "this correlation and this plan"
+        console.print(f"Release from now on with {what}.", style="dim")
+
+
+def _spent_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
+    return [("every step can spend", f"{number(adopted['reserve'], down=True)} nats, for ever")]
+
+
+def _renewed_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
+    share = 100.0 * adopted["share"]
+    return [
+        ("this epoch spends", f"{number(share, down=True)} % of what the plan has for its other steps"),
+        ("never more than", f"{number(adopted['for_ever'], up=True)} nats about any step, with all epochs"),
+    ]
 
 
 @app.command("backup")
@@ -221,8 +241,9 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
     rows += _terms(ledger)
     renewal = renewal_of(ledger)
     if renewal is not None and len(ledger):
-        over, begun = divmod(len(ledger), renewal.n_steps)
-        rows.append(("epochs", f"{over} over, {steps(begun)} of the next"))
+        epochs = renewal.epochs_of(ledger.times)
+        first, end = epochs[-1]
+        rows.append(("epochs", f"{len(epochs)}; the last one has {steps(end - first)} of at most {renewal.n_steps}"))
     rows.append(("held by", _held_by(known)))
     rows.append(("mechanism", str(known["mechanism"])))
     if known["states"] is not None:

@@ -7,10 +7,11 @@ from temporaldp.accounting import TemporalAccountant
 from temporaldp.cli.inputs import Inputs
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
-from temporaldp.release.adopting import ADOPT, accountant_of
-from temporaldp.release.guards import plan_digest
+from temporaldp.release.adopting import accountant_of
+from temporaldp.release.identity import plan_digest
+from temporaldp.release.ledger import ADOPT
 from temporaldp.release.outputs import counts_of
-from temporaldp.release.renewed import Renewal, renewal_of
+from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.report import EpochLeakage, Evidence, Provenance, RenewedLeakage, TableLeakage
 
@@ -24,7 +25,7 @@ def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, nam
     if not len(ledger):
         raise InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")
     known = ledger.configuration
-    if plan is not None and known["plan"] != plan_digest(plan):
+    if plan is not None and ledger.plan != plan_digest(plan):
         raise InputError(f"{ledger.place} was not made with this plan: give the one that it was released with")
     if "noise" in known and plan is None:
         raise InputError(
@@ -77,17 +78,19 @@ def _evidence(
 
 
 def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage:
-    """What each epoch leaks by itself; most of them spend the same."""
-    known: dict[bytes, float] = {}
-    found, start = [], 0
-    for spent in renewal.epochs_of(ledger.epsilons):
-        key = spent.tobytes()
+    """What each epoch leaks by itself; most of them spend the same under the same correlation."""
+    epsilons, times, bound = ledger.epsilons, ledger.times, ledger.configuration["bound"]
+    changes = [event.step for event in ledger.events if event.kind == ADOPT]
+    known: dict[tuple[bytes, tuple[int, ...]], float] = {}
+    found = []
+    for first, end in renewal.epochs_of(times):
+        spent = epsilons[first:end]
+        key = spent.tobytes(), tuple(max(step - first, 0) for step in changes if step < end)
         if key not in known:
-            bound = ledger.configuration["bound"]
-            known[key] = temporal_leakage(inputs.everyone, epsilons=spent, bound=bound).worst
-        found.append(EpochLeakage(ledger.times[start], len(spent), known[key]))
-        start += len(spent)
-    return RenewedLeakage(renewal.n_steps, renewal.alpha, renewal.for_ever, tuple(found))
+            people = [user.between(first, len(spent)) for user in inputs.adversaries]
+            known[key] = temporal_leakage(people, epsilons=spent, bound=bound).worst
+        found.append(EpochLeakage(times[first], len(spent), known[key]))
+    return RenewedLeakage(renewal.every, renewal.n_steps, renewal.alpha, renewal.for_ever, tuple(found))
 
 
 def _alone(table: TableSpent, inputs: Inputs) -> TableLeakage:

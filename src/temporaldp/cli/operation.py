@@ -15,8 +15,9 @@ from rich.table import Table
 
 from temporaldp import ContinualRelease, Ledger, OutputError, TemporaldpError, Traces
 from temporaldp.cli.render import console, facts, say_json
+from temporaldp.release.file_store import FileStore
 from temporaldp.release.guards import Forecast
-from temporaldp.release.store import file_of
+from temporaldp.release.store import Store, file_of, shown_file
 from temporaldp.report.words import number, steps
 
 MOST_NAMED = 3
@@ -27,18 +28,21 @@ MOST_ROWS = 12
 
 
 @contextmanager
-def trial_place(ledger: str) -> Iterator[str]:
-    """A ledger that can be opened without a change to the given one: a copy of a file, or a new one if there is none."""
+def trial_place(ledger: str) -> Iterator[str | Store]:
+    """A ledger that can be opened without a change to the given one: a copy of a file, or a new one if there is none.
+
+    Messages call it by the given name.
+    """
     file = file_of(ledger)
     if file is None:
         yield ledger
         return
     with tempfile.TemporaryDirectory() as folder:
-        place = f"{folder}/{file.name}"
+        place = Path(folder) / file.name
         if file.exists():
             with Ledger(file) as known:
                 known.back_up(place)
-        yield place
+        yield FileStore(place, shown=shown_file(ledger))
 
 
 def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:

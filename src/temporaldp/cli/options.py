@@ -46,6 +46,15 @@ class Bounds(StrEnum):
     PAPER = "paper"
 
 
+class Renewals(StrEnum):
+    """When a plan begins again."""
+
+    STEPS = "steps"
+    WEEKLY = "weekly"
+    MONTHLY = "monthly"
+    YEARLY = "yearly"
+
+
 class Noises(StrEnum):
     """Noise on every count of a histogram."""
 

@@ -27,14 +27,14 @@ from temporaldp.cli.operation import ledger_facts, logged, nearly_used, other_da
 from temporaldp.cli.release_setup import Setup, plan_alone, setup_of
 from temporaldp.cli.released import Smoothing, say_release
 from temporaldp.cli.render import warn, working
-from temporaldp.cli.shared_release import AskedTable, release_table
+from temporaldp.cli.shared_release import AskedTable, refuse_account, release_table
 from temporaldp.cli.smoothing import public_correlation
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.release.histograms import gap_before
 from temporaldp.release.outputs import from_text
 from temporaldp.release.released import release_suffix
-from temporaldp.release.store import file_of
+from temporaldp.release.store import Store, file_of
 
 LEDGER = "Ledger: steps released once, whatever happens"
 
@@ -43,10 +43,11 @@ LEDGER = "Ledger: steps released once, whatever happens"
 def release(
     reading: o.TraceOptions,
     known: o.CorrelationOptions,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write the counts (.parquet or .csv).", show_default=False)
-    ],
     traces: o.TracesArgument = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where to write the counts (.parquet or .csv).", show_default=False),
+    ] = None,
     plan: Annotated[
         Path | None, typer.Option("--plan", help="Plan from `temporaldp plan`.", show_default=False)
     ] = None,
@@ -79,13 +80,14 @@ def release(
         ),
     ] = None,
     renew: Annotated[
-        bool,
+        o.Renewals | None,
         typer.Option(
             "--renew",
-            help="The plan begins again after its last step (needs a correlation): what all epochs leak together is counted.",
+            help="The plan begins again: with each week, month or year, or after its last step (needs a correlation).",
+            show_default=False,
             rich_help_panel=LEDGER,
         ),
-    ] = False,
+    ] = None,
     bound: Annotated[
         o.Bounds | None,
         typer.Option(
@@ -164,13 +166,12 @@ def release(
     With --plan alone, every run draws new noise and spends the budgets again: an output that exists is kept unless you say
     --overwrite. With --ledger, a step that was released gives the same counts again, and later ones are added.
     """
-    release_suffix(output)
-    require_writable(output, reads=(traces, plan, *known.files, *reading.files))
+    output = _checked_output(output, (traces, plan, *known.files, *reading.files), dry_run=dry_run)
     _require_smoothing(smooth, synthetic, output, (traces, plan, *known.files, *reading.files), consistent, same_start)
     if table is not None:
         if ledger is None:
             raise InputError("--table names a table of an account: say which with --ledger LEDGER")
-        _require_account_only((plan, alpha, horizon, bound, smooth, renew or None), known)
+        _require_account_only((plan, alpha, horizon, bound, smooth, renew), known)
     if ledger is None:
         _require_plan_only(
             plan,
@@ -192,12 +193,22 @@ def release(
         raise OutputError(f"--ledger and --output are both {output}; the counts would take the ledger's place")
     share = None if warn_at is None else _checked_share(warn_at)
     with logged(log) as line:
-        if table is not None:
+        if table is None:
+            refuse_account(ledger)
+        else:
             asked = AskedTable(ledger, table, head, share, consistent=consistent, overwrite=overwrite, as_json=as_json)
             release_table(asked, traces, reading, output, line, dry_run=dry_run)
             return
         setup = setup_of(
-            traces, reading, known, plan, alpha, horizon, bound, smoothing=smooth is not None, renewed=renew
+            traces,
+            reading,
+            known,
+            plan,
+            alpha,
+            horizon,
+            bound,
+            smoothing=smooth is not None,
+            renewed=None if renew is None else renew.value,
         )
         public = (
             None
@@ -260,13 +271,24 @@ def _release_by_plan(
     say_release(released, setup, output, None, as_json, Smoothing.of(found, public, smooth, synthetic))
 
 
+def _checked_output(output: Path | None, reads: tuple[Path | None, ...], *, dry_run: bool) -> Path:
+    """Where the counts are written; a dry run writes none."""
+    if output is None:
+        if not dry_run:
+            raise InputError("expected --output FILE (.parquet or .csv), where the counts are written")
+        return Path(os.devnull)
+    release_suffix(output)
+    require_writable(output, reads=reads)
+    return output
+
+
 def _published(stream: ContinualRelease[Any, Any], time: str) -> Any:
     """What the ledger has of a time; None if it has nothing."""
     text = stream.row(time).output if stream.has(time) else None
     return None if text is None else from_text(text)
 
 
-def _opened(setup: Setup, ledger: str, public: PublicCorrelation | None) -> ContinualRelease[Any, Any]:
+def _opened(setup: Setup, ledger: str | Store, public: PublicCorrelation | None) -> ContinualRelease[Any, Any]:
     return ContinualRelease(
         setup.mechanism,
         ledger=ledger,
@@ -325,7 +347,7 @@ def _require_plan_only(
     horizon: int | None,
     bound: o.Bounds | None,
     known: o.CorrelationOptions,
-    upkeep: tuple[bool, float | None, Path | None, str | None, bool],
+    upkeep: tuple[bool, float | None, Path | None, str | None, o.Renewals | None],
 ) -> None:
     if any(upkeep):
         raise InputError("--dry-run, --warn-at, --log, --head and --renew are for a release with --ledger")

@@ -9,6 +9,7 @@ from temporaldp import DiscreteLaplaceHistogram, InputError, NoisyHistogram, Tem
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import gather, read_data
 from temporaldp.planning import NoisePlan, Plan, Source
+from temporaldp.release.epochs import Every
 from temporaldp.release.histogram import histogram_mechanism
 
 
@@ -20,7 +21,7 @@ class Setup:
     accountant: TemporalAccountant | None
     data: Traces
     source: Source
-    renewed: bool = False
+    renewed: Every | None = None
 
     @property
     def mechanism(self) -> DiscreteLaplaceHistogram | NoisyHistogram:
@@ -39,7 +40,7 @@ def setup_of(
     bound: o.Bounds | None,
     *,
     smoothing: bool,
-    renewed: bool = False,
+    renewed: Every | None = None,
 ) -> Setup:
     """What holds the level of a release with a ledger."""
     _require_one_level(plan, alpha, horizon)
@@ -102,7 +103,7 @@ def _require_one_level(plan: Path | None, alpha: float | None, horizon: int | No
 def _require_renewable(planned: Plan | None, known: o.CorrelationOptions) -> None:
     if planned is None or planned.horizon is None or isinstance(planned, NoisePlan):
         raise InputError(
-            "--renew begins a plan of budgets again after its last step: give --plan PLAN, from `temporaldp plan --alpha A "
+            "--renew begins a plan of budgets again: give --plan PLAN, from `temporaldp plan --alpha A "
             "--horizon T` without a delta"
         )
     if known == o.CorrelationOptions():

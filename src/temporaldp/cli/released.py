@@ -12,7 +12,8 @@ from temporaldp.cli.release_setup import Setup
 from temporaldp.cli.render import console, facts, learning_facts, say_json, warn
 from temporaldp.cli.smoothing import save_all, smoothed_document
 from temporaldp.planning.histogram_noise import mean_absolute_noise
-from temporaldp.release.renewed import Renewal, renewal_of
+from temporaldp.release.epochs import STEPS
+from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
 from temporaldp.report.words import number, span, steps
 
@@ -60,7 +61,7 @@ def say_release(
     )
     source = setup.source if smoothing is None else setup.source.with_learning_of(smoothing.correlation.source)
     smoothed = [] if smoothing is None else smoothing.save()
-    if smoothing is None:
+    if smoothing is None and (ledger is None or not ledger[1]):  # at the first steps of a ledger; then it is no news
         warn(beside.warning)
         warn(impossible_counts(released, setup.data.n_users))
     if as_json:
@@ -126,7 +127,7 @@ def release_document(released: ReleasedHistograms, output: Path) -> dict[str, An
 
 def renewed_words(renewal: Renewal) -> str:
     """What a renewed level is, in a line."""
-    every = f"every {steps(renewal.n_steps)}"
+    every = f"every {steps(renewal.n_steps)}" if renewal.every == STEPS else renewal.every
     return f"{every}; each epoch by itself holds {renewal.alpha:g} nats, all together {number(renewal.for_ever, up=True)} nats"
 
 

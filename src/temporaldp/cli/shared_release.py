@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from temporaldp import ReleasedHistograms, SharedRelease, Traces, consistent_counts, save_released
+from temporaldp import InputError, ReleasedHistograms, SharedRelease, Traces, consistent_counts, save_released
 from temporaldp.cli import options as o
 from temporaldp.cli.earlier_output import is_earlier, refuse_existing
 from temporaldp.cli.inputs import absences, read_data
@@ -24,6 +25,7 @@ from temporaldp.cli.render import facts, say_json, warn, working
 from temporaldp.correlation.states import require_same_states
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.release.histograms import gap_before, require_same_step
+from temporaldp.release.store import Store, store_at
 from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
 from temporaldp.report.words import number, steps
 
@@ -56,6 +58,7 @@ def release_table(
             _say_forecast(shared, _data_of(shared, traces, reading), asked.as_json)
         return
     with _opened(asked, asked.ledger) as shared:
+        is_first = not shared.n_published
         data = _data_of(shared, traces, reading)
         shared.refresh()
         if not asked.overwrite and not is_earlier(output, lambda time: _published(shared, time), data):
@@ -72,10 +75,30 @@ def release_table(
         truth = dict(zip(data.times, data.histogram(), strict=True))
         warn(other_data([time for time in again if shared.input_differs(truth[time], time=time)]))
         warn(nearly_used(shared.stream, asked.warn_at))
-        _say(shared, data, released, output, before, asked.as_json)
+        if is_first:
+            warn(impossible_counts(released, data.n_users))
+        _say(shared, data, released, output, before, asked.as_json, is_first=is_first)
 
 
-def _opened(asked: AskedTable, place: str) -> SharedRelease:
+def refuse_account(ledger: str) -> None:
+    """`InputError` where a ledger is an account of several tables, and no table was named."""
+    store = store_at(ledger)
+    try:
+        if not store.exists():
+            return
+        with store.reading() as transaction:
+            heading = transaction.heading()
+    finally:
+        store.close()
+    tables = json.loads(heading[0]).get("tables") if heading is not None else None
+    if tables:
+        raise InputError(
+            f"{store.place} is an account of several tables, {', '.join(sorted(tables))}: say with --table which of them "
+            "this job publishes. The account knows the level and the correlation"
+        )
+
+
+def _opened(asked: AskedTable, place: str | Store) -> SharedRelease:
     shared = SharedRelease.of(asked.table, place)
     if asked.head is not None:
         shared.ledger.verify(head=asked.head)
@@ -137,13 +160,20 @@ def _say_forecast(shared: SharedRelease, data: Traces, as_json: bool) -> None:
 
 
 def _say(
-    shared: SharedRelease, data: Traces, released: ReleasedHistograms, output: Path, before: int, as_json: bool
+    shared: SharedRelease,
+    data: Traces,
+    released: ReleasedHistograms,
+    output: Path,
+    before: int,
+    as_json: bool,
+    *,
+    is_first: bool,
 ) -> None:
     """Tell everything."""
     worst, n = shared.ledger[-1].leakage, len(shared.ledger)
     beside = NoiseBesideCounts(mean_absolute_noise(released.scales, released.noise), data.n_users, len(released.states))
-    for sentence in (absences(data), beside.warning, impossible_counts(released, data.n_users)):
-        warn(sentence)
+    warn(absences(data))
+    warn(beside.warning if is_first else None)
     if as_json:
         say_json(
             release_document(released, output)

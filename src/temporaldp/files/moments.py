@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -26,6 +27,8 @@ DAYLIGHT_SAVING = 23.0 / 24.0
 
 SECONDS_A_DAY = 86_400
 SHORTEST_MONTH = 28.0 * SECONDS_A_DAY
+AVERAGE_MONTH = 30.5
+"""Days, of which a long month has one and a long year twelve."""
 EPOCH = datetime(1970, 1, 1)
 
 
@@ -132,6 +135,21 @@ def shortfall(step: str, before: str, label: str) -> float | None:
     return distance(before, label) if between is not None and between < 1.0 - JITTER else None
 
 
+def by_the_clock(label: str) -> datetime | None:
+    """What the clock showed that a date is written with, to a microsecond; None for a label that is no date."""
+    clock = moment(label).clock
+    return None if clock is None else EPOCH + timedelta(microseconds=math.floor(clock * 1_000_000))
+
+
+def longest_in_steps(step: str, days: int) -> int | None:
+    """How many steps are in so many days, those of a week, a long month or a long year; None where that cannot be said."""
+    known = re.fullmatch(r"([\d.e+-]+) (seconds|months)", step)
+    if known is None:
+        return None
+    length = float(known[1]) * (SECONDS_A_DAY * AVERAGE_MONTH if known[2] == "months" else 1.0)
+    return int(days * SECONDS_A_DAY / length * (1.0 + 1e-9))
+
+
 def in_words(length: float, label: str) -> str:
     """A distance between labels like this one."""
     return f"{length:g} seconds" if moment(label).kind == DATE else f"{length:g}"
@@ -139,8 +157,8 @@ def in_words(length: float, label: str) -> str:
 
 def _months(before: str, label: str) -> int | None:
     """Months between two labels at the same day and time of the month, by the clock; None if they are not."""
-    one, two = (EPOCH + timedelta(seconds=float(moment(text).clock or 0)) for text in (before, label))
-    if (one.day, one.time()) != (two.day, two.time()):
+    one, two = by_the_clock(before), by_the_clock(label)
+    if one is None or two is None or (one.day, one.time()) != (two.day, two.time()):
         return None
     return 12 * (two.year - one.year) + two.month - one.month
 

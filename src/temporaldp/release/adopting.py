@@ -10,16 +10,21 @@ from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.kept_state import KeptAdoption
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError, LedgerError
+from temporaldp.planning import Plan
 from temporaldp.release.chain import LedgerEvent
 from temporaldp.release.identity import correlations_of
 from temporaldp.release.kept_correlations import MISSING, hashed_names, keep_correlations, kept_correlations
-from temporaldp.release.ledger import Ledger
-
-ADOPT = "adopt"
+from temporaldp.release.ledger import ADOPT, Ledger
+from temporaldp.release.renewal import terms_after_adoption
 
 
 def adopt_correlation(
-    ledger: str | os.PathLike[str] | Ledger, adversary: Adversaries, *, both: bool = False, by: str | None = None
+    ledger: str | os.PathLike[str] | Ledger,
+    adversary: Adversaries,
+    *,
+    both: bool = False,
+    by: str | None = None,
+    plan: Plan | None = None,
 ) -> LedgerEvent:
     """Account for a ledger's release by other matrices from the next step on; steps so far keep theirs.
 
@@ -35,16 +40,23 @@ def adopt_correlation(
         Hold the level whether the correlation has changed or not.
     by : str, optional
         Who adopts it, for the ledger. Default: the name of the account.
+    plan : BudgetPlan, optional
+        Of a level that is renewed, which needs one: made with the new correlation, for the same alpha and as many steps. Each
+        epoch goes on to hold alpha by itself, the one that goes on too, of whose other steps each spends a share of it.
 
     Returns
     -------
     LedgerEvent
-        With the reserve that every later step may spend, in nats, in its details.
+        With the reserve that every later step may spend, in nats, in its details; of a level that is renewed, with that share
+        and with what all epochs never leak more than.
 
     Raises
     ------
     InputError
-        The release counts by another leakage than the exact one, has a horizon or no accountant, or the matrices do not fit.
+        The release counts by another leakage than the exact one, has a horizon or no accountant, or the matrices or the plan
+        do not fit.
+    PlanError
+        The plan does not hold its level against them, or renewing it leaks without end.
     LedgerError
         The ledger cannot be written, or the matrices that it was accounted with are not kept beside it. Nothing changed.
 
@@ -66,12 +78,10 @@ def adopt_correlation(
     """
     if not isinstance(ledger, Ledger):
         with Ledger(ledger) as opened:
-            return adopt_correlation(opened, adversary, both=both, by=by)
-    if "renewal" in ledger.configuration:
-        raise InputError(
-            f"{ledger.place} is the ledger of a plan that is renewed, and what that promises rests on the correlation that "
-            "it began with: plan with the new one, and begin another ledger, whose leakage adds to this one's"
-        )
+            return adopt_correlation(opened, adversary, both=both, by=by, plan=plan)
+    is_renewed = "renewal" in ledger.configuration
+    if plan is not None and not is_renewed:
+        raise InputError(f"the level of {ledger.place} is not renewed: it adopts a correlation alone, without a plan")
     now = Population.of(adversary)
     with ledger.writing() as writer:
         accountant = accountant_of(ledger)
@@ -80,9 +90,9 @@ def adopt_correlation(
         accountant.adopt(named, both=both)
         keep_correlations(ledger.store, now, salt)
         users = correlations_of(now.users, salt=salt)["users"]
-        return writer.note(
-            ADOPT, by=by or _account_name(), details={"users": users, "both": both, "reserve": accountant.reserve}
-        )
+        details = {"users": users, "both": both, "reserve": accountant.reserve}
+        details |= terms_after_adoption(ledger, accountant, plan) if is_renewed else {}
+        return writer.note(ADOPT, by=by or _account_name(), details=details)
 
 
 def accountant_of(ledger: Ledger) -> TemporalAccountant:

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, NamedTuple, TypeAlias
 
 FORMAT = "temporaldp ledger 4"
@@ -73,9 +74,9 @@ class LedgerRow(NamedTuple):
             return canonical(self[:fields])
         step, time, parameter, epsilon, leakage, last, output, digest = self[:8]
         numbers = f"{_number(parameter)},{_number(epsilon)},{NULL if leakage is None else _number(leakage)}"
-        flag, text = "true" if last else "false", NULL if output is None else canonical(output)
-        after = f",{NULL if digest is None else canonical(digest)}" if fields == 8 else ""
-        return f"[{step},{canonical(time)},{numbers},{flag},{text}{after}]"
+        flag, text = "true" if last else "false", NULL if output is None else quoted(output)
+        after = f",{NULL if digest is None else quoted(digest)}" if fields == 8 else ""
+        return f"[{step},{quoted(time)},{numbers},{flag},{text}{after}]"
 
     @property
     def _is_as_written(self) -> bool:

@@ -11,11 +11,10 @@ import numpy as np
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import replacing
 from temporaldp.files.columns import save_columns
-from temporaldp.release.adopting import ADOPT
 from temporaldp.release.chain import LedgerEvent, LedgerRow
-from temporaldp.release.ledger import Ledger
+from temporaldp.release.ledger import ADOPT, Ledger
 from temporaldp.release.outputs import from_text
-from temporaldp.release.renewed import RENEWAL
+from temporaldp.release.renewal import RENEWAL
 from temporaldp.release.shared_account import TABLE
 
 SUFFIXES = (".parquet", ".csv", ".json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,12 +17,11 @@ from temporaldp.errors import InputError, LedgerError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
-from temporaldp.release.adopting import ADOPT, correlations_at, resumed, take_in
-from temporaldp.release.chain import canonical
-from temporaldp.release.identity import correlations_of, metric_digest
+from temporaldp.release.adopting import correlations_at, resumed, take_in
+from temporaldp.release.identity import correlations_of, metric_digest, plan_digest
 from temporaldp.release.kept_correlations import keep_correlations
 from temporaldp.release.kept_reserve import expect_kept_reserve
-from temporaldp.release.ledger import Ledger
+from temporaldp.release.ledger import ADOPT, Ledger
 
 Mechanism = Callable[[Any, float], Any]
 
@@ -71,17 +69,21 @@ class Guard(ABC):
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """What a ledger is for, as JSON values; `kept` is what a ledger says already, or nothing."""
 
+    def position(self, n_steps: int, time: str | None) -> int:
+        """Which step of its plan the next one is, after so many: at this time, if it is known."""
+        return n_steps
+
     @abstractmethod
     def next_epsilon(self, step: int, *, last: bool) -> float:
         """What the next step, at this position, spends if nobody asks for something else, in nats."""
 
     @abstractmethod
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """What is drawn at the next step; refuses what the level does not allow."""
+        """What is drawn at the next step, at this position; refuses what the level does not allow."""
 
     @abstractmethod
     def pass_over(self, step: int) -> Measurement:
-        """The next step if nothing is published at it; refused if there are no more steps."""
+        """The next step, at this position, if nothing is published at it; refused if there are no more steps."""
 
     def begin(self, ledger: Ledger) -> None:
         """Get ready for the steps of a ledger that was made for this; by default there is nothing to do."""
@@ -102,14 +104,23 @@ class Guard(ABC):
 
     def forecast(self, mechanism: Mechanism, start: int, times: list[str]) -> list[Forecast]:
         """What the steps from `start` on would spend and leak. Changes nothing."""
-        trial, found = copy(self), []
-        trial.accountant = copy(self.accountant)
-        for step, time in enumerate(times, start=start):
-            made = trial.measurement(mechanism, step, None, last=False)
+        trial, found = self.trial(), []
+        for n_steps, time in enumerate(times, start=start):
+            made = trial.measurement(mechanism, trial.position(n_steps, time), None, last=False)
             found.append(Forecast(time, made.parameter, made.epsilon, trial.leakage_after(made.epsilon)))
-            if trial.accountant is not None:
-                trial.accountant.spend(made.epsilon)
+            trial.go_on(made.epsilon, time)
         return found
+
+    def trial(self) -> Guard:
+        """One that can go on by itself."""
+        made = copy(self)
+        made.accountant = copy(self.accountant)
+        return made
+
+    def go_on(self, epsilon: float, time: str) -> None:
+        """Take in a step that spends this."""
+        if self.accountant is not None:
+            self.accountant.spend(epsilon)
 
     @abstractmethod
     def replay(self, ledger: Ledger) -> None:
@@ -324,9 +335,3 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
 
 def _same_metric(one: FloatArray | None, other: FloatArray | None) -> bool:
     return one is other if one is None or other is None else np.array_equal(one, other)
-
-
-def plan_digest(plan: Plan) -> str:
-    """A hash of what the plan is, so that another one is told apart."""
-    content = canonical([plan.alpha, plan.identity])
-    return hashlib.sha256(content.encode("ascii")).hexdigest()

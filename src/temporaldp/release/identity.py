@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary, IntervalMatrix, PeriodicMatrices, TransitionMatrix
 from temporaldp.correlation.adversary import matrices_of
+from temporaldp.planning import Plan
+from temporaldp.release.chain import canonical
 
 
 def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None) -> dict[str, Any]:
@@ -65,3 +67,9 @@ def _add(whole: Any, matrix: TransitionMatrix) -> None:
     whole.update(repr(matrix.states).encode("utf-8"))
     for array, kind in ((entries.indptr, np.int64), (entries.indices, np.int64), (entries.data, np.float64)):
         whole.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+
+
+def plan_digest(plan: Plan) -> str:
+    """A hash of what the plan is, so that another one is told apart."""
+    content = canonical([plan.alpha, plan.identity])
+    return hashlib.sha256(content.encode("ascii")).hexdigest()

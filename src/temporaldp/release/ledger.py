@@ -30,7 +30,7 @@ from temporaldp.release.checkpoints import CHECKPOINT, Checkpoint, keep_checkpoi
 from temporaldp.release.identity import difference
 from temporaldp.release.migrations import CURRENT, is_outdated, migrate, require_consistent
 from temporaldp.release.outputs import from_text
-from temporaldp.release.rows import Rows
+from temporaldp.release.rows import Rows, collector_paused
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import Transaction
 
@@ -39,6 +39,9 @@ FloatArray = NDArray[np.float64]
 
 LEAST_HEAD_DIGITS = 12
 """Of a noted head: fewer could fit a forgery by chance."""
+
+ADOPT = "adopt"
+"""The kind of event that says from which step on another correlation is valid."""
 
 Describe: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
 
@@ -160,6 +163,7 @@ class Ledger:
             raise self._untrusted(problem or f"step {step} is missing")
         return rows[0]
 
+    @collector_paused()
     def _checked_until(self, transaction: Transaction, checkpoint: Checkpoint) -> list[LedgerRow]:
         """The rows before a checkpoint, checked from the first one on."""
         rows, events = transaction.rows(0, checkpoint.n_steps), self._events[: checkpoint.n_events]
@@ -348,6 +352,7 @@ class Ledger:
         self._rows.extend(rows)
         self._events += events
 
+    @collector_paused()
     def _read_new(
         self, transaction: Transaction, known: Rows, happened: list[LedgerEvent]
     ) -> tuple[list[LedgerRow], list[LedgerEvent]]:
@@ -382,13 +387,20 @@ class Ledger:
     def correlations(self) -> dict[str, Any] | None:
         """Salted digests of the correlations that are valid now: the last ones adopted; None without an accountant."""
         known: dict[str, Any] | None = self.configuration.get("correlations")
-        adopted = [event.details["users"] for event in self._events if event.kind == "adopt"]
+        adopted = [event.details["users"] for event in self._events if event.kind == ADOPT]
         return {**known, "users": adopted[-1]} if known is not None and adopted else known
+
+    @property
+    def plan(self) -> str | None:
+        """The digest of the plan that is valid now: the last one adopted; None without one."""
+        known: str | None = self.configuration.get("plan")
+        adopted = [event.details["plan"] for event in self._events if event.kind == ADOPT and "plan" in event.details]
+        return adopted[-1] if adopted else known
 
     def _require(self, configuration: dict[str, Any]) -> None:
         """Refuse a ledger of another configuration, unless it has no steps yet: then it gets this one."""
         asked = json.loads(canonical(configuration))
-        kept = {**self.configuration, "correlations": self.correlations}
+        kept = {**self.configuration, "correlations": self.correlations, "plan": self.plan}
         if kept.get("plan") is not None and kept.get("bound") is None:
             kept["bound"] = asked.get("bound")  # format 2: the plan's digest vouches for it
         differing = [key for key in sorted({*asked, *kept}) if asked.get(key) != kept.get(key)]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
+from temporaldp.release.rows import collector_paused
 
 
 def as_text(output: Any) -> str:
@@ -74,6 +75,7 @@ TEXTS_AT_ONCE = 4096
 """That are decoded together: a call for each takes longer, and millions of lists in memory at once do too."""
 
 
+@collector_paused()
 def counts_of(texts: Sequence[str | None], n: int) -> NDArray[Any] | None:
     """What many texts hold, stacked, shape (T, n), if that is n numbers of one type each; None where it is something else."""
     known = [text for text in texts if text is not None]

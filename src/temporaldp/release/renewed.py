@@ -2,72 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
-from temporaldp.accounting import TemporalAccountant, renewal_leakage
+from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.protocol import Bound
-from temporaldp.errors import InputError, LedgerError, PlanError
+from temporaldp.errors import BudgetError, InputError, LedgerError, LedgerMismatchError
 from temporaldp.planning import BudgetPlan, Plan
 from temporaldp.planning.measurement import NOTHING, Measurement
-from temporaldp.release.adopting import resumed, take_in
-from temporaldp.release.guards import Mechanism, PlanGuard
-from temporaldp.release.identity import correlations_of
+from temporaldp.release.adopting import correlations_at, resumed, take_in
+from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every, require_enough_steps
+from temporaldp.release.guards import Guard, Mechanism, PlanGuard
+from temporaldp.release.identity import correlations_of, plan_digest
 from temporaldp.release.kept_correlations import keep_correlations
-from temporaldp.release.ledger import Ledger
-
-RENEWAL = "renewal"
-"""The kind of event that says, before the first step, what a renewed level promises for ever."""
-
-ROUNDED = 1e-9
-"""Relative: by which a plan may miss its level as it is counted again, on another machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Renewal:
-    """What a ledger says of a level that is renewed, in nats.
-
-    Parameters
-    ----------
-    n_steps : int
-        Of an epoch.
-    alpha : float
-        What each epoch by itself holds.
-    for_ever : float
-        What all of them together never exceed, however many follow.
-    """
-
-    n_steps: int
-    alpha: float
-    for_ever: float
-
-    def epochs_of(self, epsilons: Any) -> list[Any]:
-        """What each epoch spent, the last one as far as it has come."""
-        return [epsilons[start : start + self.n_steps] for start in range(0, len(epsilons), self.n_steps)]
-
-
-def renewal_of(ledger: Ledger) -> Renewal | None:
-    """How a ledger's level is renewed; None where it is not.
-
-    Raises
-    ------
-    LedgerError
-        It is, but the ledger was never opened by a release, which notes what that promises.
-    """
-    n_steps = ledger.configuration.get("renewal")
-    if n_steps is None:
-        return None
-    noted = next((event for event in ledger.events if event.kind == RENEWAL), None)
-    if noted is None:
-        raise LedgerError(f"{ledger.place} was made, but no release has begun: run the release once")
-    return Renewal(int(n_steps), float(ledger.configuration["alpha"]), float(noted.details["for_ever"]))
+from temporaldp.release.ledger import ADOPT, Ledger
+from temporaldp.release.renewal import RENEWAL, renewal_of, require_renewable
 
 
 class RenewedGuard(PlanGuard):
-    """A plan of budgets that begins again after its last step, and an odometer of all epochs.
+    """A plan of budgets that begins again with every epoch, and an odometer of all epochs.
 
     Each epoch holds the plan's alpha by itself, since none spends more than the plan at any step. What all of them leak
     together is more: `promise` is never exceeded, however many follow (docs/theory.md, section 19).
@@ -75,81 +29,112 @@ class RenewedGuard(PlanGuard):
 
     accountant: TemporalAccountant
 
-    def __init__(self, plan: BudgetPlan, odometer: TemporalAccountant) -> None:
+    def __init__(self, plan: BudgetPlan, odometer: TemporalAccountant, every: Every) -> None:
         super().__init__(plan)
         assert plan.horizon is not None
-        self.horizon, self._n_steps, self._budgets = None, plan.horizon, plan
+        self.horizon, self._epochs, self._digest = None, Epochs(every, plan.horizon), plan_digest(plan)
         self.accountant = copy(odometer)
         counted: Bound = "paper" if odometer.bound == "paper" else "exact"
-        found = renewal_leakage(odometer.population, plan.epsilons, n_epochs=2, bound=counted)
-        if found.alone > plan.alpha * (1.0 + ROUNDED):
-            raise PlanError(
-                f"the plan's {plan.horizon} steps leak {found.alone:.6g} nats by themselves against this correlation, more "
-                f"than its alpha = {plan.alpha:g}: plan with the correlation, and by the bound, that the release is counted by"
-            )
-        if math.isinf(found.for_ever):
-            raise PlanError(
-                f"renewing this plan every {plan.horizon} steps promises nothing: under this correlation what an epoch says "
-                "about a value is not forgotten within the next one, and adds up without end. Plan without a horizon, which "
-                "lasts for ever, or with longer epochs"
-            )
-        self.promise = found.for_ever
+        self.promise = require_renewable(plan, every, odometer.population, counted)
+        self._n_adopted, self._share, self._shared_until = 0, 1.0, 0
 
     def begin(self, ledger: Ledger) -> None:
         """Keep the matrices beside the ledger, and note in it what a renewal promises, once; then what it has of the steps."""
         known = ledger.configuration["correlations"]
+        require_enough_steps(self._epochs.every, self._epochs.most, ledger.configuration["step"])
         with suppress(LedgerError):  # a disk that is full or read-only: a report needs it, a step does not
             keep_correlations(ledger.store, self.accountant.population, known["salt"])
         if not any(event.kind == RENEWAL for event in ledger.events):
             with ledger.writing() as writer:
                 if not any(event.kind == RENEWAL for event in ledger.events):
-                    writer.note(RENEWAL, by="temporaldp", details={"for_ever": self.promise, "steps": self._n_steps})
-        found = renewal_of(ledger)
-        assert found is not None
-        self.promise = found.for_ever
-        self.accountant, _ = resumed(self.accountant, ledger)
+                    told = {"for_ever": self.promise, "steps": self._epochs.most}
+                    writer.note(RENEWAL, by="temporaldp", details=told)
+        if any(event.kind == ADOPT for event in ledger.events):
+            self.accountant = TemporalAccountant(correlations_at(ledger, known["users"]))
+        self.accountant, self._n_adopted = resumed(self.accountant, ledger)
+        kept = ledger.checkpoint.accountant if ledger.checkpoint is not None and len(self.accountant) else None
+        self._epochs = self._epochs.restored(kept["epochs"]) if kept else self._epochs
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
-        """The plan, that it is renewed, and the correlations by salted digests."""
+        """The plan, how it is renewed, and the correlations by salted digests."""
         salt = (kept.get("correlations") or {}).get("salt")
+        every = self._epochs.every
         return {
             **super().identity(kept),
-            "renewal": self._n_steps,
+            "renewal": self._epochs.most if every == STEPS else every,
             "bound": self.accountant.bound,
             "metric": None,
             "correlations": correlations_of(self.accountant.population.users, salt=salt),
         }
 
+    def position(self, n_steps: int, time: str | None) -> int:
+        """Within its epoch."""
+        return self._epochs.position(time)
+
     def next_epsilon(self, step: int, *, last: bool) -> float:
-        """The plan's, of the step within its epoch."""
-        return super().next_epsilon(step % self._n_steps, last=last)
+        """The plan's, of the step within its epoch; less in an epoch within which another correlation was adopted."""
+        return super().next_epsilon(step, last=last) * self._share_at(step)
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """The plan's, of the step within its epoch."""
-        return super().measurement(mechanism, step % self._n_steps, epsilon, last=last)
+        """The plan's, of the step within its epoch; less in an epoch within which another correlation was adopted."""
+        if self._share_at(step) == 1.0:
+            return super().measurement(mechanism, step, epsilon, last=last)
+        granted = self.next_epsilon(step, last=last)
+        made = super().measurement(mechanism, step, granted if epsilon is None else epsilon, last=last)
+        if made.epsilon > granted:
+            raise BudgetError(
+                f"epsilon = {made.epsilon:.10g} is more than {granted:.10g}, what is left of this epoch's level after another "
+                "correlation was adopted within it"
+            )
+        return made
 
     def pass_over(self, step: int) -> Measurement:
         """Who leaves a step out leaks no more."""
         return NOTHING
 
     def replay(self, ledger: Ledger) -> None:
-        """Tell the odometer what it does not know."""
-        take_in(self.accountant, ledger)
+        """Tell the odometer and the epochs what they do not know."""
+        self._n_adopted = take_in(self.accountant, ledger, self._n_adopted)
+        for row in ledger[len(self._epochs) :]:
+            self._epochs.add(row.time)
+        adopted = [event for event in ledger.events if event.kind == ADOPT]
+        if adopted:
+            self._share, self._shared_until = float(adopted[-1].details["share"]), adopted[-1].step
+            if ledger.plan != self._digest:
+                raise LedgerMismatchError(
+                    f"{ledger.place} has adopted another correlation and another plan since it was opened: open it with these"
+                )
+        renewal = renewal_of(ledger)
+        assert renewal is not None
+        self.promise = renewal.for_ever
 
     def kept_state(self) -> dict[str, Any] | None:  # type: ignore[override]
-        """The odometer's."""
-        return self.accountant.kept_state()
+        """The odometer's, and where the epoch began."""
+        state = self.accountant.kept_state()
+        return None if state is None else {**state, "epochs": self._epochs.document()}
 
     def leakage_after(self, epsilon: float) -> float:  # type: ignore[override]
         """Of all epochs together."""
         return self.accountant.total_after(epsilon)
 
-    def drawn_scales(self, steps: list[int], epsilons: Any) -> Any:
-        """The plan's, of steps within their epochs."""
-        return super().drawn_scales([step % self._n_steps for step in steps], epsilons)
+    def trial(self) -> Guard:
+        """With epochs of its own."""
+        made = super().trial()
+        assert isinstance(made, RenewedGuard)
+        made._epochs = copy(self._epochs)
+        return made
+
+    def go_on(self, epsilon: float, time: str) -> None:
+        """Tell the odometer and the epochs of a step."""
+        super().go_on(epsilon, time)
+        self._epochs.add(time)
+
+    def _share_at(self, step: int) -> float:
+        """Of the plan's budget, at a step within its epoch: 1 unless another correlation was adopted after this epoch began."""
+        return self._share if step and self._epochs.began < self._shared_until else 1.0
 
 
-def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None) -> RenewedGuard:
+def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, every: object) -> RenewedGuard:
     """A plan that is renewed, with the odometer that counts across.
 
     Raises
@@ -159,6 +144,7 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None) -> R
     PlanError
         The plan does not hold its level against the odometer's adversary, or renewing it leaks without end.
     """
+    renewing = checked_every(every)
     if not isinstance(plan, BudgetPlan) or plan.horizon is None or plan.metric is not None:
         raise InputError(
             "expected a plan of budgets with a horizon, without a metric, to be renewed after its last step; one without a "
@@ -171,4 +157,4 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None) -> R
         )
     if accountant.bound not in {"exact", "paper"} or accountant.metric is not None or accountant.horizon is not None:
         raise InputError("expected an odometer of budgets with constant matrices, and without a horizon or a metric")
-    return RenewedGuard(plan, accountant)
+    return RenewedGuard(plan, accountant, renewing)

@@ -22,6 +22,7 @@ from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
 from temporaldp.release.several_tables import ROUNDED
+from temporaldp.release.store import Store
 from temporaldp.release.stream import ContinualRelease, described
 from temporaldp.values import positive
 
@@ -125,7 +126,7 @@ class SharedRelease:
         mechanism: Callable[[Any, float], Any],
         *,
         shares: Mapping[str, float],
-        ledger: str | os.PathLike[str],
+        ledger: str | os.PathLike[str] | Store,
         accountant: TemporalAccountant,
         step: str | None = None,
         states: Mapping[str, Sequence[str]] | None = None,
@@ -151,7 +152,7 @@ class SharedRelease:
         self._take_in()
 
     @classmethod
-    def of(cls, table: str, ledger: str | os.PathLike[str]) -> Self:
+    def of(cls, table: str, ledger: str | os.PathLike[str] | Store) -> Self:
         """Go on with a table of an account whose ledger names the states of all tables, by the matrices kept beside it.
 
         Raises
@@ -161,26 +162,15 @@ class SharedRelease:
         LedgerError
             There is no ledger, it cannot be read, or the matrices are not kept beside it.
         """
-        with Ledger(ledger) as known:
-            told, tables = known.configuration, known.configuration.get("tables")
-            if tables is None:
-                raise InputError(
-                    f"{known.place} is no account of several tables; `temporaldp ledger share` makes one, and a release of one "
-                    "table alone is asked for without the name of a table"
-                )
-            if table not in tables:
-                raise InputError(
-                    f"{known.place} is the account of {', '.join(sorted(tables))}, and has no table {table!r}"
-                )
-            now = known.correlations
-            assert now is not None  # an account has an accountant
-            accountant = TemporalAccountant(
-                correlations_at(known, now["users"]), alpha=told["alpha"], horizon=told["horizon"], reserve=told["reserve"],
-                bound=told["bound"],
-            )  # fmt: skip
+        known = Ledger(ledger)
+        try:
+            tables, accountant = _account_of(known, table)
+        except BaseException:
+            known.close()
+            raise
         return cls(
-            table, DiscreteLaplaceHistogram(len(tables[table]["states"])), ledger=ledger, accountant=accountant,
-            shares={name: one["share"] for name, one in tables.items()}, step=told["step"],
+            table, DiscreteLaplaceHistogram(len(tables[table]["states"])), ledger=known.store, accountant=accountant,
+            shares={name: one["share"] for name, one in tables.items()}, step=known.configuration["step"],
             states={name: one["states"] for name, one in tables.items()},
         )  # fmt: skip
 
@@ -249,6 +239,11 @@ class SharedRelease:
         self._take_in()
         return from_text(self._published[row.step]["output"])
 
+    @property
+    def n_published(self) -> int:
+        """At how many steps this table was published, as of the last reading or writing."""
+        return len(self._published)
+
     def has(self, time: object) -> bool:
         """Whether this table was published at a time."""
         return self._stream.has(time) and self._stream.row(time).step in self._published
@@ -305,3 +300,21 @@ class SharedRelease:
                     f"{self._described}; go on with the same mechanism, or give this one a share and a name of its own"
                 )
             self._published[told["step"]] = told
+
+
+def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAccountant]:
+    """The tables of an account, one of which has this name, and its accountant before the first step."""
+    told, tables = ledger.configuration, ledger.configuration.get("tables")
+    if tables is None:
+        raise InputError(
+            f"{ledger.place} is no account of several tables; `temporaldp ledger share` makes one, and a release of one "
+            "table alone is asked for without the name of a table"
+        )
+    if table not in tables:
+        raise InputError(f"{ledger.place} is the account of {', '.join(sorted(tables))}, and has no table {table!r}")
+    now = ledger.correlations
+    assert now is not None  # an account has an accountant
+    return tables, TemporalAccountant(
+        correlations_at(ledger, now["users"]), alpha=told["alpha"], horizon=told["horizon"], reserve=told["reserve"],
+        bound=told["bound"],
+    )  # fmt: skip

@@ -23,12 +23,14 @@ from temporaldp.release import filtering
 from temporaldp.release.calendar import Before, Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.checkpoints import EVERY, forget_older, last_checked
+from temporaldp.release.epochs import Every
 from temporaldp.release.guards import Forecast, Guard, guard_of
 from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text, with_filtered
 from temporaldp.release.renewed import renewed_guard
 from temporaldp.release.snapshots import Output, Snapshot
+from temporaldp.release.store import Store
 from temporaldp.smoothing import CountEstimate, PublicCorrelation, require_public
 from temporaldp.values import REPLACE_ONE
 
@@ -65,10 +67,11 @@ class ContinualRelease(Generic[Snapshot, Output]):
     correlation : PublicCorrelation, optional
         Of a histogram: each step also gets its filtered counts, from the releases up to it, the public total (the sum of the
         snapshot) and this correlation. They are stored with the step (`filtered`), and cost no privacy.
-    renewed : bool
-        The plan, of budgets with a horizon, begins again after its last step. The accountant is then an odometer (without
-        alpha), which counts what all epochs leak together: more than alpha, never more than ``guard.promise``
-        (`renewal_leakage`).
+    renewed : {"steps", "weekly", "monthly", "yearly"}, optional
+        The plan, of budgets with a horizon, begins again: after its last step, or with the first step of a week, month or year
+        by the clock that times are written with, however many of its steps were over (a week begins on Monday). The accountant
+        is then an odometer (without alpha), which counts what all epochs leak together: more than alpha, never more than
+        ``guard.promise`` (`renewal_leakage`).
 
     Raises
     ------
@@ -102,16 +105,16 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self,
         mechanism: Callable[[Snapshot, float], Output],
         *,
-        ledger: str | os.PathLike[str],
+        ledger: str | os.PathLike[str] | Store,
         accountant: TemporalAccountant | None = None,
         plan: Plan | None = None,
         states: tuple[str, ...] | None = None,
         step: str | None = None,
         description: str | None = None,
         correlation: PublicCorrelation | None = None,
-        renewed: bool = False,
+        renewed: Every | None = None,
     ) -> None:
-        self._guard = renewed_guard(accountant, plan) if renewed else guard_of(accountant, plan)
+        self._guard = guard_of(accountant, plan) if renewed is None else renewed_guard(accountant, plan, renewed)
         self._guard.require_mechanism(mechanism)
         self._mechanism = mechanism
         known = [one.states for one in accountant.population.users] if accountant is not None else []
@@ -301,8 +304,10 @@ class ContinualRelease(Generic[Snapshot, Output]):
         if self._publish(label_of(time), self._guard.pass_over, None, last=False) is not None:
             raise InputError(f"time {str(time)!r} was published already, and cannot be passed over any more")
 
-    def next_budget(self, *, last: bool = False) -> float:
+    def next_budget(self, *, last: bool = False, time: object | None = None) -> float:
         """What the next step would spend if no epsilon is given, in nats.
+
+        A level that is renewed by the calendar depends on its `time`; without one, it is in the epoch of the last step.
 
         Raises
         ------
@@ -310,7 +315,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
             The plan or the horizon is over, or nothing can be spent for ever and there is neither plan nor horizon.
         """
         self._require_more()
-        return self._guard.next_epsilon(len(self._ledger), last=last)
+        at = self._guard.position(len(self._ledger), None if time is None else label_of(time))
+        return self._guard.next_epsilon(at, last=last)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
         """What releasing these times would spend and leak, for those that the ledger does not have; nothing is drawn or stored.
@@ -357,7 +363,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
                 return
             self._calendar.require_next(time)
             self._require_more()
-            made = measurement(len(self._ledger))
+            made = measurement(self._guard.position(len(self._ledger), time))
             self._guard.charge(
                 made.epsilon, last=last
             )  # first: whatever happens then, nobody around has counted too little

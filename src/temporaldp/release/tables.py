@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 
-LAST = LedgerRow._fields.index("last")
 FLAGS = {0: False, 1: True}
 """SQLite has no booleans; anything else was not written by this package, and stays what it is."""
 
@@ -98,9 +97,15 @@ class Transaction:
         chosen = steps.select().where(steps.c.step >= start).order_by(steps.c.step)
         if end is not None:
             chosen = chosen.where(steps.c.step < end)
+        make = tuple.__new__
         with self.connection.execute(chosen) as result:
-            rows: Any = result.cursor  # without SQLAlchemy's rows: there may be half a million of them
-            return [LedgerRow._make((*row[:LAST], FLAGS.get(row[LAST], row[LAST]), *row[LAST + 1 :])) for row in rows]
+            rows: Any = result.cursor  # not SQLAlchemy's rows, nor `LedgerRow._make`: there may be half a million
+            return [
+                make(
+                    LedgerRow, (step, time, asked, spent, leakage, FLAGS.get(last, last), output, digest, made, hashed)
+                )
+                for step, time, asked, spent, leakage, last, output, digest, made, hashed in rows
+            ]
 
     def events(self, start: int = 0) -> list[LedgerEvent]:
         """The events from number `start` on, in order."""

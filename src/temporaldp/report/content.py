@@ -141,12 +141,14 @@ class EpochLeakage:
 
 @dataclass(frozen=True, slots=True)
 class RenewedLeakage:
-    """A level that is renewed after so many steps.
+    """A level that is renewed.
 
     Parameters
     ----------
+    every : str
+        "steps", or "weekly", "monthly" or "yearly".
     n_steps : int
-        Of an epoch.
+        Of an epoch; by the calendar at most.
     alpha : float
         What each epoch is to hold by itself, in nats.
     for_ever : float
@@ -154,6 +156,7 @@ class RenewedLeakage:
     epochs : tuple of EpochLeakage
     """
 
+    every: str
     n_steps: int
     alpha: float
     for_ever: float

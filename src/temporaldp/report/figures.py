@@ -19,6 +19,7 @@ from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.planning.plan import Method
 from temporaldp.release import ReleasedHistograms, SmoothedHistograms
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, one_plot, styled
+from temporaldp.report.thinning import drawn_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,13 +78,12 @@ def audit_figure(
 def _draw_leakage(
     axes: Axes, series: LeakageSeries, times: Sequence[str], alpha: float | None, paper: LeakageSeries | None
 ) -> None:
-    steps = np.arange(len(series))
     mark: dict[str, Any] = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
-    axes.plot(steps, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
-    axes.plot(steps, series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
-    axes.plot(steps, series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
-    axes.plot(
-        steps,
+    _draw_line(axes, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
+    _draw_line(axes, series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
+    _draw_line(axes, series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
+    _draw_line(
+        axes,
         series.epsilons,
         color=GREY,
         linestyle=":",
@@ -92,7 +92,7 @@ def _draw_leakage(
         label="promised at the step (epsilon)",
     )
     if paper is not None:
-        axes.plot(steps, paper.temporal, color=GREY, linewidth=0.8, label="the paper's upper bound of TPL")
+        _draw_line(axes, paper.temporal, color=GREY, linewidth=0.8, label="the paper's upper bound of TPL")
     if alpha is not None:
         axes.axhline(alpha, color=DARK, linewidth=0.8)
         axes.annotate(
@@ -102,6 +102,12 @@ def _draw_leakage(
     axes.set_ylim(0, 1.12 * max(float((paper or series).temporal.max()), alpha or 0.0))
     _time_axis(axes, times)
     legend_above(axes, 2)
+
+
+def _draw_line(axes: Axes, values: NDArray[Any], **look: Any) -> None:
+    """One value a step."""
+    steps = drawn_points(values)
+    axes.plot(steps, values[steps], **look)
 
 
 def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) -> None:
@@ -262,14 +268,14 @@ def release_figure(
         if smoothed is not None:
             _draw_smoothed(panel, released, smoothed, int(state))
         if true_counts is not None and smoothed is not None:
-            panel.plot(steps, true_counts[:, state], color=DARK, linewidth=1.2, label="true")
+            _draw_line(panel, true_counts[:, state], color=DARK, linewidth=1.2, label="true")
         elif true_counts is not None:
             truth = true_counts[:, state]
             low = truth - reach if not released.consistent else np.maximum(truth - reach, 0)
             panel.fill_between(steps, low, truth + reach, color="0.85", label=noise)
-            panel.plot(steps, truth, color=DARK, linewidth=1.6, label="true")
+            _draw_line(panel, truth, color=DARK, linewidth=1.6, label="true")
         if smoothed is None:
-            panel.plot(steps, released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
+            _draw_line(panel, released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
         panel.set_title(_short(released.states[state], 40), fontsize=10, loc="left")
         panel.set_ylabel("people")
         _time_axis(panel, released.times, most=6)

@@ -1,0 +1,151 @@
+"""What a renewed level promises: noted in its ledger, and anew where another correlation and another plan are adopted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from temporaldp.accounting import TemporalAccountant, temporal_leakage
+from temporaldp.accounting.monotone_search import largest
+from temporaldp.accounting.protocol import Bound
+from temporaldp.accounting.renewal import leakage_for_ever, leakage_going_on
+from temporaldp.correlation import Population
+from temporaldp.errors import InputError, LedgerError, PlanError
+from temporaldp.planning import BudgetPlan, Plan
+from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every
+from temporaldp.release.identity import plan_digest
+from temporaldp.release.ledger import ADOPT, Ledger
+
+RENEWAL = "renewal"
+"""The kind of event that says, before the first step, what a renewed level promises for ever."""
+
+ROUNDED = 1e-9
+"""Relative: by which a plan may miss its level as it is counted again, on another machine."""
+
+
+def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:
+    """What is spent again and again at most: the plan; by the calendar, where epochs have any number of steps, its largest."""
+    return plan.epsilons if every == STEPS else plan.epsilons.max(keepdims=True)
+
+
+def require_renewable(plan: BudgetPlan, every: Every, people: Population, bound: Bound) -> float:
+    """What all epochs of a plan never leak more than, in nats.
+
+    Raises
+    ------
+    PlanError
+        The plan does not hold its level against these people, or renewing it leaks without end.
+    """
+    alone = temporal_leakage(people, epsilons=plan.epsilons, bound=bound).worst
+    if alone > plan.alpha * (1.0 + ROUNDED):
+        raise PlanError(
+            f"the plan's {plan.horizon} steps leak {alone:.6g} nats by themselves against this correlation, more "
+            f"than its alpha = {plan.alpha:g}: plan with the correlation, and by the bound, that the release is counted by"
+        )
+    for_ever = leakage_for_ever(people, repeated_budgets(plan, every), bound=bound)
+    if math.isinf(for_ever):
+        raise PlanError(
+            f"renewing this plan of {plan.horizon} steps promises nothing: under this correlation what an epoch says "
+            "about a value is not forgotten within the next one, and adds up without end. Plan without a horizon, which "
+            "lasts for ever, or with longer epochs"
+        )
+    return for_ever
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a ledger says of a level that is renewed, in nats.
+
+    Parameters
+    ----------
+    every : {"steps", "weekly", "monthly", "yearly"}
+    n_steps : int
+        Of an epoch; by the calendar at most.
+    alpha : float
+        What each epoch by itself holds.
+    for_ever : float
+        What all of them together never exceed, however many follow.
+    """
+
+    every: Every
+    n_steps: int
+    alpha: float
+    for_ever: float
+
+    def epochs_of(self, times: Sequence[str]) -> list[tuple[int, int]]:
+        """The first step of each epoch and the one after its last, the last one as far as it has come."""
+        return list(pairwise([*Epochs(self.every, self.n_steps).starts(times), len(times)]))
+
+
+def renewal_of(ledger: Ledger) -> Renewal | None:
+    """How a ledger's level is renewed; None where it is not.
+
+    Raises
+    ------
+    LedgerError
+        It is, but the ledger was never opened by a release, which notes what that promises.
+    """
+    every = ledger.configuration.get("renewal")
+    if every is None:
+        return None
+    noted = [event.details for event in ledger.events if event.kind in {RENEWAL, ADOPT}]
+    if not noted:
+        raise LedgerError(f"{ledger.place} was made, but no release has begun: run the release once")
+    by_steps = isinstance(every, int)
+    return Renewal(
+        STEPS if by_steps else checked_every(every),
+        int(noted[0]["steps"]),
+        float(ledger.configuration["alpha"]),
+        float(noted[-1]["for_ever"]),
+    )
+
+
+def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: Plan | None) -> dict[str, Any]:
+    """What an event says of a renewed level whose odometer has just adopted another correlation, as JSON values.
+
+    The plan, made with that correlation, is valid from the next step on. Of the epoch that goes on, what is left spends a share
+    of it, so that the epoch by itself holds alpha, exactly: its first steps by the old matrices, its last ones by the new.
+
+    Raises
+    ------
+    InputError
+        There is no plan, or one of another kind, level or length.
+    PlanError
+        It does not hold its level against the new correlation, or renewing it leaks without end.
+    """
+    renewal = renewal_of(ledger)
+    assert renewal is not None
+    if not isinstance(plan, BudgetPlan) or plan.metric is not None:
+        raise InputError(
+            f"the level of {ledger.place} is renewed, by a plan that rests on the correlation that it was made with: make a "
+            "plan with the new one (`temporaldp plan`), and give it too (--plan)"
+        )
+    if (plan.alpha, plan.horizon) != (renewal.alpha, renewal.n_steps):
+        raise InputError(
+            f"expected a plan of alpha = {renewal.alpha:g} for {renewal.n_steps} steps, as {ledger.place} has, got one of "
+            f"{plan.alpha:g} for {'ever' if plan.horizon is None else f'{plan.horizon} steps'}"
+        )
+    require_renewable(plan, renewal.every, accountant.population, "exact")
+    spent, first = ledger.epsilons, (renewal.epochs_of(ledger.times) or [(0, 0)])[-1][0]
+    done = len(spent) - first
+    rest = plan.epsilons[done:] if done else plan.epsilons[:0]
+    people = accountant.adversaries_until(len(spent) + len(rest)).users
+    of_epoch = [user.between(first, done + len(rest)) for user in people]
+
+    def alone(share: float) -> float:
+        return temporal_leakage(of_epoch, epsilons=[*spent[first:], *(share * rest)]).worst
+
+    share = largest(alone, 0.0, 1.0, plan.alpha) if len(rest) else 1.0
+    repeated = repeated_budgets(plan, renewal.every)
+    going_on = np.concatenate((spent, share * rest)) if renewal.every == STEPS else spent
+    for_ever = leakage_going_on(accountant.adversaries_until, accountant.population, going_on, repeated)
+    if math.isinf(for_ever):
+        raise PlanError(
+            "what was released so far is not forgotten within an epoch of the new plan: nothing can be promised"
+        )
+    return {"plan": plan_digest(plan), "share": share, "for_ever": for_ever}

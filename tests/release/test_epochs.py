@@ -1,0 +1,141 @@
+"""Epochs of the calendar: which month a step is in, by whose clock, and what all months of any lengths leak."""
+
+from __future__ import annotations
+
+from copy import copy
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+from enumerated_leakage import all_lengths, of_constant
+from temporaldp import (
+    Adversary,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    InputError,
+    Ledger,
+    SpentError,
+    TemporalAccountant,
+    TransitionMatrix,
+    plan_budget,
+    renewal_leakage,
+)
+from temporaldp.release import stream
+from temporaldp.release.epochs import Epochs, require_enough_steps
+from temporaldp.release.renewal import renewal_of
+
+BACK, FORTH = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([[0.8, 0.2], [0.3, 0.7]])
+ADVERSARY = Adversary(TransitionMatrix(BACK), TransitionMatrix(FORTH))
+PLAN = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
+DAYS = ["2024-01-30", "2024-01-31", "2024-02-01", "2024-02-10", "2024-02-29", "2024-03-01", "2024-05-04", "2024-05-05"]
+
+
+def opened(place, *, every="monthly", step=None, plan=PLAN):
+    accountant = TemporalAccountant(ADVERSARY)
+    return ContinualRelease(
+        DiscreteLaplaceHistogram(2), ledger=place, plan=plan, accountant=accountant, renewed=every, step=step
+    )
+
+
+def starts(every, times):
+    return [times[step] for step in Epochs(every, 100).starts(times)]
+
+
+def test_an_epoch_begins_with_the_first_step_of_a_month_a_week_or_a_year():
+    days = [(date(2023, 12, 27) + timedelta(days=k)).isoformat() for k in range(70)]
+    assert starts("monthly", days) == ["2023-12-27", "2024-01-01", "2024-02-01", "2024-03-01"]
+    assert starts("weekly", days[:14]) == ["2023-12-27", "2024-01-01", "2024-01-08"]  # Mondays
+    assert starts("yearly", days) == ["2023-12-27", "2024-01-01"]
+    assert starts("monthly", ["2024-01-31", "2024-05-01", "2025-05-01"]) == ["2024-01-31", "2024-05-01", "2025-05-01"]
+    assert starts("monthly", ["2024-01", "2024-02"]) == ["2024-01", "2024-02"]
+    assert Epochs("steps", 3).starts(list("abcdefg")) == [0, 3, 6]
+
+
+def test_the_clock_counts_that_a_time_is_written_with():
+    assert starts("monthly", ["2024-03-31T23:30:00+02:00", "2024-04-01T00:30:00+02:00"])[1:] == [
+        "2024-04-01T00:30:00+02:00"
+    ]
+    late = "2024-04-01T00:30:00+02:00", "2024-03-31T23:30:00+00:00", "2024-04-01T02:30:00+02:00"
+    assert starts("monthly", late) == [late[0]]  # a clock that goes back begins no epoch that is over
+    assert starts("monthly", ["2024-03-31T23:59:59.9999999", "2024-04-01T00:00:00"])[1:] == ["2024-04-01T00:00:00"]
+
+
+def test_where_the_next_step_is():
+    epochs = Epochs("monthly", 2)
+    assert epochs.position("2024-01-01") == epochs.position() == 0
+    epochs.add("2024-01-01")
+    assert (epochs.position(), epochs.position("2024-01-09"), epochs.position("2024-02-01")) == (1, 1, 0)
+    again = Epochs("monthly", 2).restored(epochs.document())
+    again.add("2024-01-02")
+    with pytest.raises(SpentError, match="held back until the level is renewed"):
+        again.position("2024-01-31")
+    assert (again.position("2024-02-01"), copy(again).began, len(epochs), len(again)) == (0, 0, 1, 2)
+    with pytest.raises(InputError, match="expected a date"):
+        epochs.position("Monday 3")
+
+
+def test_a_plan_has_to_be_long_enough_for_the_longest_month():
+    require_enough_steps("monthly", 31, "86400 seconds")
+    require_enough_steps("yearly", 12, "1 months")
+    require_enough_steps("monthly", 1, None)
+    require_enough_steps("steps", 1, "86400 seconds")
+    for every, most, step in (
+        ("monthly", 30, "86400 seconds"),
+        ("weekly", 167, "3600 seconds"),
+        ("yearly", 11, "1 months"),
+    ):
+        with pytest.raises(InputError, match=f"plan with --horizon {most + 1}"):
+            require_enough_steps(every, most, step)
+
+
+def test_each_month_holds_its_level_and_all_of_them_what_was_promised(place, monkeypatch):
+    monkeypatch.setattr(stream, "EVERY", 3)
+    with opened(place) as release:  # without a process in between
+        forecast = release.forecast(DAYS)
+    for day in DAYS:  # a process a day
+        with opened(place) as release:
+            assert release.release([70, 30], time=day) is not None
+    with opened(place) as release:
+        assert release.ledger.checkpoint.n_steps == 6
+        assert release.next_budget(time="2024-06-01") == PLAN.epsilons[0]
+        assert release.next_budget() == release.next_budget(time="2024-05-06") == PLAN.epsilons[2]
+        release.release([70, 30], time="2024-05-06")
+        with pytest.raises(SpentError, match="all of this one are over"):
+            release.release([70, 30], time="2024-05-31")
+        renewal, epsilons = renewal_of(release.ledger), release.ledger.epsilons
+        told = [row.leakage for row in release.ledger[:]]
+    lengths = [2, 3, 1, 3]
+    assert np.diff(renewal.epochs_of([*DAYS, "2024-05-06"])).ravel().tolist() == lengths
+    planned = DiscreteLaplaceHistogram(2)
+    expected = [planned.epsilon_spent(float(PLAN.epsilons[k])) for length in lengths for k in range(length)]
+    assert epsilons.tolist() == expected
+    assert [one.epsilon for one in forecast] == expected[:-1]
+    assert [one.leakage for one in forecast] == told[:-1]
+    for n in range(1, 10):
+        assert told[n - 1] == pytest.approx(of_constant(BACK, FORTH, epsilons[:n]).max(), rel=1e-11)
+    assert 1.0 < told[-1] <= renewal.for_ever
+
+
+@pytest.mark.parametrize("epsilons", [(0.6, 0.4, 0.3), (0.3, 0.4, 0.6), (0.4, 0.6, 0.4)])
+def test_what_is_promised_is_above_months_of_any_lengths(epsilons):
+    """And close to the worst ones, of a step each, where the first step of a month spends most."""
+    promised, worst = renewal_leakage(ADVERSARY, epsilons).any_length, 0.0
+    for lengths in [*all_lengths(3, 4), (1,) * 9]:
+        spent = np.concatenate([epsilons[:length] for length in lengths])[:9]
+        worst = max(worst, of_constant(BACK, FORTH, spent).max())
+    assert worst <= promised
+    assert promised <= 1.02 * worst or epsilons[0] < max(epsilons)
+
+
+def test_a_ledger_says_by_which_calendar_it_is_renewed(tmp_path):
+    with opened(tmp_path / "a.db") as release:
+        assert release.ledger.configuration["renewal"] == "monthly"
+        assert release.guard.promise == renewal_leakage(ADVERSARY, PLAN.epsilons).any_length
+        release.release([70, 30], time="2024-01-01")
+    with Ledger(tmp_path / "a.db") as ledger:
+        assert renewal_of(ledger).every == "monthly"
+    with pytest.raises(InputError, match="horizon 31"):
+        opened(tmp_path / "b.db", step="86400 seconds")
+    with pytest.raises(InputError, match="steps, weekly, monthly, yearly"):
+        opened(tmp_path / "c.db", every="daily")
