@@ -15,6 +15,7 @@ from temporaldp import (
     DiscreteGaussianNoise,
     GaussianNoise,
     InputError,
+    IntervalMatrix,
     OutputTable,
     PairLeakageCurves,
     PrivacyGuarantee,
@@ -28,6 +29,7 @@ from temporaldp import (
 )
 from temporaldp.accounting import pair_curve_compiled
 from temporaldp.accounting.curves import Side
+from temporaldp.accounting.pair_curve import goes_by_pairs
 from temporaldp.accounting.pair_curves import PairCurves, raised_by
 
 ULPS = 1e-12
@@ -303,3 +305,13 @@ def test_a_delta_that_a_guarantee_loses_is_never_forgotten_too_early():
     asked = {"mechanisms": [PrivacyGuarantee(0.1, 1e-4)] * 4, "delta": 5e-4, "discretization": 0.01}
     pairs, one = (temporal_leakage(Adversary(rows), bound=bound, **asked) for bound in ("pair_curve", "curve"))
     assert (pairs.backward <= one.backward).all() and pairs.backward[-1] > pairs.epsilons[-1]
+
+
+def test_of_a_set_of_matrices_one_curve_for_all_pairs_is_the_default():
+    known = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
+    within = Adversary(IntervalMatrix.around(known, width=0.05))
+    assert goes_by_pairs(Adversary(known)) and not goes_by_pairs(within)
+    noise = [GaussianNoise(10.0, sensitivity=1.0)] * 2
+    found = temporal_leakage(within, mechanisms=noise, delta=1e-3)
+    assert found.bound == "curve"
+    assert found.worst >= temporal_leakage(Adversary(known), mechanisms=noise, delta=1e-3).worst

@@ -29,6 +29,7 @@ from temporaldp import (
     sustainable_budget,
     temporal_leakage,
 )
+from temporaldp.planning.search import levelled
 
 RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))
 METHODS = ("optimal", "quantified", "upper_bound", "uniform")
@@ -236,3 +237,9 @@ def test_bad_arguments_are_refused(sleep):
             call(sleep, alpha=1.0, bound="best")
     with pytest.raises(BudgetError):
         sustainable_budget(sleep, alpha=-1.0)
+
+
+def test_a_step_that_is_not_published_stays_unpublished_where_others_are_raised_to_one_level():
+    raised = levelled(np.array([0.5, 0.0, 0.1, 0.2]), lambda budgets: float(budgets.sum()), 1.1)
+    assert raised == pytest.approx([0.5, 0.0, 0.3, 0.3], rel=1e-6)
+    assert raised.sum() <= 1.1

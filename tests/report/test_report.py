@@ -177,6 +177,16 @@ def test_pairs_that_tie_are_said_to_tie(audited):
     assert words.reasons(audited)[0] == "W is told apart from N3 best, by 0.6632 nats."
 
 
+def test_states_of_several_tables_are_told_apart_in_a_sentence():
+    names = ["W, home", "W, away", "N"]
+    matrix = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], names)
+    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[0.1] * 3)
+    evidence = Evidence((Adversary(matrix, matrix),), series, Provenance("matrices"), ("a", "b", "c"))
+    told = " ".join([*words.reasons(evidence), words.witness(evidence)])
+    assert '"W, home"' in told and '"N"' not in told
+    assert told.count("W, ") == told.count('"W, ')
+
+
 @pytest.mark.long
 def test_a_report_about_many_people_looks_for_the_worst_of_them_a_few_times(monkeypatch):
     people = 3_000

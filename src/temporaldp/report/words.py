@@ -40,7 +40,7 @@ def guarantee(evidence: Evidence) -> list[str]:
     tied = int((series.temporal >= series.worst * (1.0 - 1e-9)).sum())
     where = f"at step {series.worst_time + 1} of {len(series)}, time {evidence.times[series.worst_time]}"
     if tied > 1:
-        where = f"at {tied} of {steps(len(series))}"
+        where = f"reached at {tied} of {steps(len(series))}"
     seen = "would be observed" if evidence.released is None else "is observed"
     told = [
         _odds_with_delta(len(series), worst, series.delta) if series.delta else _odds(len(series), worst, seen),
@@ -183,7 +183,7 @@ def reasons(evidence: Evidence) -> list[str]:
 def _told_apart(evidence: Evidence, pair: tuple[str, str]) -> str:
     """The pair of values that is told apart best, and those that are tied with it."""
     series, step = evidence.leakage.worst_member, evidence.explained_step
-    value, other = pair
+    value, other = map(_state, pair)
     by = f"by {number(float(series.temporal[step]), up=True)} nats"
     known = series.evidence
     if not isinstance(known, ExactLeakage | PairwiseLeakage) or len(known.states) > COMPARED_STATES:
@@ -193,7 +193,7 @@ def _told_apart(evidence: Evidence, pair: tuple[str, str]) -> str:
     if len(tied) == metric.size - len(metric):
         return f"Any two values are told apart equally well, {by}."
     others = [(known.states[i], known.states[j]) for i, j in tied if (known.states[i], known.states[j]) != pair]
-    also = "" if len(others) != 1 else f" {others[0][0]} from {others[0][1]} is tied with it."
+    also = "" if len(others) != 1 else f" {_state(others[0][0])} from {_state(others[0][1])} is tied with it."
     if len(others) > 1:
         also = f" {len(others)} other pairs are tied with it."
     return f"{value} is told apart from {other} best, {by}.{also}"
@@ -215,7 +215,8 @@ def _before_and_after(evidence: Evidence) -> list[str]:
         likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[step]].sum()) for row in pair)
         if likely - unlikely <= SAME:
             told.append(
-                f"{direction.capitalize()}: nothing leaks this way, as {seen.value} and {seen.other_value} do not differ."
+                f"{direction.capitalize()}: nothing leaks this way, as {_state(seen.value)} and {_state(seen.other_value)} do "
+                "not differ."
             )
         else:
             event = Witness(seen.value, seen.other_value, seen.counts_high(step), likely, unlikely)
@@ -235,12 +236,12 @@ def witness(evidence: Evidence) -> str | None:
     shown = [*before[-SHOWN_RUNS:], *here, *after[:SHOWN_RUNS]]
     left = sum(map(len, runs)) - sum(map(len, shown))
     counts = "; ".join(f"{_high(seen, run[0])} at {_steps_from_to(run)}" for run in shown)
-    leakage = number(seen.leakage, up=True)
+    leakage, value, other = number(seen.leakage, up=True), _state(seen.value), _state(seen.other_value)
     return (
         f"The observation that gives most away about step {seen.time + 1}, that {evidence.who or 'a person'} was in "
-        f"{seen.value} rather than {seen.other_value}: these counts come out high, and all others low: {counts}"
+        f"{value} rather than {other}: these counts come out high, and all others low: {counts}"
         + (f"; and so on at {steps(left)} further away, which add less" if left else "")
-        + f". Seen together, it is e^{leakage} = {factor(float(leakage))} times as likely if the person was in {seen.value}."
+        + f". Seen together, it is e^{leakage} = {factor(float(leakage))} times as likely if the person was in {value}."
     )
 
 
@@ -264,8 +265,8 @@ def _likelier(event: Witness, direction: str, matrix: Matrix, share: str = "") -
     then, when = ("was", "one step before") if direction == "backward" else ("will be", "one step later")
     where = _named(event.evidence, matrix.states, "or", "any state but")
     return (
-        f"{direction.capitalize()}{share}: a person in {event.value} {then} in {where} {when} with probability "
-        f"{percent(event.probability)}, a person in {event.other_value} only with {percent(event.other_probability)}."
+        f"{direction.capitalize()}{share}: a person in {_state(event.value)} {then} in {where} {when} with probability "
+        f"{percent(event.probability)}, a person in {_state(event.other_value)} only with {percent(event.other_probability)}."
     )
 
 
@@ -305,11 +306,17 @@ def _named(inside: tuple[str, ...], states: tuple[str, ...], joint: str, but: st
         return _listed(inside, joint)
     if len(outside) <= MOST_STATES:
         return f"{but} {_listed(outside, joint)}"
-    return f"{'one of ' if joint == 'or' else ''}{len(inside)} states ({', '.join(inside[:3])}, ...)"
+    return f"{'one of ' if joint == 'or' else ''}{len(inside)} states ({', '.join(map(_state, inside[:3]))}, ...)"
 
 
 def _listed(states: tuple[str, ...] | list[str], joint: str) -> str:
-    return states[0] if len(states) == 1 else f"{', '.join(states[:-1])} {joint} {states[-1]}"
+    *some, last = map(_state, states)
+    return f"{', '.join(some)} {joint} {last}" if some else last
+
+
+def _state(name: str) -> str:
+    """A state in a sentence: in quotes if its name has a comma, as those of several tables have."""
+    return f'"{name}"' if "," in name else name
 
 
 def number(value: float, *, up: bool = False, down: bool = False) -> str:
