@@ -116,7 +116,10 @@ class LedgerEvent(NamedTuple):
     @property
     def signed(self) -> str:
         """Everything that the hash covers, besides the hash before it, as canonical JSON."""
-        return canonical(["event", self.number, self.step, self.kind, self.at, self.by, self.content])
+        number, step, *texts = self[:6]
+        if type(number) is type(step) is int and all(type(text) is str for text in texts):  # as it was written
+            return f'["event",{number},{step},{",".join(map(quoted, texts))}]'
+        return canonical(["event", *self[:6]])
 
     @property
     def details(self) -> dict[str, Any]:

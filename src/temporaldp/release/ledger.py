@@ -127,6 +127,7 @@ class Ledger:
             with self._store.writing() as transaction:
                 migrate(transaction, self.place)
 
+    @collector_paused()
     def _go_on_from_checkpoint(self, transaction: Transaction) -> bool:
         """Take in what follows the last checkpoint; False if there is none that fits."""
         events = transaction.events()

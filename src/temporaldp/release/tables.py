@@ -111,7 +111,10 @@ class Transaction:
         """The events from number `start` on, in order."""
         events = tables().events
         chosen = events.select().where(events.c.number >= start).order_by(events.c.number)
-        return [LedgerEvent(*row) for row in self.connection.execute(chosen)]
+        make = tuple.__new__
+        with self.connection.execute(chosen) as result:
+            rows: Any = result.cursor  # as for rows: an account of several tables has one for each table and step
+            return [make(LedgerEvent, row) for row in rows]
 
     def append(self, row: LedgerRow) -> None:
         """Add a row and move the head to it; what was written must read as it was meant.
