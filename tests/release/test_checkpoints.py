@@ -18,6 +18,7 @@ from temporaldp import (
     LateDataError,
     Ledger,
     LedgerError,
+    PublicCorrelation,
     TemporalAccountant,
     TransitionMatrix,
     adopt_correlation,
@@ -290,3 +291,32 @@ def test_matrices_that_vary_from_step_to_step(place, reserve):
     with Ledger(place) as ledger:
         whole = temporal_leakage(walk, epsilons=[*ledger.epsilons, 0.0, 0.0]).worst
     assert whole <= answers[0] * (1 + 1e-12) <= 1.0
+
+
+def test_filtered_counts_go_on_from_it_to_the_last_bit(tmp_path):
+    """As from the first step on, and without reading the rows before it."""
+    chain = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]], states=("A", "B"))
+    public = PublicCorrelation(chain, source="a test")
+    place, other = tmp_path / "a.db", tmp_path / "b.db"
+    with filtered(place, public) as found:
+        found.skip(time=0)
+        for time in range(1, 24):
+            found.release([70 + time, 30 - time], time=time)
+    shutil.copy(place, other)
+    shutil.copytree(private(place), private(other))
+    forget(other)
+    with filtered(place, public) as one, filtered(other, public) as two:
+        assert (one.ledger.checkpoint.n_steps, two.ledger.checkpoint) == (20, None)
+        states = [release._filter.kept_state(release.ledger) for release in (one, two)]
+        assert states[0] == states[1] and states[0]["known"] == 24
+        assert one.ledger._rows.n_before == 20
+        one.release([70, 30], time=24)
+        assert one.filtered(24).counts.sum() == pytest.approx(100.0)
+
+
+def filtered(place, correlation):
+    """A release whose counts are filtered."""
+    return ContinualRelease(
+        MECHANISM, ledger=place, accountant=TemporalAccountant(ADVERSARY, alpha=1.0), correlation=correlation,
+        states=("A", "B"),
+    )  # fmt: skip

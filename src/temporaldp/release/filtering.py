@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import Guard
 from temporaldp.release.histogram import DiscreteLaplaceHistogram, NoisyHistogram
 from temporaldp.release.identity import correlations_of
+from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import filtered_of, from_text
 from temporaldp.release.smoothed import step_release
 from temporaldp.smoothing import (
@@ -25,6 +25,7 @@ from temporaldp.smoothing import (
     averaged,
     estimates,
 )
+from temporaldp.smoothing.counts_model import Belief
 
 IntArray = NDArray[np.int64]
 
@@ -32,8 +33,8 @@ IntArray = NDArray[np.int64]
 class StepFilter:
     """The filter of a release: its state after the steps that the ledger has, and the next step's counts.
 
-    The state is not stored but follows from the ledger's rows, so that two processes always agree; it is brought up to date
-    when the next step is drawn.
+    The state follows from the ledger's rows, so that two processes always agree; it is brought up to date when the next step is
+    drawn. A checkpoint of the ledger keeps it, every number to its last bit.
 
     Parameters
     ----------
@@ -54,15 +55,33 @@ class StepFilter:
         digest = correlations_of([Adversary(forward=self._correlation.forward)], salt="public")["users"][0]
         return {"correlation": digest, "from": self._correlation.source.provenance}
 
-    def next_step(self, rows: Sequence[LedgerRow], counts: IntArray, epsilon: float, total: int) -> dict[str, Any]:
-        """What to store beside the counts of the step after these rows, as JSON values. Changes no more than it must know."""
-        self._catch_up(rows)
-        step = self._released(len(rows), counts, epsilon, float(total))
+    def kept_state(self, ledger: Ledger) -> dict[str, Any]:
+        """What has to be known of the ledger's rows to go on from them, as JSON values."""
+        self._catch_up(ledger)
+        state = self._state
+        told = None
+        if state is not None:
+            arrays = state.belief.mean, state.belief.covariance, state.widenings, state.fit
+            told = {"arrays": [_written(one) for one in arrays], "total": state.total, "n_steps": state.n_steps}
+        return {"known": self._known, "unpublished": self._unpublished, "state": told}
+
+    def resume(self, kept: dict[str, Any]) -> None:
+        """Go on from a kept state."""
+        state, told = None, kept["state"]
+        if told is not None:
+            mean, covariance, widenings, fit = (_read(one) for one in told["arrays"])
+            state = FilterState(Belief(mean, covariance), widenings, fit, float(told["total"]), int(told["n_steps"]))
+        self._state, self._known, self._unpublished = state, int(kept["known"]), int(kept["unpublished"])
+
+    def next_step(self, ledger: Ledger, counts: IntArray, epsilon: float, total: int) -> dict[str, Any]:
+        """What to store beside the counts of the step after the ledger's, as JSON values. Changes no more than it must know."""
+        self._catch_up(ledger)
+        step = self._released(len(ledger), counts, epsilon, float(total))
         found = _estimated(self._after(step), step)
         return {part: getattr(found, part).tolist() for part in ("counts", "lower", "upper")} | {"total": int(total)}
 
-    def _catch_up(self, rows: Sequence[LedgerRow]) -> None:
-        for row in rows[self._known :]:
+    def _catch_up(self, ledger: Ledger) -> None:
+        for row in ledger[self._known :]:
             if row.output is not None:
                 total = float(stored(row)["total"])
                 step = self._released(row.step, from_text(row.output), row.epsilon, total)
@@ -84,6 +103,14 @@ class StepFilter:
     def _released(self, position: int, counts: IntArray, epsilon: float, total: float) -> StepRelease:
         scale = float(self._guard.drawn_scales([position], np.array([epsilon]))[0])
         return step_release(counts, scale, self._guard.noise, total)
+
+
+def _written(array: NDArray[np.float64]) -> dict[str, Any]:
+    return {"shape": array.shape, "numbers": [number.hex() for number in array.ravel().tolist()]}
+
+
+def _read(document: dict[str, Any]) -> NDArray[np.float64]:
+    return np.array([float.fromhex(text) for text in document["numbers"]]).reshape(document["shape"])
 
 
 def stored(row: LedgerRow) -> dict[str, Any]:

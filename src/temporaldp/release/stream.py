@@ -141,6 +141,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self._ledger = Ledger.open(ledger, self._configuration)
         self._digests = InputDigests(self._ledger.store)
         self._guard.begin(self._ledger)
+        kept = None if self._ledger.checkpoint is None else self._ledger.checkpoint.accountant
+        if self._filter is not None and kept:
+            self._filter.resume(kept["filter"])
         self._calendar = Calendar(self.step, self._times_before())
         self._can_be_kept = True
         self._lock = threading.RLock()
@@ -394,6 +397,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
             if len(self) - last_checked(self._ledger.events) < EVERY or self._ledger[-1].last:
                 return
             state = self._guard.kept_state()
+            if state is not None and self._filter is not None:
+                state = {**state, "filter": self._filter.kept_state(self._ledger)}
             self._can_be_kept = state is not None and writer.note_checkpoint(self._calendar.kept(), state)
         with suppress(LedgerError):
             forget_older(self._ledger.store, self._ledger.events)
@@ -412,7 +417,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         if self._filter is None:
             return text
         total = int(np.sum(np.asarray(snapshot)))
-        return with_filtered(text, self._filter.next_step(self._ledger[:], output, epsilon, total))
+        return with_filtered(text, self._filter.next_step(self._ledger, output, epsilon, total))
 
     def _require_more(self) -> None:
         if len(self._ledger) and self._ledger[-1].last:
