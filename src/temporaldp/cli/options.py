@@ -13,6 +13,7 @@ import typer
 
 TRACES = "Traces"
 CORRELATION = "Correlation: what the adversary knows"
+SMOOTHED = "Smoothed counts"
 
 
 class Layout(StrEnum):
@@ -259,15 +260,17 @@ SameStartOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--same-start",
-        help="The release begins as the history does (a night, a course): the history's first counts tell of the release's.",
+        help="The release begins as the history does (a night, a course), whose first counts tell of its own.",
+        rich_help_panel=SMOOTHED,
     ),
 ]
 SyntheticOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         "--synthetic",
-        help="Also draw made-up traces from the smoothed counts and the correlation (.csv), for who needs rows.",
+        help="Also draw made-up traces from the smoothed counts (.csv), for who needs rows.",
         show_default=False,
+        rich_help_panel=SMOOTHED,
     ),
 ]
 OverwriteOption: TypeAlias = Annotated[

@@ -6,9 +6,7 @@ import os
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from temporaldp import (
     ContinualRelease,
@@ -22,6 +20,7 @@ from temporaldp import (
 )
 from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
+from temporaldp.cli import release_options as r
 from temporaldp.cli.earlier_output import is_earlier, refuse_existing
 from temporaldp.cli.operation import ledger_facts, logged, nearly_used, other_data, say_forecast, trial_place
 from temporaldp.cli.release_setup import Setup, plan_alone, setup_of
@@ -36,135 +35,38 @@ from temporaldp.release.outputs import from_text
 from temporaldp.release.released import release_suffix
 from temporaldp.release.store import Store, file_of
 
-LEDGER = "Ledger: steps released once, whatever happens"
-
 
 @o.grouped
 def release(
     reading: o.TraceOptions,
     known: o.CorrelationOptions,
     traces: o.TracesArgument = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Where to write the counts (.parquet or .csv).", show_default=False),
-    ] = None,
-    plan: Annotated[
-        Path | None, typer.Option("--plan", help="Plan from `temporaldp plan`.", show_default=False)
-    ] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            "--ledger",
-            help="SQLite file or postgresql:// URL that keeps every step (with --plan or --alpha): run again as data arrive.",
-            show_default=False,
-            rich_help_panel=LEDGER,
-        ),
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(
-            "--alpha",
-            help="Level to hold, in nats, instead of a plan: every step gets what lasts for ever (needs a correlation).",
-            show_default=False,
-            rich_help_panel=LEDGER,
-        ),
-    ] = None,
-    horizon: Annotated[
-        int | None,
-        typer.Option(
-            "--horizon",
-            metavar="T",
-            help="With --alpha: the release ends after T steps, and gets the optimal plan for them.",
-            show_default=False,
-            rich_help_panel=LEDGER,
-        ),
-    ] = None,
-    renew: Annotated[
-        o.Renewals | None,
-        typer.Option(
-            "--renew",
-            help="The plan begins again: with each week, month or year, or after its last step (needs a correlation).",
-            show_default=False,
-            rich_help_panel=LEDGER,
-        ),
-    ] = None,
-    bound: Annotated[
-        o.Bounds | None,
-        typer.Option(
-            "--bound",
-            help="By which leakage an accountant, of a correlation, counts: exact (default) or paper, an upper bound of it.",
-            show_default=False,
-            rich_help_panel=LEDGER,
-        ),
-    ] = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            "--table",
-            metavar="NAME",
-            help="Publish this table of an account of several (`temporaldp ledger share`), which knows level and correlation.",
-            show_default=False,
-            rich_help_panel=LEDGER,
-        ),
-    ] = None,
-    consistent: Annotated[
-        bool, typer.Option("--consistent", help="Post-process to non-negative counts that keep the public total.")
-    ] = False,
-    smooth: Annotated[
-        Path | None,
-        typer.Option(
-            "--smooth",
-            help="Also write counts smoothed by a public correlation (--history, --forward), with 95 % intervals; with a "
-            "ledger each step from the past alone, stored with it.",
-            show_default=False,
-        ),
-    ] = None,
-    same_start: o.SameStartOption = False,
-    synthetic: o.SyntheticOption = None,
-    head: Annotated[
-        str | None,
-        typer.Option(
-            "--head",
-            help="A head that was noted elsewhere: an older copy of the ledger releases nothing (exit code 4).",
-            show_default=False,
-            rich_help_panel=LEDGER,
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Say what would be spent and what would leak; nothing is drawn or written.",
-            rich_help_panel=LEDGER,
-        ),
-    ] = False,
-    warn_at: Annotated[
-        float | None,
-        typer.Option(
-            "--warn-at",
-            metavar="SHARE",
-            help="Warn once this share of alpha (or, under a plan, of its steps) is used, such as 0.8.",
-            show_default=False,
-            rich_help_panel=LEDGER,
-        ),
-    ] = None,
-    log: Annotated[
-        Path | None,
-        typer.Option(
-            "--log",
-            metavar="FILE",
-            help="Append one line of JSON about this run: numbers and codes, nothing about a person.",
-            show_default=False,
-            rich_help_panel=LEDGER,
-        ),
-    ] = None,
+    ledger: r.LedgerOption = None,
+    alpha: r.AlphaOption = None,
+    plan: r.PlanOption = None,
+    output: r.OutputOption = None,
+    dry_run: r.DryRunOption = False,
+    consistent: r.ConsistentOption = False,
     overwrite: o.OverwriteOption = False,
     as_json: o.JsonOption = False,
+    horizon: r.HorizonOption = None,
+    renew: r.RenewOption = None,
+    bound: r.LeakageOption = None,
+    table: r.TableOption = None,
+    head: r.HeadOption = None,
+    warn_at: r.WarnOption = None,
+    log: r.LogOption = None,
+    smooth: r.SmoothOption = None,
+    same_start: o.SameStartOption = False,
+    synthetic: o.SyntheticOption = None,
 ) -> None:
     """Publish how many people are in each state at each step, with exact discrete Laplace noise, or what the plan says.
 
-    With --plan alone, every run draws new noise and spends the budgets again: an output that exists is kept unless you say
-    --overwrite. With --ledger, a step that was released gives the same counts again, and later ones are added.
+    A release that goes on: `temporaldp release traces.csv --alpha 1 --history past.csv --ledger release.db -o counts.csv`. Run
+    again, it gives each step that was released the same counts, and adds later ones.
+
+    With --plan and no --ledger, every run draws new noise and spends the budgets again: an output that exists is kept unless
+    you say --overwrite.
     """
     output = _checked_output(output, (traces, plan, *known.files, *reading.files), dry_run=dry_run)
     _require_smoothing(smooth, synthetic, output, (traces, plan, *known.files, *reading.files), consistent, same_start)
