@@ -244,7 +244,7 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
         epochs = renewal.epochs_of(ledger.times)
         first, end = epochs[-1]
         rows.append(("epochs", f"{len(epochs)}; the last one has {steps(end - first)} of at most {renewal.n_steps}"))
-    rows.append(("held by", _held_by(known)))
+    rows.append(("held by", _held_by({**known, "plan": ledger.plan})))
     rows.append(("mechanism", str(known["mechanism"])))
     if known["states"] is not None:
         rows.append(("states", (" | " if known.get("tables") else ", ").join(known["states"])))
