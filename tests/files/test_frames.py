@@ -170,7 +170,7 @@ def test_wide_frames():
     wide = pd.DataFrame({"user": ["b", "a"], "t0": ["x", "y"], "t1": ["y", None]})
     found = read_traces(wide, gaps=True)
     assert (found.users, found.codes.tolist()) == (("b", "a"), [[0, 1], [1, -1]])
-    with pytest.raises(TraceError, match=r"column 't1' has no value in data row 2 .*--gaps"):
+    with pytest.raises(TraceError, match=r"column 't1' has no value in data row 2 .*gaps=True"):
         read_traces(wide)
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from temporaldp import InputError, LikelihoodBox
 
@@ -42,3 +43,25 @@ def test_a_box_cannot_go_stale_and_is_what_it_holds():
     assert box != "a box"
     assert box.epsilon == 2.0
     assert repr(box) == "LikelihoodBox(2 values, epsilon 2)"
+
+
+def said_of_a_count(scale):
+    """What each output of a count with discrete Laplace noise says of one person who is counted or not, by the noise's law."""
+    outputs = np.arange(-30, 31)
+    return stats.dlaplace.logpmf(outputs - 1, 1.0 / scale) - stats.dlaplace.logpmf(outputs, 1.0 / scale)
+
+
+def test_the_box_of_a_histogram_is_what_its_noise_says_of_each_count():
+    box = LikelihoodBox.laplace_counts([0.7, 3.0, math.inf])
+    for k, scale in enumerate([0.7, 3.0]):
+        said = said_of_a_count(scale)
+        assert (box.low[k], box.high[k]) == pytest.approx((said.min(), said.max()))
+    assert (box.low[2], box.high[2]) == (0.0, 0.0)
+
+
+def test_the_box_of_people_who_come_and_go_is_what_its_noise_says_of_the_counts_but_that_of_the_absent():
+    said = said_of_a_count(1.0 / 0.4)
+    box = LikelihoodBox.add_or_remove(0.4, 3, absent=1)
+    for k in (0, 2):
+        assert (box.low[k], box.high[k]) == pytest.approx((said.min(), said.max()))
+    assert (box.low[1], box.high[1]) == (0.0, 0.0)

@@ -72,6 +72,10 @@ class Source:
     state: str = "state"
     group: str | None = None
 
+    def advice(self, option: str, argument: str) -> str:
+        """What to type: of a file the command's option, of a table the argument of a function."""
+        return option if self.kind == "file" else argument
+
     def column(self, role: str) -> str:
         """What the column with the users, times, states or groups is called in the table."""
         return str(getattr(self, role))

@@ -233,5 +233,6 @@ def _refuse_disorder(events: TraceFrame) -> None:
         user, late, early = (first.get_column(name).to_list()[0] for name in ("user", "time", "time_before"))
         raise TraceError(
             f"times are not in order: user {str(user).strip()!r} has {str(late)!r} ({place_of(events, first)}) after "
-            f"{str(early)!r} ({place_of(events, first, 'row_before')}); if that column is the time, sort with --sort"
+            f"{str(early)!r} ({place_of(events, first, 'row_before')}); if that column is the time, sort with "
+            + events.source.advice("--sort", "sort=True")
         )

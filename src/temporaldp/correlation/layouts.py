@@ -38,11 +38,11 @@ def is_long(table: Table, time: str, state: str) -> bool:
 
 
 def _option(table: Table | TraceFrame, role: str) -> str:
-    return f"--{role}" if table.source.kind == "file" else f"{role}=..."
+    return table.source.advice(f"--{role}", f"{role}=...")
 
 
 def _layout(table: Table) -> str:
-    return "--layout wide" if table.source.kind == "file" else 'layout="wide"'
+    return table.source.advice("--layout wide", 'layout="wide"')
 
 
 def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = False) -> None:
@@ -101,7 +101,7 @@ def wide_traces(
     steps = [name for name in table.header if name not in {user, group}]
     if not steps:
         raise TraceError(f"the wide layout needs one column per step beside {user!r}, but there is none")
-    times = _header_times(steps, sort=sort)
+    times = _header_times(table, steps, sort=sort)
     source = replace(table.source, user=user, time="time", state="state", group=group)
     kept = [_readable(table, user).alias("user"), *([_readable(table, group).alias("group")] if group else [])]
     rows = TraceFrame(table.frame.select(*kept, *_rows(table)), source, table.has_rows)
@@ -118,7 +118,7 @@ def wide_traces(
     )
 
 
-def _header_times(steps: Sequence[str], *, sort: bool) -> Times:
+def _header_times(table: Table, steps: Sequence[str], *, sort: bool) -> Times:
     """The header's names in order of time."""
     times = ordered_labels(steps)
     if sort and times is None:
@@ -134,8 +134,9 @@ def _header_times(steps: Sequence[str], *, sort: bool) -> Times:
             )
         return Times(tuple(steps), np.arange(len(steps)), np.ones(len(steps) - 1, dtype=bool), None)
     if times.labels != tuple(steps) and not sort:
+        how = table.source.advice("--sort", "sort=True")
         raise TraceError(
-            f"the columns are not in order of time ({listed(steps, 4)}); if they are the steps, sort them with --sort"
+            f"the columns are not in order of time ({listed(steps, 4)}); if they are the steps, sort them with {how}"
         )
     return times
 
@@ -168,7 +169,8 @@ def _refuse_empty_cells(traces: TraceFrame, table: Table, steps: Sequence[str], 
     empty = is_missing("state", traces.frame.collect_schema()["state"], states or ())
     found = traces.collected(traces.frame.filter(empty).select("time").unique())
     columns = set(found.get_column("time").to_list())
-    advice = "if the person was not observed then, say so with --gaps"
+    how = table.source.advice("--gaps", "gaps=True")
+    advice = f"if the person was not observed then, say so with {how}"
     for step in steps:
         column = f"c{table.header.index(step)}"
         if column in columns:

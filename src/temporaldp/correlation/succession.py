@@ -155,7 +155,8 @@ def _disorder(found: Encoded) -> TraceError:
     )
     return TraceError(
         f"times are not in order: user {user!r} has {label!r} ({place_of(found.frame, first)}) after {earlier!r} "
-        f"({place_of(found.frame, first, 'row_before')}); if that column is the time, sort with --sort"
+        f"({place_of(found.frame, first, 'row_before')}); if that column is the time, sort with "
+        + found.frame.source.advice("--sort", "sort=True")
     )
 
 
