@@ -269,6 +269,27 @@ def test_absences_are_said_to_be_unprotected(tmp_path):
     assert "not observed at every step" in result.stderr
 
 
+def test_a_history_without_absences_does_not_tell_how_people_come_and_go(tmp_path):
+    rows = [f"{user},{t},{'ab'[(t + user * t) % 2]}" for user in range(4) for t in range(6)]
+    (tmp_path / "past.csv").write_text("\n".join(["user,time,state", *rows]))
+    (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows[:-2]]))
+    arguments = ("audit", "now.csv", "--history", "past.csv", "--absent", "away", "--epsilon", "0.1")
+    assert "nobody in past.csv is ever 'away'" in refused(*arguments, cwd=tmp_path)
+    assert "away" in temporaldp(*arguments, "--prior", "1", "--json", cwd=tmp_path).stdout
+
+
+def test_a_hole_in_the_times_is_told_with_its_times(tmp_path):
+    days = ["2024-01-01", "2024-01-02", "2024-01-09", "2024-01-10"]
+    rows = [f"{user},{day},{'ab'[(k + user) % 2]}" for user in range(3) for k, day in enumerate(days)]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]))
+    result = temporaldp("audit", "t.csv", "--prior", "1", "--epsilon", "0.1", "--json", cwd=tmp_path)
+    assert "times are missing between '2024-01-02' and '2024-01-09'" in result.stderr
+    assert json.loads(result.stdout)["holes"] == [["2024-01-02", "2024-01-09"]]
+    whole = temporaldp("audit", str(SAMPLE), "--epsilon", "0.1", "--json", cwd=tmp_path)
+    assert "times are missing" not in whole.stderr
+    assert json.loads(whole.stdout)["holes"] == []
+
+
 @pytest.mark.long
 def test_a_reader_that_goes_away_is_no_error():
     command = (

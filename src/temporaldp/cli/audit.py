@@ -30,7 +30,7 @@ from temporaldp import (
 from temporaldp.accounting.exact_evidence import Attained
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import Inputs, absences, gather, uncertainty_of
+from temporaldp.cli.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
@@ -125,6 +125,7 @@ def audit(
     warn(inputs.scarcity)
     warn(inputs.provenance.warning)
     warn(absences(inputs.trajectories))
+    warn(hole_sentence(inputs.trajectories) if horizon is None else None)
     if figure is not None:
         with working("drawing", writes=True):
             save_figure(_figure(inputs, evidence), figure)
@@ -265,6 +266,7 @@ def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
         "correlation": inputs.provenance.sentence,
         "warning": inputs.provenance.warning,
         "scarcity": inputs.scarcity,
+        "holes": holes(inputs.trajectories),
     }
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from temporaldp import (
     Adversary,
     CountedTraces,
@@ -35,6 +37,9 @@ from temporaldp.correlation.origin import together
 from temporaldp.correlation.states import in_order, listed
 from temporaldp.progress import progressed
 from temporaldp.report import Provenance
+
+SHOWN_HOLES = 3
+"""Holes in the times that are told one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,20 @@ def gather(
             f"--per-user needs a history of everybody in TRACES, but {known.history.name} has nobody called "
             f"{listed(unknown)}; leave out --per-user or give a longer history"
         )
+    _require_absences(past, reading, known)
     return _made(past, known, _provenance(traces, known, reading), data)
+
+
+def _require_absences(past: Traces, reading: TraceOptions, known: CorrelationOptions) -> None:
+    """Raise `InputError` where absence is a value of which the history tells nothing, nor anything else."""
+    if reading.absent is None or known.prior or known.confidence is not None:
+        return
+    assert known.history is not None
+    if not past.histogram()[:, past.states.index(reading.absent)].any():
+        raise InputError(
+            f"nobody in {known.history.name} is ever {reading.absent!r}: everybody has a row at every time, so that it does "
+            "not tell how people come and go. Give a history in which some are absent, or a prior (--prior 1)"
+        )
 
 
 def _require_one_source(known: CorrelationOptions, given: bool) -> None:
@@ -303,6 +321,27 @@ def absences(data: Traces | None) -> str | None:
     return (
         "some people are not observed at every step. How many are observed when is treated as public and is not protected; "
         "if it must be, give those who are absent a state of their own"
+    )
+
+
+def holes(data: Traces | None) -> tuple[tuple[str, str], ...]:
+    """Times that follow one another in the data, but are more than one step apart."""
+    if data is None:
+        return ()
+    return tuple((data.times[k], data.times[k + 1]) for k in np.flatnonzero(~data.consecutive))
+
+
+def hole_sentence(data: Traces | None) -> str | None:
+    """What a reader of an audit must know where times are missing; None where none is."""
+    found = holes(data)
+    if data is None or not found:
+        return None
+    named = ", ".join(f"between {one!r} and {other!r}" for one, other in found[:SHOWN_HOLES])
+    more = "" if len(found) <= SHOWN_HOLES else f", and {len(found) - SHOWN_HOLES} more times"
+    return (
+        f"times are missing {named}{more}: one step is {data.step or 1}. The audit takes such times for neighbours, although "
+        "values so far apart mostly tell less about one another; steps that were released in between are not counted "
+        "(--horizon counts them)"
     )
 
 
