@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from exact_oracles import boxes_of, defined_by_sign_rule
 from temporaldp import Adversary, TransitionMatrix, leakage_distribution, leakage_supremum, temporal_leakage
 from temporaldp.accounting.lasting_population import lasting_population, worth_the_lasting_kernel
 
@@ -52,6 +53,26 @@ def test_everybody_leaks_for_ever_what_they_leak_alone(kind, epsilon):
         assert attained <= alone.temporal * (1.0 + 1e-12)
         assert proved >= alone.evidence.temporal * (1.0 - 1e-12)
         assert proved >= temporal_leakage(one, epsilons=[epsilon] * 30).worst * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["random", "staying", "zeros"])
+def test_what_leaks_for_ever_is_what_a_long_past_and_future_leak_to_sixty_digits(kind):
+    """Half of each row is the same for all values, so that 50 steps either way are as good as for ever."""
+    everybody = []
+    for k, one in enumerate(people(kind, 12, seed=1)):
+        matrices = [
+            None if way is None else 0.5 * way.dense() + 0.5 / len(STATES) for way in (one.backward, one.forward)
+        ]
+        everybody.append(
+            Adversary(*(None if way is None else TransitionMatrix(way, STATES) for way in matrices), name=str(k))
+        )
+    found = lasting_population(everybody, 0.3)
+    low, high = boxes_of([0.3] * 50, len(STATES))
+    for k in (0, 1, 2, 3):  # both directions, either one, and the same matrix for both
+        sides = [way.dense() for way in (everybody[k].backward, everybody[k].forward) if way is not None]
+        exact = 0.3 + sum(defined_by_sign_rule([way] * 50, low, high) for way in sides).max()
+        assert exact * (1.0 - 1e-12) <= found.proved[k] <= exact * (1.0 + 1e-9)
+        assert exact * (1.0 - 1e-9) <= found.attained[k] <= exact * (1.0 + 1e-12)
 
 
 def test_a_distribution_asks_again_about_those_whom_the_kernel_gives_up(kernels):

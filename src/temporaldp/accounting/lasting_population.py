@@ -14,24 +14,26 @@ from numpy.typing import NDArray
 from temporaldp.accounting.exact_population import (
     ENTRY_WORK,
     LARGEST_SUM,
-    MOST_KEPT,
     WORTH_COMPILING,
     are_constant_and_dense,
     numbered,
-    relative_error,
 )
 from temporaldp.correlation import Adversary
 from temporaldp.leakage.batch import BATCHED, LeakageProfiles, compute_profiles
 from temporaldp.leakage.kernels import chosen_kernels, spread
 from temporaldp.leakage.vertex import vertex_supremum
+from temporaldp.values import ROUNDOFF
 
 FloatArray = NDArray[np.float64]
 
 STEPS = 100
 """Steps after which leakage has mostly settled, for the choice of kernels and threads."""
 
-MOST_ROWS = 1 << 12
-"""Steps after which leakage must have settled; whoever's has not is given up."""
+MOST_STEPS = 1 << 12
+"""Of a rollout, at most; whoever needs more is given up."""
+
+ROUNDINGS = 8
+"""Of an entry in one step, besides those of a sum in any order: of two factors, and of the rows' own last digits."""
 
 ROUNDED = 1.0 + 1e-12
 """Raises the paper's suprema by more than their rounding."""
@@ -69,10 +71,10 @@ def lasting_population(users: Sequence[Adversary], epsilon: float) -> LastingLea
     ceilings = paper_suprema(compute_profiles(stack, tuple(map(str, range(n)))), epsilon)
     matrices = stack / stack.sum(axis=2, keepdims=True)
     proved, attained = np.empty(len(users)), np.empty(len(users))
-    gamma, most = relative_error(n), min(MOST_KEPT // (n * n), MOST_ROWS)
+    gamma = (n + ROUNDINGS) * ROUNDOFF
     spread(
         lambda first, last: all_users(
-            matrices, ceilings, past, future, epsilon, gamma, most, first, last, proved, attained
+            matrices, ceilings, past, future, epsilon, gamma, MOST_STEPS, first, last, proved, attained
         ),
         len(users),
         step=1,

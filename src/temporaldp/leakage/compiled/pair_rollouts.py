@@ -4,7 +4,7 @@ Notation as in `temporaldp.leakage.rollouts` and `temporaldp.leakage.compiled.pa
 step s every value's factor is anything from 1 to 1 + h_s, whoever the user is. More notation:
 
 pair      i n + j
-constant  whether a direction's budgets are VARIED, CONSTANT, SETTLED, or ENDLESS
+constant  whether a direction's budgets are VARIED, CONSTANT, or SETTLED
 
 *Where budgets are constant, a rollout from the last step passes through the answers of all earlier ones:* after d steps its
 sum is F of the step d. Neighbouring steps that share a piece of F on which it is linear need no rollouts of their own, the
@@ -12,8 +12,7 @@ others mostly one.
 
 *Where leakage has settled,* the last row of a direction stands for its own step and all later ones, however many: what is
 attained there is attained later too, since earlier outputs may say nothing; and what is proved there rests on bounds on the
-likelihoods of any number of earlier steps, which that row holds as its spread. Where it is ENDLESS, nothing is asked of other
-rows, and nothing is noted in them.
+likelihoods of any number of earlier steps, which that row holds as its spread.
 """
 
 import math
@@ -41,7 +40,7 @@ from temporaldp.leakage.compiled.rollouts import through
 
 UNIT = 2.0**-53
 
-VARIED, CONSTANT, SETTLED, ENDLESS = range(4)
+VARIED, CONSTANT, SETTLED = range(3)
 
 NEGLIGIBLE, SHARE, TIGHT, CLOSE = 2.0**-52, 2.0**-42, 2.0**-42, 2.0**-40
 """As in `temporaldp.leakage.rollouts`: NEGLIGIBLE, BACKWARD_SHARE, TIGHT and CLOSE."""
@@ -143,7 +142,7 @@ def memory(P, i, j, h, growth, most, scratch):
 def roll(P, way, constant, steps, t, i, j, rho, S, gamma, scratch):
     """One rollout from step t; all earlier steps learn from it where budgets are constant."""
     h, _, growth, excess = steps
-    for_ever, noted = stands_for_later(constant, t, S.shape[0]), constant in (CONSTANT, SETTLED)
+    for_ever, noted = stands_for_later(constant, t, S.shape[0]), constant > VARIED
     c, v, g, spare = scratch
     n = P.shape[0]
     sums = (n + 4) * UNIT
