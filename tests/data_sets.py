@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import IO
 
 import numpy as np
+
+Row = tuple[str, int, str]
 
 INCOME_YEARS = range(1929, 2010)
 
@@ -61,3 +65,50 @@ def bike_locations(folder: Path, target: Path, days: int = 90) -> Path:
                 position += 1
             writer.writerows((bike, midnight[:10], station) for bike, station in where.items())
     return target
+
+
+def collected(folder: Path, scratch: Path) -> Iterator[tuple[str, Path, dict[str, str], list[Row]]]:
+    """Every collected data set as a path, how it is read, and its rows by Python's own reader."""
+    income = income_quintiles(folder, scratch / "income.csv")
+    yield "income", income, {}, wide_rows(income, "user")
+    dod = dod_sequences(folder, scratch / "dod.csv")
+    yield "dod", dod, {}, long_rows(dod, "user", "time", "state")
+    bikes = bike_locations(folder, scratch / "bikes.csv")
+    yield (
+        "bikes",
+        bikes,
+        {"user": "bike", "time": "day", "state": "station"},
+        long_rows(bikes, "bike", "day", "station"),
+    )
+    hmc = folder / "sleep_hmc" / "hmc_sleep_stages.csv.gz"
+    yield "hmc", hmc, {"time": "t"}, long_rows(hmc, "user", "t", "state")
+    for name in ("mvad", "actcal"):
+        path = folder / "lifecourse_traminer" / f"{name}.csv"
+        yield name, path, {"user": "id"}, wide_rows(path, "id")
+
+
+def opened(path: Path) -> IO[str]:
+    return gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="")
+
+
+def long_rows(path: Path, user: str, time: str, state: str) -> list[Row]:
+    """Rows of person, place of the time among all times, and state."""
+    with opened(path) as file:
+        rows = [(row[user], row[time], row[state]) for row in csv.DictReader(file)]
+    key = int if rows[0][1].isdigit() else str
+    place = {time: k for k, time in enumerate(sorted({time for _, time, _ in rows}, key=key))}
+    return [(user, place[time], state) for user, time, state in rows]
+
+
+def wide_rows(path: Path, user: str) -> list[Row]:
+    """The same of a table with a column for each step."""
+    with opened(path) as file:
+        reader = csv.DictReader(file)
+        steps = [name for name in reader.fieldnames if name != user]
+        return [(row[user], k, row[step]) for row in reader for k, step in enumerate(steps)]
+
+
+def sequence_rows(path: Path) -> list[Row]:
+    """The same of a file with one person's states a line; people are called by their line."""
+    lines = [line.split() for line in path.read_text().splitlines()]
+    return [(str(k), t, state) for k, line in enumerate(lines, 1) for t, state in enumerate(line)]

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from counting import counted, counted_with_absent, tables_of
+from data_sets import collected, sequence_rows
 from temporaldp import (
     InputError,
     StateError,
@@ -71,6 +72,16 @@ def test_tables_on_a_cluster_are_those_of_a_counting_loop(spark):
     away = read_traces(table(spark, rows), absent="away")
     histogram, transitions, of_user = counted_with_absent(at, 11, "away", linked)
     assert tables_of(away) == (histogram, transitions, {name: of_user[name] for name in away.users})
+
+
+def test_the_collected_data_sets_on_a_cluster(spark, data_folder, tmp_path):
+    clicks = sequence_rows(data_folder / "msnbc323" / "msnbc323.seq")
+    sets = [(name, rows) for name, _, _, rows in collected(data_folder, tmp_path)]
+    for name, rows in [*sets, ("clicks", clicks)]:
+        found = read_traces(table(spark, rows))
+        histogram, transitions, of_user = counted(rows)
+        assert found.n_users == len({user for user, _, _ in rows}), name
+        assert tables_of(found) == (histogram, transitions, {user: of_user[user] for user in found.users}), name
 
 
 def test_events_on_a_grid_and_groups_are_those_of_a_file(spark):

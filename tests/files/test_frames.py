@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import random
 from collections import Counter
 
@@ -16,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from counting import counted, counted_with_absent, tables_of
-from data_sets import bike_locations, dod_sequences, income_quintiles
+from data_sets import collected, sequence_rows
 from temporaldp import InputError, StateError, TraceError, estimate_adversaries, read_traces
 
 ORDERED = ("pandas", "polars", "lazy", "arrow", "parquet", "csv", "files")
@@ -216,49 +215,10 @@ LARGE = 20_000
 """Rows from which on a data set is left to `make test-slow`."""
 
 
-def data_sets(folder, scratch):
-    """Every collected data set as a path, how it is read, and its rows by Python's own reader."""
-    income = income_quintiles(folder, scratch / "income.csv")
-    yield "income", income, {}, wide_rows(income, "user")
-    dod = dod_sequences(folder, scratch / "dod.csv")
-    yield "dod", dod, {}, long_rows(dod, "user", "time", "state")
-    bikes = bike_locations(folder, scratch / "bikes.csv")
-    yield (
-        "bikes",
-        bikes,
-        {"user": "bike", "time": "day", "state": "station"},
-        long_rows(bikes, "bike", "day", "station"),
-    )
-    hmc = folder / "sleep_hmc" / "hmc_sleep_stages.csv.gz"
-    yield "hmc", hmc, {"time": "t"}, long_rows(hmc, "user", "t", "state")
-    for name in ("mvad", "actcal"):
-        path = folder / "lifecourse_traminer" / f"{name}.csv"
-        yield name, path, {"user": "id"}, wide_rows(path, "id")
-
-
-def opened(path):
-    return gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="")
-
-
-def long_rows(path, user, time, state):
-    with opened(path) as file:
-        rows = [(row[user], row[time], row[state]) for row in csv.DictReader(file)]
-    key = int if rows[0][1].isdigit() else str
-    place = {time: k for k, time in enumerate(sorted({time for _, time, _ in rows}, key=key))}
-    return [(user, place[time], state) for user, time, state in rows]
-
-
-def wide_rows(path, user):
-    with opened(path) as file:
-        reader = csv.DictReader(file)
-        steps = [name for name in reader.fieldnames if name != user]
-        return [(row[user], k, row[step]) for row in reader for k, step in enumerate(steps)]
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("large", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["small", "large"])
 def test_the_collected_data_sets_by_every_reader(data_folder, tmp_path, large):
-    for name, path, how, rows in data_sets(data_folder, tmp_path):
+    for name, path, how, rows in collected(data_folder, tmp_path):
         if (len(rows) > LARGE) != large:
             continue
         by_file = read_traces(path, **how)
@@ -274,9 +234,8 @@ def test_the_collected_data_sets_by_every_reader(data_folder, tmp_path, large):
 
 def test_sequences_of_real_clicks(data_folder):
     path = data_folder / "msnbc323" / "msnbc323.seq"
-    lines = [line.split() for line in path.read_text().splitlines()]
-    rows = [(str(k), t, state) for k, line in enumerate(lines, 1) for t, state in enumerate(line)]
+    rows = sequence_rows(path)
     found = read_traces(path)
     histogram, transitions, of_user = counted(rows)
     assert tables_of(found) == (histogram, transitions, {user: of_user[user] for user in found.users})
-    assert found.users == tuple(str(k) for k in range(1, len(lines) + 1))
+    assert found.users == tuple(dict.fromkeys(user for user, _, _ in rows))
