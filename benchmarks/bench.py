@@ -22,6 +22,7 @@ import sorting
 from measure import exponent, in_a_child, median, over_rows, settings, short, table
 
 import temporaldp as tdp
+from temporaldp.accounting.protocol import Bound
 from temporaldp.leakage import compute_profile
 from temporaldp.paper.compiled import algorithm1
 from temporaldp.paper.survey import survey
@@ -195,7 +196,7 @@ def against_solvers() -> Iterator[str]:
 
 
 def populations() -> Iterator[str]:
-    """Many small matrices, and series."""
+    """Many small matrices, and series over them."""
     yield f"## A population: `leakage_profiles(stack)` ({CORES} threads)\n\n"
     rows, rng = [], np.random.default_rng(SEED)
     for n, count in ((5, 1_000_000), (10, 100_000), (20, 20_000), (50, 2_000)):
@@ -210,26 +211,37 @@ def populations() -> Iterator[str]:
         row = [f"{count:,} x {n}", short(seconds), short(seconds / count), short(merged), short(kept)]
         rows.append([*row, f"{len(found.undominated):,}"])
     yield table(["matrices", "profiles", "each", "merged", "undominated", "left"], rows) + "\n\n"
-    yield "## Series: `temporal_leakage(adversary, epsilons=...)`\n\n"
+    yield from series(rng)
+
+
+def series(rng: np.random.Generator) -> Iterator[str]:
+    """Leakage at every step, for one user and for many."""
+    yield "## Series: `temporal_leakage(adversary, epsilons=..., bound=...)`\n\n"
     yield "Budgets differ from step to step, so that no fixed point is reached; backward and forward.\n\n"
-    matrix = tdp.random_correlation(50, rng=SEED)
-    matrix.leakage_profile()
+    large, small = tdp.random_correlation(50, rng=SEED), tdp.random_correlation(5, rng=SEED)
+    large.leakage_profile()
+    asked: list[tuple[Bound, int, int, list[tdp.TransitionMatrix]]] = [
+        *(("paper", 50, steps, [large]) for steps in (10_000, 100_000, 1_000_000)),
+        *(("paper", 10, 1_000, stack_of(rng, users)) for users in (1_000, 5_000)),
+        *(("exact", 5, steps, [small]) for steps in (100, 1_000)),
+        ("exact", 10, 50, stack_of(rng, 1_000)),
+    ]
     rows = []
-    for users, steps in ((1, 10_000), (1, 100_000), (1, 1_000_000), (1_000, 1_000), (5_000, 1_000)):
+    for bound, n, steps, matrices in asked:
         spent = rng.uniform(0.01, 0.2, steps)
-        small = [tdp.TransitionMatrix(each) for each in stack_of(rng, users)] if users > 1 else [matrix]
         for known in ("backward", "both"):
-            who = [tdp.Adversary(m, m if known == "both" else None, name=str(k)) for k, m in enumerate(small)]
+            who = [tdp.Adversary(m, m if known == "both" else None, name=str(k)) for k, m in enumerate(matrices)]
             with settings(kernels="numba", threads=CORES):
-                seconds = median(lambda w=who, s=spent: tdp.temporal_leakage(w, epsilons=s))
-            rows.append([f"{users:,}", f"{steps:,}", known, short(seconds), short(seconds / users / steps)])
-    yield table(["users", "steps", "matrices", "seconds", "a step of a user"], rows) + "\n\n"
+                seconds = median(lambda w=who, s=spent, b=bound: tdp.temporal_leakage(w, epsilons=s, bound=b))
+            row = [bound, f"{len(who):,}", str(n), f"{steps:,}", known, short(seconds)]
+            rows.append([*row, short(seconds / len(who) / steps)])
+    yield table(["bound", "users", "values", "steps", "matrices", "seconds", "a step of a user"], rows) + "\n\n"
 
 
-def stack_of(rng: np.random.Generator, count: int) -> np.ndarray:
+def stack_of(rng: np.random.Generator, count: int) -> list[tdp.TransitionMatrix]:
     """Matrices of ten states."""
     stack = rng.random((count, 10, 10))
-    return stack / stack.sum(axis=2, keepdims=True)
+    return [tdp.TransitionMatrix(each) for each in stack / stack.sum(axis=2, keepdims=True)]
 
 
 MATRIX = """
@@ -279,9 +291,7 @@ def memory() -> Iterator[str]:
             spent = np.random.default_rng(SEED).uniform(0.01, 0.2, T)
             taken.append(median(lambda s=spent: tdp.temporal_leakage(tdp.Adversary(matrix), epsilons=s)))
         users = [500, 1000, 2000, 4000]
-        groups = [
-            [tdp.Adversary(tdp.TransitionMatrix(m)) for m in stack_of(np.random.default_rng(1), u)] for u in users
-        ]
+        groups = [[tdp.Adversary(m) for m in stack_of(np.random.default_rng(1), u)] for u in users]
         spent = np.random.default_rng(SEED).uniform(0.01, 0.2, 1000)
         crowd = [median(lambda g=group: tdp.temporal_leakage(g, epsilons=spent)) for group in groups]
     yield f"Of the series in T: {exponent(steps, taken):.2f}; in users: {exponent(users, crowd):.2f}.\n\n"

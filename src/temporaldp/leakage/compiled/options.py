@@ -36,8 +36,13 @@ def inlined_kernel(function: Function) -> Function:
 
 def compiled(function: Function, **options: Any) -> Function:
     """Compile with these options of Numba's too."""
+    usual = {
+        "nogil": True,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+    }  # nothing but Python and kernels calls kernels
     try:
-        made: Function = numba.njit(nogil=True, error_model="numpy", cache=True, **options)(function)
+        made: Function = numba.njit(cache=True, **usual, **options)(function)
     except RuntimeError:  # no folder that this process may write to: compile anew each time
-        made = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        made = numba.njit(**usual, **options)(function)
     return made
