@@ -327,5 +327,5 @@ def _table(rows: list[LedgerRow], called: str) -> Table:
         leakage = "" if row.leakage is None else number(row.leakage, up=True)
         spent = number(row.epsilon, up=True) if row.output is not None else "not published"
         called_with = number(row.parameter) if row.output is not None else ""
-        table.add_row(str(row.step), escape(row.time), called_with, spent, leakage)
+        table.add_row(str(row.step + 1), escape(row.time), called_with, spent, leakage)
     return table
