@@ -36,11 +36,8 @@ def inlined_kernel(function: Function) -> Function:
 
 def compiled(function: Function, **options: Any) -> Function:
     """Compile with these options of Numba's too."""
-    usual = {
-        "nogil": True,
-        "error_model": "numpy",
-        "no_cfunc_wrapper": True,
-    }  # nothing but Python and kernels calls kernels
+    # Only Python and other kernels call kernels; without wrappers for C they compile faster.
+    usual: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     try:
         made: Function = numba.njit(cache=True, **usual, **options)(function)
     except RuntimeError:  # no folder that this process may write to: compile anew each time
