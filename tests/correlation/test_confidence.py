@@ -177,3 +177,9 @@ def test_draws_that_make_no_sense_are_refused(wrong):
     for draw in (leakage_posterior, leakage_bootstrap):
         with pytest.raises(InputError):
             draw(load_sample(), epsilons=[0.1], **wrong)
+
+
+def test_draws_are_made_from_traces_alone():
+    for draw in (leakage_posterior, leakage_bootstrap):
+        with pytest.raises(InputError, match="expected traces, a path, or a table"):
+            draw(Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])), epsilons=0.1)

@@ -109,6 +109,11 @@ def test_bad_budgets_are_refused():
         DiscreteLaplaceHistogram(n_states=3)([1, 2, 3], 0.0)
 
 
+def test_a_budget_in_place_of_a_plan_is_refused_and_says_how_to_plan():
+    with pytest.raises(InputError, match=r"expected a plan or a continual release, got 0\.1: `plan_budget`"):
+        release_histograms(load_sample(), 0.1)
+
+
 def test_any_mechanism_is_called_once_a_step_with_its_budget():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=4)

@@ -12,7 +12,7 @@ from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.ways import budgets
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.draws import JEFFREYS, bootstrap_adversaries, posterior_adversaries
-from temporaldp.correlation.traces import Traces
+from temporaldp.correlation.traces import Traces, as_traces
 from temporaldp.errors import InputError
 from temporaldp.leakage.kernels import repeated
 from temporaldp.progress import part, progressed
@@ -76,8 +76,9 @@ def leakage_posterior(
     >>> len(draws), bool(draws.quantile(0.5) < draws.quantile(0.95))
     (50, True)
     """
-    spent = budgets(epsilons, n_steps=trajectories.n_times)
-    return _leakage(posterior_adversaries(trajectories, n_draws=n_draws, prior=prior, rng=rng), spent)
+    traces = as_traces(trajectories)
+    spent = budgets(epsilons, n_steps=traces.n_times)
+    return _leakage(posterior_adversaries(traces, n_draws=n_draws, prior=prior, rng=rng), spent)
 
 
 def leakage_bootstrap(
@@ -93,8 +94,9 @@ def leakage_bootstrap(
     Arguments as for `leakage_posterior`; the prior may be 0. Wider than the posterior where the transitions of one person are
     alike.
     """
-    spent = budgets(epsilons, n_steps=trajectories.n_times)
-    return _leakage(bootstrap_adversaries(trajectories, n_draws=n_draws, prior=prior, rng=rng), spent)
+    traces = as_traces(trajectories)
+    spent = budgets(epsilons, n_steps=traces.n_times)
+    return _leakage(bootstrap_adversaries(traces, n_draws=n_draws, prior=prior, rng=rng), spent)
 
 
 def _leakage(adversaries: Sequence[Adversary], spent: FloatArray) -> LeakageDraws:

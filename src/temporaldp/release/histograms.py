@@ -62,13 +62,17 @@ def release_histograms(
     StateError
         The plan was made for other states. Nothing was drawn.
     InputError
-        The plan was made for steps of another length, or a time comes before one that the ledger has. Nothing was drawn.
+        There is no plan, the plan was made for steps of another length, or a time comes before one that the ledger has. Nothing was drawn.
     LedgerError
         The ledger cannot be read or written. Steps before the one that failed are stored: running again goes on after them.
     """
     trajectories = as_traces(traces)
     if isinstance(plan, ContinualRelease):
         return _continued(trajectories, plan, consistent)
+    if not isinstance(plan, Plan):
+        raise InputError(
+            f"expected a plan or a continual release, got {plan!r}: `plan_budget` and `plan_noise` make plans that hold a level"
+        )
     states, step = plan.source.states, plan.source.step
     if states is not None:
         require_same_states(states, trajectories.states, what="the data")
