@@ -62,7 +62,8 @@ def release_histograms(
     StateError
         The plan was made for other states. Nothing was drawn.
     InputError
-        There is no plan, the plan was made for steps of another length, or a time comes before one that the ledger has. Nothing was drawn.
+        There is no plan, it was made for steps of another length, or a time comes before one that the ledger has. Nothing was
+        drawn.
     LedgerError
         The ledger cannot be read or written. Steps before the one that failed are stored: running again goes on after them.
     """
