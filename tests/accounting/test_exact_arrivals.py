@@ -37,11 +37,11 @@ BOTH = Adversary(WALK, WALK)
         (lambda: LikelihoodBox.add_or_remove(1.0, 3, absent=3), ("absent", "from 0 to 2", "got 3")),
         (
             lambda: temporal_leakage(BOTH, mechanisms=[LikelihoodBox([0, 0], [1, 1])]),
-            ("step 0", "2 values", "3 states"),
+            ("mechanisms[0]", "2 values", "3 states"),
         ),
         (
             lambda: temporal_leakage({"ann": BOTH}, mechanisms=[None, LikelihoodBox([0, 0], [1, 1])]),
-            ("step 1", "3 states"),
+            ("mechanisms[1]", "3 states"),
         ),
         (lambda: temporal_leakage(BOTH, mechanisms=[None, None]), ("at least one step with a LikelihoodBox",)),
         (lambda: temporal_leakage(BOTH, mechanisms=[GaussianNoise(1.0, 1.0)]), ("GaussianNoise needs a delta",)),
