@@ -21,7 +21,7 @@ from temporaldp import (
 )
 from temporaldp.accounting import pair_search
 from temporaldp.accounting.exact_arrivals import Releases
-from temporaldp.accounting.exact_supremum import never_above
+from temporaldp.accounting.exact_supremum import leakage_if_held, never_above
 
 DIRECTIONS = ("backward", "forward", "temporal")
 RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))
@@ -355,3 +355,18 @@ def test_nobody_is_left_out_who_leaks_more(direction, kernels):
             assert not below[~inside].any()
             if expected:
                 assert below[inside].mean() > 0.9
+
+
+@pytest.mark.parametrize("stays", [0.7, 0.9])
+def test_a_level_that_is_supposed_to_hold_counts_past_and_future_together(stays):
+    rows = np.array([[stays, 1.0 - stays], [1.0 - stays, stays]])
+    found = leakage_supremum(Adversary(TransitionMatrix(rows), TransitionMatrix(rows)), epsilon=0.5)
+    release = Releases(np.array([[0.5]]), np.zeros((1, 1)))
+    for past, future, expected in (
+        (rows, rows, found.temporal),
+        (rows, None, found.backward),
+        (None, rows, found.forward),
+        (None, None, 0.5),
+    ):
+        held = leakage_if_held(past, future, release, expected * (1.0 + 1e-6))
+        assert expected * (1.0 - 1e-9) <= held <= expected * (1.0 + 1e-5)

@@ -166,6 +166,7 @@ def laplace(scale, epsilon):
 
 def test_the_pure_epsilon_and_the_limit():
     assert LaplaceNoise(5.0, sensitivity=1.0, coordinates=2).pure_epsilon == pytest.approx(0.4, rel=1e-14)
+    assert LaplaceNoise(0.4, sensitivity=1.0, coordinates=2).pure_epsilon == pytest.approx(5.0, rel=1e-14)
     assert DiscreteLaplaceNoise(5.0).pure_epsilon == pytest.approx(0.4, rel=1e-14)
     assert RandomizedResponse(1.5).pure_epsilon == 1.5
     assert PrivacyGuarantee(1.5, 0.1).pure_epsilon == math.inf and PrivacyGuarantee(1.5, 0.1).limit == 0.1
