@@ -140,7 +140,7 @@ def test_a_plan_by_the_paper_s_bound_says_so_and_is_held(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     words = words_of(temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--bound", "paper", "-o", plan))
     assert "method optimal: the least noise that was found for this horizon, held by the paper's upper bound" in words
-    assert "no plan that holds the level has less noise by more than" in words
+    assert "no plan that holds the level by the same accounting has less noise by more than" in words
     words = words_of(temporaldp("release", SAMPLE, "--plan", plan, "-o", counts))
     assert "by the paper's upper bound of the leakage" in words
     assert load_released(counts).bound == "paper"

@@ -155,7 +155,10 @@ def test_plan_says_when_another_method_is_better(tmp_path):
     assert "try --method optimal" in temporaldp(*arguments, "--method", "quantified").stderr
     result = temporaldp(*arguments)
     assert result.stderr == ""
-    assert "no plan has less noise by more than" in temporaldp(*arguments, "--bound", "paper").stdout
+    assert (
+        "no plan that holds the level by the same accounting has less noise by more than"
+        in temporaldp(*arguments, "--bound", "paper").stdout
+    )
 
 
 @pytest.mark.long

@@ -299,10 +299,12 @@ def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False, beside: No
 
 
 def _optimality(found: Optimality) -> str:
-    """How much less noise another plan can have at most; a share above 100 % would say nothing."""
+    """How much less noise another plan can have at most, accounted for alike; a share above 100 % would say nothing."""
     least = found.error_bound
     short = math.inf if least is None or least <= 0.0 else found.error / least - 1.0
     if short > 1.0:
         return "not proved: another plan that holds the level could need less noise"
     most = number(100.0 * max(short, 0.0), up=True)
-    return f"no plan that holds the level has less noise by more than {most} % ({found.objective})"
+    return (
+        f"no plan that holds the level by the same accounting has less noise by more than {most} % ({found.objective})"
+    )
