@@ -25,7 +25,7 @@ test test-long test-kernels test-slow test-crashes test-random test-spark test-y
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long and not slow and not spark and not browser"
 
-test-long: $(READY)  ## tests that take many seconds each (five minutes); must pass before anything lands, too
+test-long: $(READY)  ## tests that take a second or many, and those on PostgreSQL (eleven minutes); must pass before anything lands, too
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "long and not slow and not spark and not browser"
 
 test-kernels: $(READY)  ## all tests twice: with compiled kernels throughout, and with NumPy alone
