@@ -279,6 +279,7 @@ def test_the_saved_page_opens_without_a_server_and_still_moves(visit, tmp_path, 
     target = tmp_path / "view.html"
     target.write_bytes(Path(page.saved("html")).read_bytes())
     alone = visit()
+    alone.page.goto("about:blank")  # ends what the served page still asks for
     alone.requests.clear()
     alone.open(address=target.as_uri())
     assert (
