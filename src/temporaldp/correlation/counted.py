@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation.states import listed
+from temporaldp.correlation.states import in_order, listed
 from temporaldp.correlation.times import Times
 from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import InputError
@@ -155,6 +156,37 @@ class CountedTraces:
 
     def __repr__(self) -> str:
         return f"CountedTraces({self.n_states} states: {listed(self.states, 4)})"
+
+
+class CountsByName(Mapping[str, IntArray]):
+    """Transitions of many people or groups, in order of their names; an array is made when it is asked for.
+
+    Parameters
+    ----------
+    names : array of str
+        Distinct.
+    whose : int array, shape (m,)
+        Positions of the names of `cells`.
+    cells : int array, shape (3, m)
+        From, to, and how many.
+    n_states : int
+    """
+
+    def __init__(self, names: NDArray[Any], whose: NDArray[np.intp], cells: IntArray, n_states: int) -> None:
+        ends = np.searchsorted(np.sort(whose), np.arange(len(names) + 1)).tolist()
+        of = dict(zip(names.tolist(), pairwise(ends), strict=True))
+        self._ends = {name: of[name] for name in in_order(of)}
+        self._cells, self._n_states = cells[:, np.argsort(whose, kind="stable")], n_states
+
+    def __getitem__(self, name: str) -> IntArray:
+        first, end = self._ends[name]
+        return dense_counts(self._cells[:, first:end], self._n_states)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ends)
+
+    def __len__(self) -> int:
+        return len(self._ends)
 
 
 def dense_counts(cells: Any, n_states: int) -> IntArray:

@@ -7,7 +7,7 @@ Python, once; the frame learns of it by a join.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, is_missing, missing, text, values
 from temporaldp.correlation.slices import within
-from temporaldp.correlation.states import in_order, listed, printable, state_names
+from temporaldp.correlation.states import distinct, in_order, listed, printable, state_names
 from temporaldp.correlation.times import Times, ordered_times
 from temporaldp.errors import StateError, TraceError
 from temporaldp.extras import needing
@@ -110,17 +110,7 @@ def encoded(
     if span != (None, None):
         n_users = _n_users(traces)
     cells = np.stack([known.codes[time_of], codes[state_of], counts])[:, kept]
-    return Encoded(traces, domain, known, _summed(cells), n_users)
-
-
-def distinct(column: Column) -> tuple[Column, NDArray[np.intp]]:
-    """Different entries in order of appearance, and where each stands among them; works on mixed objects too."""
-    seen: dict[Any, int] = {}
-    entries = column.tolist() if column.dtype.kind in "iub" else column
-    inverse = np.fromiter((seen.setdefault(entry, len(seen)) for entry in entries), dtype=np.intp, count=len(column))
-    made = np.empty(len(seen), dtype=column.dtype)
-    made[:] = list(seen)
-    return made, inverse
+    return Encoded(traces, domain, known, summed(cells), n_users)
 
 
 def first_row(traces: TraceFrame, condition: nw.Expr, *columns: str) -> dict[str, Any] | None:
@@ -170,22 +160,30 @@ def _with_users(traces: TraceFrame, schema: Any) -> tuple[TraceFrame, int]:
     if isinstance(schema["user"], nw.String):
         marks["blanks"] = (stripped != column).cast(nw.Int64()).sum()
         marks["control"] = stripped.str.contains(CONTROL).cast(nw.Int64()).sum()
-    people = traces.frame.select("user").group_by("user").agg(nw.len().alias("rows"))
-    sums = traces.collected(people.select(**marks))
-    found = {name: int(sums.get_column(name).to_list()[0] or 0) for name in marks}
+
+    def asked(part: TraceFrame) -> dict[str, int]:
+        people = part.frame.select("user").group_by("user").agg(nw.len().alias("rows"))
+        sums = part.collected(people.select(**marks))
+        return {name: int(sums.get_column(name).to_list()[0] or 0) for name in marks}
+
+    parts = list(traces.of_parts(asked))
+    found = {name: sum(part[name] for part in parts) for name in marks}
     if found.get("control"):
         row = first_row(traces, stripped.str.contains(CONTROL), "user")
         assert row is not None
         printable(str(row["user"]).strip(), f"user name in {row['where']}")
     if not found.get("blanks"):
         return traces, found["n"]
-    cleaned = traces.with_frame(traces.frame.with_columns(stripped))
+    cleaned = replace(traces.with_frame(traces.frame.with_columns(stripped)), cuts=())
     return cleaned, _n_users(cleaned)
 
 
 def _n_users(traces: TraceFrame) -> int:
-    found = traces.collected(traces.frame.select("user").unique().select(nw.len().alias("n")))
-    return int(found.get_column("n").to_list()[0])
+    def asked(part: TraceFrame) -> int:
+        found = part.collected(part.frame.select("user").unique().select(nw.len().alias("n")))
+        return int(found.get_column("n").to_list()[0])
+
+    return sum(traces.of_parts(asked))
 
 
 def _spanned(known: Times, span: tuple[str | None, str | None]) -> Times:
@@ -292,9 +290,9 @@ def _series(name: str, column: NDArray[Any], backend: Any) -> nw.Series[Any]:
     return series.alias(name)
 
 
-def _summed(cells: IntArray) -> IntArray:
-    """One entry for each time and state, whatever their spellings."""
-    times, states, counts = cells
-    n = int(states.max(initial=0)) + 1
-    keys, inverse = np.unique(times * n + states, return_inverse=True)
+def summed(cells: IntArray) -> IntArray:
+    """One entry for each pair of positions, which are the first two rows; the third are numbers."""
+    one, other, counts = cells
+    n = int(other.max(initial=0)) + 1
+    keys, inverse = np.unique(one * n + other, return_inverse=True)
     return np.stack([keys // n, keys % n, np.bincount(inverse, counts, len(keys)).astype(np.int64)])

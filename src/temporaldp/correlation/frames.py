@@ -6,13 +6,15 @@ import atexit
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError, TraceError
 from temporaldp.extras import needing
+from temporaldp.progress import part as within
 
 with needing("tables"):
     import narwhals as nw
@@ -26,6 +28,11 @@ BLANKS = "".join(
     map(chr, (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288))
 )
 """What `str.strip` takes away."""
+
+Answer = TypeVar("Answer")
+
+READING = "reading traces"
+"""What is being done, for those who watch how far it is."""
 
 BATCH = 1 << 16
 """Rows that are fetched at once of a result that may be large."""
@@ -92,15 +99,40 @@ class Table:
     header: tuple[str, ...]
     source: Source
     has_rows: bool
+    cuts: Callable[[str], tuple[Any, ...]] = lambda name: ()
+    """Values of a column between which parts of the table can be read one by one, without reading all of it each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceFrame:
-    """One row a person and time, lazily: columns user, time and state; row, where rows have an order; group, if asked for."""
+    """One row a person and time, lazily: columns user, time and state; row, where rows have an order; group, if asked for.
+
+    `cuts` are users between which parts of it can be read one by one; none where that would read all of it each time.
+    """
 
     frame: nw.LazyFrame[Any]
     source: Source
     has_rows: bool
+    cuts: tuple[Any, ...] = ()
+
+    @property
+    def parts(self) -> tuple[TraceFrame, ...]:
+        """The rows of some people, those of others, and so on: each person's in one part. Nobody's name may be missing."""
+        return tuple(replace(self, frame=part, cuts=()) for part in self._filtered())
+
+    def _filtered(self) -> Iterator[nw.LazyFrame[Any]]:
+        user = nw.col("user")
+        for first, end in pairwise((None, *self.cuts, None)):
+            part = self.frame if first is None else self.frame.filter(user >= first)
+            yield part if end is None else part.filter(user < end)
+
+    def of_parts(self, asked: Callable[[TraceFrame], Answer]) -> Iterator[Answer]:
+        """What is asked of every part, one after the other; says how far it is."""
+        parts = self.parts
+        for k, part in enumerate(parts):
+            with within(k / len(parts), (k + 1) / len(parts), READING):
+                answer = asked(part)
+            yield answer
 
     def collected(self, query: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
         """The result of a query that is small."""

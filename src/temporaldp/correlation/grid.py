@@ -16,8 +16,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation.encoding import distinct, first_row, place_of, refuse_missing
+from temporaldp.correlation.encoding import first_row, place_of, refuse_missing
 from temporaldp.correlation.frames import TraceFrame, values
+from temporaldp.correlation.states import distinct
 from temporaldp.correlation.times import Times, comparable, says_offset
 from temporaldp.correlation.zones import clock_ahead, time_zone, to_utc
 from temporaldp.errors import InputError, TraceError

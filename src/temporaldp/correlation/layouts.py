@@ -71,7 +71,7 @@ def long_traces(table: Table, user: str, time: str, state: str, group: str | Non
     require_columns(table, roles)
     columns = [_readable(table, name).alias(role) for role, name in roles.items()]
     source = replace(table.source, user=user, time=time, state=state, group=group)
-    return TraceFrame(table.frame.select(*columns, *_rows(table)), source, table.has_rows)
+    return TraceFrame(table.frame.select(*columns, *_rows(table)), source, table.has_rows, table.cuts(user))
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,12 +47,14 @@ def in_order(names: Iterable[str]) -> list[str]:
     return sorted(names, key=place)
 
 
-def distinct(column: NDArray[np.object_]) -> tuple[list[str], NDArray[np.intp]]:
-    """The different names of a column, in order, and where each entry stands among them."""
-    found, codes = np.unique(column, return_inverse=True)
-    names = in_order(found.tolist())
-    rank = {name: k for k, name in enumerate(names)}
-    return names, np.array([rank[name] for name in found.tolist()], dtype=np.intp)[codes]
+def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Different entries in order of appearance, and where each stands among them; works on mixed objects too."""
+    seen: dict[Any, int] = {}
+    entries = column.tolist() if column.dtype.kind in "iub" else column
+    inverse = np.fromiter((seen.setdefault(entry, len(seen)) for entry in entries), dtype=np.intp, count=len(column))
+    made = np.empty(len(seen), dtype=column.dtype)
+    made[:] = list(seen)
+    return made, inverse
 
 
 def printable(name: object, what: str) -> str:

@@ -1,27 +1,29 @@
 """What follows what in an encoded frame: one window over each person's rows, and a small table of sums.
 
-Of every row, its successor's predecessor is known: a transition is counted where the two are one step apart. What a person is
-between two rows that are further apart is decided by `Between`: nothing; what they were before; or absent.
+Where the frame can be read in parts, each is asked alone, and the sums are added. The row before each row is known: a
+transition is counted where the two are one step apart. What a person is between two rows that are further apart is decided by
+`Between`: nothing; what they were before; or absent.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temporaldp.correlation.encoding import Encoded, place_of
-from temporaldp.correlation.frames import integers, values
+from temporaldp.correlation.encoding import Encoded, place_of, summed
+from temporaldp.correlation.frames import Column, TraceFrame, integers, values
+from temporaldp.correlation.states import distinct
+from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import TraceError
 from temporaldp.extras import needing
 
 with needing("tables"):
     import narwhals as nw
-
-IntArray = NDArray[np.int64]
 
 
 class Between(Enum):
@@ -44,8 +46,18 @@ class Succession:
         From, to, and how many.
     """
 
-    whose: NDArray[Any] | None
+    whose: Column | None
     cells: IntArray
+
+    def plus(self, other: Succession) -> Succession:
+        """Both together."""
+        cells = np.concatenate([self.cells, other.cells], axis=1)
+        if self.whose is None or other.whose is None:
+            return Succession(None, summed(cells))
+        entries, position = distinct(np.concatenate([self.whose, other.whose]))
+        n = int(cells[:2].max(initial=0)) + 1
+        rows, after, counts = summed(np.stack([position * n + cells[0], *cells[1:]]))
+        return Succession(entries[rows // n], np.stack([rows % n, after, counts]))
 
 
 def _int(condition: nw.Expr) -> nw.Expr:
@@ -132,39 +144,69 @@ def assembled(table: nw.DataFrame[Any], between: Between, n_states: int, by: str
     return Succession(whose, stacked[:, counted])
 
 
-def refuse_disorder(found: Encoded, table: nw.DataFrame[Any], *, by_time: bool) -> None:
-    """Raise `TraceError` where the sums tell of times out of order, or of two states at one time."""
-    if not by_time and _total(table, "falls"):
-        raise _disorder(found)
-    if _total(table, "repeats"):
-        raise _repetition(found)
+def successions(found: Encoded, between: Between, n_states: int, *, by: str) -> Iterator[Succession]:
+    """Transitions by the column `by`, one part of the frame after the other; `n_states` counts the absent, who are the last."""
+
+    def asked(part: TraceFrame) -> Succession:
+        query = succession_query(replace(found, frame=part), between, by_time=True, by=by)
+        return assembled(part.collected(query), between, n_states, by)
+
+    return found.frame.of_parts(asked)
+
+
+def whole_succession(found: Encoded, between: Between, n_states: int, *, by_time: bool) -> Succession:
+    """Transitions of everybody together.
+
+    Raises
+    ------
+    TraceError
+        Times out of order, unless people are ordered `by_time`; two states at one time.
+    """
+    fallen: list[Encoded] = []
+    repeated: list[Encoded] = []
+    repetitions = 0
+
+    def asked(part: TraceFrame) -> Succession:
+        nonlocal repetitions
+        inside = replace(found, frame=part)
+        table = part.collected(succession_query(inside, between, by_time=by_time))
+        if not by_time and _total(table, "falls"):
+            fallen.append(inside)
+        if n := _total(table, "repeats"):
+            repeated.append(inside)
+            repetitions += n
+        return assembled(table, between, n_states)
+
+    total = reduce(Succession.plus, found.frame.of_parts(asked))
+    if fallen:
+        raise _disorder(fallen)
+    if repeated:
+        raise _repetition(repeated, repetitions)
+    return total
 
 
 def _total(table: nw.DataFrame[Any], name: str) -> int:
     return int(integers(table.get_column(name)).clip(0).sum())
 
 
-def _disorder(found: Encoded) -> TraceError:
+def _disorder(parts: Sequence[Encoded]) -> TraceError:
     """The refusal of times out of order: the first of the first person."""
-    falls = ordered(found, by_time=False, rows=True).filter(nw.col("t") < nw.col("t_before"))
-    first = found.frame.collected(_first(falls, "row"))
-    user, label, earlier = (
-        _user(first),
-        found.times.labels[_one(first, "t")],
-        found.times.labels[_one(first, "t_before")],
-    )
+    t, before = nw.col("t"), nw.col("t_before")
+    first = _first(parts, lambda part: ordered(part, by_time=False, rows=True).filter(t < before), "row")
+    found = parts[0]
+    label, earlier = (found.times.labels[_one(first, name)] for name in ("t", "t_before"))
     return TraceError(
-        f"times are not in order: user {user!r} has {label!r} ({place_of(found.frame, first)}) after {earlier!r} "
+        f"times are not in order: user {_user(first)!r} has {label!r} ({place_of(found.frame, first)}) after {earlier!r} "
         f"({place_of(found.frame, first, 'row_before')}); if that column is the time, sort with "
         + found.frame.source.advice("--sort", "sort=True")
     )
 
 
-def _repetition(found: Encoded) -> TraceError:
-    """The refusal of two states of a person at one time."""
-    twice = ordered(found, by_time=True, rows=True).filter(nw.col("t") == nw.col("t_before"))
-    n = int(found.frame.collected(twice.select(nw.len().alias("n"))).get_column("n").to_list()[0])
-    first = found.frame.collected(_first(twice, *(["t", "row"] if found.frame.has_rows else ["t"])))
+def _repetition(parts: Sequence[Encoded], n: int) -> TraceError:
+    """The refusal of two states of a person at one time, of `n` that there are."""
+    t, before, found = nw.col("t"), nw.col("t_before"), parts[0]
+    order = ["t", *(["row"] if found.frame.has_rows else [])]
+    first = _first(parts, lambda part: ordered(part, by_time=True, rows=True).filter(t == before), *order)
     one, two = found.states[_one(first, "s_before")], found.states[_one(first, "s")]
     where = f"{one!r}, {two!r}"
     if found.frame.has_rows:
@@ -185,11 +227,16 @@ def _joined(one: str, two: str) -> str:
     return f"data rows {numbers[0]} and {numbers[1]}" + "".join(f" of {rest}" for rest in one.split(" of ")[1:])
 
 
-def _first(query: nw.LazyFrame[Any], *order: str) -> nw.LazyFrame[Any]:
-    """The first of the first person, people in order of their names."""
-    kind = query.collect_schema()["user"]
-    name = nw.col("user").cast(nw.Int64()) if kind.is_float() else nw.col("user")
-    return query.with_columns(name_of_user=name.cast(nw.String())).sort("name_of_user", *order).head(1)
+def _first(parts: Sequence[Encoded], wrong: Callable[[Encoded], nw.LazyFrame[Any]], *order: str) -> nw.DataFrame[Any]:
+    """Of the rows that are wrong, the first of the first person, people in order of their names."""
+    found = []
+    for part in parts:
+        query = wrong(part)
+        kind = query.collect_schema()["user"]
+        name = nw.col("user").cast(nw.Int64()) if kind.is_float() else nw.col("user")
+        named = query.with_columns(name_of_user=name.cast(nw.String()))
+        found.append(part.frame.collected(named.sort("name_of_user", *order).head(1)))
+    return nw.concat(found).sort("name_of_user").head(1)
 
 
 def _user(first: nw.DataFrame[Any]) -> str:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import cached_property, partial, reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation.counted import dense_counts
+from temporaldp.correlation.counted import CountsByName, dense_counts
 from temporaldp.correlation.encoding import encoded
 from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, text, values
 from temporaldp.correlation.slices import EVERYTHING, Slices
-from temporaldp.correlation.states import in_order, listed
+from temporaldp.correlation.states import distinct, in_order, listed
 from temporaldp.correlation.succession import (
     Between,
     Succession,
     assembled,
     ordered,
-    refuse_disorder,
     succession_query,
+    successions,
+    whole_succession,
 )
 from temporaldp.correlation.times import Times
 from temporaldp.correlation.traces import IntArray
@@ -88,10 +92,9 @@ class TraceTable:
         if absent is not None and states is not None:
             named = tuple(name for name in states if name != absent)
         found = encoded(traces, named, times=times, gaps=gaps, span=(chosen.since, chosen.until))
-        by_time = sort or not traces.has_rows
-        query = succession_query(found, between, by_time=by_time)
-        sums = traces.collected(query)
-        refuse_disorder(found, sums, by_time=by_time)
+        whole = whole_succession(
+            found, between, len(found.states) + (absent is not None), by_time=sort or not traces.has_rows
+        )
         self._found, self._between, self._in_order_of_rows = found, between, in_order_of_rows
         self._states = found.states
         if absent is not None:
@@ -99,7 +102,7 @@ class TraceTable:
                 raise StateError(f"state {absent!r} is to mean that somebody is absent, but rows of the table hold it")
             self._states = (*found.states, absent)
         self._absent = absent
-        self._succession = assembled(sums, between, self.n_states)
+        self._cells = whole.cells
         if traces.source.group is not None:
             self._refuse_two_groups()
 
@@ -138,14 +141,28 @@ class TraceTable:
         """Number of states."""
         return len(self._states)
 
-    @cached_property
+    @property
     def users(self) -> tuple[str, ...]:
         """The names of all people: one short text each in memory."""
+        return tuple(chain.from_iterable(names for names, _ in self._people))
+
+    @cached_property
+    def _people(self) -> tuple[tuple[tuple[str, ...], TraceFrame], ...]:
+        """The names of all people, in order, and where their rows are: in parts where these have the same order."""
         frame = self._found.frame
         if self._in_order_of_rows:
             people = frame.frame.group_by("user").agg(nw.col("row").min()).sort("row")
-            return tuple(text(values(frame.collected(people).get_column("user"))))
-        return tuple(in_order(text(values(frame.collected(frame.frame.select("user").unique()).get_column("user")))))
+            return ((tuple(text(values(frame.collected(people).get_column("user")))), frame),)
+
+        def names(part: TraceFrame) -> Column:
+            return text(values(part.collected(part.frame.select("user").unique()).get_column("user")))
+
+        found = [tuple(in_order(names(part))) for part in frame.parts]
+        everybody = in_order(chain.from_iterable(found))
+        in_parts = everybody == list(chain.from_iterable(found))
+        return (
+            tuple(zip(found, frame.parts, strict=True)) if in_parts else ((tuple(everybody), replace(frame, cuts=())),)
+        )
 
     @cached_property
     def groups(self) -> dict[str, int]:
@@ -157,11 +174,12 @@ class TraceTable:
             The traces were read without groups.
         """
         self._require_groups()
-        frame = self._found.frame
-        people = frame.frame.select("group", "user").unique().group_by("group").agg(nw.len().alias("n"))
-        found = frame.collected(people)
-        names = text(values(found.get_column("group")))
-        sizes = dict(zip(names, map(int, found.get_column("n").to_list()), strict=True))
+        sizes: Counter[str] = Counter()
+        for part in self._found.frame.parts:
+            people = part.frame.select("group", "user").unique().group_by("group").agg(nw.len().alias("n"))
+            found = part.collected(people)
+            names = text(values(found.get_column("group")))
+            sizes.update(dict(zip(names, map(int, found.get_column("n").to_list()), strict=True)))
         return {name: sizes[name] for name in in_order(sizes)}
 
     def histogram(self) -> IntArray:
@@ -178,17 +196,20 @@ class TraceTable:
     def transition_counts(self, user: str | None = None) -> IntArray:
         """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of everybody, or of one user. Private."""
         if user is None:
-            return self._dense(self._succession.cells)
+            return dense_counts(self._cells, self.n_states)
         if user not in self.users:
             raise InputError(f"unknown user {user!r}; the traces hold {listed(self.users)}")
         return next(counts for name, counts in self.user_transitions() if name == user)
 
     def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
-        """Everybody's name and transitions, one by one, in the order of `users`."""
-        found = self._by("user")
-        counted = dict(_split(found, self.n_states))
-        for name in self.users:
-            yield name, counted[name] if name in counted else np.zeros((self.n_states, self.n_states), dtype=np.int64)
+        """Everybody's name and transitions, one by one, in the order of `users`.
+
+        Of a Parquet file that is sorted by people, a part at a time is in memory; of other tables, all sums.
+        """
+        for names, part in self._people:
+            counted = self._by("user", part)
+            for name in names:
+                yield name, counted[name] if name in counted else np.zeros((self.n_states,) * 2, dtype=np.int64)
 
     @property
     def on_spark(self) -> bool:
@@ -212,11 +233,9 @@ class TraceTable:
             The traces were read without groups.
         """
         self._require_groups()
-        found = self._by("group")
-        assert found.whose is not None
-        names = text(found.whose)
+        counted = self._by("group", self._found.frame)
         for name in self.groups:
-            yield name, self._dense(found.cells[:, names == name])
+            yield name, counted[name] if name in counted else np.zeros((self.n_states,) * 2, dtype=np.int64)
 
     @property
     def codes(self) -> NDArray[np.int32]:
@@ -239,23 +258,20 @@ class TraceTable:
         codes.flags.writeable = False
         return codes
 
-    def _by(self, column: str) -> Succession:
-        """Transitions by person or group."""
-        query = succession_query(self._found, self._between, by_time=True, by=column)
-        return assembled(self._found.frame.collected(query), self._between, self.n_states, column)
-
-    def _dense(self, cells: IntArray) -> IntArray:
-        return dense_counts(cells, self.n_states)
+    def _by(self, column: str, frame: TraceFrame) -> CountsByName:
+        """Transitions by person or group, of all parts of a frame."""
+        parts = successions(replace(self._found, frame=frame), self._between, self.n_states, by=column)
+        return _by_name(reduce(Succession.plus, parts), self.n_states)
 
     def _held_histogram(self, counts: IntArray) -> IntArray:
         """Where people keep a value until the next: what begins and what ends at each time, summed up."""
-        frame = self._found.frame
-        pairs = ordered(self._found, by_time=True)
-        changes = frame.collected(pairs.group_by("t", "s_before", "s").agg(nw.len().alias("n")))
-        t, before, after, n = (integers(changes.get_column(name)) for name in ("t", "s_before", "s", "n"))
-        np.add.at(counts, (t, after), n)
-        known = before >= 0
-        np.add.at(counts, (t[known], before[known]), -n[known])
+        for part in self._found.frame.parts:
+            pairs = ordered(replace(self._found, frame=part), by_time=True)
+            changes = part.collected(pairs.group_by("t", "s_before", "s").agg(nw.len().alias("n")))
+            t, before, after, n = (integers(changes.get_column(name)) for name in ("t", "s_before", "s", "n"))
+            np.add.at(counts, (t, after), n)
+            known = before >= 0
+            np.add.at(counts, (t[known], before[known]), -n[known])
         return np.cumsum(counts, axis=0)
 
     def _require_groups(self) -> None:
@@ -265,15 +281,17 @@ class TraceTable:
             )
 
     def _refuse_two_groups(self) -> None:
-        frame = self._found.frame
-        belongs = frame.frame.group_by("user").agg(n=nw.col("group").n_unique(), none=nw.col("group").is_null().any())
-        wrong = frame.collected(belongs.filter((nw.col("n") > 1) | nw.col("none")).sort("user").head(1))
-        if len(wrong):
-            name = text(values(wrong.get_column("user")))[0]
-            raise TraceError(
-                f"user {name!r} is in more than one group, or in none, by column {frame.source.group!r}; give every person one "
-                "group, the same in all rows"
+        for part in self._found.frame.parts:
+            belongs = part.frame.group_by("user").agg(
+                n=nw.col("group").n_unique(), none=nw.col("group").is_null().any()
             )
+            wrong = part.collected(belongs.filter((nw.col("n") > 1) | nw.col("none")).sort("user").head(1))
+            if len(wrong):
+                name = text(values(wrong.get_column("user")))[0]
+                raise TraceError(
+                    f"user {name!r} is in more than one group, or in none, by column {part.source.group!r}; give every person "
+                    "one group, the same in all rows"
+                )
 
     def __repr__(self) -> str:
         return (
@@ -281,21 +299,17 @@ class TraceTable:
         )
 
 
+def _by_name(found: Succession, n_states: int) -> CountsByName:
+    assert found.whose is not None
+    entries, whose = distinct(found.whose)
+    return CountsByName(text(entries), whose, found.cells, n_states)
+
+
 def _assembled(between: Between, n_states: int, table: Any) -> Iterator[tuple[str, IntArray]]:
     sums = nw.from_native(table, eager_only=True)
-    counted = dict(_split(assembled(sums, between, n_states, "user"), n_states))
+    counted = _by_name(assembled(sums, between, n_states, "user"), n_states)
     for name in dict.fromkeys(text(values(sums.get_column("user")))):
         yield name, counted[name] if name in counted else np.zeros((n_states, n_states), dtype=np.int64)
-
-
-def _split(found: Succession, n_states: int) -> Iterator[tuple[str, IntArray]]:
-    """Everybody's transitions, of those who have any."""
-    assert found.whose is not None
-    names, whose = np.unique(text(found.whose).astype(str), return_inverse=True)
-    order = np.argsort(whose, kind="stable")
-    ends = np.searchsorted(whose[order], np.arange(len(names) + 1))
-    for name, first, last in zip(names.tolist(), ends[:-1], ends[1:], strict=True):
-        yield name, dense_counts(found.cells[:, order[first:last]], n_states)
 
 
 def _chosen(traces: TraceFrame, chosen: Slices) -> TraceFrame:

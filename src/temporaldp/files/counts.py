@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation.counted import CountedTraces, dense_counts
+from temporaldp.correlation.counted import CountedTraces, CountsByName, dense_counts
 from temporaldp.correlation.slices import within
 from temporaldp.correlation.states import distinct, in_order, listed, state_names
 from temporaldp.correlation.times import Times, ordered_labels, ordered_times
@@ -84,24 +84,13 @@ def read_counts(
         made["transitions"] = dense_counts(cells, len(domain))
         for column, field in (("user", "of_users"), (by, "of_groups")):
             if column is not None and column in moved.header:
-                made[field] = _split(moved.text(column), cells, len(domain))
+                made[field] = CountsByName(*distinct(moved.text(column)), cells, len(domain))
     if stood is not None:
         times = stood.times()
         histogram = np.zeros((len(times.labels), len(domain)), dtype=np.int64)
         np.add.at(histogram, (times.codes, stood.positions("state", domain)), stood.counts)
         made |= {"histogram": histogram, "times": times}
     return CountedTraces(domain, **made)
-
-
-def _split(whose: Column, cells: NDArray[np.int64], n_states: int) -> dict[str, NDArray[np.int64]]:
-    """The transitions of each name, in order of names."""
-    names, position = distinct(whose)
-    order = np.argsort(position, kind="stable")
-    starts = np.searchsorted(position[order], np.arange(len(names) + 1))
-    return {
-        name: dense_counts(cells[:, order[first:last]], n_states)
-        for name, first, last in zip(names, starts[:-1], starts[1:], strict=True)
-    }
 
 
 class _Rows:
