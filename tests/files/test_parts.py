@@ -23,7 +23,7 @@ STEPS = 6
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(row_groups, "LEAST_ROWS", 12)
+    monkeypatch.setattr(row_groups, "LEAST_CELLS", 12)
 
 
 def people_in_order(seed, names):
@@ -55,7 +55,7 @@ AS_WORDS = sorted(str(k) for k in range(92, 112))  # 100, 101, ..., 111, 92, ...
     ("names", "kind"), [(PADDED, str), (NUMBERS, int), (AS_WORDS, str)], ids=["words", "numbers", "both"]
 )
 def test_parts_are_counted_as_a_loop_counts_the_whole(names, kind, tmp_path):
-    for seed in range(2):
+    for seed in range(1):
         rows = people_in_order(seed, names)
         found = read_traces(written(rows, tmp_path / "t.parquet", kind))
         assert n_parts(found) > 3
@@ -85,6 +85,30 @@ def test_files_that_are_each_ordered_by_people(tmp_path):
     assert n_parts(found) > 2
     histogram, transitions, of_user = counted([row for rows in days for row in rows])
     assert tables_of(found) == (histogram, transitions, {name: of_user[name] for name in found.users})
+
+
+def test_wide_tables_in_parts(tmp_path):
+    """People stand in the order of rows, and the first empty cell of the first column is named."""
+    rng = random.Random(7)
+    rows = [[name, *(rng.choice("abc") for _ in range(STEPS))] for name in PADDED]
+    table = pd.DataFrame(rows, columns=["user", *(f"day{t}" for t in range(STEPS))])
+    path = tmp_path / "t.parquet"
+    table.to_parquet(path, row_group_size=2)
+    found = read_traces(path)
+    assert n_parts(found) == 10 and found.users == tuple(PADDED)
+    histogram, transitions, of_user = counted(
+        [(name, t, state) for name, *states in rows for t, state in enumerate(states)]
+    )
+    assert tables_of(found) == (histogram, transitions, of_user)
+    table[::-1].to_parquet(path, row_group_size=2)
+    assert read_traces(path).users == tuple(reversed(PADDED))
+    assert tables_of(read_traces(path)) == (histogram, transitions, of_user)
+    table.loc[[3, 15], "day4"] = table.loc[12, "day5"] = None
+    table.to_parquet(path, row_group_size=2)
+    with pytest.raises(
+        TraceError, match=r"column 'day4' has no value in data row 4 \(got None; 2 such cells\).*--gaps"
+    ):
+        read_traces(path)
 
 
 def test_groups_in_parts(tmp_path):
@@ -125,7 +149,7 @@ def test_refusals_are_those_of_the_whole(wrong, tmp_path, monkeypatch):
     with pytest.raises(TraceError) as in_parts:
         read_traces(path)
     assert "'29'" in str(in_parts.value)
-    monkeypatch.setattr(row_groups, "LEAST_ROWS", 10**6)
+    monkeypatch.setattr(row_groups, "LEAST_CELLS", 10**6)
     with pytest.raises(TraceError) as whole:
         read_traces(path)
     assert str(in_parts.value) == str(whole.value)

@@ -60,6 +60,7 @@ def encoded(
     *,
     times: Callable[[Column], Times] | None = None,
     gaps: bool = True,
+    wide: bool = False,
     span: tuple[str | None, str | None] = (None, None),
 ) -> Encoded:
     """Decide what the words of a frame mean.
@@ -72,8 +73,9 @@ def encoded(
     times : function, optional
         Gives the times and their order from the different entries of the column; by default what they are themselves.
     gaps : bool
-        Whether rows without a state are passed over, as cells of a wide table are, rather than refused.
-
+        Whether rows without a state are passed over rather than refused.
+    wide : bool
+        Whether every time is a column of its own, which a refusal names.
     span : pair of str
         Only times from the first to the second, both included; None for no limit.
 
@@ -98,10 +100,18 @@ def encoded(
     if missing(raw_times).any():
         refuse_missing(traces, "time")
     empty = missing(raw_states, states or ())
-    if empty.any() and not gaps:
+    if empty.any() and not gaps and not wide:
         advice = "fill it in, or drop the row if the person was not observed then"
         refuse_missing(traces, "state", states, advice=advice)
     known = _times_of(traces, raw_times, times)
+    if empty.any() and not gaps:
+        lacking = time_of[empty[state_of]]
+        first = lacking[np.argmin(known.codes[lacking])]
+        how = traces.source.advice("--gaps", "gaps=True")
+        advice = f"if the person was not observed then, say so with {how}"
+        within_column = nw.col("time") == raw_times[first]
+        name = known.labels[known.codes[first]]
+        refuse_missing(traces, "state", states, name=name, within=within_column, advice=advice)
     if span != (None, None):
         known = _spanned(known, span)
     domain, codes = _domain(traces, raw_states, empty, states)

@@ -99,8 +99,9 @@ class Table:
     header: tuple[str, ...]
     source: Source
     has_rows: bool
-    cuts: Callable[[str], tuple[Any, ...]] = lambda name: ()
-    """Values of a column between which parts of the table can be read one by one, without reading all of it each time."""
+    cuts: Callable[[str, int], tuple[Any, ...]] = lambda name, cells: ()
+    """Values of a column between which parts of the table can be read one by one, without reading all of it each time; of so
+    many cells is a row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.correlation.encoding import refuse_missing
-from temporaldp.correlation.frames import Column, Table, TraceFrame, is_missing
+from temporaldp.correlation.frames import Column, Table, TraceFrame
 from temporaldp.correlation.states import listed, require_different
 from temporaldp.correlation.times import Times, ordered_labels, unlike_the_others
 from temporaldp.errors import TraceError
@@ -71,7 +71,7 @@ def long_traces(table: Table, user: str, time: str, state: str, group: str | Non
     require_columns(table, roles)
     columns = [_readable(table, name).alias(role) for role, name in roles.items()]
     source = replace(table.source, user=user, time=time, state=state, group=group)
-    return TraceFrame(table.frame.select(*columns, *_rows(table)), source, table.has_rows, table.cuts(user))
+    return TraceFrame(table.frame.select(*columns, *_rows(table)), source, table.has_rows, table.cuts(user, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +82,13 @@ class WideTraces:
     times: Callable[[Column], Times]
 
 
-def wide_traces(
-    table: Table, user: str, *, states: tuple[str, ...] | None, gaps: bool, sort: bool, group: str | None = None
-) -> WideTraces:
+def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None) -> WideTraces:
     """The cells of a table with one row a person and one column a step.
 
     Raises
     ------
     TraceError
-        There is no step, the columns are in no order, a person has two rows, or a cell is empty without `gaps`.
+        There is no step, the columns are in no order, or a person has two rows.
     """
     if saved := [name for name in table.header if re.fullmatch(SAVED_INDEX, name)]:
         raise TraceError(
@@ -108,10 +106,7 @@ def wide_traces(
     refuse_missing(rows, "user", name=user)
     _refuse_two_rows(rows)
     cells = _unpivoted(table, steps, kept, [name for name in ("user", "group") if name == "user" or group])
-    traces = TraceFrame(cells, source, table.has_rows)
-    if not gaps:
-        _refuse_empty_cells(traces, table, steps, states)
-
+    traces = TraceFrame(cells, source, table.has_rows, table.cuts(user, len(steps)))
     labels = {f"c{table.header.index(name)}": k for k, name in enumerate(times.labels)}
     return WideTraces(
         traces, lambda raw: replace(times, codes=np.array([labels[column] for column in raw], dtype=np.intp))
@@ -163,18 +158,6 @@ def _as_text(table: Table, name: str) -> nw.Expr:
         return column.cast(nw.String())
     whole = nw.when(column == column.floor()).then(column.cast(nw.Int64()).cast(nw.String()))
     return nw.when(~column.is_nan()).then(whole.otherwise(column.cast(nw.String())))
-
-
-def _refuse_empty_cells(traces: TraceFrame, table: Table, steps: Sequence[str], states: tuple[str, ...] | None) -> None:
-    empty = is_missing("state", traces.frame.collect_schema()["state"], states or ())
-    found = traces.collected(traces.frame.filter(empty).select("time").unique())
-    columns = set(found.get_column("time").to_list())
-    how = table.source.advice("--gaps", "gaps=True")
-    advice = f"if the person was not observed then, say so with {how}"
-    for step in steps:
-        column = f"c{table.header.index(step)}"
-        if column in columns:
-            refuse_missing(traces, "state", states, name=step, within=nw.col("time") == column, advice=advice)
 
 
 def _refuse_two_rows(rows: TraceFrame) -> None:

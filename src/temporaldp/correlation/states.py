@@ -39,12 +39,13 @@ def state_names(states: Iterable[object]) -> tuple[str, ...]:
 
 def in_order(names: Iterable[str]) -> list[str]:
     """Names in the order in which a reader looks for them: numbers by size (1, 2, 10), then all others letter by letter."""
+    return sorted(names, key=place_in_order)
 
-    def place(name: str) -> tuple[bool, Decimal, str]:
-        number = NUMBER.fullmatch(name)
-        return number is None, Decimal(name) if number else Decimal(0), name
 
-    return sorted(names, key=place)
+def place_in_order(name: str) -> tuple[bool, Decimal, str]:
+    """Where a name stands in that order, to be compared with the places of others."""
+    number = NUMBER.fullmatch(name)
+    return number is None, Decimal(name) if number else Decimal(0), name
 
 
 def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

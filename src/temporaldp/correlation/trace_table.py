@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial, reduce
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from temporaldp.correlation.counted import CountsByName, dense_counts
 from temporaldp.correlation.encoding import encoded
 from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, text, values
 from temporaldp.correlation.slices import EVERYTHING, Slices
-from temporaldp.correlation.states import distinct, in_order, listed
+from temporaldp.correlation.states import distinct, in_order, listed, place_in_order
 from temporaldp.correlation.succession import (
     Between,
     Succession,
@@ -54,6 +54,8 @@ class TraceTable:
         Gives the times and their order from the different entries of the column.
     gaps : bool
         Whether rows without a state are passed over.
+    wide : bool
+        Whether every time is a column of its own in the table, which a refusal names.
     between : Between
         What somebody is at a time without a row.
     absent : str, optional
@@ -78,6 +80,7 @@ class TraceTable:
         sort: bool = False,
         times: Callable[[Column], Times] | None = None,
         gaps: bool = False,
+        wide: bool = False,
         between: Between = Between.UNKNOWN,
         absent: str | None = None,
         in_order_of_rows: bool = False,
@@ -91,7 +94,7 @@ class TraceTable:
         named = states
         if absent is not None and states is not None:
             named = tuple(name for name in states if name != absent)
-        found = encoded(traces, named, times=times, gaps=gaps, span=(chosen.since, chosen.until))
+        found = encoded(traces, named, times=times, gaps=gaps, wide=wide, span=(chosen.since, chosen.until))
         whole = whole_succession(
             found, between, len(found.states) + (absent is not None), by_time=sort or not traces.has_rows
         )
@@ -150,19 +153,18 @@ class TraceTable:
     def _people(self) -> tuple[tuple[tuple[str, ...], TraceFrame], ...]:
         """The names of all people, in order, and where their rows are: in parts where these have the same order."""
         frame = self._found.frame
-        if self._in_order_of_rows:
-            people = frame.frame.group_by("user").agg(nw.col("row").min()).sort("row")
-            return ((tuple(text(values(frame.collected(people).get_column("user")))), frame),)
+        parts, places = frame.parts, [sorted(self._places(part)) for part in frame.parts]
+        if any(one[-1] > other[0] for one, other in pairwise(filter(None, places))):
+            parts, places = (replace(frame, cuts=()),), [sorted(chain.from_iterable(places))]
+        return tuple((tuple(name for _, name in found), part) for found, part in zip(places, parts, strict=True))
 
-        def names(part: TraceFrame) -> Column:
-            return text(values(part.collected(part.frame.select("user").unique()).get_column("user")))
-
-        found = [tuple(in_order(names(part))) for part in frame.parts]
-        everybody = in_order(chain.from_iterable(found))
-        in_parts = everybody == list(chain.from_iterable(found))
-        return (
-            tuple(zip(found, frame.parts, strict=True)) if in_parts else ((tuple(everybody), replace(frame, cuts=())),)
-        )
+    def _places(self, part: TraceFrame) -> Iterator[tuple[Any, str]]:
+        """Where everybody stands among all people, and their names."""
+        if not self._in_order_of_rows:
+            names = text(values(part.collected(part.frame.select("user").unique()).get_column("user")))
+            return zip(map(place_in_order, names), names, strict=True)
+        people = part.collected(part.frame.group_by("user").agg(nw.col("row").min()))
+        return zip(integers(people.get_column("row")).tolist(), text(values(people.get_column("user"))), strict=True)
 
     @cached_property
     def groups(self) -> dict[str, int]:

@@ -90,15 +90,16 @@ class Embedded:
         columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(found.columns[: len(names)]))
         table = self._table(found.select(f"{columns}, row"), names, source)
         kinds = dict(zip(names, map(str, found.types), strict=False))
-        return replace(table, cuts=lambda name: self._cuts(paths, name, kinds[name]))
+        return replace(table, cuts=lambda name, cells: self._cuts(paths, name, kinds[name], cells))
 
-    def _cuts(self, paths: Sequence[Path], name: str, kind: str) -> tuple[Any, ...]:
+    def _cuts(self, paths: Sequence[Path], name: str, kind: str, cells: int) -> tuple[Any, ...]:
         """Values of a column of words or whole numbers between which the files can be read part by part."""
         if kind not in CUT:
             return ()
         groups = self.run(
             self._connection.sql(
-                f"SELECT TRY_CAST(stats_min_value AS {kind}), TRY_CAST(stats_max_value AS {kind}), row_group_num_rows "
+                f"SELECT TRY_CAST(stats_min_value AS {kind}), TRY_CAST(stats_max_value AS {kind}), "
+                f"row_group_num_rows * {cells} "
                 f"FROM parquet_metadata({_list(paths)}) WHERE path_in_schema = {_quoted(name)}"
             ).fetchall
         )

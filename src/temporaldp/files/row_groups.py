@@ -6,14 +6,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-LEAST_ROWS = 2_000_000
-"""Rows of a part: fewer would cost more queries than they save memory."""
+LEAST_CELLS = 2_000_000
+"""Cells of a part: with fewer, more queries would cost more than they save memory."""
 
-MOST_PARTS = 256
+MOST_PARTS = 100
 """Every part is a query, which looks at what the files say of all their row groups."""
 
 MOST_READ = 1.5
-"""How often a row may be read, on average."""
+"""How often a cell may be read, on average."""
 
 
 def cuts(groups: Sequence[tuple[Any, Any, int]]) -> tuple[Any, ...]:
@@ -24,15 +24,15 @@ def cuts(groups: Sequence[tuple[Any, Any, int]]) -> tuple[Any, ...]:
 
     Parameters
     ----------
-    groups : sequence of (least, largest, rows)
+    groups : sequence of (least, largest, cells)
         Of every row group, as the files say it.
     """
-    total = sum(rows for _, _, rows in groups)
-    size = max(LEAST_ROWS, total / MOST_PARTS)
+    total = sum(cells for _, _, cells in groups)
+    size = max(LEAST_CELLS, total / MOST_PARTS)
     ordered = sorted(groups, key=lambda group: group[0])
     while found := _cuts(ordered, size):
         parts_of = (bisect_right(found, high) - bisect_right(found, low) + 1 for low, high, _ in ordered)
-        if sum(rows * n for n, (_, _, rows) in zip(parts_of, ordered, strict=True)) <= MOST_READ * total:
+        if sum(cells * n for n, (_, _, cells) in zip(parts_of, ordered, strict=True)) <= MOST_READ * total:
             return tuple(found)
         size *= 2.0
     return ()
@@ -41,9 +41,9 @@ def cuts(groups: Sequence[tuple[Any, Any, int]]) -> tuple[Any, ...]:
 def _cuts(ordered: Sequence[tuple[Any, Any, int]], size: float) -> list[Any]:
     found: list[Any] = []
     last, held = ordered[0][0] if ordered else None, 0
-    for least, _, rows in ordered:
+    for least, _, cells in ordered:
         if held >= size and least > last:
             found.append(least)
             last, held = least, 0
-        held += rows
+        held += cells
     return found

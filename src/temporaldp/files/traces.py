@@ -188,8 +188,9 @@ def _laid_out(
         return TraceTable(gridded.traces, sort=True, times=gridded.times, **how)
     if grid is not None:
         raise InputError("every= and fill= are for events: one row each, with a column for the time (layout long)")
-    wide = wide_traces(table, user, states=states, gaps=gaps or absent is not None, sort=sort, group=by)
-    return TraceTable(wide.traces, sort=True, times=wide.times, gaps=True, in_order_of_rows=table.has_rows, **how)
+    found = wide_traces(table, user, sort=sort, group=by)
+    how |= {"gaps": gaps or absent is not None, "wide": True, "in_order_of_rows": table.has_rows}
+    return TraceTable(found.traces, sort=True, times=found.times, **how)
 
 
 def _grid(every: str | None, fill: Fill | None, zone: str | None) -> tuple[str, Fill, str | None] | None:
