@@ -9,6 +9,7 @@ are measured beside it at 10^7 rows.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -31,6 +32,8 @@ import temporaldp as tdp
 started = time.perf_counter()
 traces = tdp.read_traces(sys.argv[1], sort=sys.argv[2] == "shuffled")
 traces.histogram(), next(tdp.estimate_adversaries(traces, prior=1.0))
+if sys.argv[2] == "person by person":
+    assert sum(1 for _ in traces.user_transitions()) == traces.n_users
 taken = time.perf_counter() - started
 print(json.dumps([taken, peak() / 1024, traces.n_users]))
 """
@@ -61,42 +64,24 @@ print(json.dumps([read, time.perf_counter() - started - read]))
 
 
 def main() -> None:
-    import json
-
     target, more = Path(sys.argv[1]), [int(float(size)) for size in sys.argv[2:]]
     with tempfile.TemporaryDirectory(prefix="scale-") as scratch:
-        rows = []
+        rows: list[list[str]] = []
         for size in (*SIZES, *more):
             for order in ("sorted", "shuffled"):
                 if order == "shuffled" and size > 10**8:
                     continue
                 path = made(Path(scratch), size, order)
-                taken, largest, people = json.loads(run(READ, str(path), order))
-                print(f"{size:.0e} {order}: {taken:.1f} s, {largest:.2f} GiB", flush=True)
-                rows.append(
-                    [
-                        f"10^{len(str(size)) - 1}",
-                        f"{people:,}",
-                        order,
-                        f"{taken:.1f}",
-                        f"{1e9 * taken / size:.0f}",
-                        f"{largest:.2f}",
-                    ]
-                )
-                if size == COMPARED and order == "sorted" and "OLD" in os.environ:
-                    taken, largest, _ = json.loads(run(READ, str(path), order, sources=os.environ["OLD"]))
-                    rows.append(
-                        [
-                            "10^7",
-                            f"{people:,}",
-                            "sorted, the reader before",
-                            f"{taken:.1f}",
-                            f"{1e9 * taken / size:.0f}",
-                            f"{largest:.2f}",
-                        ]
-                    )
+                rows.append(measured(path, size, order, order))
+                if order == "sorted" and size == COMPARED and "OLD" in os.environ:
+                    rows.append(measured(path, size, order, "sorted, the reader before", sources=os.environ["OLD"]))
+                if order == "sorted" and size == max(SIZES):
+                    rows.append(measured(path, size, "person by person", "sorted, transitions of each person"))
                 path.unlink()
-        parts = [table(["rows", "people", "order", "seconds", "ns a row", "GiB at most"], rows)]
+        path = made_wide(Path(scratch), max(SIZES))
+        rows.append(measured(path, max(SIZES), "wide", "sorted, a column for each step"))
+        path.unlink()
+        parts = [table(["rows or cells", "people", "order", "seconds", "ns a row", "GiB at most"], rows)]
         path = made(Path(scratch), CLUSTER_ROWS, "sorted", states=CLUSTER_STATES)
         clusters = [[str(n), *(f"{one:.1f}" for one in json.loads(run(SPARK, str(path), str(n))))] for n in (1, 2)]
         what = f"leakage of {CLUSTER_ROWS // STEPS:,} people of {CLUSTER_STATES} values over 50 steps, seconds"
@@ -104,8 +89,27 @@ def main() -> None:
     begin, end = "<!-- measured -->", "<!-- end -->"
     text = target.read_text()
     head, rest = text.split(begin)
-    measured = "\n\n".join([machine(), *parts])
-    target.write_text(f"{head}{begin}\n\n{measured}\n\n{end}{rest.split(end)[1]}")
+    shown = "\n\n".join([machine().rstrip(), *parts])
+    target.write_text(f"{head}{begin}\n\n{shown}\n\n{end}{rest.split(end)[1]}")
+
+
+def measured(path: Path, size: int, how: str, name: str, sources: str | None = None) -> list[str]:
+    """The row of one reading, as `READ` does it."""
+    taken, largest, people = json.loads(run(READ, str(path), how, sources=sources))
+    print(f"{size:.0e} {name}: {taken:.1f} s, {largest:.2f} GiB", flush=True)
+    power, each = f"10^{len(str(size)) - 1}", f"{1e9 * taken / size:.0f}"
+    return [power, f"{people:,}", name, f"{taken:.1f}", each, f"{largest:.2f}"]
+
+
+def made_wide(folder: Path, size: int) -> Path:
+    """Parquet of so many cells: a row a person, a column for each of 100 steps, 50 values."""
+    import duckdb
+
+    path = folder / "wide.parquet"
+    steps = ", ".join(f"'s' || lpad((hash(i, {t}) % {STATES})::VARCHAR, 2, '0') AS day{t}" for t in range(STEPS))
+    query = f'SELECT i::INT AS "user", {steps} FROM range({size // STEPS}) r(i)'
+    duckdb.connect(config={"memory_limit": "3GB"}).execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+    return path
 
 
 def made(folder: Path, size: int, order: str, states: int = STATES) -> Path:

@@ -101,7 +101,7 @@ def long_rows(path: Path, user: str, time: str, state: str) -> list[Row]:
 
 
 def wide_rows(path: Path, user: str) -> list[Row]:
-    """The same of a table with a column for each step."""
+    """Rows of person, place of the time among all times, and state, of a table with a column for each step."""
     with opened(path) as file:
         reader = csv.DictReader(file)
         steps = [name for name in reader.fieldnames if name != user]
@@ -109,6 +109,6 @@ def wide_rows(path: Path, user: str) -> list[Row]:
 
 
 def sequence_rows(path: Path) -> list[Row]:
-    """The same of a file with one person's states a line; people are called by their line."""
+    """Rows of person, time and state of a file with one person's states a line; people are called by their line."""
     lines = [line.split() for line in path.read_text().splitlines()]
     return [(str(k), t, state) for k, line in enumerate(lines, 1) for t, state in enumerate(line)]

@@ -19,6 +19,7 @@ from pyarrow import parquet
 from temporaldp import MissingFileError, OutputError, TraceError, read_traces
 from temporaldp.correlation.frames import Source
 from temporaldp.files.embedded import Embedded
+from temporaldp.files.spilled import remove_folder, temporary_folder
 
 LONG = "user,time,state\n"
 
@@ -79,12 +80,66 @@ def test_files_that_do_not_belong_together(tmp_path):
         read_traces(tmp_path)
 
 
+def test_columns_of_one_name_hold_the_same_in_all_files(tmp_path):
+    """DuckDB alone would take the type of the first file for all, and round the others' entries to it."""
+    ids, states = np.array([1, 1]), np.array(["a", "b"])
+    parquet.write_table(
+        pa.table({"user": ids, "time": [0, 1], "state": [1, 2], "note": [0, 0]}), tmp_path / "a.parquet"
+    )
+    for column, entries, found in [
+        ("user", [1.5, 1.5], "holds whole numbers in a.parquet and numbers with fractions in b.parquet"),
+        ("state", [1.5, 2.5], "holds whole numbers in a.parquet and numbers with fractions in b.parquet"),
+        ("state", states, "holds whole numbers in a.parquet and text in b.parquet"),
+        (
+            "time",
+            np.array(["2024-01-01", "2024-01-02"], "M8[s]"),
+            "holds whole numbers in a.parquet and times without a zone in b.parquet",
+        ),
+    ]:
+        other = {"user": ids + 1, "time": [0, 1], "state": [2, 1], "note": [0, 1]} | {column: entries}
+        parquet.write_table(pa.table(other), tmp_path / "b.parquet")
+        with pytest.raises(TraceError, match=rf"column '{column}' {found}; write it with one type"):
+            read_traces(tmp_path)
+    # A column that is not asked for may hold what it likes; whole numbers may take more bytes, and words be categories.
+    other = {"user": (ids + 1).astype(np.int8), "time": pa.array([0, 1], pa.int16()), "state": [2, 1], "note": states}
+    parquet.write_table(pa.table(other), tmp_path / "b.parquet")
+    found = read_traces(tmp_path)
+    assert found.users == ("1", "2") and found.transition_counts().tolist() == [[0, 1], [1, 0]]
+
+
+def test_times_with_and_without_a_zone_in_two_files(tmp_path):
+    times = np.array(["2024-01-01", "2024-01-02"], "M8[us]")
+    for name, zone in (("a", None), ("b", "UTC")):
+        table = pa.table({"user": [name] * 2, "time": pa.array(times, pa.timestamp("us", zone)), "state": ["x", "y"]})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+    with pytest.raises(TraceError, match=r"times without a zone in a\.parquet and times with a zone in b\.parquet"):
+        read_traces(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,0,x\na,1\n", r"line 3 of t\.csv has 2 columns, where the header has 3: 'a,1'; .*--delimiter"),
+        ("a,0,x\na,1,y,z\n", r"line 3 of t\.csv has 4 columns, where the header has 3: 'a,1,y,z'"),
+        ('a,0,"x\na,1,y\n', r"a quote is opened in line 2 of t\.csv and not closed: 'a,0,\"x'"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(tmp_path, content, message):
+    (tmp_path / "t.csv").write_text(LONG + content)
+    with pytest.raises(TraceError, match=message):
+        read_traces(tmp_path / "t.csv")
+
+
 def test_a_parquet_that_is_cut_off(tmp_path):
     parquet.write_table(pa.table({"user": [1, 1], "time": [0, 1], "state": ["a", "b"]}), tmp_path / "t.parquet")
     whole = (tmp_path / "t.parquet").read_bytes()
     (tmp_path / "t.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(TraceError, match="expected a Parquet table, but it cannot be read"):
-        read_traces(tmp_path / "t.parquet")
+    parquet.write_table(pa.table({"user": [2, 2], "time": [0, 1], "state": ["a", "b"]}), tmp_path / "s.parquet")
+    for source in (tmp_path / "t.parquet", tmp_path):
+        with pytest.raises(
+            TraceError, match=r"expected a Parquet table, but t\.parquet cannot be read .*write it again"
+        ):
+            read_traces(source)
 
 
 def test_a_parquet_that_is_damaged_in_the_middle(tmp_path):
@@ -96,7 +151,7 @@ def test_a_parquet_that_is_damaged_in_the_middle(tmp_path):
     whole[1000:40_000] = os.urandom(39_000)
     (tmp_path / "t.parquet").write_bytes(whole)
     before = temporary()
-    with pytest.raises(TraceError):
+    with pytest.raises(TraceError, match=r"the table cannot be read: .*damaged, write it again"):
         read_traces(tmp_path / "t.parquet")
     assert temporary() == before
 
@@ -146,6 +201,34 @@ def test_a_process_that_is_stopped_leaves_nothing(tmp_path):
     _, said = process.communicate(timeout=30)
     assert process.returncode == 143, said
     assert not list((tmp_path / "spilled").iterdir())
+
+
+def test_what_a_killed_process_left_is_taken_away_by_the_next(tmp_path):
+    """The folders of those who still read stay."""
+    path = write(tmp_path, a="1,0,a\n1,1,b\n") / "a.csv"
+    code = "import sys, temporaldp as tdp; traces = tdp.read_traces(sys.argv[1]); print('read', flush=True); input()"
+    place = tmp_path / "spilled"
+    place.mkdir()
+    environment = os.environ | {"TMPDIR": str(place)}
+    reading = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
+        for _ in range(2)
+    ]
+    for process in reading:
+        assert process.stdout.readline() == b"read\n"
+    of_both = set(place.iterdir())
+    assert len(of_both) == 2
+    reading[0].kill()
+    reading[0].communicate(timeout=30)
+    assert set(place.iterdir()) == of_both
+    folder = temporary_folder(place)
+    left = set(place.iterdir()) - {folder}
+    assert len(left) == 1 and left < of_both
+    reading[1].communicate(b"\n", timeout=30)
+    remove_folder(folder)
+    assert not list(place.iterdir())
 
 
 @pytest.mark.parametrize("memory", ["a lot", "-1", ""])

@@ -21,7 +21,7 @@ def gaussian(rho, epsilon):
 
 
 def discrete_gaussian(rho, epsilon):
-    """The same of discrete Gaussian noise on whole numbers (Canonne, Kamath, Steinke: rho = 1 / (2 sigma^2)), by summing."""
+    """Hockey-stick divergence of discrete Gaussian noise (Canonne, Kamath, Steinke: rho = 1 / (2 sigma^2)), by summing."""
     variance = 1.0 / (2.0 * rho)
     k = np.arange(-400, 401)
     p = np.exp(-(k**2) / (2.0 * variance))

@@ -4,38 +4,29 @@ from __future__ import annotations
 
 from copy import copy
 from datetime import date, timedelta
+from functools import partial
 
 import numpy as np
 import pytest
 
+import renewing
 from enumerated_leakage import all_lengths, of_constant
+from renewing import ADVERSARY, BACK, FORTH, PLAN
 from temporaldp import (
-    Adversary,
-    ContinualRelease,
     DiscreteLaplaceHistogram,
     InputError,
     Ledger,
     SpentError,
-    TemporalAccountant,
-    TransitionMatrix,
-    plan_budget,
     renewal_leakage,
 )
 from temporaldp.release import stream
 from temporaldp.release.epochs import Epochs, require_enough_steps
 from temporaldp.release.renewal import renewal_of
 
-BACK, FORTH = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([[0.8, 0.2], [0.3, 0.7]])
-ADVERSARY = Adversary(TransitionMatrix(BACK), TransitionMatrix(FORTH))
-PLAN = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
 DAYS = ["2024-01-30", "2024-01-31", "2024-02-01", "2024-02-10", "2024-02-29", "2024-03-01", "2024-05-04", "2024-05-05"]
 
 
-def opened(place, *, every="monthly", step=None, plan=PLAN):
-    accountant = TemporalAccountant(ADVERSARY)
-    return ContinualRelease(
-        DiscreteLaplaceHistogram(2), ledger=place, plan=plan, accountant=accountant, renewed=every, step=step
-    )
+opened = partial(renewing.opened, renewed="monthly")
 
 
 def starts(every, times):
@@ -138,4 +129,4 @@ def test_a_ledger_says_by_which_calendar_it_is_renewed(tmp_path):
     with pytest.raises(InputError, match="horizon 31"):
         opened(tmp_path / "b.db", step="86400 seconds")
     with pytest.raises(InputError, match="steps, weekly, monthly, yearly"):
-        opened(tmp_path / "c.db", every="daily")
+        opened(tmp_path / "c.db", renewed="daily")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from exact_oracles import temporal_by_sign_rule
+from renewing import ADVERSARY, BACK, FORTH, PLAN, opened
 from temporaldp import (
     Adversary,
     BudgetError,
@@ -19,7 +20,6 @@ from temporaldp import (
     LedgerError,
     LedgerMismatchError,
     PlanError,
-    TemporalAccountant,
     TransitionMatrix,
     adopt_correlation,
     export_ledger,
@@ -28,17 +28,6 @@ from temporaldp import (
 )
 from temporaldp.release import stream
 from temporaldp.release.renewal import RENEWAL, renewal_of
-
-BACK, FORTH = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([[0.8, 0.2], [0.3, 0.7]])
-ADVERSARY = Adversary(TransitionMatrix(BACK), TransitionMatrix(FORTH))
-PLAN = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
-
-
-def opened(place, *, plan=PLAN, adversary=ADVERSARY, renewed="steps", **terms):
-    accountant = TemporalAccountant(adversary, **terms)
-    return ContinualRelease(
-        DiscreteLaplaceHistogram(2), ledger=place, plan=plan, accountant=accountant, renewed=renewed
-    )
 
 
 def test_each_epoch_holds_its_level_and_all_of_them_what_was_promised(place):

@@ -49,7 +49,7 @@ class Direction:
     turned: bool = False
 
     def reversed(self) -> Direction:
-        """The same rollouts, for items that count steps from the other end."""
+        """These rollouts for items that count steps from the other end."""
         return replace(self, turned=not self.turned)
 
     def turn(self, items: Items) -> Items:

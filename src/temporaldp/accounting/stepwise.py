@@ -228,7 +228,7 @@ class StepwiseFilter(Generic[Arrived]):
         return leaked <= self.alpha and (kept is None or self._later_steps_hold(epsilon, kept))
 
     def _later_steps_hold(self, epsilon: float, kept: ReserveArrivals[Arrived]) -> bool:
-        """The same of the steps after the next one alone."""
+        """Whether the steps after the next one hold the level, if a budget is spent next and the reserve from then on."""
         steps, first = self.steps, len(self.odometer) + 1
         arrived = steps.arriving("backward", first - 1, epsilon, self.odometer.next_arrival)
         for step in range(first, first + MOST_LATER_STEPS):

@@ -131,7 +131,7 @@ def first_row(traces: TraceFrame, condition: nw.Expr, *columns: str) -> dict[str
         return None
     chosen = hit.sort("row") if traces.has_rows else hit
     first = traces.collected(chosen.head(1))
-    found = {name: values(first.get_column(name))[:1].tolist()[0] for name in columns}
+    found = {name: first.get_column(name).to_list()[0] for name in columns}
     return found | {"n": n, "where": place_of(traces, first)}
 
 

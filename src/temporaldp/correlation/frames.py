@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import atexit
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
@@ -99,6 +99,8 @@ class Table:
     header: tuple[str, ...]
     source: Source
     has_rows: bool
+    mixed: Mapping[str, str] = field(default_factory=dict)
+    """Of columns that hold one thing in one place and another in another, which."""
     cuts: Callable[[str, int], tuple[Any, ...]] = lambda name, cells: ()
     """Values of a column between which parts of the table can be read one by one, without reading all of it each time; of so
     many cells is a row."""

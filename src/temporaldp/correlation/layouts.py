@@ -179,6 +179,8 @@ def _rows(table: Table) -> list[str]:
 
 def _readable(table: Table, name: str) -> nw.Expr:
     """A column; categories as the words that they stand for. Lists, records and bytes are refused, with an example."""
+    if name in table.mixed:
+        raise TraceError(f"column {name!r} holds {table.mixed[name]}; write it with one type")
     column = f"c{table.header.index(name)}"
     kind = table.frame.collect_schema()[column]
     if isinstance(kind, nw.List | nw.Array | nw.Struct | nw.Binary | nw.Object | nw.Unknown):

@@ -153,8 +153,12 @@ def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> N
         return np.array(column.tolist(), dtype="datetime64[us]")
     except (ValueError, TypeError):
         listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-        what = "are of mixed types" if len(kinds) > 1 else "cannot be read as times"
-        raise TraceError(f"times in column {name!r} {what}: {listed}") from None
+        if len(kinds) > 1:
+            raise TraceError(f"times in column {name!r} are of mixed types: {listed}") from None
+        raise TraceError(
+            f"column {name!r} holds values of type {listed}, such as {column[0]}, which are no times; expected whole numbers, "
+            "dates or timestamps"
+        ) from None
 
 
 def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDArray[Any]:

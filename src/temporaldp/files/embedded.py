@@ -82,11 +82,12 @@ class Embedded:
     def parquet(self, paths: Sequence[Path], names: Sequence[str], source: Source) -> Table:
         """Parquet files whose columns have these names, in this order."""
         self._connection.execute("SET preserve_insertion_order = false; SET parquet_metadata_cache = true")
-        found = self._asked(
-            lambda: self._connection.sql(
-                f"SELECT *, (file_index::BIGINT << {FILE_BITS}) + file_row_number AS row FROM read_parquet({_list(paths)})"
-            )
+        # By name, a column gets a type that holds the entries of all files; else that of the first, to which others are cast.
+        query = (
+            f"SELECT *, (file_index::BIGINT << {FILE_BITS}) + file_row_number AS row "
+            f"FROM read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
         )
+        found = self._asked(lambda: self._connection.sql(query))
         columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(found.columns[: len(names)]))
         table = self._table(found.select(f"{columns}, row"), names, source)
         kinds = dict(zip(names, map(str, found.types), strict=False))
@@ -191,11 +192,30 @@ def _translated(error: BaseException) -> BaseException:
         return error
     said = str(error)
     if isinstance(error, duckdb.OutOfMemoryException) or "No space left" in said or "temp_directory" in said:
+        reason = brief(Exception(said.partition("Possible solutions")[0]))
         return OutputError(
-            f"not enough room for what does not fit in memory: {brief(error)}; give more memory (--memory 4GiB), or room for "
+            f"not enough room for what does not fit in memory: {reason}; give more memory (--memory 4GiB), or room for "
             "temporary files in another folder (TMPDIR)"
         )
-    return TraceError(f"the file cannot be read as one table: {brief(error)}")
+    reason = (
+        _bad_line(said) or f"the table cannot be read: {brief(error)}; if a file was cut off or damaged, write it again"
+    )
+    return TraceError(reason)
+
+
+def _bad_line(said: str) -> str | None:
+    """What is wrong with a line of a CSV file, if that is what DuckDB says."""
+    line = re.search(r"CSV Error on Line: (\d+)\nOriginal Line: ?(.*)", said)
+    file = re.search(r"^  file = (.*)$", said, re.MULTILINE)
+    if line is None or file is None:
+        return None
+    where, begins = f"line {line[1]} of {Path(file[1]).name}", line[2][:60]
+    if columns := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said):
+        return (
+            f"{where} has {columns[2]} columns, where the header has {columns[1]}: {begins!r}; mend the line, or name the "
+            "separator with --delimiter"
+        )
+    return f"a quote is opened in {where} and not closed: {begins!r}" if "unterminated quote" in said else None
 
 
 def _close(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

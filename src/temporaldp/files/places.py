@@ -9,6 +9,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from temporaldp.correlation.states import listed
 from temporaldp.errors import MissingFileError, TraceError
@@ -101,8 +102,8 @@ def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names)
 
 
-def parquet_header(path: Path) -> tuple[str, ...]:
-    """The names of the columns of a Parquet file, from its end.
+def parquet_columns(path: Path) -> tuple[tuple[str, str | None], ...]:
+    """The names of the columns of a Parquet file, and what they hold in words, from its end; None for a column without entries.
 
     Raises
     ------
@@ -114,9 +115,46 @@ def parquet_header(path: Path) -> tuple[str, ...]:
         from pyarrow import parquet
 
     try:
-        return tuple(name.strip() for name in parquet.read_schema(str(path)).names)
+        return tuple((column.name.strip(), _kind(column.type)) for column in parquet.read_schema(str(path)))
     except (OSError, pa.ArrowException) as error:
-        raise TraceError(f"expected a Parquet table, but it cannot be read as one: {brief(error)}") from None
+        raise TraceError(
+            f"expected a Parquet table, but {path.name} cannot be read as one: {brief(error)}; if it was cut off, write it "
+            "again"
+        ) from None
+
+
+def _kind(kind: Any) -> str | None:
+    """What a column of a type of Arrow's holds; types that can be read as one of them have the same words."""
+    with needing("tables"):
+        from pyarrow import types
+
+    if types.is_null(kind):
+        return None
+    if types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if types.is_integer(kind):
+        return "whole numbers"
+    if types.is_floating(kind):
+        return "numbers with fractions"
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "text"
+    if types.is_date(kind) or (types.is_timestamp(kind) and kind.tz is None):
+        return "times without a zone"
+    return "times with a zone" if types.is_timestamp(kind) else str(kind)
+
+
+def mixed_columns(paths: Sequence[Path], columns: Sequence[Sequence[tuple[str, str | None]]]) -> dict[str, str]:
+    """Of the columns that do not hold the same in all files, what they hold in two of them."""
+    found: dict[str, str] = {}
+    first: dict[str, tuple[str, Path]] = {}
+    for path, named in zip(paths, columns, strict=True):
+        for name, kind in named:
+            if kind is None:
+                continue
+            other, place = first.setdefault(name, (kind, path))
+            if other != kind:
+                found.setdefault(name, f"{other} in {place.name} and {kind} in {path.name}")
+    return found
 
 
 def _no_table(reason: str) -> TraceError:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from temporaldp.correlation.slices import Slices
 from temporaldp.correlation.states import require_different, state_names
 from temporaldp.errors import InputError, StateError, TraceError
-from temporaldp.files.places import csv_header, is_parquet, kind_of, parquet_header, same_header, trace_files
+from temporaldp.files.places import (
+    csv_header,
+    is_parquet,
+    kind_of,
+    mixed_columns,
+    parquet_columns,
+    same_header,
+    trace_files,
+)
 
 if TYPE_CHECKING:
     from temporaldp.correlation.frames import Source, Table
@@ -227,10 +236,11 @@ def _table(paths: tuple[Path, ...], delimiter: str | None, memory: str) -> Table
     from temporaldp.files.embedded import FILE_BITS, Embedded
 
     if all(map(is_parquet, paths)):
-        header = same_header(paths, [parquet_header(path) for path in paths])
+        columns = [parquet_columns(path) for path in paths]
+        header = same_header(paths, [[name for name, _ in each] for each in columns])
         mask = (1 << FILE_BITS) - 1
         source = _source(paths, lambda row: (row >> FILE_BITS, row & mask))
-        return Embedded(memory).parquet(paths, header, source)
+        return replace(Embedded(memory).parquet(paths, header, source), mixed=mixed_columns(paths, columns))
     separator = delimiter or ("\t" if all(kind_of(path) == ".tsv" for path in paths) else ",")
     header = same_header(paths, [csv_header(path, separator) for path in paths])
     reading = Embedded(memory)

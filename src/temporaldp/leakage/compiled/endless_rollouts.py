@@ -15,7 +15,7 @@ import numpy as np
 
 from temporaldp.leakage.compiled.options import kernel, summing_kernel
 from temporaldp.leakage.compiled.pair_knowledge import backward_error
-from temporaldp.leakage.compiled.pair_rollouts import ABOVE_SPREAD, ROUGH, both_through
+from temporaldp.leakage.compiled.pair_rollouts import ABOVE_SPREAD, ROUGH, at_level, both_through
 from temporaldp.leakage.compiled.rollouts import through
 
 UNIT = 2.0**-53
@@ -42,7 +42,7 @@ def raise_positive(c, a, raised):
     for k in range(c.size):
         positive = max(c[k], 0.0)
         p += positive
-        w += positive - c[k]
+        w += max(-c[k], 0.0)
         raised[k] = c[k] + a * positive
     return p, w
 
@@ -114,14 +114,7 @@ def side_of(side, i, j, level, most, gamma, scratch):
     c, _, g, _ = scratch
     n = P.shape[0]
     sums = (n + 4) * UNIT
-    rho = math.expm1(level)
-    scale = 1.0 / (1.0 + rho)
-    apart = 0.0
-    for k in range(n):
-        q, d = P[i, k], P[j, k]
-        c[k] = (q - d) * scale - (rho * scale) * d
-        apart += abs(q - d)
-    total, drift, error = -rho * scale, 4.0 * gamma * (apart + rho) * scale, UNIT * rho * scale
+    total, drift, error = at_level(P, i, j, level, gamma, c)
     exact = 8.0 * UNIT * level  # the level and its ratio are rounded
     for depth in range(most):
         p, w = raise_positive(c, a, g)

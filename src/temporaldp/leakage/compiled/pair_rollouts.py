@@ -120,7 +120,7 @@ def memory(P, i, j, h, growth, most, scratch):
             for k in range(n):
                 positive = max(c[k], 0.0)
                 p += positive
-                w += positive - c[k]
+                w += max(-c[k], 0.0)
                 g[k] = c[k] + h * positive
                 v[k] *= 1.0 + (h if c[k] > 0.0 else 0.0)
                 slope += v[k]
@@ -166,7 +166,7 @@ def roll(P, way, constant, steps, t, i, j, rho, S, gamma, scratch):
             for k in range(n):
                 positive = max(c[k], 0.0)
                 p += positive
-                w += positive - c[k]
+                w += max(-c[k], 0.0)
                 g[k] = c[k] + a * positive
                 v[k] *= 1.0 + (a if c[k] > 0.0 else 0.0)
                 slope += v[k]
@@ -247,6 +247,19 @@ def solve_after(P, way, constant, steps, step, pair, guess, S, gamma, scratch):
 
 
 @kernel
+def at_level(P, i, j, level, gamma, c):
+    """Write the coefficients c of D e^-level for a pair; their sum, and what rounding may have moved in them and in it."""
+    rho = math.expm1(level)
+    scale = 1.0 / (1.0 + rho)
+    apart = 0.0
+    for k in range(P.shape[0]):
+        q, d = P[i, k], P[j, k]
+        c[k] = (q - d) * scale - (rho * scale) * d
+        apart += abs(q - d)
+    return -rho * scale, 4.0 * gamma * (apart + rho) * scale, UNIT * rho * scale
+
+
+@kernel
 def stays_below(P, way, constant, steps, t, pair, level, gamma, scratch):
     """Nats above `level` that K of a pair at step t may be for rounding, inf where it is not seen to stay below; until when.
 
@@ -260,14 +273,7 @@ def stays_below(P, way, constant, steps, t, pair, level, gamma, scratch):
     n, end = P.shape[0], spread.shape[1] - 1
     i, j = pair // n, pair % n
     sums = (n + 4) * UNIT
-    rho = math.expm1(level)
-    scale = 1.0 / (1.0 + rho)
-    apart = 0.0
-    for k in range(n):
-        q, d = P[i, k], P[j, k]
-        c[k] = (q - d) * scale - (rho * scale) * d
-        apart += abs(q - d)
-    total, drift, error = -rho * scale, 4.0 * gamma * (apart + rho) * scale, UNIT * rho * scale
+    total, drift, error = at_level(P, i, j, level, gamma, c)
     exact = 8.0 * UNIT * level  # the level and its ratio are rounded
     more, until = np.inf, -1
     same = constant > VARIED
@@ -278,7 +284,7 @@ def stays_below(P, way, constant, steps, t, pair, level, gamma, scratch):
         for k in range(n):
             positive = max(c[k], 0.0)
             p += positive
-            w += positive - c[k]
+            w += max(-c[k], 0.0)
             g[k] = c[k] + a * positive
         add = a * p
         error += a * (drift + 2.0 * sums * (p + w))
@@ -324,7 +330,7 @@ def end_of_bound(P, i, j, rho, a, growth, depth, scratch):
         for k in range(n):
             positive = max(c[k], 0.0)
             p += positive
-            w += positive - c[k]
+            w += max(-c[k], 0.0)
             g[k] = c[k] + more * positive
             v[k] *= 1.0 + (more if c[k] > 0.0 else 0.0)
             slope += v[k]
