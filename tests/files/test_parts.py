@@ -129,6 +129,14 @@ def test_groups_in_parts(tmp_path):
             for other, n in zip(found.states, line, strict=True)
             if n
         }
+    spelled = by.set_column(
+        3, "region", pa.array([f" {regions[row[0]]}" if row[0] < "p010" else regions[row[0]] for row in rows])
+    )
+    parquet.write_table(spelled, tmp_path / "spelled.parquet", row_group_size=5)
+    again = read_traces(tmp_path / "spelled.parquet", by="region")
+    assert again.groups == found.groups
+    for (name, counts), (same, expected) in zip(again.group_transitions(), found.group_transitions(), strict=True):
+        assert name == same and (counts == expected).all()
     moved = by.set_column(3, "region", pa.array([regions[row[0]] for row in rows[:-1]] + ["moved"]))
     parquet.write_table(moved, tmp_path / "t.parquet", row_group_size=5)
     with pytest.raises(TraceError, match=f"user '{PADDED[-1]}' is in more than one group"):

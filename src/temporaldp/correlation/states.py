@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ def state_names(states: Iterable[object]) -> tuple[str, ...]:
         raise StateError(
             f"expected a sequence of state names, got the single string {states!r}; write [{states!r}, ...]"
         )
+    if isinstance(states, tuple) and all(type(state) is str for state in states):
+        return _checked(states)
+    return _names(states)
+
+
+def _names(states: Iterable[object]) -> tuple[str, ...]:
     names = []
     for position, state in enumerate(states):
         # NaN is the one value that differs from itself: tables use it for a missing name.
@@ -35,6 +42,10 @@ def state_names(states: Iterable[object]) -> tuple[str, ...]:
             )
         seen.add(name)
     return tuple(names)
+
+
+_checked = lru_cache(maxsize=64)(_names)
+"""Many people's matrices have the same names, which are looked at once."""
 
 
 def in_order(names: Iterable[str]) -> list[str]:

@@ -144,7 +144,7 @@ class TraceTable:
         """Number of states."""
         return len(self._states)
 
-    @property
+    @cached_property
     def users(self) -> tuple[str, ...]:
         """The names of all people: one short text each in memory."""
         return tuple(chain.from_iterable(names for names, _ in self._people))
@@ -181,7 +181,8 @@ class TraceTable:
             people = part.frame.select("group", "user").unique().group_by("group").agg(nw.len().alias("n"))
             found = part.collected(people)
             names = text(values(found.get_column("group")))
-            sizes.update(dict(zip(names, map(int, found.get_column("n").to_list()), strict=True)))
+            for name, n in zip(names, found.get_column("n").to_list(), strict=True):
+                sizes[name] += int(n)
         return {name: sizes[name] for name in in_order(sizes)}
 
     def histogram(self) -> IntArray:
@@ -302,9 +303,11 @@ class TraceTable:
 
 
 def _by_name(found: Succession, n_states: int) -> CountsByName:
+    """By names without blanks around them, of which there may be fewer than of entries."""
     assert found.whose is not None
-    entries, whose = distinct(found.whose)
-    return CountsByName(text(entries), whose, found.cells, n_states)
+    entries, entry_of = distinct(found.whose)
+    names, name_of = distinct(text(entries))
+    return CountsByName(names, name_of[entry_of], found.cells, n_states)
 
 
 def _assembled(between: Between, n_states: int, table: Any) -> Iterator[tuple[str, IntArray]]:
