@@ -109,7 +109,7 @@ def _data_of(shared: SharedRelease, traces: Path | None, reading: o.TraceOptions
     """The data of a table, with the states that the account knows it by."""
     data = read_data(traces, reading, shared.states)
     assert shared.states is not None
-    require_same_states(shared.states, data.states, what="the data")
+    require_same_states(shared.states, data.states, what="the data (the account is about others)")
     require_same_step(shared.stream.step, data.step, what="account")
     return data
 

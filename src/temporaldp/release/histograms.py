@@ -76,7 +76,7 @@ def release_histograms(
         )
     states, step = plan.source.states, plan.source.step
     if states is not None:
-        require_same_states(states, trajectories.states, what="the data")
+        require_same_states(states, trajectories.states, what="the data (the plan was made for others)")
     require_same_step(step, trajectories.step, what="plan")
     mechanism = histogram_mechanism(plan, trajectories.n_states)
     result = release_snapshots(mechanism, trajectories.histogram(), plan, start=start)
@@ -118,7 +118,7 @@ def _assemble(
 def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consistent: bool) -> ReleasedHistograms:
     """Steps that the ledger has, as they were; then the others."""
     if stream.states is not None:
-        require_same_states(stream.states, trajectories.states, what="the data")
+        require_same_states(stream.states, trajectories.states, what="the data (the ledger is about others)")
     require_same_step(stream.step, trajectories.step, what="release")
     stream.refresh()
     new = [time for time in trajectories.times if not stream.has(time)]
