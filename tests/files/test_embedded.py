@@ -107,6 +107,21 @@ def test_columns_of_one_name_hold_the_same_in_all_files(tmp_path):
     assert found.users == ("1", "2") and found.transition_counts().tolist() == [[0, 1], [1, 0]]
 
 
+@pytest.mark.parametrize("name", ["row", "Row", "c0", "filename"])
+def test_any_other_column_may_have_any_name(name, tmp_path):
+    columns = {name: [7, 7, 7, 7], "user": [1, 1, 2, 2], "time": [0, 1, 1, 0], "state": ["a", "b", "b", "a"]}
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match=r"'2' has '0' \(data row 4\) after '1' \(data row 3\)"):
+        read_traces(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("name", ["file_row_number", "File_Index"])
+def test_names_that_duckdb_takes_are_refused(name, tmp_path):
+    parquet.write_table(pa.table({name: [7], "user": [1], "time": [0], "state": ["a"]}), tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match=f"column '{name}' has the name by which DuckDB tells .* rename it"):
+        read_traces(tmp_path / "t.parquet")
+
+
 def test_times_with_and_without_a_zone_in_two_files(tmp_path):
     times = np.array(["2024-01-01", "2024-01-02"], "M8[us]")
     for name, zone in (("a", None), ("b", "UTC")):

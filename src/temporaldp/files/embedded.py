@@ -40,6 +40,9 @@ FILE_BITS = 40
 CUT = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "VARCHAR")
 """Types of columns whose least and largest entries in each row group are looked at."""
 
+PLACES = ("file_index", "file_row_number")
+"""Columns that DuckDB adds to those of Parquet files, unless these have such names themselves."""
+
 POLLED = 0.2
 """Seconds between two looks at how far a query is."""
 
@@ -83,13 +86,13 @@ class Embedded:
         """Parquet files whose columns have these names, in this order."""
         self._connection.execute("SET preserve_insertion_order = false; SET parquet_metadata_cache = true")
         # By name, a column gets a type that holds the entries of all files; else that of the first, to which others are cast.
-        query = (
-            f"SELECT *, (file_index::BIGINT << {FILE_BITS}) + file_row_number AS row "
-            f"FROM read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
-        )
-        found = self._asked(lambda: self._connection.sql(query))
-        columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(found.columns[: len(names)]))
-        table = self._table(found.select(f"{columns}, row"), names, source)
+        files = f"FROM read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
+        found = self._asked(lambda: self._connection.sql(files))
+        if taken := [name for name in found.columns if name.lower() in PLACES]:
+            raise TraceError(f"column {taken[0]!r} has the name by which DuckDB tells where a row stands; rename it")
+        columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(found.columns))
+        row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number AS row"
+        table = self._table(self._connection.sql(f"SELECT {columns}, {row} {files}"), names, source)
         kinds = dict(zip(names, map(str, found.types), strict=False))
         return replace(table, cuts=lambda name, cells: self._cuts(paths, name, kinds[name], cells))
 
