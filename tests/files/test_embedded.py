@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import subprocess
@@ -107,6 +108,64 @@ def test_columns_of_one_name_hold_the_same_in_all_files(tmp_path):
     assert found.users == ("1", "2") and found.transition_counts().tolist() == [[0, 1], [1, 0]]
 
 
+def test_lines_that_end_as_on_windows_are_quoted_too(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"user,time,state\r\na,1,x\r\na,2,y\r\nb,1,x,9\r\n")
+    with pytest.raises(TraceError, match=r"record 4 of t\.csv has 4 columns, .* has 3: 'b,1,x,9'"):
+        read_traces(tmp_path / "t.csv")
+
+
+def test_names_of_columns_that_differ_in_blanks_only_are_not_taken_for_missing(tmp_path):
+    """DuckDB would not find the second file's column, and take all its entries for missing."""
+    for name, column, users in (("a", "2", ["a", "b"]), ("b", " 2", ["c", "d"])):
+        table = pa.table({"user": users, "1": ["x", "y"], column: ["x", "x"]})
+        parquet.write_table(table, tmp_path / f"{name}.parquet")
+    for gaps in (False, True):
+        with pytest.raises(TraceError, match=r"different columns: a\.parquet has .*'2', b\.parquet has .*' 2'"):
+            read_traces(tmp_path, gaps=gaps)
+    parquet.write_table(pa.table({"user": ["a", "b"], "1": ["x", "y"], " 2": ["x", "x"]}), tmp_path / "a.parquet")
+    assert read_traces(tmp_path).times == ("1", "2")
+
+
+def test_people_who_are_numbers_with_fractions_are_chosen_by_them(tmp_path):
+    users = [1.0, 1.0, 1.5, 1.5, 2.0, 2.0]
+    table = pa.table(
+        {"user": users, "time": [0, 1] * 3, "state": list("abbaab"), "region": [1.0, 1.0, 1.5, 1.5, None, None]}
+    )
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert read_traces(tmp_path / "t.parquet", people=["1.5", "2"]).users == ("1.5", "2")
+    assert read_traces(tmp_path / "t.parquet", by="region", groups=["1.5"]).users == ("1.5",)
+    twice = table.set_column(1, "time", pa.array([0, 1, 0, 0, 0, 1]))
+    parquet.write_table(twice, tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match=r"user '1\.5' has two states"):
+        read_traces(tmp_path / "t.parquet")
+
+
+def test_without_locks_files_are_read_all_the_same(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOSYS, "no locks here")
+
+    monkeypatch.setattr("temporaldp.files.spilled.fcntl.flock", no_locks)
+    folder = temporary_folder(tmp_path)
+    assert not list(folder.iterdir())
+    remove_folder(folder)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_only_looks_like_an_abandoned_folder_stays(tmp_path):
+    """A pipe would be waited for."""
+    first = temporary_folder(tmp_path)
+    other = tmp_path / first.name.replace("temporaldp-", "temporaldp-of-another-machine-")
+    other.mkdir()
+    (other / "in-use").touch()
+    planted = Path(f"{first}planted")
+    planted.mkdir()
+    os.mkfifo(planted / "in-use")
+    second = temporary_folder(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in (first, other, planted, second)}
+    for folder in (first, second):
+        remove_folder(folder)
+
+
 @pytest.mark.parametrize("name", ["row", "Row", "c0", "filename"])
 def test_any_other_column_may_have_any_name(name, tmp_path):
     columns = {name: [7, 7, 7, 7], "user": [1, 1, 2, 2], "time": [0, 1, 1, 0], "state": ["a", "b", "b", "a"]}
@@ -134,9 +193,9 @@ def test_times_with_and_without_a_zone_in_two_files(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,0,x\na,1\n", r"line 3 of t\.csv has 2 columns, where the header has 3: 'a,1'; .*--delimiter"),
-        ("a,0,x\na,1,y,z\n", r"line 3 of t\.csv has 4 columns, where the header has 3: 'a,1,y,z'"),
-        ('a,0,"x\na,1,y\n', r"a quote is opened in line 2 of t\.csv and not closed: 'a,0,\"x'"),
+        ("a,0,x\na,1\n", r"record 3 of t\.csv has 2 columns, .* record 1, has 3: 'a,1'; .*--delimiter"),
+        ("a,0,x\na,1,y,z\n", r"record 3 of t\.csv has 4 columns, .* has 3: 'a,1,y,z'"),
+        ('a,0,"x\na,1,y\n', r"a quote is opened in record 2 of t\.csv and not closed, or .*: 'a,0,\"x'"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(tmp_path, content, message):

@@ -34,6 +34,9 @@ Answer = TypeVar("Answer")
 READING = "reading traces"
 """What is being done, for those who watch how far it is."""
 
+LARGEST_WHOLE = 2.0**62
+"""Floats up to this are whole numbers of 64 bits, where they are whole."""
+
 BATCH = 1 << 16
 """Rows that are fetched at once of a result that may be large."""
 
@@ -268,6 +271,16 @@ def missing(column: Column, named: tuple[str, ...] = ()) -> NDArray[np.bool_]:
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=bool)
     return np.array([one is None or (str(one).strip().lower() in MISSING_WORDS and one not in named) for one in column])
+
+
+def words(name: str, kind: nw.dtypes.DType) -> nw.Expr:
+    """A query for the entries of a column as text; whole floats as that of whole numbers, as `text` has them, NaN as null."""
+    column = nw.col(name)
+    if not kind.is_float():
+        return column.cast(nw.String())
+    whole = nw.when(~column.is_nan() & (column.abs() < LARGEST_WHOLE) & (column == column.floor())).then(column)
+    number = nw.when(~column.is_nan()).then(column)
+    return nw.coalesce(whole.cast(nw.Int64()).cast(nw.String()), number.cast(nw.String()))
 
 
 def is_missing(name: str, kind: nw.dtypes.DType, named: tuple[str, ...] = ()) -> nw.Expr:

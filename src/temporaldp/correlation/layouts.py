@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.correlation.encoding import refuse_missing
-from temporaldp.correlation.frames import Column, Table, TraceFrame
+from temporaldp.correlation.frames import Column, Table, TraceFrame, words
 from temporaldp.correlation.states import listed, require_different
 from temporaldp.correlation.times import Times, ordered_labels, unlike_the_others
 from temporaldp.errors import TraceError
@@ -142,22 +142,13 @@ def _unpivoted(table: Table, steps: Sequence[str], kept: list[nw.Expr], index: l
     columns = [f"c{table.header.index(name)}" for name in steps]
     cells = [_readable(table, name).alias(column) for name, column in zip(steps, columns, strict=True)]
     if len({schema[column] for column in columns}) > 1:
-        cells = [_as_text(table, name).alias(column) for name, column in zip(steps, columns, strict=True)]
+        cells = [words(column, schema[column]).alias(column) for column in columns]
     frame = table.frame.select(*kept, *_rows(table), *cells)
     if frame.implementation.is_duckdb():  # narwhals would look for the table on another connection than it lives on
         rotated = f"FROM cells UNPIVOT INCLUDE NULLS (state FOR time IN ({', '.join(columns)}))"
         made: nw.LazyFrame[Any] = nw.from_native(nw.to_native(frame).query("cells", rotated))
         return made
     return frame.unpivot(columns, index=[*index, *_rows(table)], variable_name="time", value_name="state")
-
-
-def _as_text(table: Table, name: str) -> nw.Expr:
-    column = nw.col(f"c{table.header.index(name)}")
-    kind = table.frame.collect_schema()[f"c{table.header.index(name)}"]
-    if not kind.is_float():
-        return column.cast(nw.String())
-    whole = nw.when(column == column.floor()).then(column.cast(nw.Int64()).cast(nw.String()))
-    return nw.when(~column.is_nan()).then(whole.otherwise(column.cast(nw.String())))
 
 
 def _refuse_two_rows(rows: TraceFrame) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.correlation.encoding import Encoded, place_of, summed
-from temporaldp.correlation.frames import Column, TraceFrame, integers, values
+from temporaldp.correlation.frames import Column, TraceFrame, integers, values, words
 from temporaldp.correlation.states import distinct
 from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import TraceError
@@ -232,9 +232,7 @@ def _first(parts: Sequence[Encoded], wrong: Callable[[Encoded], nw.LazyFrame[Any
     found = []
     for part in parts:
         query = wrong(part)
-        kind = query.collect_schema()["user"]
-        name = nw.col("user").cast(nw.Int64()) if kind.is_float() else nw.col("user")
-        named = query.with_columns(name_of_user=name.cast(nw.String()))
+        named = query.with_columns(name_of_user=words("user", query.collect_schema()["user"]))
         found.append(part.frame.collected(named.sort("name_of_user", *order).head(1)))
     return nw.concat(found).sort("name_of_user").head(1)
 

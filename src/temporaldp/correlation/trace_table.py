@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation.counted import CountsByName, dense_counts
 from temporaldp.correlation.encoding import encoded
-from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, text, values
+from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, text, values, words
 from temporaldp.correlation.slices import EVERYTHING, Slices
 from temporaldp.correlation.states import distinct, in_order, listed, place_in_order
 from temporaldp.correlation.succession import (
@@ -323,9 +323,7 @@ def _chosen(traces: TraceFrame, chosen: Slices) -> TraceFrame:
         if names is None:
             continue
         kind = traces.frame.collect_schema()[role]
-        column = nw.col(role).cast(nw.Int64()) if kind.is_float() else nw.col(role)
-        word = column if isinstance(kind, nw.String) else column.cast(nw.String())
-        kept = traces.with_frame(traces.frame.filter(word.str.strip_chars(BLANKS).is_in(names)))
+        kept = traces.with_frame(traces.frame.filter(words(role, kind).str.strip_chars(BLANKS).is_in(names)))
         present = kept.collected(kept.frame.select(role).unique())
         if lacking := in_order(set(names) - set(text(values(present.get_column(role))))):
             what = "user" if role == "user" else "group"

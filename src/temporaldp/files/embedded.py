@@ -104,7 +104,7 @@ class Embedded:
             self._connection.sql(
                 f"SELECT TRY_CAST(stats_min_value AS {kind}), TRY_CAST(stats_max_value AS {kind}), "
                 f"row_group_num_rows * {cells} "
-                f"FROM parquet_metadata({_list(paths)}) WHERE path_in_schema = {_quoted(name)}"
+                f"FROM parquet_metadata({_list(paths)}) WHERE trim(path_in_schema) = {_quoted(name)}"
             ).fetchall
         )
         return () if any(least is None or largest is None for least, largest, _ in groups) else cuts(groups)
@@ -207,18 +207,20 @@ def _translated(error: BaseException) -> BaseException:
 
 
 def _bad_line(said: str) -> str | None:
-    """What is wrong with a line of a CSV file, if that is what DuckDB says."""
-    line = re.search(r"CSV Error on Line: (\d+)\nOriginal Line: ?(.*)", said)
+    """What is wrong with a record of a CSV file, if that is what DuckDB says; it counts records, which may be of several lines."""
+    line = re.search(r"CSV Error on Line: (\d+)\nOriginal Line:\s*(.*)", said)
     file = re.search(r"^  file = (.*)$", said, re.MULTILINE)
     if line is None or file is None:
         return None
-    where, begins = f"line {line[1]} of {Path(file[1]).name}", line[2][:60]
+    where, begins = f"record {line[1]} of {Path(file[1]).name}", line[2][:60]
     if columns := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said):
         return (
-            f"{where} has {columns[2]} columns, where the header has {columns[1]}: {begins!r}; mend the line, or name the "
-            "separator with --delimiter"
+            f"{where} has {columns[2]} columns, where the header, which is record 1, has {columns[1]}: {begins!r}; mend it, or "
+            "name the separator with --delimiter"
         )
-    return f"a quote is opened in {where} and not closed: {begins!r}" if "unterminated quote" in said else None
+    if "unterminated quote" in said:
+        return f"a quote is opened in {where} and not closed, or is followed by more than the separator: {begins!r}"
+    return None
 
 
 def _close(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

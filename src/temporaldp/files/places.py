@@ -103,7 +103,7 @@ def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
 
 
 def parquet_columns(path: Path) -> tuple[tuple[str, str | None], ...]:
-    """The names of the columns of a Parquet file, and what they hold in words, from its end; None for a column without entries.
+    """The names of the columns of a Parquet file as they stand, and what they hold in words; None for one without entries.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str | None], ...]:
         from pyarrow import parquet
 
     try:
-        return tuple((column.name.strip(), _kind(column.type)) for column in parquet.read_schema(str(path)))
+        return tuple((column.name, _kind(column.type)) for column in parquet.read_schema(str(path)))
     except (OSError, pa.ArrowException) as error:
         raise TraceError(
             f"expected a Parquet table, but {path.name} cannot be read as one: {brief(error)}; if it was cut off, write it "
@@ -132,11 +132,15 @@ def _kind(kind: Any) -> str | None:
         return None
     if types.is_dictionary(kind):
         return _kind(kind.value_type)
+    if types.is_uint64(kind):
+        return "whole numbers of 64 bits without sign"
     if types.is_integer(kind):
         return "whole numbers"
+    if types.is_decimal(kind):
+        return "decimal numbers"
     if types.is_floating(kind):
         return "numbers with fractions"
-    if types.is_string(kind) or types.is_large_string(kind):
+    if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
         return "text"
     if types.is_date(kind) or (types.is_timestamp(kind) and kind.tz is None):
         return "times without a zone"
@@ -153,7 +157,7 @@ def mixed_columns(paths: Sequence[Path], columns: Sequence[Sequence[tuple[str, s
                 continue
             other, place = first.setdefault(name, (kind, path))
             if other != kind:
-                found.setdefault(name, f"{other} in {place.name} and {kind} in {path.name}")
+                found.setdefault(name.strip(), f"{other} in {place.name} and {kind} in {path.name}")
     return found
 
 

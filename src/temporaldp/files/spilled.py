@@ -1,11 +1,16 @@
 """Folders for what does not fit in memory: gone when their reading is given up, and however the process ends.
 
-A process that is killed outright can take nothing away; the next one that makes such a folder beside it does.
+A process that is killed outright can take nothing away; the next one on the same machine that makes such a folder beside it
+does, unless it was killed in the very moment in which it made its own.
 """
 
 from __future__ import annotations
 
+import os
+import platform
+import re
 import shutil
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +23,7 @@ try:
 except ImportError:  # no such locks on Windows: there, what a killed process leaves stays until somebody takes it away
     fcntl = None  # type: ignore[assignment]
 
-PREFIX, LOCK = "temporaldp-", "in-use"
+LOCK = "in-use"
 
 _folders: dict[Path, TextIO | None] = {}
 
@@ -32,7 +37,7 @@ def temporary_folder(inside: Path | None = None) -> Path:
         It cannot be made.
     """
     try:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=inside))
+        folder = Path(tempfile.mkdtemp(prefix=_prefix(), dir=inside))
         _folders[folder] = None
         _folders[folder] = _lock(folder)
     except OSError as error:
@@ -56,13 +61,26 @@ def remove_temporary_files() -> None:
         remove_folder(folder)
 
 
+def _prefix() -> str:
+    """How folders of this machine begin: where several share a file system, each may see its own locks only."""
+    return "temporaldp-" + re.sub(r"\W", "-", platform.node()) + "-"
+
+
 def _lock(folder: Path) -> TextIO | None:
-    """A file in the folder, locked as long as the process lives. It gets its name when it is locked, lest it seem abandoned."""
+    """A file in the folder, locked as long as the process lives; None where there are no locks.
+
+    It gets its name when it is locked, lest it seem abandoned.
+    """
     if fcntl is None:
         return None
     unnamed = folder / "new"
     file = unnamed.open("w")
-    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError:
+        file.close()
+        unnamed.unlink()
+        return None
     unnamed.rename(folder / LOCK)
     return file
 
@@ -70,7 +88,14 @@ def _lock(folder: Path) -> TextIO | None:
 def _remove_abandoned(place: Path) -> None:
     if fcntl is None:
         return
-    for mark in place.glob(f"{PREFIX}*/{LOCK}"):
-        with suppress(OSError), mark.open("a") as file:  # in use, somebody else's, or taken away in this moment
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(mark.parent, ignore_errors=True)
+    for mark in place.glob(f"{_prefix()}*/{LOCK}"):
+        with suppress(OSError):  # in use, somebody else's, or taken away in this moment
+            if not stat.S_ISREG(mark.lstat().st_mode):
+                continue
+            # Neither made nor waited for: it may be gone by now, and be something else.
+            found = os.open(mark, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(mark.parent, ignore_errors=True)
+            finally:
+                os.close(found)

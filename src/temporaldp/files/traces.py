@@ -237,7 +237,8 @@ def _table(paths: tuple[Path, ...], delimiter: str | None, memory: str) -> Table
 
     if all(map(is_parquet, paths)):
         columns = [parquet_columns(path) for path in paths]
-        header = same_header(paths, [[name for name, _ in each] for each in columns])
+        # As they stand: DuckDB knows a column of several files by its name.
+        header = tuple(name.strip() for name in same_header(paths, [[name for name, _ in each] for each in columns]))
         mask = (1 << FILE_BITS) - 1
         source = _source(paths, lambda row: (row >> FILE_BITS, row & mask))
         return replace(Embedded(memory).parquet(paths, header, source), mixed=mixed_columns(paths, columns))
