@@ -207,7 +207,7 @@ def _translated(error: BaseException) -> BaseException:
 
 
 def _bad_line(said: str) -> str | None:
-    """What is wrong with a record of a CSV file, if that is what DuckDB says; it counts records, which may be of several lines."""
+    """What is wrong with a record of a CSV file (of one line or several), if that is what DuckDB says."""
     line = re.search(r"CSV Error on Line: (\d+)\nOriginal Line:\s*(.*)", said)
     file = re.search(r"^  file = (.*)$", said, re.MULTILINE)
     if line is None or file is None:
