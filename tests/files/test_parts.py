@@ -52,7 +52,12 @@ AS_WORDS = sorted(str(k) for k in range(92, 112))  # 100, 101, ..., 111, 92, ...
 
 
 @pytest.mark.parametrize(
-    ("names", "kind"), [(PADDED, str), (NUMBERS, int), (AS_WORDS, str)], ids=["words", "numbers", "both"]
+    ("names", "kind"),
+    [
+        pytest.param(PADDED, str, id="words", marks=pytest.mark.long),
+        pytest.param(NUMBERS, int, id="numbers"),
+        pytest.param(AS_WORDS, str, id="both", marks=pytest.mark.long),
+    ],
 )
 def test_parts_are_counted_as_a_loop_counts_the_whole(names, kind, tmp_path):
     for seed in range(1):
@@ -67,6 +72,7 @@ def test_parts_are_counted_as_a_loop_counts_the_whole(names, kind, tmp_path):
         assert tables_of(away) == (histogram, transitions, {name: of_user[name] for name in away.users})
 
 
+@pytest.mark.long
 def test_events_in_parts_are_events(tmp_path):
     rows = people_in_order(0, NUMBERS)
     path = written(rows, tmp_path / "t.parquet", int)
