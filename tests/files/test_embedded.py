@@ -101,7 +101,7 @@ def test_columns_of_one_name_hold_the_same_in_all_files(tmp_path):
         parquet.write_table(pa.table(other), tmp_path / "b.parquet")
         with pytest.raises(TraceError, match=rf"column '{column}' {found}; write it with one type"):
             read_traces(tmp_path)
-    # A column that is not asked for may hold what it likes; whole numbers may take more bytes, and words be categories.
+    # A column that is not asked for may hold what it likes; whole numbers may take fewer bytes.
     other = {"user": (ids + 1).astype(np.int8), "time": pa.array([0, 1], pa.int16()), "state": [2, 1], "note": states}
     parquet.write_table(pa.table(other), tmp_path / "b.parquet")
     found = read_traces(tmp_path)

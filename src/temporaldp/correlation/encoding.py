@@ -105,13 +105,7 @@ def encoded(
         refuse_missing(traces, "state", states, advice=advice)
     known = _times_of(traces, raw_times, times)
     if empty.any() and not gaps:
-        lacking = time_of[empty[state_of]]
-        first = lacking[np.argmin(known.codes[lacking])]
-        how = traces.source.advice("--gaps", "gaps=True")
-        advice = f"if the person was not observed then, say so with {how}"
-        within_column = nw.col("time") == raw_times[first]
-        name = known.labels[known.codes[first]]
-        refuse_missing(traces, "state", states, name=name, within=within_column, advice=advice)
+        _refuse_empty_cell(traces, raw_times, known, time_of[empty[state_of]], states)
     if span != (None, None):
         known = _spanned(known, span)
     domain, codes = _domain(traces, raw_states, empty, states)
@@ -121,6 +115,17 @@ def encoded(
         n_users = _n_users(traces)
     cells = np.stack([known.codes[time_of], codes[state_of], counts])[:, kept]
     return Encoded(traces, domain, known, summed(cells), n_users)
+
+
+def _refuse_empty_cell(
+    traces: TraceFrame, raw_times: Column, known: Times, lacking: NDArray[np.intp], states: Domain
+) -> None:
+    """Raise `TraceError` that names the first of the columns with an empty cell, of which `lacking` are positions."""
+    first = lacking[np.argmin(known.codes[lacking])]
+    name, inside = known.labels[known.codes[first]], nw.col("time") == raw_times[first]
+    how = traces.source.advice("--gaps", "gaps=True")
+    advice = f"if the person was not observed then, say so with {how}"
+    refuse_missing(traces, "state", states, name=name, within=inside, advice=advice)
 
 
 def first_row(traces: TraceFrame, condition: nw.Expr, *columns: str) -> dict[str, Any] | None:

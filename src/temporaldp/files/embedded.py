@@ -201,18 +201,19 @@ def _translated(error: BaseException) -> BaseException:
             "temporary files in another folder (TMPDIR)"
         )
     reason = (
-        _bad_line(said) or f"the table cannot be read: {brief(error)}; if a file was cut off or damaged, write it again"
+        _bad_record(said)
+        or f"the table cannot be read: {brief(error)}; if a file was cut off or damaged, write it again"
     )
     return TraceError(reason)
 
 
-def _bad_line(said: str) -> str | None:
+def _bad_record(said: str) -> str | None:
     """What is wrong with a record of a CSV file (of one line or several), if that is what DuckDB says."""
-    line = re.search(r"CSV Error on Line: (\d+)\nOriginal Line:\s*(.*)", said)
+    found = re.search(r"CSV Error on Line: (\d+)\nOriginal Line:\s*(.*)", said)
     file = re.search(r"^  file = (.*)$", said, re.MULTILINE)
-    if line is None or file is None:
+    if found is None or file is None:
         return None
-    where, begins = f"record {line[1]} of {Path(file[1]).name}", line[2][:60]
+    where, begins = f"record {found[1]} of {Path(file[1]).name}", found[2][:60]
     if columns := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said):
         return (
             f"{where} has {columns[2]} columns, where the header, which is record 1, has {columns[1]}: {begins!r}; mend it, or "

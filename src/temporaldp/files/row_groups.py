@@ -19,8 +19,8 @@ MOST_READ = 1.5
 def cuts(groups: Sequence[tuple[Any, Any, int]]) -> tuple[Any, ...]:
     """Values between which parts lie; none where the files are small, or hold the values in no order.
 
-    Rows of one value are always in one part. Where each of many files is ordered by itself, such as one a day, parts are
-    larger, so that few row groups lie in several of them.
+    Whatever they are, every row is in one part, and all rows of a value are in the same: they decide on cost alone. Where each
+    of many files is ordered by itself, such as one a day, parts are larger, so that few row groups lie in several of them.
 
     Parameters
     ----------
