@@ -23,7 +23,7 @@ from measure import exponent, in_a_child, median, over_rows, settings, short, ta
 
 import temporaldp as tdp
 from temporaldp.accounting.protocol import Bound
-from temporaldp.leakage import compute_profile
+from temporaldp.kernels import compute_profile
 from temporaldp.paper.compiled import algorithm1
 from temporaldp.paper.survey import survey
 

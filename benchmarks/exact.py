@@ -21,9 +21,9 @@ import numpy as np
 from measure import short, table
 
 import temporaldp as tdp
-from temporaldp.accounting.metric import MetricAccounting
-from temporaldp.leakage.kernels import n_threads
-from temporaldp.leakage.lifting import off_diagonal
+from temporaldp.accounting.metric.method import MetricAccounting
+from temporaldp.kernels.kernels import n_threads
+from temporaldp.kernels.lifting import off_diagonal
 from temporaldp.planning.search import largest
 
 HERE = Path(__file__).resolve().parent

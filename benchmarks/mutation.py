@@ -37,33 +37,33 @@ QUICK, ALL = "not long and not slow and not spark and not browser", "not slow an
 
 # The modules, and the files whose tests must notice.
 MODULES = {
-    "accounting/recursion": ["accounting/test_series"],
-    "accounting/scalar": ["accounting/test_scalar", "accounting/test_series"],
-    "accounting/exact_supremum": ["accounting/test_exact_supremum"],
-    "accounting/exact_filter": ["accounting/test_exact_filter"],
-    "accounting/exact_odometer": ["accounting/test_exact_odometer"],
-    "accounting/paper_filter": ["accounting/test_accountant"],
-    "accounting/metric": ["accounting/test_metric"],
-    "accounting/pair_curve": ["accounting/test_pair_curve"],
-    "accounting/curves": ["accounting/test_curves", "accounting/test_lasting_curves"],
-    "accounting/grid": ["accounting/test_grid"],
-    "accounting/profiles": ["leakage/test_search"],
-    "accounting/mean_bounds": ["accounting/test_mean_bounds"],
-    "accounting/importance": ["accounting/test_importance"],
-    "accounting/verification": ["accounting/test_verification"],
+    "accounting/paper/arrivals": ["accounting/test_series"],
+    "accounting/paper/scalar": ["accounting/test_scalar", "accounting/test_series"],
+    "accounting/exact/supremum": ["accounting/test_exact_supremum"],
+    "accounting/exact/online": ["accounting/test_exact_filter"],
+    "accounting/exact/odometer": ["accounting/test_exact_odometer"],
+    "accounting/paper/online": ["accounting/test_accountant"],
+    "accounting/metric/method": ["accounting/test_metric"],
+    "accounting/curve/pair_method": ["accounting/test_pair_curve"],
+    "accounting/curve/curves": ["accounting/test_curves", "accounting/test_lasting_curves"],
+    "accounting/curve/grid": ["accounting/test_grid"],
+    "accounting/profiles": ["kernels/test_search"],
+    "accounting/simulation/mean_bounds": ["studies/test_mean_bounds"],
+    "accounting/simulation/importance": ["studies/test_importance"],
+    "accounting/simulation/verification": ["studies/test_verification"],
     "accounting/renewal": ["accounting/test_renewal"],
-    "accounting/uncertainty": ["correlation/test_confidence"],
+    "studies/uncertainty": ["correlation/test_confidence"],
     "planning/within_level": ["planning/test_within_level"],
     "planning/replan": ["planning/test_replan"],
     "planning/paper_plan": ["planning/test_budget"],
     "planning/exact_plan": ["planning/test_exact_plan"],
     "planning/search": ["planning/test_exact_plan"],
     "planning/noise": ["planning/test_noise"],
-    "leakage/search": ["leakage/test_search"],
-    "leakage/signs": ["accounting/test_exact_filter", "accounting/test_exact_odometer"],
-    "leakage/rollouts": ["accounting/test_exact", "accounting/test_exact_supremum"],
-    "leakage/recurrence": ["leakage/test_recurrence"],
-    "leakage/lifting": ["leakage/test_lifting"],
+    "kernels/search": ["kernels/test_search"],
+    "kernels/signs": ["accounting/test_exact_filter", "accounting/test_exact_odometer"],
+    "kernels/rollouts": ["accounting/test_exact", "accounting/test_exact_supremum"],
+    "kernels/recurrence": ["kernels/test_recurrence"],
+    "kernels/lifting": ["kernels/test_lifting"],
     "mechanisms/concentrated": ["mechanisms/test_concentrated"],
     "mechanisms/discrete_noise": ["mechanisms/test_mechanisms"],
     "mechanisms/distances": ["mechanisms/test_distances", "accounting/test_metric"],
@@ -75,7 +75,7 @@ MODULES = {
     "mechanisms/simulation": ["mechanisms/test_simulation"],
 }
 
-ARRAYS = {"accounting/recursion", "leakage/signs", "leakage/rollouts"}
+ARRAYS = {"accounting/paper/arrivals", "kernels/signs", "kernels/rollouts"}
 """Modules with a compiled form beside them: their tests run with NumPy alone."""
 
 # Left out: what changes the class of an exception or a decorator, what needs names as arguments, and what no float has.

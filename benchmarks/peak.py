@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 
-from temporaldp.leakage.compiled.screening import minimum_sums
+from temporaldp.kernels.compiled.screening import minimum_sums
 
 LENGTH, REPEATS = 1024, 20_000
 

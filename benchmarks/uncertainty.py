@@ -19,8 +19,8 @@ import numpy as np
 from measure import median, short, table
 
 import temporaldp as tdp
-from temporaldp.leakage.interval_profile import interval_profile
-from temporaldp.leakage.kernels import n_threads
+from temporaldp.kernels.interval_profile import interval_profile
+from temporaldp.kernels.kernels import n_threads
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))

@@ -25,7 +25,7 @@ ROOMS = (
     "temporaldp.release",
     "temporaldp.report",
     "temporaldp.smoothing",
-    "temporaldp.attack",
+    "temporaldp.studies",
     "temporaldp.deployment",
 )
 """Ours, beneath the command line, which is imported after the fork."""

@@ -28,7 +28,7 @@ ROOMS = (
     "values",
     "display",
     "arrow",
-    "leakage",
+    "kernels",
     "correlation",
     "mechanisms",
     "accounting",
@@ -36,9 +36,9 @@ ROOMS = (
     "smoothing",
     "files",
     "release",
+    "studies",
     "adapters",
     "cluster",
-    "attack",
     "report",
     "deployment",
     "paper",
@@ -46,8 +46,8 @@ ROOMS = (
     "cli",
 )
 PURE = ROOMS[: ROOMS.index("files")]
-# leakage/kernels.py asks the environment which kernels to use; it touches no file. arrow.py hands results over as tables.
-ALLOWED = {"leakage/kernels.py": {"os"}, "arrow.py": {"pyarrow"}}
+# kernels/kernels.py asks the environment which kernels to use; it touches no file. arrow.py hands results over as tables.
+ALLOWED = {"kernels/kernels.py": {"os"}, "arrow.py": {"pyarrow"}}
 HEAVY = {
     "matplotlib",
     "typer",

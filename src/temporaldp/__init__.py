@@ -4,41 +4,22 @@ import temporaldp.report.plots  # noqa: F401  # how results are drawn
 from temporaldp import adapters
 from temporaldp.accounting import (
     Attained,
-    Diagnosis,
     ExactLeakage,
     LeakageCurves,
-    LeakageDistribution,
-    LeakageDraws,
     LeakageSeries,
     LeakageSupremum,
-    LeakageUncertainty,
-    LiftedLeakage,
-    ModelLeakage,
     Observation,
-    OwnLeakage,
     PairLeakageCurves,
     PairLink,
     PairwiseLeakage,
     PrivacyCurve,
     RenewalLeakage,
     TemporalAccountant,
-    VerifiedLeakage,
-    WorstMember,
-    diagnose,
-    leakage_bootstrap,
-    leakage_distribution,
-    leakage_posterior,
     leakage_profiles,
     leakage_supremum,
-    leakage_uncertainty,
-    lifted_leakage,
-    own_leakage,
     renewal_leakage,
     temporal_leakage,
-    verify_leakage,
-    worst_member,
 )
-from temporaldp.attack import ReleaseAttack, attack_release
 from temporaldp.correlation import (
     ROW_SUM_TOLERANCE,
     Adversary,
@@ -98,7 +79,7 @@ from temporaldp.files import (
     save_matrix,
     save_plan,
 )
-from temporaldp.leakage import LeakageProfile, LeakageProfiles, Witness, loss
+from temporaldp.kernels import LeakageProfile, LeakageProfiles, Witness, loss
 from temporaldp.mechanisms import (
     ConcentratedGuarantee,
     DiscreteGaussianNoise,
@@ -155,6 +136,28 @@ from temporaldp.release import (
     synthetic_traces,
 )
 from temporaldp.smoothing import CountEstimate, NoiseAtLevel, PublicCorrelation, Tradeoff, TradeoffPoint, tradeoff
+from temporaldp.studies import (
+    Diagnosis,
+    LeakageDistribution,
+    LeakageDraws,
+    LeakageUncertainty,
+    LiftedLeakage,
+    ModelLeakage,
+    OwnLeakage,
+    ReleaseAttack,
+    VerifiedLeakage,
+    WorstMember,
+    attack_release,
+    diagnose,
+    leakage_bootstrap,
+    leakage_distribution,
+    leakage_posterior,
+    leakage_uncertainty,
+    lifted_leakage,
+    own_leakage,
+    verify_leakage,
+    worst_member,
+)
 
 __version__ = "0.1.0"
 

@@ -27,7 +27,7 @@ from temporaldp import (
     smoothed_correlation,
     strongest_correlation,
 )
-from temporaldp.accounting import grid
+from temporaldp.accounting.curve import grid
 from temporaldp.mechanisms.protocol import epsilon_of_one
 
 temporal_leakage = partial(temporaldp.temporal_leakage, bound="curve")

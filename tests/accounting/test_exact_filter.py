@@ -11,7 +11,7 @@ import temporaldp as tdp
 from exact_cases import random_rows
 from exact_oracles import boxes_of, enumerated_boxes
 from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
-from temporaldp.accounting.exact_filter import ExactStanding
+from temporaldp.accounting.exact.online import ExactStanding
 from temporaldp.errors import BudgetError
 
 RING = TransitionMatrix(np.roll(np.eye(6), 1, axis=1) * 0.4 + np.eye(6) * 0.2 + np.roll(np.eye(6), -1, axis=1) * 0.4)

@@ -7,7 +7,7 @@ import pytest
 
 from exact_cases import random_rows
 from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
-from temporaldp.accounting.exact_odometer import ExactOdometer
+from temporaldp.accounting.exact.odometer import ExactOdometer
 
 CLOSE = 3e-12
 

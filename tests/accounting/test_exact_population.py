@@ -9,8 +9,8 @@ import oracles
 from exact_oracles import boxes_of, defined_by_sign_rule
 from temporaldp import Adversary, TransitionMatrix, temporal_leakage
 from temporaldp.accounting import exact_population as module
-from temporaldp.accounting.exact_evidence import ExactLeakage
-from temporaldp.accounting.exact_population import exact_population, worth_the_kernel
+from temporaldp.accounting.exact.evidence import ExactLeakage
+from temporaldp.accounting.exact.population import exact_population, worth_the_kernel
 
 pytest.importorskip("numba")
 

@@ -20,8 +20,8 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting import pair_search
-from temporaldp.accounting.exact_arrivals import Releases
-from temporaldp.accounting.exact_supremum import leakage_if_held, never_above
+from temporaldp.accounting.exact.arrivals import Releases
+from temporaldp.accounting.exact.supremum import leakage_if_held, never_above
 
 DIRECTIONS = ("backward", "forward", "temporal")
 RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))

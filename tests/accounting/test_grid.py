@@ -20,7 +20,7 @@ from temporaldp import (
     TransitionMatrix,
     temporal_leakage,
 )
-from temporaldp.accounting import grid
+from temporaldp.accounting.curve import grid
 
 __all__ = ["kernels"]  # both, in every run of the tests
 

@@ -24,9 +24,9 @@ from temporaldp import (
     temporal_leakage,
     worst_member,
 )
-from temporaldp.accounting.exact import ExactAccounting
-from temporaldp.accounting.worst_member import entry_derivatives
-from temporaldp.leakage.interval_arrivals import by_rows, by_sets
+from temporaldp.accounting.exact.method import ExactAccounting
+from temporaldp.kernels.interval_arrivals import by_rows, by_sets
+from temporaldp.studies.worst_member import entry_derivatives
 
 
 def uncertain(low, high):

@@ -33,9 +33,9 @@ from temporaldp import (
     strongest_correlation,
     temporal_leakage,
 )
-from temporaldp.accounting.metric import MetricAccounting
-from temporaldp.accounting.pair_leakage import PairwiseLeakage
-from temporaldp.leakage.lifting import closed, lifted, no_trees, off_diagonal
+from temporaldp.accounting.metric.evidence import PairwiseLeakage
+from temporaldp.accounting.metric.method import MetricAccounting
+from temporaldp.kernels.lifting import closed, lifted, no_trees, off_diagonal
 from temporaldp.mechanisms.distances import box_of
 
 EXACT_VALUES = json.loads((REPOSITORY / "tests" / "exact_values.json").read_text())

@@ -27,10 +27,10 @@ from temporaldp import (
     load_sample,
     temporal_leakage,
 )
-from temporaldp.accounting import pair_curve_compiled
-from temporaldp.accounting.curves import Side
-from temporaldp.accounting.pair_curve import goes_by_pairs
-from temporaldp.accounting.pair_curves import PairCurves, raised_by
+from temporaldp.accounting.curve import pair_kernels
+from temporaldp.accounting.curve.curves import Side
+from temporaldp.accounting.curve.pair_curves import PairCurves, raised_by
+from temporaldp.accounting.curve.pair_method import goes_by_pairs
 
 ULPS = 1e-12
 """What an oracle's own sums in doubles may lose."""
@@ -198,7 +198,7 @@ def test_a_search_that_stopped_early_leaves_no_kink_in_what_arrives():
     rng = np.random.default_rng(1)
     raised = true + np.where(rng.random(far) < 0.05, 1e-6, 0.0)
     raised[-1] = true[-1]
-    pair_curve_compiled.make_convex(raised, h)
+    pair_kernels.make_convex(raised, h)
     assert (true <= raised * (1 + 1e-12) + 1e-300).all() and np.abs(raised - true).max() < 2e-8
 
 

@@ -20,8 +20,8 @@ from temporaldp import (
     leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.accounting.curve import CurveAccounting
-from temporaldp.accounting.interval import IntervalAccounting
+from temporaldp.accounting.curve.method import CurveAccounting
+from temporaldp.accounting.interval.method import IntervalAccounting
 
 HIGH, LOW = np.array([0.9, 0.3, 0.5]), np.array([-0.1, 0.0, -0.4])
 BOX = HIGH[:, None] - LOW[None, :]

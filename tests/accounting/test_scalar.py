@@ -15,7 +15,7 @@ from temporaldp import (
     Adversary,
     TransitionMatrix,
 )
-from temporaldp.accounting.scalar import ScalarLoss
+from temporaldp.accounting.paper.scalar import ScalarLoss
 
 __all__ = ["kernels"]  # both, in every run of the tests
 

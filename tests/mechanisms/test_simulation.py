@@ -49,8 +49,8 @@ def test_draws_have_the_curve_of_the_mechanism(mechanism, n):
 
 def one_release(mechanism, epsilon):
     """Delta of the whole release: two coordinates are put together by a sum over the outputs, on a fine grid."""
-    from temporaldp.accounting.curves import Side
-    from temporaldp.accounting.grid import interpolated
+    from temporaldp.accounting.curve.curves import Side
+    from temporaldp.accounting.curve.grid import interpolated
 
     at = np.array([epsilon])
     return tuple(interpolated(Side(2e-3, 1e-9, up=up).own((mechanism,)), 2e-3, at) for up in (False, True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams import opened
-from temporaldp.accounting.exact import ExactAccounting
+from temporaldp.accounting.exact.method import ExactAccounting
 
 
 def kept(place):

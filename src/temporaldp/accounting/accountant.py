@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.account import Account
 from temporaldp.accounting.accountant_checks import checked_horizon, checked_releases, checked_reserve
-from temporaldp.accounting.curves import checked_delta
+from temporaldp.accounting.curve.curves import checked_delta
 from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets
 from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage

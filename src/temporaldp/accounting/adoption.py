@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from temporaldp.accounting.exact_filter import ExactStanding
-from temporaldp.accounting.exact_odometer import CountedExactly
+from temporaldp.accounting.exact.odometer import CountedExactly
+from temporaldp.accounting.exact.online import ExactStanding
 from temporaldp.accounting.filter import Filters
 from temporaldp.accounting.protocol import Accounting, Odometer
 from temporaldp.correlation import Adversary, Population

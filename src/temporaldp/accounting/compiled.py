@@ -1,9 +1,9 @@
-"""The recursions of a series in machine code; `temporaldp.accounting.recursion` says what they compute."""
+"""The recursions of a series in machine code; `temporaldp.accounting.paper.arrivals` says what they compute."""
 
 import math
 
-from temporaldp.leakage.compiled.options import kernel
-from temporaldp.leakage.vertex import DIRECT_LIMIT
+from temporaldp.kernels.compiled.options import kernel
+from temporaldp.kernels.vertex import DIRECT_LIMIT
 
 
 @kernel

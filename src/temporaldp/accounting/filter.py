@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from temporaldp.accounting.paper.scalar import U
 from temporaldp.accounting.protocol import Accounting, Filter
-from temporaldp.accounting.scalar import U
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError
 

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.adoption import Adoption
 from temporaldp.accounting.counted_odometers import CountedOdometers
-from temporaldp.accounting.exact_filter import ExactStanding
-from temporaldp.accounting.exact_odometer import CountedExactly, ExactOdometer, Open
-from temporaldp.accounting.exact_reserve import lasting_tail
-from temporaldp.accounting.exact_sides import Problem, Side, Way
+from temporaldp.accounting.exact.odometer import CountedExactly, ExactOdometer, Open
+from temporaldp.accounting.exact.online import ExactStanding
+from temporaldp.accounting.exact.reserve import lasting_tail
+from temporaldp.accounting.exact.sides import Problem, Side, Way
 from temporaldp.accounting.filter import Filters
 from temporaldp.accounting.protocol import Filter, Odometer
 from temporaldp.correlation import Adversaries, Adversary
 from temporaldp.errors import InputError
-from temporaldp.leakage.signs import Coefficients, Path
+from temporaldp.kernels.signs import Coefficients, Path
 
 KINDS = ("<f8", "<i8", "|b1")
 """The entries that arrays have."""

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact import ExactAccounting
-from temporaldp.accounting.interval import IntervalAccounting
+from temporaldp.accounting.exact.method import ExactAccounting
+from temporaldp.accounting.interval.method import IntervalAccounting
 from temporaldp.accounting.monotone_search import largest_in_few_tries
-from temporaldp.accounting.paper import PaperAccounting
+from temporaldp.accounting.paper.method import PaperAccounting
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, largest_limits
 from temporaldp.correlation import Adversary, IntervalMatrix
 from temporaldp.correlation.adversary import matrices_of

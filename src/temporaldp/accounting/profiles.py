@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from temporaldp.correlation.states import state_names
 from temporaldp.correlation.transition import checked_stack
 from temporaldp.errors import StateError
-from temporaldp.leakage import LeakageProfiles, compute_profiles
+from temporaldp.kernels import LeakageProfiles, compute_profiles
 
 
 def leakage_profiles(matrices: ArrayLike, *, states: Iterable[object] | None = None) -> LeakageProfiles:

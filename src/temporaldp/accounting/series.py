@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.exact_evidence import Attained, ExactLeakage, Observation
-from temporaldp.accounting.leakage_curves import LeakageCurves
-from temporaldp.accounting.pair_leakage import PairwiseLeakage
-from temporaldp.accounting.pair_leakage_curves import PairLeakageCurves
+from temporaldp.accounting.curve.evidence import LeakageCurves
+from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
+from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, Observation
+from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, AnyBound, weakest
 from temporaldp.accounting.ways import ways
 from temporaldp.arrow import arrow_stream

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.curve import CurveLimits
-from temporaldp.accounting.exact import ExactLimits
-from temporaldp.accounting.metric import MetricLimits
+from temporaldp.accounting.curve.method import CurveLimits
+from temporaldp.accounting.exact.method import ExactLimits
+from temporaldp.accounting.metric.method import MetricLimits
 from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import (
     SIDES,

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.curve import CurveAccounting, guarantee_of
-from temporaldp.accounting.curves import COARSEST, checked_delta, chosen_discretization
-from temporaldp.accounting.exact import ExactAccounting
-from temporaldp.accounting.exact_arrivals import Releases
-from temporaldp.accounting.interval import IntervalAccounting
-from temporaldp.accounting.metric import MetricAccounting
-from temporaldp.accounting.pair_curve import PairCurveAccounting, affordable, checked_pairs
-from temporaldp.accounting.paper import PaperAccounting
+from temporaldp.accounting.curve.curves import COARSEST, checked_delta, chosen_discretization
+from temporaldp.accounting.curve.method import CurveAccounting, guarantee_of
+from temporaldp.accounting.curve.pair_method import PairCurveAccounting, affordable, checked_pairs
+from temporaldp.accounting.exact.arrivals import Releases
+from temporaldp.accounting.exact.method import ExactAccounting
+from temporaldp.accounting.interval.method import IntervalAccounting
+from temporaldp.accounting.metric.method import MetricAccounting
+from temporaldp.accounting.paper.method import PaperAccounting
 from temporaldp.accounting.protocol import (
     Accounting,
     AnyBound,

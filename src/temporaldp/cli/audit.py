@@ -27,7 +27,7 @@ from temporaldp import (
     own_leakage,
     temporal_leakage,
 )
-from temporaldp.accounting.exact_evidence import Attained
+from temporaldp.accounting.exact.evidence import Attained
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from temporaldp.accounting.distribution import leakage_distribution
 from temporaldp.accounting.protocol import Bound, checked_bound
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.estimation import adversary_of
@@ -17,6 +16,7 @@ from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import BudgetError, InputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
+from temporaldp.studies.distribution import leakage_distribution
 from temporaldp.values import positive
 
 if TYPE_CHECKING:

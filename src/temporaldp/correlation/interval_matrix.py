@@ -13,8 +13,8 @@ from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.states import listed, require_same_states, state_names
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, SMALLEST_PROBABILITY, FloatArray, TransitionMatrix
 from temporaldp.errors import InputError, MatrixError, StateError
-from temporaldp.leakage import LeakageProfile
-from temporaldp.leakage.interval_profile import interval_profile
+from temporaldp.kernels import LeakageProfile
+from temporaldp.kernels.interval_profile import interval_profile
 from temporaldp.values import compared_by_value
 
 ROUNDINGS = 4.0

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from temporaldp.correlation.states import labels_of, listed, positions, require_same_states, state_names
 from temporaldp.display import MOST_CELLS, draw, grid
 from temporaldp.errors import MatrixError, StateError
-from temporaldp.leakage import BATCHED, LeakageProfile, compute_profile, compute_profiles
+from temporaldp.kernels import BATCHED, LeakageProfile, compute_profile, compute_profiles
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:

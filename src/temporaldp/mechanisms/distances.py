@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.correlation.states import labels_of, positions
 from temporaldp.errors import InputError, StateError
-from temporaldp.leakage.lifting import closed
+from temporaldp.kernels.lifting import closed
 from temporaldp.mechanisms.likelihood_box import LikelihoodBox
 from temporaldp.values import LARGEST, ULP
 

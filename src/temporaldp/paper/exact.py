@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage
-from temporaldp.accounting.exact_evidence import rows_of
-from temporaldp.leakage.chain import Chain, Items
-from temporaldp.leakage.rollouts import solve
+from temporaldp.accounting.exact.evidence import rows_of
+from temporaldp.kernels.chain import Chain, Items
+from temporaldp.kernels.rollouts import solve
 from temporaldp.paper.exhibit import FloatArray
 
 EXACT = "exact"

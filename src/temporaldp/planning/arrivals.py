@@ -19,7 +19,7 @@ from temporaldp.accounting.protocol import SIDES, constant_matrix
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import matrices_of
 from temporaldp.correlation.periodic import Matrix
-from temporaldp.leakage import LeakageProfile
+from temporaldp.kernels import LeakageProfile
 
 FloatArray = NDArray[np.float64]
 

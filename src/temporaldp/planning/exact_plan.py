@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
-from temporaldp.accounting.exact_sides import SLACK
+from temporaldp.accounting.exact.sides import SLACK
 from temporaldp.errors import PlanError
-from temporaldp.leakage.kernels import SEARCHED, repeated
+from temporaldp.kernels.kernels import SEARCHED, repeated
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure

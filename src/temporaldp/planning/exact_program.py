@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries
-from temporaldp.accounting.exact_evidence import ordered_matrices
+from temporaldp.accounting.exact.evidence import ordered_matrices
 from temporaldp.correlation import Adversary
-from temporaldp.leakage.best_observation import derivatives
-from temporaldp.leakage.chain import Chain, Items
-from temporaldp.leakage.rollouts import roots
+from temporaldp.kernels.best_observation import derivatives
+from temporaldp.kernels.chain import Chain, Items
+from temporaldp.kernels.rollouts import roots
 from temporaldp.planning.optimal import POWERS, Measure
 from temporaldp.progress import progressed
 

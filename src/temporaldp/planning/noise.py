@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
-from temporaldp.accounting.curve import CurveAccounting
-from temporaldp.accounting.curves import checked_delta
-from temporaldp.accounting.pair_curve import SETTLING, PairCurveAccounting, affordable, checked_pairs
+from temporaldp.accounting.curve.curves import checked_delta
+from temporaldp.accounting.curve.method import CurveAccounting
+from temporaldp.accounting.curve.pair_method import SETTLING, PairCurveAccounting, affordable, checked_pairs
 from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import SIDES, DeltaBound, checked_delta_bound
 from temporaldp.correlation import Adversaries

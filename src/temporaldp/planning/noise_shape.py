@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curves import Side, arriving_curves
-from temporaldp.accounting.grid import raised_by
-from temporaldp.accounting.recursion import reversed_correlation
+from temporaldp.accounting.curve.curves import Side, arriving_curves
+from temporaldp.accounting.curve.grid import raised_by
+from temporaldp.accounting.paper.arrivals import reversed_correlation
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import matrix_at
 from temporaldp.mechanisms.protocol import Mechanisms

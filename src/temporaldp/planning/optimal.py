@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.paper_filter import PaperFilter
+from temporaldp.accounting.paper.online import PaperFilter
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.arrivals import arrivals, undominated

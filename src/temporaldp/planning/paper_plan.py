@@ -9,8 +9,8 @@ from math import fsum, nextafter
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.constant_budget import ConstantBudget, constant_budget, merged_profile
-from temporaldp.accounting.paper_filter import PaperSteps, largest_reserve
+from temporaldp.accounting.paper.online import PaperSteps, largest_reserve
+from temporaldp.accounting.paper.supremum import ConstantBudget, constant_budget, merged_profile
 from temporaldp.errors import PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.optimal import Measure, optimise

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant
-from temporaldp.accounting.exact_filter import ExactStanding
-from temporaldp.accounting.exact_sides import SLACK
-from temporaldp.accounting.paper_filter import SPARE, PaperFilter
+from temporaldp.accounting.exact.online import ExactStanding
+from temporaldp.accounting.exact.sides import SLACK
+from temporaldp.accounting.paper.online import SPARE, PaperFilter
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_program import least_noise

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
-from temporaldp.accounting.constant_budget import merged_profile
+from temporaldp.accounting.paper.supremum import merged_profile
 from temporaldp.accounting.periodic import lasting_epsilon_of
 from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, weakest
 from temporaldp.accounting.ways import alike, way_of_epsilons
@@ -17,7 +17,7 @@ from temporaldp.correlation import Adversaries, Adversary, IntervalMatrix, Popul
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.origin import together
 from temporaldp.errors import BudgetError, PlanError
-from temporaldp.leakage import Witness
+from temporaldp.kernels import Witness
 from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.planning.source import Source
 from temporaldp.values import positive, whole_number

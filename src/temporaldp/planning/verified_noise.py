@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, verify_leakage
+from temporaldp.accounting import LeakageSeries
+from temporaldp.accounting.simulation.verification import verify_leakage
 from temporaldp.correlation import Adversaries, Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.population import Population

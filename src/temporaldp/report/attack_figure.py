@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temporaldp.attack import ReleaseAttack
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
 from temporaldp.report.words import number
+from temporaldp.studies import ReleaseAttack
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,13 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum, LeakageUncertainty
-from temporaldp.accounting.exact_evidence import ExactLeakage, Observation
+from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.accounting.exact.evidence import ExactLeakage, Observation
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release import ReleasedHistograms
+from temporaldp.studies import LeakageUncertainty
 
 COUNTED_AGAIN = 1e-9
 """Relative: by which an epoch may miss its level as it is counted again, on another machine."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageDistribution, LeakageSeries
+from temporaldp.accounting import LeakageSeries
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.display import figure_of
 from temporaldp.errors import InputError
@@ -18,6 +18,7 @@ from temporaldp.report.figures import comparison_figure, leakage_figure, matrix_
 from temporaldp.report.population import population_figure
 from temporaldp.report.tradeoff_figure import tradeoff_figure
 from temporaldp.smoothing import Tradeoff
+from temporaldp.studies import LeakageDistribution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temporaldp.accounting import LeakageDistribution
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, one_plot, styled
+from temporaldp.studies import LeakageDistribution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from temporaldp.accounting import ExactLeakage, LeakageSeries, LeakageSupremum, 
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import matrix_at
 from temporaldp.correlation.periodic import Matrix
-from temporaldp.leakage import Witness
+from temporaldp.kernels import Witness
 from temporaldp.planning import NoisePlan
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.report.content import Evidence

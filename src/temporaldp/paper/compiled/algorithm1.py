@@ -47,7 +47,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.leakage.compiled.options import compiled, kernel
+from temporaldp.kernels.compiled.options import compiled, kernel
 
 Matrix = NDArray[np.float64]
 

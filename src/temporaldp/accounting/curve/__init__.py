@@ -1,0 +1,1 @@
+"""Accounting method: privacy curves, for approximate DP."""

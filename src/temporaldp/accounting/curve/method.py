@@ -1,0 +1,272 @@
+"""Accounting for any mechanisms at a delta: one privacy curve for all pairs of values is carried, an upper bound.
+
+Each curve comes from above and from below, on a grid of privacy losses, so that the result says how much of it is
+discretisation. Leakage without a delta, where mechanisms have it, is never exceeded with one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.curve import curves, grid
+from temporaldp.accounting.curve.curves import PrivacyCurve, arriving_curves
+from temporaldp.accounting.curve.evidence import LeakageCurves, Run, promised
+from temporaldp.accounting.curve.supremum import lasting_curves
+from temporaldp.accounting.exact.method import ExactAccounting
+from temporaldp.accounting.interval.method import IntervalAccounting
+from temporaldp.accounting.paper.arrivals import reversed_correlation
+from temporaldp.accounting.paper.method import PaperAccounting
+from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Filter, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.stepwise import StepwiseOdometer
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import matrix_at
+from temporaldp.errors import BudgetError
+from temporaldp.mechanisms.guarantee import PrivacyGuarantee
+from temporaldp.mechanisms.output_table import require_values
+from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.progress import part
+from temporaldp.values import LARGEST, compared_by_value
+
+FloatArray = NDArray[np.float64]
+EXACT, INTERVAL = ExactAccounting(), IntervalAccounting()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveArrivals:
+    """Of one side: what arrives at each step, and that with the step's own release; from above and from below.
+
+    For ever, `high` is None where no certificate was found.
+    """
+
+    high: tuple[list[FloatArray], list[FloatArray]] | None
+    low: tuple[list[FloatArray], list[FloatArray]]
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
+class CurveLimits:
+    """The certificates of suprema at a delta, for a single user.
+
+    Parameters
+    ----------
+    gap : float
+        How much of the temporal supremum discretisation and rounding can be, at most, in nats.
+    backward, forward : PrivacyCurve or None
+        Curves that one more step (kernel, then composition) does not raise at any epsilon.
+    """
+
+    gap: float
+    backward: PrivacyCurve | None
+    forward: PrivacyCurve | None
+
+
+class CurveAccounting(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
+    """Releases are tuples of mechanisms; what arrives is a privacy curve.
+
+    Parameters
+    ----------
+    delta : float
+    discretization : float
+        Distance of the grid of privacy losses, in nats.
+    beyond : float
+        A supremum that is found to be above this is not looked for any further, and is inf.
+    """
+
+    name = "curve"
+    takes_sets = True
+
+    def __init__(self, delta: float, discretization: float, *, beyond: float = math.inf) -> None:
+        self.delta, self.discretization, self.beyond = delta, discretization, beyond
+        self._about: Adversary | None = None
+        self._sides = self._new_sides()
+
+    def _new_sides(self) -> tuple[curves.Side, curves.Side]:
+        return tuple(curves.Side(self.discretization, self.delta, up=up) for up in (True, False))  # type: ignore[return-value]
+
+    def _sides_for(self, user: Adversary) -> tuple[curves.Side, curves.Side]:
+        """Curves from above and from below; what was computed about the last user is kept, about others not."""
+        if self._about is not user:
+            self._about, self._sides = user, self._new_sides()
+        return self._sides
+
+    def of_epsilons(self, epsilons: FloatArray) -> tuple[Mechanisms, ...]:
+        """Any mechanisms with these guarantees."""
+        return tuple(map(guarantee_of, epsilons.tolist()))
+
+    def promised(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
+        """The epsilon of each release at the delta."""
+        return promised(self._sides[0], releases)
+
+    def arrivals(self, user: Adversary, side: Side, releases: tuple[Mechanisms, ...]) -> CurveArrivals:
+        """The kernel of each transition, and composition with each release."""
+        require_values(releases, None if user.states is None else len(user.states))
+        if side == "backward":
+            return CurveArrivals(*(arriving_curves(up, user.backward, releases) for up in self._sides_for(user)))
+        found = (
+            arriving_curves(up, reversed_correlation(user.forward), releases[::-1]) for up in self._sides_for(user)
+        )
+        return CurveArrivals(*((arrived[::-1], total[::-1]) for arrived, total in found))
+
+    def leakage(
+        self, user: Adversary, past: CurveArrivals, releases: tuple[Mechanisms, ...], future: CurveArrivals
+    ) -> Leakage:
+        """Composition, and the epsilon of what comes out."""
+        (known,) = _without_delta([user], releases)
+        return self._leakage(user, past, releases, future, known)
+
+    def _leakage(
+        self,
+        user: Adversary,
+        past: CurveArrivals,
+        releases: tuple[Mechanisms, ...],
+        future: CurveArrivals,
+        pure: Leakage | None,
+    ) -> Leakage:
+        upper, lower = self._sides_for(user)
+        assert past.high is not None
+        assert future.high is not None
+        evidence = LeakageCurves(
+            releases,
+            Run(upper, *map(tuple, (*past.high, *future.high))),
+            Run(lower, *map(tuple, (*past.low, *future.low))),
+            None if pure is None else {way: getattr(pure, way) for way in DIRECTIONS},
+        )
+        backward, forward, temporal = (evidence.epsilons(way) for way in DIRECTIONS)
+        return Leakage(backward, forward, temporal, evidence)
+
+    def series(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> list[Leakage]:
+        """User by user; the leakage without a delta of all of them at once."""
+        known = _without_delta(users, releases)
+        found = []
+        for k, user in enumerate(users):
+            with part(k / len(users), (k + 1) / len(users), "leakage of every step"):
+                past, future = (self.arrivals(user, side, releases) for side in SIDES)
+                found.append(self._leakage(user, past, releases, future, known[k]))
+        return found
+
+    def worst(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> float:
+        """The largest TPL, from curves from above alone: for planners, half the work."""
+        curves = max(float(self._upper_run(user, releases).epsilons("temporal").max()) for user in users)
+        pure = _pure_epsilons(releases)
+        if pure is None:
+            return curves
+        return min(curves, max(float(one.temporal.max()) for one in PaperAccounting().series(users, pure)))
+
+    def _upper_run(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> Run:
+        upper, _ = self._sides_for(user)
+        past, backward = arriving_curves(upper, user.backward, releases)
+        future, forward = arriving_curves(upper, reversed_correlation(user.forward), releases[::-1])
+        return Run(upper, tuple(past), tuple(backward), tuple(future[::-1]), tuple(forward[::-1]))
+
+    def lasting_arrivals(self, user: Adversary, side: Side, release: tuple[Mechanisms, ...]) -> CurveArrivals:
+        """A curve that no further step raises, and a lower bound of what some horizon reaches."""
+        matrix = constant_matrix(user, side)
+        require_values(release, None if user.states is None else len(user.states))
+        upper, lower = self._sides_for(user)
+        high, low = lasting_curves(upper, lower, matrix, release[0], self.beyond)
+        above = None if high is None else ([upper.through(matrix, high)], [high])
+        return CurveArrivals(above, ([lower.through(matrix, low)], [low]))
+
+    def lasting_leakage(
+        self, user: Adversary, past: CurveArrivals, release: tuple[Mechanisms, ...], future: CurveArrivals
+    ) -> Limits:
+        """Composition; no more than the exact leakage without a delta, where there is one."""
+        upper, lower = self._sides_for(user)
+        highs = [None if one.high is None else one.high[1][0] for one in (past, future)]
+        lows = [one.low[1][0] for one in (past, future)]
+        both = None
+        if past.high is not None and future.high is not None:
+            both = upper.composed(past.high[1][0], future.high[0][0])
+        beneath = lower.epsilon(lower.composed(past.low[1][0], future.low[0][0]))
+        found = [math.inf if curve is None else upper.epsilon(curve) for curve in (*highs, both)]
+        gap = 0.0 if found[2] == beneath else max(found[2] - beneath, 0.0)
+        pure = _pure_epsilons(release)
+        if pure is not None and pure[0] > 0.0:
+            known = _pure_limits(user, pure)
+            found = [min(one, getattr(known, way)) for one, way in zip(found, DIRECTIONS, strict=True)]
+        certificates = [
+            None if high is None else PrivacyCurve(self.discretization, high, low)
+            for high, low in zip(highs, lows, strict=True)
+        ]
+        return Limits(found[0], found[1], found[2], evidence=CurveLimits(gap, *certificates))
+
+    def require_countable(self, users: Sequence[Adversary], release: Mechanisms) -> None:
+        """A table for other values, or a mechanism that the grid cannot hold: `StateError`, `InputError`."""
+        for states in {user.states for user in users}:
+            require_values((release,), None if states is None else len(states))
+        self.promised((release,))
+
+    def odometer(self, user: Adversary) -> StepwiseOdometer[Mechanisms, FloatArray]:
+        """Curves from above, as far back as any of them changes."""
+        return StepwiseOdometer(CurveSteps(user, self.delta, self.discretization))
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[Sequence[Filter], float]:
+        """There is none."""
+        raise BudgetError(
+            "with a delta, what is spent cannot be chosen as one goes: hockey-stick divergences do not compose along paths on "
+            "which the noise depends on what came out before. Plan the noise beforehand (plan_noise) and release by the plan, "
+            "or leave alpha out and count what was published"
+        )
+
+
+class CurveSteps:
+    """One user's kernels, one transition at a time; a `temporaldp.accounting.stepwise.Steps` of curves from above."""
+
+    nothing = curves.NOTHING
+
+    def __init__(self, user: Adversary, delta: float, discretization: float) -> None:
+        self._user, self._curves = user, curves.Side(discretization, delta, up=True)
+
+    def arriving(self, side: Side, transition: int, release: Mechanisms, before: FloatArray) -> FloatArray:
+        """The kernel of what was known one step before."""
+        matrix = matrix_at(getattr(self._user, side), transition)
+        return self._curves.through(matrix, self._curves.composed(before, self._curves.own(release)))
+
+    def leakage(self, past: FloatArray, release: Mechanisms, future: FloatArray) -> float:
+        """The epsilon of the composition."""
+        own = self._curves.own(release)
+        return self._curves.epsilon(self._curves.composed(self._curves.composed(past, own), future))
+
+    def never_more(self, one: FloatArray, other: FloatArray) -> bool:
+        """Whether delta is no larger at any epsilon."""
+        return one is other or grid.raised_by(one, other) <= 0.0
+
+    def raised(self, arrived: FloatArray) -> FloatArray:
+        """By what is cut off at the end of a curve, a billionth of delta."""
+        return arrived if arrived is curves.NOTHING else np.minimum(arrived + curves.TAIL * self._curves.delta, 1.0)
+
+
+def guarantee_of(epsilon: float) -> Mechanisms:
+    """Any mechanism with this guarantee; nothing, if it promises to say nothing."""
+    return (PrivacyGuarantee(epsilon),) if epsilon else ()
+
+
+def _without_delta(users: Sequence[Adversary], releases: Sequence[Mechanisms]) -> list[Leakage | None]:
+    """The pure leakage of every user, exact where matrices are known; None where a release promises nothing."""
+    pure = _pure_epsilons(releases)
+    found: list[Leakage | None] = [None] * len(users)
+    if pure is None:
+        return found
+    known = [k for k, user in enumerate(users) if not user.is_uncertain]
+    exact = EXACT.series([users[k] for k in known], EXACT.of_epsilons(pure)) if known else []
+    for k, leakage in zip(known, exact, strict=True):
+        found[k] = leakage
+    return [one or INTERVAL.series([user], pure)[0] for one, user in zip(found, users, strict=True)]
+
+
+def _pure_limits(user: Adversary, pure: FloatArray) -> Limits:
+    """The suprema without a delta, exact where matrices are known."""
+    return INTERVAL.limits([user], pure) if user.is_uncertain else EXACT.limits([user], EXACT.of_epsilons(pure))
+
+
+def _pure_epsilons(releases: Sequence[Mechanisms]) -> FloatArray | None:
+    """What the releases promise without a delta; None where one promises nothing."""
+    pure = np.array([math.fsum(mechanism.pure_epsilon for mechanism in release) for release in releases])
+    return None if (pure > LARGEST).any() else pure

@@ -1,0 +1,194 @@
+"""A privacy curve for every ordered pair of values: how it composes with a release, and how it passes a correlation.
+
+Notation
+--------
+D        shape (n, n, K + 1): ``D[a, b, k]`` is an upper bound of the hockey-stick divergence of a against b at ``e^(k h)``;
+         beyond K the last value stays. Below 0 by symmetry: ``D[a, b](-x) = 1 - e^-x + e^-x D[b, a](x)``. Zeros for a = b.
+         Shape (1, 1, K + 1) where all pairs have one curve, (1,) where nothing is said
+(docs/theory.md, section 16)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.curve import curves, grid
+from temporaldp.accounting.curve.curves import NOTHING, Side
+from temporaldp.correlation import TransitionMatrix
+from temporaldp.kernels.kernels import spread
+from temporaldp.mechanisms.output_table import OutputTable
+from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.values import ULP
+
+FloatArray = NDArray[np.float64]
+
+TAIL = 1e-6
+"""Times delta: what is cut off at the end of the curves, each time, and counted as an infinite loss."""
+
+PAIR_WORK = 1 << 22
+"""Work of one curve of one pair, for the choice of threads: more than starting one."""
+
+
+class PairCurves:
+    """Curves of all pairs on one grid, upper bounds of what the theorems say.
+
+    Parameters
+    ----------
+    one : Side
+        Where the curves of releases come from; it has the grid and the delta.
+    n_values : int
+    """
+
+    def __init__(self, one: Side, n_values: int) -> None:
+        self.one, self.h, self.delta, self.n_values = one, one.h, one.delta, n_values
+        self.tail = TAIL * one.delta
+        self._own: dict[Mechanisms, FloatArray] = {}
+        self._masses: tuple[FloatArray, FloatArray, FloatArray] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PairCurves):
+            return NotImplemented
+        return (self.one, self.n_values) == (other.one, other.n_values)
+
+    def __hash__(self) -> int:
+        return hash((self.one, self.n_values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy begins without what was computed."""
+        return PairCurves, (self.one, self.n_values)
+
+    def own(self, release: Mechanisms) -> FloatArray:
+        """What one release says by itself of every pair."""
+        if release not in self._own:
+            common = tuple(one for one in release if not isinstance(one, OutputTable))
+            found = self._cut(self.one.own(common)[None, None]) if common else NOTHING
+            for mechanism in release:
+                if isinstance(mechanism, OutputTable):
+                    found = self.composed(found, self._of_table(mechanism))
+            self._own[release] = found
+        return self._own[release]
+
+    def _of_table(self, table: OutputTable) -> FloatArray:
+        """On a grid that reaches as far as the curve for all pairs."""
+        size = self.one.own((table,)).size
+        losses = self.h * np.arange(size, dtype=np.float64)
+        found = np.zeros((self.n_values, self.n_values, size))
+        for a in range(self.n_values):
+            for b in range(self.n_values):
+                if a != b:
+                    found[a, b] = table.pair_bounds(a, b, losses)[1]
+        return self._cut(found)
+
+    def composed(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """What two independent outputs say together."""
+        if first.ndim == 1 or second.ndim == 1:
+            return second if first.ndim == 1 else first
+        m, infinite = self._masses_of(second)
+        J, K = m.shape[-1] // 2, first.shape[-1] - 1
+        back = np.arange(J, 0, -1)
+        fallen = np.exp(-self.h * back)
+        below = -np.expm1(-self.h * back) + fallen * first.transpose(1, 0, 2)[..., np.minimum(back, K)]
+        last = np.broadcast_to(first[..., -1:], (*first.shape[:2], 2 * J))
+        sums = self._convolved(np.concatenate((below, first, last), axis=-1), m) + infinite[..., None]
+        falling = np.maximum.accumulate(sums[..., ::-1], axis=-1)[..., ::-1]
+        return self._cut(grid.rounded(falling, up=True))
+
+    def _convolved(self, extended: FloatArray, m: FloatArray) -> FloatArray:
+        """Sums over losses for every pair, rounding added: by Fourier transforms where their error is small beside delta."""
+        from scipy.signal import fftconvolve
+
+        norms = math.sqrt(float(np.square(extended).sum(axis=-1).max()) * float(np.square(m).sum(axis=-1).max()))
+        by_fft = grid.FFT_ERROR * ULP * math.log2(extended.shape[-1] + m.shape[-1]) * norms
+        pairs = np.broadcast_shapes(extended.shape[:2], m.shape[:2])
+        if by_fft <= curves.FINEST * self.delta and m.shape[-1] > grid.FEW:
+            return np.asarray(fftconvolve(extended, m, mode="valid", axes=-1) + by_fft)
+        extended = np.broadcast_to(extended, (*pairs, extended.shape[-1]))
+        m = np.broadcast_to(m, (*pairs, m.shape[-1]))
+        sums = np.array(
+            [[np.convolve(extended[a, b], m[a, b], mode="valid") for b in range(pairs[1])] for a in range(pairs[0])]
+        )
+        return np.asarray(sums * (1.0 + m.shape[-1] * ULP))
+
+    def _masses_of(self, D: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(probabilities of losses, infinite) of every pair; those of the last release are kept."""
+        if self._masses is not None and self._masses[0] is D:
+            return self._masses[1], self._masses[2]
+        n, _, size = D.shape
+        m, infinite = np.zeros((n, n, 2 * size - 1)), np.zeros((n, n))
+        for a in range(n):
+            for b in range(n):
+                if n == 1:
+                    m[a, b], infinite[a, b] = grid.masses(D[a, b], self.h, up=True)
+                elif a != b:
+                    m[a, b], infinite[a, b] = grid.pair_masses(D[a, b], D[b, a], self.h)
+        self._masses = (D, m, infinite)
+        return m, infinite
+
+    def through(self, matrix: TransitionMatrix | None, D: FloatArray, *, times: float = 1.0) -> FloatArray:
+        """What the curves say one step further along the correlation, raised by a factor."""
+        from temporaldp.accounting.curve import pair_kernels as run
+
+        if matrix is None or D.ndim == 1:
+            return NOTHING
+        n = self.n_values
+        reach = self.one.reach(matrix, D.max(axis=(0, 1)), self.tail)
+        # Copies, so that the kernels are compiled for one kind of array alone.
+        rows, every = np.array(matrix.dense(), order="C"), np.array(np.broadcast_to(D, (n, n, D.shape[-1])), order="C")
+        room = 2 * D.shape[-1]
+        first, sizes = np.arange(n * n).reshape(n, n) * room, np.zeros((n, n), np.int64)
+        slope, height, ends = (np.empty(n * n * room) for _ in range(3))
+        run.all_lines(every, self.h, first, slope, height, ends, sizes)
+        passed = np.zeros((n, n, reach))
+
+        def pairs(begin: int, end: int) -> None:
+            run.pair_values(rows, self.h, (slope, height, ends, first, sizes), begin, end, passed)
+
+        spread(pairs, n * (n - 1), step=1, work=PAIR_WORK * n * n)
+        passed = self._cut(np.minimum(passed * times, 1.0))
+        return passed if passed.any() else NOTHING
+
+    def _cut(self, D: FloatArray) -> FloatArray:
+        """Without the end at which no curve differs by more than the tail from its last value; zeros for a = b."""
+        if D.ndim == 1:
+            return D
+        far = np.flatnonzero((D - D[..., -1:] > self.tail).any(axis=(0, 1)))
+        kept = np.array(D[..., : int(far[-1]) + 2 if far.size else 1])
+        if len(kept) > 1:
+            kept[np.arange(len(kept)), np.arange(len(kept))] = 0.0
+        return kept
+
+    def epsilons(self, D: FloatArray) -> FloatArray:
+        """The epsilon of every pair at the delta in question, shape (n, n), in nats; 0 for a = b."""
+        n = self.n_values
+        found = np.zeros((n, n))
+        for a in range(n):
+            for b in range(n):
+                if a != b:
+                    curve = D[a % len(D), b % len(D)] if D.ndim > 1 else D
+                    found[a, b] = grid.epsilon_at(curve, self.h, self.delta, up=True)
+        return found
+
+    def epsilon(self, D: FloatArray) -> float:
+        """The largest of them."""
+        if D.ndim == 1:
+            return 0.0
+        return grid.epsilon_at(D.max(axis=(0, 1)), self.h, self.delta, up=True)
+
+
+def raised_by(after: FloatArray, before: FloatArray) -> float:
+    """The most that any curve of the first is above that of the second, at any epsilon."""
+    if after.ndim == 1 or before.ndim == 1:
+        return float(after.max() - before.min())
+    size = max(after.shape[-1], before.shape[-1])
+    return float((padded(after, size) - padded(before, size)).max())
+
+
+def padded(D: FloatArray, size: int) -> FloatArray:
+    """D with its last values up to `size` points."""
+    if D.shape[-1] == size:
+        return D
+    return np.concatenate((D, np.broadcast_to(D[..., -1:], (*D.shape[:-1], size - D.shape[-1]))), axis=-1)

@@ -1,0 +1,320 @@
+"""Accounting at a delta pair by pair: a privacy curve for every ordered pair of values is carried, an upper bound.
+
+The one curve of `temporaldp.accounting.curve.method` is carried beside it, at little cost, and the smaller of both is reported,
+so that nothing is ever above it. Proofs: docs/theory.md, section 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.curve.curves import INFLATED, LIFTS, NOTHING, Side
+from temporaldp.accounting.curve.method import CurveAccounting, CurveArrivals, CurveLimits
+from temporaldp.accounting.curve.pair_curves import PairCurves, raised_by
+from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
+from temporaldp.accounting.paper.arrivals import reversed_correlation
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Filter, Leakage, Limits, constant_matrix
+from temporaldp.accounting.protocol import Side as TimeSide
+from temporaldp.accounting.stepwise import StepwiseOdometer
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.adversary import Correlation, exactly_known, matrix_at
+from temporaldp.correlation.periodic import Matrix
+from temporaldp.errors import InputError
+from temporaldp.kernels.kernels import compiles
+from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.progress import progressed
+from temporaldp.values import compared_by_value
+
+FloatArray = NDArray[np.float64]
+Curves = list[FloatArray]
+
+MOST_STEPS = 300
+"""Steps until the curves must have settled. Where they have not, no certificate is found, and that of the one curve serves."""
+
+
+SETTLED = 1e-5
+"""Times delta: curves that a step changes by less are lifted by a little, and shown to be raised no more."""
+
+SMALLEST_DELTA = 1e-9
+"""Below, the rounding of the best tests, about 1e-14 a step, would count."""
+
+MOST_WORK = 4e9
+"""Values to the fourth, times points, times steps, for which pair by pair is the default: three minutes on two cores."""
+
+GROWTH = 4
+"""Curves become so many times as long as that of one release, about."""
+
+SETTLING = 64
+"""Steps in which a chain that forgets has settled, about."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairCurveArrivals:
+    """Of one side: what arrives at each step, and that with the step's own release, for all pairs; and the one curve.
+
+    For ever, `curves` is None where no certificate was found; it is None too where no correlation is known.
+    """
+
+    curves: tuple[Curves, Curves] | None
+    one: CurveArrivals
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
+class PairCurveLimits:
+    """The certificates of suprema pair by pair, for a single user.
+
+    Parameters
+    ----------
+    discretization : float
+        Distance of the grid, in nats.
+    states : tuple of str
+    backward, forward : array, shape (n, n, K + 1), or None
+        Deltas at epsilon = 0, discretization, ... of each ordered pair, which one more step raises nowhere. None where none was
+        found: the supremum is then that of the one curve.
+    one : CurveLimits
+        The certificates of the one curve.
+    """
+
+    discretization: float
+    states: tuple[str, ...]
+    backward: FloatArray | None
+    forward: FloatArray | None
+    one: CurveLimits
+
+
+class PairCurveAccounting(Accounting[tuple[Mechanisms, ...], PairCurveArrivals]):
+    """Releases are tuples of mechanisms; what arrives is a privacy curve for each ordered pair of values.
+
+    Parameters
+    ----------
+    one : CurveAccounting
+        The one curve, with its own grid.
+    discretization : float
+        Distance of the grid of the pairs, in nats.
+    """
+
+    name = "pair_curve"
+
+    def __init__(self, one: CurveAccounting, discretization: float) -> None:
+        self.delta, self.one, self.discretization = one.delta, one, discretization
+        self._about: tuple[Adversary, PairCurves] | None = None
+
+    def _pairs_for(self, user: Adversary) -> PairCurves:
+        """What was computed about the last user is kept, about others not."""
+        if self._about is None or self._about[0] is not user:
+            assert user.states is not None
+            self._about = (user, PairCurves(Side(self.discretization, self.delta, up=True), len(user.states)))
+        return self._about[1]
+
+    def of_epsilons(self, epsilons: FloatArray) -> tuple[Mechanisms, ...]:
+        """Any mechanisms with these guarantees."""
+        return self.one.of_epsilons(epsilons)
+
+    def promised(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
+        """The epsilon of each release at the delta."""
+        return self.one.promised(releases)
+
+    def arrivals(self, user: Adversary, side: TimeSide, releases: tuple[Mechanisms, ...]) -> PairCurveArrivals:
+        """The best tests of each transition, and composition with each release."""
+        one = self.one.arrivals(user, side, releases)
+        if not goes_by_pairs(user):
+            return PairCurveArrivals(None, one)
+        pairs = self._pairs_for(user)
+        if side == "backward":
+            return PairCurveArrivals(arriving_pair_curves(pairs, user.backward, releases), one)
+        arrived, total = arriving_pair_curves(pairs, reversed_correlation(user.forward), releases[::-1])
+        return PairCurveArrivals((arrived[::-1], total[::-1]), one)
+
+    def leakage(
+        self, user: Adversary, past: PairCurveArrivals, releases: tuple[Mechanisms, ...], future: PairCurveArrivals
+    ) -> Leakage:
+        """Composition pair by pair, and the epsilon of the worst pair; never above the one curve."""
+        known = self.one.leakage(user, past.one, releases, future.one)
+        if past.curves is None or future.curves is None:
+            return known
+        evidence = PairLeakageCurves(
+            known.evidence, self._pairs_for(user), user.states or (), *map(tuple, (*past.curves, *future.curves))
+        )
+        backward, forward, temporal = (evidence.epsilons(way) for way in DIRECTIONS)
+        return Leakage(backward, forward, temporal, evidence)
+
+    def worst(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> float:
+        """The largest TPL of the pairs alone: for planners, which have tried the one curve before."""
+        return max(float(self.temporal(user, releases).max()) for user in users)
+
+    def temporal(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> FloatArray:
+        """TPL of every step by the pairs alone; where these do not serve, the largest one by one curve."""
+        if not goes_by_pairs(user):
+            return np.full(len(releases), self.one.worst([user], releases))
+        pairs = self._pairs_for(user)
+        _, backward = arriving_pair_curves(pairs, user.backward, releases)
+        future, _ = arriving_pair_curves(pairs, reversed_correlation(user.forward), releases[::-1])
+        sides = [(id(a), id(f)) for a, f in zip(backward, future[::-1], strict=True)]
+        curves = dict(zip(sides, zip(backward, future[::-1], strict=True), strict=True))
+        found = {key: pairs.epsilon(pairs.composed(*both)) for key, both in curves.items()}
+        return np.array([found[key] for key in sides])
+
+    def lasting_arrivals(self, user: Adversary, side: TimeSide, release: tuple[Mechanisms, ...]) -> PairCurveArrivals:
+        """Curves that no further step raises."""
+        one = self.one.lasting_arrivals(user, side, release)
+        if not goes_by_pairs(user):
+            return PairCurveArrivals(None, one)
+        found = lasting_pair_curves(self._pairs_for(user), known_matrix(constant_matrix(user, side)), release[0])
+        return PairCurveArrivals(None if found is None else ([found[0]], [found[1]]), one)
+
+    def lasting_leakage(
+        self, user: Adversary, past: PairCurveArrivals, release: tuple[Mechanisms, ...], future: PairCurveArrivals
+    ) -> Limits:
+        """Composition pair by pair; never above the one curve."""
+        known = self.one.lasting_leakage(user, past.one, release, future.one)
+        if not goes_by_pairs(user):
+            return known
+        pairs, found = self._pairs_for(user), [known.backward, known.forward, known.temporal]
+        for k, side in enumerate((past, future)):
+            if side.curves is not None:
+                found[k] = min(found[k], pairs.epsilon(side.curves[1][0]))
+        if past.curves is not None and future.curves is not None:
+            found[2] = min(found[2], pairs.epsilon(pairs.composed(past.curves[1][0], future.curves[0][0])))
+        before, after = (None if side.curves is None else side.curves[1][0] for side in (past, future))
+        evidence = PairCurveLimits(self.discretization, user.states or (), before, after, known.evidence)
+        return Limits(found[0], found[1], found[2], evidence=evidence)
+
+    def require_countable(self, users: Sequence[Adversary], release: Mechanisms) -> None:
+        """As for the one curve."""
+        self.one.require_countable(users, release)
+
+    def odometer(self, user: Adversary) -> StepwiseOdometer[Mechanisms, FloatArray]:
+        """By the one curve: at every step the past is looked at again, for which all pairs take too long."""
+        return self.one.odometer(user)
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[Sequence[Filter], float]:
+        """There is none, as with one curve."""
+        return self.one.filters(users, alpha, reserve, horizon)
+
+
+def arriving_pair_curves(
+    pairs: PairCurves, correlation: Correlation, releases: Sequence[Mechanisms]
+) -> tuple[Curves, Curves]:
+    """(what arrives at each step, that and the step's own release), in the order of `releases`.
+
+    Where release and matrix stay and the curves have settled, some that no further step raises are shown to be so, and kept.
+    """
+    arrived, total = [NOTHING], [pairs.own(releases[0])]
+    last: tuple[int, Mechanisms] | None = None
+    stays, tries = False, 0
+    for t in range(1, len(releases)):
+        progressed("leakage of every pair", t / len(releases))
+        matrix = known_matrix(matrix_at(correlation, t - 1))
+        same = last == (id(matrix), releases[t - 1]) and releases[t] == releases[t - 1]
+        stays, tries = stays and same, tries if same else 0
+        if not stays:
+            own = pairs.own(releases[t])
+            passed = pairs.through(matrix, total[-1])
+            after = pairs.composed(passed, own)
+            if same and tries < LIFTS and _settled(pairs, after, total[-1]):
+                tries, above = tries + 1, _certified(pairs, matrix, own, after)
+                if above is not None:
+                    stays, passed, after = True, pairs.through(matrix, above), above
+        arrived.append(arrived[-1] if same and stays and total[-1] is after else passed)
+        total.append(after)
+        last = (id(matrix), releases[t - 1])
+    return arrived, total
+
+
+def lasting_pair_curves(
+    pairs: PairCurves, matrix: TransitionMatrix | None, release: Mechanisms
+) -> tuple[FloatArray, FloatArray] | None:
+    """(what arrives, that and a release): curves that one more step does not raise anywhere; None if none are found.
+
+    They are those that a long series arrives at, so that no series is above them.
+    """
+    if matrix is None or pairs.own(release) is NOTHING:
+        return NOTHING, pairs.own(release)
+    if pairs.one.contraction(matrix) >= 1.0:
+        return None
+    arrived, total = arriving_pair_curves(pairs, matrix, (release,) * MOST_STEPS)
+    return (arrived[-1], total[-1]) if total[-1] is total[-2] else None
+
+
+def _settled(pairs: PairCurves, after: FloatArray, before: FloatArray) -> bool:
+    """Whether hardly any curve changes, one way or the other."""
+    return max(raised_by(after, before), raised_by(before, after)) <= SETTLED * pairs.delta
+
+
+def _certified(
+    pairs: PairCurves, matrix: TransitionMatrix | None, own: FloatArray, settled: FloatArray
+) -> FloatArray | None:
+    """The settled curves, lifted until one more step, computed with its rounding, raises none of them; None if that fails."""
+    if matrix is None or INFLATED * pairs.one.contraction(matrix) >= 1.0:
+        return None
+    share = INFLATED * pairs.one.contraction(matrix)
+    apart = 1.0 - np.eye(len(settled))[..., None] if len(settled) > 1 else np.ones((1, 1, 1))
+    excess, lift = SETTLED * pairs.delta + 2.0 * pairs.tail, 0.0
+    for _ in range(LIFTS):
+        lift += 4.0 * excess / (1.0 - share)
+        above = np.asarray(np.minimum(settled * INFLATED + lift, 1.0) * apart)
+        excess = raised_by(pairs.composed(pairs.through(matrix, above), own), above)
+        if excess <= 0.0:
+            return above
+    return None
+
+
+def goes_by_pairs(user: Adversary) -> bool:
+    """Whether all matrices are known exactly, and do not depend on a clock; else the one curve serves."""
+    return user.states is not None and not user.is_uncertain and user.period is None
+
+
+def known_matrix(matrix: Matrix | None) -> TransitionMatrix | None:
+    """The matrix, or None where nothing is known; `InputError` for intervals."""
+    return None if matrix is None else exactly_known(matrix)
+
+
+def affordable(
+    users: Sequence[Adversary],
+    releases: Sequence[Mechanisms],
+    discretization: float,
+    delta: float,
+    *,
+    steps: int,
+    settling: int = SETTLING,
+) -> bool:
+    """Whether a curve for each pair takes minutes at most, so that it is the default.
+
+    `steps` is how many are looked at, or, where release and matrices stay the same, `settling`. Not for two values, for which
+    the one curve is nearly the same.
+    """
+    if delta < SMALLEST_DELTA or not compiles():
+        return False
+    side = Side(discretization, delta, up=True)
+    points = GROWTH * max(side.own(release).size for release in set(releases))
+    work = 0.0
+    for user in users:
+        n_values = len(user.states or ()) if goes_by_pairs(user) else 0
+        constant = user.n_steps is None and len(set(releases)) == 1
+        looked_at = min(steps, settling) if constant else steps
+        work += sum(known is not None for known in (user.backward, user.forward)) * n_values**4 * points * looked_at
+    return work <= MOST_WORK and any(goes_by_pairs(user) and len(user.states or ()) > 2 for user in users)
+
+
+def checked_pairs(delta: float) -> None:
+    """Refuse what pair by pair cannot be computed.
+
+    Raises
+    ------
+    InputError
+        Delta is so small that rounding would count, or machine code cannot be made.
+    """
+    if delta < SMALLEST_DELTA:
+        raise InputError(
+            f"expected a delta of {SMALLEST_DELTA:g} or more with bound='pair_curve', got {delta:g}: rounding, which is added, "
+            "would no longer be small beside it; bound='curve' has no such limit"
+        )
+    if not compiles():
+        raise InputError("bound='pair_curve' needs Numba, which cannot be loaded here; bound='curve' does without")

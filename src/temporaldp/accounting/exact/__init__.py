@@ -1,0 +1,1 @@
+"""Accounting method: the exact leakage of the definitions."""

@@ -1,0 +1,1 @@
+"""Accounting method: a bound for every matrix of a set."""

@@ -1,0 +1,154 @@
+"""What arrives through matrices that are known up to intervals, a step at a time: upper bounds for every matrix of the set.
+
+Notation
+--------
+K      what arrives about every ordered pair of values, shape (n, n): `temporaldp.kernels.interval_arrivals`, never above
+       the loss of the profile of intervals (the paper's kind of bound)
+a      spread: the log ratios of the likelihoods of everything up to a step are at most ``a = e + max K``
+
+What arrives is a claim about everything before: K, and for some steps back what they spent and their spread. A claim that holds
+of more holds of less, so that two of them can be compared number by number, and whatever is computed from the larger one is an
+upper bound for both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.protocol import Side
+from temporaldp.correlation import Adversary, IntervalMatrix
+from temporaldp.correlation.adversary import matrix_at
+from temporaldp.correlation.periodic import Matrix
+from temporaldp.kernels.interval_arrivals import MOST_STATES, Bounds, arrival, depth, enumerates
+from temporaldp.kernels.profile import LeakageProfile
+
+FloatArray = NDArray[np.float64]
+
+LOSS_ROUNDING = 1e-15
+"""Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this."""
+
+SUM_ROUNDING = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
+"""By which a sum of two numbers is raised, so that it is an upper bound."""
+
+RAISED, RAISED_IF_ROLLED = 1.0 + 1e-12, 1.0 + 1e-9
+"""What is kept is so much more than what was computed that nearly the same numbers hardly ever make more of it: a hundred times
+what rounding makes of an enumeration, and of a search for a pair's ratio more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transition:
+    """One transition: its bounds and their profile."""
+
+    bounds: Bounds
+    profile: LeakageProfile
+
+    @classmethod
+    def of(cls, matrix: Matrix) -> Transition:
+        """A matrix that is known has bounds of no width."""
+        bounds = matrix.tight if isinstance(matrix, IntervalMatrix) else (matrix.dense(), matrix.dense())
+        return cls(bounds, matrix.leakage_profile())
+
+    @property
+    def n(self) -> int:
+        """Number of values."""
+        return len(self.bounds[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Before:
+    """A step further back: the transition that leads on from it, what it spent, and the spread of everything up to it."""
+
+    transition: Transition
+    epsilon: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntervalArrival:
+    """K, and the steps behind it, the nearest first; none where nothing came before."""
+
+    pairs: FloatArray
+    steps: tuple[Before, ...] = ()
+
+    def spread_with(self, epsilon: float) -> float:
+        """The spread of everything up to a step that spends so much itself."""
+        return (float(self.pairs.max()) + epsilon) * SUM_ROUNDING
+
+
+def arrived_through(steps: Sequence[Before]) -> FloatArray:
+    """K at the other end of the first step's transition."""
+    n, first = steps[0].transition.n, steps[0]
+    uniform = min(first.transition.profile.loss(first.spread) * (1.0 + LOSS_ROUNDING), first.spread)
+    if n > MOST_STATES:
+        return np.where(np.eye(n, dtype=bool), 0.0, uniform)
+    bounds = [one.transition.bounds for one in steps]
+    found = arrival(bounds, [one.epsilon for one in steps[:-1]], [one.spread for one in steps])
+    return np.minimum(found, uniform)
+
+
+def lasting_arrival(transition: Transition, epsilon: float, spread: float) -> IntervalArrival | None:
+    """K of a step whose past has this spread, if the step does not raise it: then no later step does; else None.
+
+    A shorter past is one whose first releases said nothing, so that every horizon is covered.
+    """
+    if not math.isfinite(spread):
+        return None
+    steps = (Before(transition, epsilon, spread),) * (depth(transition.n) + 1)
+    found = IntervalArrival(arrived_through(steps), steps)
+    return found if found.spread_with(epsilon) <= spread else None
+
+
+class IntervalSteps:
+    """One user's matrices, one transition at a time; a `temporaldp.accounting.stepwise.Steps` of claims.
+
+    Parameters
+    ----------
+    user : Adversary
+    distance : float
+        Of the two values furthest apart: what each epsilon is multiplied by.
+    """
+
+    def __init__(self, user: Adversary, distance: float = 1.0) -> None:
+        self.user, self.distance = user, distance
+        n = 1 if user.states is None else len(user.states)  # where nothing is known, nothing arrives about any pair
+        self.nothing = IntervalArrival(np.zeros((n, n)))
+        self._raised = RAISED if enumerates(n) else RAISED_IF_ROLLED
+        self._known: dict[int, Transition] = {}
+
+    def transition(self, side: Side, number: int) -> Transition | None:
+        """The one between the steps `number` and `number` + 1; None if it is unknown."""
+        matrix = matrix_at(getattr(self.user, side), number)
+        if matrix is None:
+            return None
+        if id(matrix) not in self._known:
+            self._known[id(matrix)] = Transition.of(matrix)
+        return self._known[id(matrix)]
+
+    def arriving(self, side: Side, transition: int, release: float, before: IntervalArrival) -> IntervalArrival:
+        """K through the transition, looking some steps back."""
+        through = self.transition(side, transition)
+        if through is None:
+            return self.nothing
+        spent = release * self.distance
+        steps = (Before(through, spent, before.spread_with(spent)), *before.steps)[: depth(through.n) + 1]
+        return IntervalArrival(arrived_through(steps), steps)
+
+    def leakage(self, past: IntervalArrival, release: float, future: IntervalArrival) -> float:
+        """The largest entry of the sum."""
+        return (float((past.pairs + future.pairs).max()) + release * self.distance) * SUM_ROUNDING
+
+    def never_more(self, one: IntervalArrival, other: IntervalArrival) -> bool:
+        """Whether the larger claim holds of all that the smaller one does."""
+        return bool((one.pairs <= other.pairs).all()) and all(
+            a.epsilon <= b.epsilon and a.spread <= b.spread for a, b in zip(one.steps, other.steps, strict=False)
+        )
+
+    def raised(self, arrived: IntervalArrival) -> IntervalArrival:
+        """By more than searches can differ."""
+        steps = tuple(Before(one.transition, one.epsilon, one.spread * self._raised) for one in arrived.steps)
+        return IntervalArrival(arrived.pairs * self._raised, steps)

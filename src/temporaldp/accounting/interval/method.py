@@ -1,0 +1,221 @@
+"""Accounting where matrices are known up to intervals: an upper bound for every matrix of the set, chosen anew at each step.
+
+docs/theory.md, section 12. Releases are what they promise; of what arrives a number is kept for each pair of values
+(`interval_steps.py`). Never above the paper's kind of bound over the profile of intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSteps, Transition, lasting_arrival
+from temporaldp.accounting.metric.evidence import PairwiseLeakage
+from temporaldp.accounting.monotone_search import largest_in_few_tries
+from temporaldp.accounting.paper.method import PaperAccounting
+from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
+from temporaldp.correlation import Adversary
+from temporaldp.kernels.interval_arrivals import LARGEST_SPREAD
+from temporaldp.kernels.lifting import off_diagonal
+from temporaldp.progress import progressed
+
+FloatArray = NDArray[np.float64]
+
+UNSPENT = 1e-7
+"""Share of alpha that plans leave unspent, so that an accountant, which keeps a little more than it computes, admits them."""
+
+SETTLED, AHEAD = 1e-10, 100.0
+"""Share of the spread that may still change where one that no step raises is looked for; and how far ahead, in changes."""
+
+ROOM, SHARE_OF_ROOM = 2e-8, 0.1
+"""Share by which a claim that holds for ever is above the smallest one in its spread, and of that in every pair."""
+
+LIFTED = 1.0 + 3.0 * AHEAD * SETTLED
+"""By which suprema are raised, so that no series, which may stop so much above where it settles, exceeds them."""
+
+MOST_STEPS = 400
+"""Steps upwards after which a supremum is reported as the paper's bound, or as infinite."""
+
+MOST_LINEAR, LINEAR = 10, 1.0 - 1e-6
+"""Steps a value, one after the other, of which each adds its whole budget: then nothing is forgotten, and no more are taken."""
+
+NEAR, ADDED = 1e-3, (1e-6, 1e-4, 1e-2)
+"""Share of the spread that a step may still add where one that no step raises is looked for; and how far above the guess."""
+
+CLOSE = 1e-7
+"""Steps downwards end where they change the spread by this share."""
+
+LEAST_SHARE = 1e-6
+"""Of alpha: a smaller budget for ever is not looked for."""
+
+
+class IntervalAccounting(StepwiseAccounting[IntervalArrival]):
+    """Releases are epsilons, shape (T,); a matrix that is known exactly counts as an interval of no width.
+
+    Parameters
+    ----------
+    largest_distance : float
+        Of a metric, which multiplies epsilons: what a release says about any two values is no more than about those two.
+    """
+
+    name = "interval"
+    takes_sets = True
+
+    def __init__(self, largest_distance: float = 1.0) -> None:
+        self.largest_distance, self._paper = largest_distance, PaperAccounting(largest_distance)
+
+    def steps(self, user: Adversary) -> IntervalSteps:
+        """Its transitions."""
+        return IntervalSteps(user, self.largest_distance)
+
+    def promised(self, releases: FloatArray) -> FloatArray:
+        """For the two values furthest apart."""
+        return self._paper.of_epsilons(releases)
+
+    def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> tuple[IntervalArrival, ...]:
+        """Step after step; where budgets and matrix stay the same and a claim is found that no step raises, it is kept."""
+        steps, n_steps = self.steps(user), len(releases)
+        order = range(n_steps - 1) if side == "backward" else range(n_steps - 2, -1, -1)
+        arrived, last, stays = [steps.nothing], (-1, -1.0), False
+        for count, transition in enumerate(order):
+            progressed("leakage of every step", count / n_steps)
+            epsilon = float(releases[transition if side == "backward" else transition + 1])
+            now = (id(steps.transition(side, transition)), epsilon)
+            stays = stays and now == last
+            if not stays:
+                before = arrived[-1]
+                arrived.append(steps.arriving(side, transition, epsilon, before))
+                lasting = _settled(steps, side, transition, epsilon, before, arrived[-1]) if now == last else None
+                if lasting is not None:
+                    arrived[-1], stays = lasting, True
+            else:
+                arrived.append(arrived[-1])
+            last = now
+        return tuple(arrived if side == "backward" else arrived[::-1])
+
+    def leakage(
+        self,
+        user: Adversary,
+        past: tuple[IntervalArrival, ...],
+        releases: FloatArray,
+        future: tuple[IntervalArrival, ...],
+    ) -> Leakage:
+        """The largest entry of each sum; never above the paper's bound, by one ulp neither."""
+        (paper,) = self._paper.series([user], self.promised(releases))
+        if user.states is None:  # nothing is known of how values follow one another: each release stands alone
+            return paper
+        found = super().leakage(user, past, releases, future)
+        pairs = PairwiseLeakage(
+            user.states,
+            self.promised(releases).copy(),
+            off_diagonal(len(user.states)),
+            tuple(one.pairs for one in past),
+            tuple(one.pairs for one in future),
+        )
+        past_only, future_only, both = (np.minimum(getattr(found, way), getattr(paper, way)) for way in DIRECTIONS)
+        return Leakage(past_only, future_only, both, pairs)
+
+    def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[IntervalArrival, ...]:
+        """A claim that no step raises, close to the smallest such one; an empty tuple where none is found."""
+        constant_matrix(user, side)
+        steps = self.steps(user)
+        transition, epsilon = steps.transition(side, 0), float(self.promised(release)[0])
+        if transition is None:
+            return (steps.nothing,)
+        ceiling = float((self._paper.lasting_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
+        found = _from_below(steps, side, transition, epsilon, min(ceiling, LARGEST_SPREAD))
+        if found is None:
+            found = lasting_arrival(transition, epsilon, ceiling)
+        if found is None:
+            return ()
+        for _ in range(MOST_STEPS):
+            spread = found.spread_with(epsilon)
+            lower = lasting_arrival(transition, epsilon, spread)
+            if lower is None or lower.spread_with(epsilon) >= spread * (1.0 - CLOSE):
+                break
+            found = lower
+        return (_with_room(transition, epsilon, found),)
+
+    def lasting_leakage(
+        self,
+        user: Adversary,
+        past: tuple[IntervalArrival, ...],
+        release: FloatArray,
+        future: tuple[IntervalArrival, ...],
+    ) -> Limits:
+        """The largest entry of each sum; never above the paper's bound."""
+        found, paper = (
+            super().lasting_leakage(user, past, release, future),
+            self._paper.limits([user], self.promised(release)),
+        )
+        past_only, future_only, both = (min(getattr(found, way) * LIFTED, getattr(paper, way)) for way in DIRECTIONS)
+        return Limits(past_only, future_only, both)
+
+    def unspent(self, horizon: int) -> float:
+        """Half of what is left for ever."""
+        return 0.5 * UNSPENT
+
+    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+        """From the paper's budget upwards, to a thousandth: each try is a whole supremum."""
+        known = self._paper.lasting_epsilon(users, alpha)
+
+        def worst(epsilon: float) -> float:
+            return self.limits(users, np.array([epsilon])).temporal
+
+        ceiling = alpha * (1.0 - UNSPENT)
+        least = max(known * (1.0 - UNSPENT), LEAST_SHARE * alpha / self.largest_distance)
+        if worst(least) > ceiling:
+            return known if known > least else 0.0
+        return largest_in_few_tries(worst, least, alpha / self.largest_distance, ceiling)
+
+
+def _settled(
+    steps: IntervalSteps, side: Side, transition: int, epsilon: float, before: IntervalArrival, now: IntervalArrival
+) -> IntervalArrival | None:
+    """A claim that holds of this step and that no further one raises; None if it is not found, or not yet."""
+    through, own = steps.transition(side, transition), epsilon * steps.distance
+    spread = now.spread_with(own)
+    change = spread - before.spread_with(own)
+    if through is None or abs(change) > SETTLED * spread:
+        return None
+    found = lasting_arrival(through, own, spread + AHEAD * max(change, 0.0) + SETTLED * spread)
+    return found if found is not None and steps.never_more(now, found) else None
+
+
+def _with_room(transition: Transition, epsilon: float, found: IntervalArrival) -> IntervalArrival:
+    """A claim a little above one that no step raises, and that none raises either; that one itself where it is not found.
+
+    A filter waits until what a loud step left behind falls below it, which would take for ever without room.
+    """
+    spread = found.spread_with(epsilon) * (1.0 + ROOM)
+    above = lasting_arrival(transition, epsilon, spread)
+    if above is None:
+        return found
+    above = IntervalArrival(above.pairs * (1.0 + SHARE_OF_ROOM * ROOM), above.steps)
+    return above if above.spread_with(epsilon) <= spread else found
+
+
+def _from_below(
+    steps: IntervalSteps, side: Side, transition: Transition, epsilon: float, most: float
+) -> IntervalArrival | None:
+    """Steps upwards until a little more than where they lead to is not raised any more; None if that is not found."""
+    spread, change, arrived, linear = epsilon, math.inf, steps.nothing, 0
+    for _ in range(MOST_STEPS):
+        if spread > most or linear > MOST_LINEAR * transition.n:
+            return None
+        arrived = steps.arriving(side, 0, epsilon / steps.distance, arrived)
+        after = arrived.spread_with(epsilon)
+        rate, change = (after - spread) / change, after - spread
+        linear = linear + 1 if change >= LINEAR * epsilon else 0
+        if change <= NEAR * after and rate < 1.0:
+            ahead = after + max(change, 0.0) * rate / (1.0 - rate)
+            for added in ADDED:
+                found = lasting_arrival(transition, epsilon, ahead * (1.0 + added))
+                if found is not None:
+                    return found
+        spread = after
+    return None

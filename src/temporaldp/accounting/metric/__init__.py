@@ -1,0 +1,1 @@
+"""Accounting method: leakage pair by pair, for metric privacy."""

@@ -1,0 +1,193 @@
+"""Accounting pair by pair, for mechanisms with metric privacy whose distances make no box: an upper bound.
+
+Notation
+--------
+D       the distances of one step: its log ratios are at most ``e_t D(i, j)``
+K       the lifting of a matrix (`temporaldp.kernels.lifting`)
+b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair of values at t; forward with time reversed
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.metric.evidence import PairwiseLeakage
+from temporaldp.accounting.metric.supremum import MetricSearch, lasting_metric
+from temporaldp.accounting.paper.arrivals import reversed_correlation
+from temporaldp.accounting.paper.method import PaperAccounting
+from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, constant_known_matrix
+from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.adversary import Correlation, exactly_known, known_at, matrix_at
+from temporaldp.kernels.lifting import Trees, lifted, no_trees, off_diagonal
+from temporaldp.values import compared_by_value
+
+FloatArray = NDArray[np.float64]
+
+SETTLED, ROUNDINGS = 2e-14, 2.0**-52
+"""Share of the largest entry, and so much for every state: a metric that changes by less is tried as one that stays."""
+
+HEADROOM = 4.0
+"""What is tried is the metric plus so many times that: enough where a step passes on less than three quarters."""
+
+
+class MetricAccounting(StepwiseAccounting[FloatArray]):
+    """Releases are epsilons, shape (T,), that multiply `distances`; what arrives is a metric, shape (n, n), at each step.
+
+    An instance remembers where searches for suprema ended, so that the next one, for a similar budget, begins there.
+    """
+
+    name = "metric"
+
+    def __init__(self, distances: FloatArray) -> None:
+        self.distances, self._paper = distances, PaperAccounting(float(distances.max()))
+        self._searches: dict[tuple[int, Side], MetricSearch] = {}
+
+    def promised(self, releases: FloatArray) -> FloatArray:
+        """For the two values furthest apart."""
+        return self._paper.of_epsilons(releases)
+
+    def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> tuple[FloatArray, ...]:
+        """The liftings, one after the other, in the direction's order of steps."""
+        if side == "backward":
+            return lifted_arrivals(user.backward, releases, self.distances)
+        return lifted_arrivals(reversed_correlation(user.forward), releases[::-1], self.distances)[::-1]
+
+    def leakage(
+        self, user: Adversary, past: tuple[FloatArray, ...], releases: FloatArray, future: tuple[FloatArray, ...]
+    ) -> Leakage:
+        """The largest entry of each sum; never above the paper's bound, by one ulp neither."""
+        (paper,) = self._paper.series([user], self.promised(releases))
+        if user.states is None:  # nothing is known of how values follow one another: each release stands alone
+            return paper
+        pairs = PairwiseLeakage(user.states, releases, self.distances, past, future, user.backward, user.forward)
+        backward, forward, temporal = (
+            np.minimum(getattr(paper, way), [pairs.metric(t, way).max() for t in range(len(releases))])
+            for way in DIRECTIONS
+        )
+        return Leakage(backward, forward, temporal, pairs)
+
+    def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[FloatArray, ...]:
+        """What arrives from a metric that a step does not raise; infinite where none is found."""
+        matrix = constant_known_matrix(user, side)
+        if matrix is None:
+            return (np.zeros_like(self.distances),)
+        ceiling = float((self._paper.lasting_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
+        search = self._searches.setdefault((id(matrix), side), MetricSearch())
+        found = lasting_metric(matrix, float(release[0]) * self.distances, ceiling=ceiling, search=search)
+        return (np.full_like(self.distances, np.inf) if found is None else found.arrived,)
+
+    def lasting_leakage(
+        self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
+    ) -> Limits:
+        """The largest entry of each sum; never above the paper's bound."""
+        paper = self._paper.limits([user], self.promised(release))
+        if user.states is None:
+            return paper
+        own = float(release[0]) * self.distances
+        before, after = past[0] + own, future[0] + own
+        certificates = (
+            None if correlation is None or not np.isfinite(metric).all() else metric
+            for correlation, metric in ((user.backward, before), (user.forward, after))
+        )
+        return Limits(
+            min(paper.backward, float(before.max())),
+            min(paper.forward, float(after.max())),
+            min(paper.temporal, float((past[0] + after).max())),
+            evidence=MetricLimits(*certificates),
+        )
+
+    def steps(self, user: Adversary) -> MetricSteps:
+        """Its liftings."""
+        return MetricSteps(user, self.distances)
+
+
+class MetricSteps:
+    """One user's liftings, one transition at a time; a `temporaldp.accounting.stepwise.Steps` of metrics, shape (n, n)."""
+
+    def __init__(self, user: Adversary, distances: FloatArray) -> None:
+        self._user, self._distances = user, distances
+        self.nothing = np.zeros_like(distances)
+
+    def arriving(self, side: Side, transition: int, release: float, before: FloatArray) -> FloatArray:
+        """The lifting of what was known one step before."""
+        matrix = matrix_at(getattr(self._user, side), transition)
+        if matrix is None:
+            return self.nothing
+        known = before + release * self._distances
+        return lifted(exactly_known(matrix).dense(), known, matrix.leakage_profile(), no_trees(len(known)))
+
+    def leakage(self, past: FloatArray, release: float, future: FloatArray) -> float:
+        """The largest entry of the sum."""
+        return float((past + release * self._distances + future).max())
+
+    def never_more(self, one: FloatArray, other: FloatArray) -> bool:
+        """Whether no entry is larger."""
+        return bool((one <= other).all())
+
+    def raised(self, arrived: FloatArray) -> FloatArray:
+        """By what a step that has settled may still change."""
+        apart = off_diagonal(len(arrived))
+        return arrived + (SETTLED * float(arrived.max()) + ROUNDINGS * (len(arrived) + 8)) * HEADROOM * apart
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
+class MetricLimits:
+    """The certificates of suprema under a metric, for a single user.
+
+    ``backward`` and ``forward`` have shape (n, n): metrics that one more step ``b -> K(b) + e D`` does not raise anywhere, so
+    that no horizon does. None where none was found (the supremum is then inf) or nothing is known.
+    """
+
+    backward: FloatArray | None
+    forward: FloatArray | None
+
+
+def lifted_arrivals(correlation: Correlation, spent: FloatArray, distances: FloatArray) -> tuple[FloatArray, ...]:
+    """What arrives at each of T steps through the correlation of one direction: zeros, then ``K(arrived + e D)``.
+
+    Upper bounds. Where budgets and matrix stay the same and the metric settles, one that no further step raises is shown to be
+    one, and kept: later steps cost nothing.
+    """
+    n = len(distances)
+    arrived = np.zeros((n, n))
+    every = [arrived]
+    trees = no_trees(n)
+    before = arrived
+    last: tuple[TransitionMatrix | None, float] = (None, -1.0)
+    stays = False
+    for t in range(1, len(spent)):
+        matrix = None if correlation is None else known_at(correlation, t - 1)
+        now = (matrix, float(spent[t - 1]))
+        stays = stays and now == last
+        if matrix is not None and not stays:
+            own = now[1] * distances
+            metric = arrived + own
+            change = float(np.abs(metric - before).max())
+            least = SETTLED * float(metric.max()) + ROUNDINGS * (n + 8)
+            settled = now == last and change <= least
+            if settled and (metric <= before).all():
+                stays = True
+            else:
+                ceiling = _ceiling(matrix, metric, HEADROOM * least, own, trees) if settled else None
+                stays = ceiling is not None
+                arrived = (
+                    lifted(matrix.dense(), metric, matrix.leakage_profile(), trees) if ceiling is None else ceiling
+                )
+                before = metric
+        last = now
+        every.append(arrived)
+    return tuple(every)
+
+
+def _ceiling(
+    matrix: TransitionMatrix, metric: FloatArray, headroom: float, own: FloatArray, trees: Trees
+) -> FloatArray | None:
+    """What arrives from a metric slightly above that a step does not raise, so that no later step exceeds it; else None."""
+    above = metric + headroom * off_diagonal(len(own))
+    lift = lifted(matrix.dense(), above, matrix.leakage_profile(), trees)
+    return lift if (lift + own <= above).all() else None

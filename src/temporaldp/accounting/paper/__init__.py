@@ -1,0 +1,1 @@
+"""Accounting method: the paper's bound."""

@@ -1,0 +1,102 @@
+"""The paper's way of accounting: one number is carried from step to step, an upper bound in microseconds.
+
+``BPL_t = L_B(BPL_{t-1}) + e_t``, ``FPL_t = L_F(FPL_{t+1}) + e_t``, ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10 of
+Cao, Yoshikawa, Xiao and Xiong, ICDE 2017); for ever, their Theorem 5 with `<` for its `<=`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.paper.arrivals import arrivals_of_users, reversed_correlation
+from temporaldp.accounting.paper.online import SPARE, PaperFilter, PaperSteps, Reserve, asked_reserve, largest_reserve
+from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.stepwise import StepwiseOdometer
+from temporaldp.correlation import Adversary
+from temporaldp.values import ULP
+
+FloatArray = NDArray[np.float64]
+
+
+class PaperAccounting(Accounting[FloatArray, FloatArray]):
+    """Releases are epsilons, shape (T,); what arrives at each step is one number, shape (T,)."""
+
+    name = "paper"
+    takes_sets = True
+
+    def __init__(self, largest_distance: float = 1.0) -> None:
+        self.largest_distance = largest_distance
+
+    def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
+        """What each promises for the two values furthest apart."""
+        return epsilons * self.largest_distance
+
+    def promised(self, releases: FloatArray) -> FloatArray:
+        """The epsilons themselves."""
+        return releases
+
+    def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> FloatArray:
+        """Zero at the first step, then the loss of what was known one step before."""
+        (arrived,) = _arrivals([user], side, releases)
+        return np.asarray(arrived)
+
+    def leakage(self, user: Adversary, past: FloatArray, releases: FloatArray, future: FloatArray) -> Leakage:
+        """Sums."""
+        return Leakage(past + releases, future + releases, past + future + releases)
+
+    def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> FloatArray:
+        """The fixed point of the recursion, by a closed form over the profile; inf where there is none."""
+        matrix = constant_matrix(user, side)
+        if matrix is None:
+            return np.zeros(1)
+        return np.array([matrix.leakage_profile().supremum(epsilon=float(release[0]))]) - release
+
+    def lasting_leakage(self, user: Adversary, past: FloatArray, release: FloatArray, future: FloatArray) -> Limits:
+        """Sums."""
+        before, own, after = (float(one[0]) for one in (past, release, future))
+        return Limits(before + own, after + own, before + own + after)
+
+    def unspent(self, horizon: int) -> float:
+        """A little for each step."""
+        return horizon * SPARE
+
+    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+        """By the paper's Algorithm 2, without its loop; less what roundings at every step may take."""
+        largest = largest_reserve([PaperSteps(user) for user in users], alpha).epsilon
+        return largest / self.largest_distance * (1.0 - 4.0 * ULP)
+
+    def odometer(self, user: Adversary) -> StepwiseOdometer[float, float]:
+        """By the recursion, as far back as it changes."""
+        return StepwiseOdometer(PaperSteps(user, self.largest_distance))
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[list[PaperFilter], float]:
+        """In closed form."""
+        distance = self.largest_distance
+        steps = [PaperSteps(user, distance) for user in users]
+        if reserve is not None:
+            kept, epsilon = asked_reserve(steps, alpha, reserve * distance), reserve
+        else:
+            kept = Reserve(0.0, (0.0,) * len(users)) if horizon is not None else largest_reserve(steps, alpha)
+            epsilon = kept.epsilon / distance * (1.0 - 4.0 * ULP if distance != 1.0 else 1.0)
+        found = [PaperFilter.at_start(one, alpha, v, horizon) for one, v in zip(steps, kept.arriving, strict=True)]
+        return found, epsilon
+
+    def series(self, users: Sequence[Adversary], releases: FloatArray) -> list[Leakage]:
+        """All users at once, in machine code where they are many."""
+        past, future = (_arrivals(users, side, releases) for side in ("backward", "forward"))
+        return [
+            self.leakage(user, before, releases, after) for user, before, after in zip(users, past, future, strict=True)
+        ]
+
+
+def _arrivals(users: Sequence[Adversary], side: Side, releases: FloatArray) -> FloatArray:
+    """What arrives at every step of every user, shape (users, T)."""
+    if side == "backward":
+        return arrivals_of_users([user.backward for user in users], releases)
+    # Forward leakage runs from the last step to the first: the same recursion on everything reversed.
+    return arrivals_of_users([reversed_correlation(user.forward) for user in users], releases[::-1])[:, ::-1]

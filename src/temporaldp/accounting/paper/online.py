@@ -1,0 +1,213 @@
+"""The filter by the paper's bound: two numbers a user decide how much more can be spent, however many steps there were.
+
+Notation
+--------
+alpha      the level
+BPL        backward leakage of the last step
+h          headroom: the largest leakage that may still arrive at the last step from later ones, ``TPL <= alpha`` at every step
+           so far if and only if what arrives is at most h
+v          what is kept for the steps to come: with it, a constant budget can be spent for ever
+
+The first step has ``h = alpha - e``. Each later one ``h' = min(alpha - BPL', L_F^-1(h) - e)``: what arrives at the new step,
+plus its own budget, must pass no more than h to the step before. So a budget e is admitted if and only if ``h' >= v``, that is
+``e <= min(alpha - L_B(BPL), L_F^-1(h)) - v``: a closed form, and every step so far is held by it (docs/theory.md).
+
+L_F^-1 expands: what is given to the safe side for rounding grows from step to step where budgets sit on the level to the last
+digit, and spare room grows as well where they do not. So planners keep `SPARE` of alpha a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from temporaldp.accounting.paper.scalar import SUM_ROUNDING, ScalarLoss, U
+from temporaldp.accounting.paper.supremum import constant_budget, merged_profile
+from temporaldp.accounting.protocol import Side
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Correlation, matrices_of
+from temporaldp.errors import BudgetError
+from temporaldp.kernels.profile import LeakageProfile
+from temporaldp.values import SMALLEST
+
+RAISED = 1.0 + 1e-12
+"""What is kept for later is kept with this much to spare, so that roundings, step after step, do not eat it up."""
+
+SPARE = 64.0 * U
+"""Share of alpha by which more is kept, and less promised, for the same reason."""
+
+
+class PaperSteps:
+    """One user's losses, one transition at a time: a `temporaldp.accounting.stepwise.Steps` of numbers.
+
+    Parameters
+    ----------
+    user : Adversary
+    distance : float
+        Of the two values furthest apart: what each epsilon is multiplied by.
+    """
+
+    nothing = 0.0
+
+    def __init__(self, user: Adversary, distance: float = 1.0) -> None:
+        self.adversary, self.distance = user, distance
+        self._losses = {"backward": _losses(user.backward), "forward": _losses(user.forward)}
+
+    def loss(self, side: Side, transition: int) -> ScalarLoss:
+        """The loss of the transition between steps `transition` and `transition` + 1."""
+        each = self._losses[side]
+        return each[0] if len(each) == 1 else each[transition]
+
+    def arriving(self, side: Side, transition: int, release: float, before: float) -> float:
+        """The loss of their sum."""
+        return self.loss(side, transition)(before + release * self.distance)
+
+    def leakage(self, past: float, release: float, future: float) -> float:
+        """The sum."""
+        return past + release * self.distance + future
+
+    def never_more(self, one: float, other: float) -> bool:
+        """Numbers compare."""
+        return one <= other
+
+    def raised(self, arrived: float) -> float:
+        """Not at all: the recursion comes to rest to the last digit."""
+        return arrived
+
+
+def _losses(correlation: Correlation) -> list[ScalarLoss]:
+    if correlation is None:
+        return [ScalarLoss.of(None)]
+    return [ScalarLoss.of(matrix.leakage_profile()) for matrix in matrices_of(correlation)]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperFilter:
+    """What a level still allows one user by the paper's bound; a spend gives another one.
+
+    Parameters
+    ----------
+    steps : PaperSteps
+    alpha : float
+    kept : float
+        What later steps may make arrive at the next one.
+    horizon : int or None
+    n_steps : int
+        Number of steps so far.
+    arrived : float
+        What arrives at the next step from the past, in nats.
+    room : float
+        What the next step's budget, times the distance, and all that arrives there from later ones may add up to; rounded down.
+        ``-inf`` once the level is exceeded.
+    """
+
+    steps: PaperSteps
+    alpha: float
+    kept: float
+    horizon: int | None
+    n_steps: int
+    arrived: float
+    room: float
+
+    @classmethod
+    def at_start(cls, steps: PaperSteps, alpha: float, kept: float, horizon: int | None) -> Self:
+        """Before the first step."""
+        return cls(steps, alpha, kept, horizon, 0, 0.0, alpha * (1.0 - SUM_ROUNDING))
+
+    def largest(self, last: bool = False) -> float:
+        """The largest budget that is admitted next."""
+        final = last or self.horizon == self.n_steps + 1
+        return max(self.room - (0.0 if final else self.kept), 0.0) / self.steps.distance
+
+    def admits(self, epsilon: float, last: bool = False) -> bool:
+        """Whether a budget may be spent next."""
+        return epsilon <= self.largest(last)
+
+    def after(self, epsilon: float) -> Self:
+        """After one more budget; one by which some step exceeds the level leaves nothing, ever."""
+        transition, steps, spent = self.n_steps, self.n_steps + 1, epsilon * self.steps.distance
+        if steps in {self.horizon, self.steps.adversary.n_steps}:  # no transition leads on
+            return replace(self, n_steps=steps, arrived=0.0, room=0.0)
+        if spent > self.room * (1.0 + SUM_ROUNDING):
+            return replace(self, n_steps=steps, arrived=0.0, room=-math.inf)
+        headroom = (self.room - spent) * (1.0 - SUM_ROUNDING)
+        arrived = self.steps.loss("backward", transition)(self.arrived + spent)
+        ceiling = self.steps.loss("forward", transition).inverse(headroom)
+        room = min(self.alpha * (1.0 - SUM_ROUNDING) - arrived, ceiling)
+        return replace(self, n_steps=steps, arrived=arrived, room=room)
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """What is kept for later steps.
+
+    Parameters
+    ----------
+    epsilon : float
+        What every later step can still say of the two values furthest apart, for ever, in nats: a lower bound; 0 if nothing is
+        kept.
+    arriving : tuple of float, one per user
+        What those budgets, for ever, make arrive at the step before them.
+    """
+
+    epsilon: float
+    arriving: tuple[float, ...]
+
+
+def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> Reserve:
+    """As much as can be spent at every step, for ever (the paper's Algorithm 2); nothing where no budget lasts."""
+    found = [constant_budget(*_merged(user), alpha) for user in users]
+    levels = [one.forward_level for one in found]
+    return reserve_for(
+        users, alpha, min(one.budget for one in found), [v - one.budget for v, one in zip(levels, found, strict=True)]
+    )
+
+
+def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> Reserve:
+    """Enough for `epsilon` nats between the values furthest apart at every step, for ever; `BudgetError` if there is none."""
+    if epsilon == 0.0:
+        return Reserve(0.0, (0.0,) * len(users))
+    most = largest_reserve(users, alpha)
+    kept = most if epsilon == most.epsilon else reserve_for(users, alpha, epsilon * RAISED + 4.0 * SPARE * alpha)
+    if kept.epsilon < epsilon <= most.epsilon:
+        kept = most
+    if kept.epsilon < epsilon:
+        raise BudgetError(
+            f"expected a reserve of at most {most.epsilon / users[0].distance:.10g} nats a step, which alpha = {alpha:g} "
+            f"allows for ever, got {epsilon / users[0].distance!r}"
+        )
+    return Reserve(epsilon, kept.arriving)
+
+
+def reserve_for(
+    users: Sequence[PaperSteps], alpha: float, epsilon: float, enough: Sequence[float] | None = None
+) -> Reserve:
+    """What `epsilon` at every step, for ever, takes; its own `epsilon` is what that certainly allows, roundings included.
+
+    `enough` is known to suffice for each user; where `epsilon` hardly lasts, its supremum is not to be had in doubles.
+    """
+    nothing = Reserve(0.0, (0.0,) * len(users))
+    if epsilon < SMALLEST:
+        return nothing
+    arriving, lasting = [], []
+    for number, user in enumerate(users):
+        backward, forward = _merged(user)
+        level = epsilon if forward is None else forward.supremum(epsilon=epsilon)
+        needed = level - epsilon if enough is None else min(level - epsilon, enough[number])
+        kept = max(needed, 0.0) * RAISED + SPARE * alpha
+        if not kept < alpha:
+            return nothing
+        # The state that leaves least: all that may have arrived did, and headroom is what is kept, or some roundings less.
+        behind = 0.0 if backward is None else backward.loss(alpha - kept)
+        ahead = ScalarLoss.of(forward).inverse(kept - 0.25 * SPARE * alpha)
+        lasting.append(min(alpha * (1.0 - SUM_ROUNDING) - behind, ahead) - kept - SPARE * alpha)
+        arriving.append(kept)
+    if min(lasting) <= 0.0:
+        return nothing
+    return Reserve(min(lasting), tuple(arriving))
+
+
+def _merged(user: PaperSteps) -> tuple[LeakageProfile | None, LeakageProfile | None]:
+    return merged_profile(user.adversary.backward), merged_profile(user.adversary.forward)

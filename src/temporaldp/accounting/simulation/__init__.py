@@ -1,0 +1,1 @@
+"""Confidence bounds of the leakage at a delta, by simulation of releases."""

@@ -1,0 +1,118 @@
+"""Draws of values by the chains and of outputs by the mechanisms, and what likelihood ratios add to bounds of their means."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.simulation.verified_values import ABOVE, BELOW, StepValues
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Correlation, known_at
+from temporaldp.kernels.kernels import n_threads
+from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.mechanisms.simulation import drawn_likelihoods
+from temporaldp.progress import progressed
+
+FloatArray = NDArray[np.float64]
+Sums: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
+"""Shape (m, ABOVE + BELOW, T, n, n): the logarithms of `mean_bounds`, added up, at each of m epsilons, for each stake; and how
+many draws that is, shape (T, n)."""
+
+BATCH = 20_000
+"""Trajectories that are drawn at once. Each batch has a seed of its own, so that threads change no number."""
+
+
+def simulated(
+    user: Adversary,
+    releases: Sequence[Mechanisms],
+    steps: Sequence[StepValues],
+    epsilons: Sequence[float],
+    draws: int,
+    end: float,
+    seed: int,
+) -> Sums:
+    """The sums over all batches, in their order; until the time is over."""
+    n_batches = -(-draws // BATCH)
+    seeds = np.random.SeedSequence(seed).spawn(n_batches)
+    counts = [min(BATCH, draws - k * BATCH) for k in range(n_batches)]
+    n, T = len(user.states or ()), len(releases)
+    total, drawn = np.zeros((len(epsilons), ABOVE + BELOW, T, n, n)), np.zeros((T, n), np.int64)
+    threads = n_threads()
+    with ThreadPoolExecutor(threads) as pool:
+        for first in range(0, n_batches, threads):
+            some = range(first, min(first + threads, n_batches))
+            for sums, counted in pool.map(lambda k: batch(user, releases, steps, epsilons, counts[k], seeds[k]), some):
+                total += sums
+                drawn += counted
+            progressed("simulated leakage", some[-1] / n_batches)
+            if time.monotonic() > end:
+                break
+    return total, drawn
+
+
+def batch(
+    user: Adversary,
+    releases: Sequence[Mechanisms],
+    steps: Sequence[StepValues],
+    epsilons: Sequence[float],
+    count: int,
+    seed: np.random.SeedSequence,
+) -> Sums:
+    """Trajectories in both directions of time; those with one value at a step are paired, as they are independent given it."""
+    from temporaldp.accounting.simulation.kernels import add_values
+
+    rng = np.random.default_rng(seed)
+    n, T = len(user.states or ()), len(releases)
+    past = _drawn(user.backward, releases, n, count, rng)
+    future = [drawn[::-1] for drawn in _drawn(_reversed(user.forward), releases[::-1], n, count, rng)]
+    sums, drawn = np.zeros((T, n, len(epsilons), ABOVE + BELOW, n)), np.zeros((T, n), np.int64)
+    levels = np.array(epsilons)
+    for t, step in enumerate(steps):
+        own = step.own
+        for a in range(n):
+            before, after = (np.flatnonzero(one[0][t] == a) for one in (past, future))
+            size = min(before.size, after.size)
+            drawn[t, a] = size
+            known = past[1][t][before[:size]] + future[1][t][after[:size]]
+            tables = (own.lowest, own.h, own.above, own.below)
+            add_values(known, a, tables, levels, step.cut[:, a], step.most[:, a], step.stakes[:, a], ABOVE, sums[t, a])
+    return sums.transpose(2, 3, 0, 1, 4), drawn
+
+
+def _reversed(correlation: Correlation) -> Correlation:
+    return correlation[::-1] if isinstance(correlation, tuple) else correlation
+
+
+def _drawn(
+    correlation: Correlation, releases: Sequence[Mechanisms], n: int, count: int, rng: np.random.Generator
+) -> list[Any]:
+    """[values, log likelihoods of what arrives], one array a step each, for `count` trajectories.
+
+    Values are drawn from the last step back, the last of them uniformly: given the value at a step, those before it are then
+    as the chain says, whatever comes later.
+    """
+    T = len(releases)
+    values = np.empty((T, count), np.int64)
+    values[-1] = rng.integers(n, size=count)
+    arrived = np.zeros((T, count, n))
+    if correlation is None:
+        for t in range(T - 1):
+            values[t] = rng.integers(n, size=count)
+        return [values, arrived]
+    rows = [known_at(correlation, t).dense() for t in range(T - 1)]
+    for t in range(T - 2, -1, -1):
+        limits = np.cumsum(rows[t], axis=1)
+        here = values[t + 1]
+        values[t] = (rng.random(count)[:, None] * limits[here, -1:] >= limits[here]).sum(axis=1)
+        np.minimum(values[t], n - 1, out=values[t])
+    for t in range(T - 1):
+        known = arrived[t] + drawn_likelihoods(releases[t], values[t], n, rng)
+        top = known.max(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            arrived[t + 1] = np.log(np.exp(known - top) @ rows[t].T)
+    return [values, arrived]

@@ -1,0 +1,176 @@
+"""What is averaged to verify leakage at a delta: values of likelihood ratios, and what the average leaves out.
+
+Notation (docs/theory.md, section 16)
+--------
+s        log likelihood ratio of two values by everything before a step and after it, drawn given the first value
+own      the release's curve at that step, ``E_g`` of its outputs: known in closed form, and not simulated
+cut      s is cut off there, so that what is averaged is at most ``own(epsilon - cut)``; the rest is bounded by certified curves
+stake    of a bet on the mean (`mean_bounds`): the first ones bound it from above, the others from below
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.curve import grid
+from temporaldp.accounting.curve.curves import Side
+from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
+from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.progress import progressed
+
+FloatArray = NDArray[np.float64]
+
+FINER = 8
+"""Points of a table of the release's curve for each one of the grid: a ratio is moved to the next one on the safe side."""
+
+SHARES_ABOVE = (0.98, 0.3, 0.1)
+"""Stakes from above, times the largest value, which they may not reach."""
+
+SHARES_BELOW = (0.1, 1.0, 10.0, 100.0)
+"""Of delta: values at which stakes from below stop to gain, besides one that the certified curves choose."""
+
+ABOVE, BELOW = len(SHARES_ABOVE), len(SHARES_BELOW) + 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnCurves:
+    """Delta of a release at ``lowest + k h``, from both sides: shape (n, n, K), or (1, 1, K) if all pairs are alike."""
+
+    lowest: float
+    h: float
+    above: FloatArray
+    below: FloatArray
+
+    @classmethod
+    def of(cls, evidence: PairLeakageCurves, release: Mechanisms, lowest: float, highest: float) -> OwnCurves:
+        """Between two epsilons."""
+        pairs = evidence.pairs
+        h, own = pairs.h / FINER, pairs.own(release)
+        epsilons = np.arange(lowest, highest + h, h)
+        alike = own.ndim == 1 or (len(own) == 1 and not (release and hasattr(release[0], "pair_bounds")))
+        n = 1 if alike else len(evidence.states)
+        above, below = np.zeros((n, n, epsilons.size)), np.zeros((n, n, epsilons.size))
+        lower = Side(pairs.h, pairs.delta, up=False)
+        for a in range(n):
+            for b in range(n):
+                if a != b or alike:
+                    above[a, b] = _signed(own, a, b, pairs.h, epsilons)
+                    below[a, b] = _from_below(lower, release, a, b, epsilons)
+        return cls(lowest, h, above, below)
+
+    def from_below(self, pair: tuple[int, int], epsilons: FloatArray) -> FloatArray:
+        """Delta of a pair at any epsilons, a lower bound: what the table says at the next one above."""
+        at = np.ceil(np.maximum((epsilons - self.lowest) / self.h, 0.0))
+        table = np.append(_pair(self.below, *pair), 0.0)
+        return np.asarray(table[np.minimum(at, table.size - 1.0).astype(np.int64)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepValues:
+    """Of one step, at each of m epsilons: what is averaged for each pair, and what the average leaves out; shape (m, n, n).
+
+    From above the ratio s is cut off at ``cut``, where the value is ``most``, and ``rest`` bounds what lies beyond; from below
+    nothing is. ``stakes`` has the shape (m, n, n, ABOVE + BELOW).
+    """
+
+    own: OwnCurves
+    cut: FloatArray
+    most: FloatArray
+    rest: FloatArray
+    certified: FloatArray
+    stakes: FloatArray
+
+    @classmethod
+    def of(
+        cls, evidence: PairLeakageCurves, step: int, own: OwnCurves, epsilons: Sequence[float], rate: float
+    ) -> StepValues:
+        """Cuts are chosen by the certified curves alone, before anything is drawn; `rate` is the logarithm over the draws."""
+        pairs, n = evidence.pairs, len(evidence.states)
+        arrived = pairs.composed(evidence.past[step], evidence.future[step])
+        both = pairs.composed(arrived, pairs.own(evidence.releases[step]))
+        cut, most, rest, certified = (np.zeros((len(epsilons), n, n)) for _ in range(4))
+        stakes = np.zeros((len(epsilons), n, n, ABOVE + BELOW))
+        levels = own.lowest + own.h * np.arange(own.above.shape[-1])
+        for a in range(n):
+            for b in set(range(n)) - {a}:
+                certified[:, a, b] = _signed(both, a, b, pairs.h, np.array(epsilons))
+                value, curve = _pair(own.above, a, b)[::-FINER], _pair(arrived, a, b)
+                for which, epsilon in enumerate(epsilons):
+                    s = np.asarray(epsilon - levels[::-FINER])
+                    tails = _tails(value, s, curve, pairs.h)
+                    kept = np.maximum(certified[which, a, b] - tails, 0.0)
+                    width = value * (n * rate) + np.sqrt(2.0 * value * kept * (n * rate))
+                    k = int(np.argmin(tails + width))
+                    cut[which, a, b], most[which, a, b], rest[which, a, b] = s[k], value[k], tails[k]
+                    stakes[which, a, b, :ABOVE] = np.array(SHARES_ABOVE) / value[k]
+                    stakes[which, a, b, ABOVE] = 1.0 / value[int(np.argmax(kept - width))]
+                    stakes[which, a, b, ABOVE + 1 :] = 1.0 / (np.array(SHARES_BELOW) * pairs.delta)
+        return cls(own, cut, most, rest, certified, stakes)
+
+
+def values_of_steps(evidence: PairLeakageCurves, epsilons: Sequence[float], rate: float) -> list[StepValues]:
+    """One for each step; steps at which nothing changes share theirs, and steps with the same release its curves."""
+    pairs = evidence.pairs
+    sizes = [curves.shape[-1] for side in (evidence.past, evidence.future) for curves in side]
+    reach = (2 * max(sizes) + max(pairs.own(release).shape[-1] for release in set(evidence.releases))) * pairs.h
+    lowest, highest = min(epsilons) - reach, max(epsilons) + reach
+    own = {release: OwnCurves.of(evidence, release, lowest, highest) for release in set(evidence.releases)}
+    known: dict[Any, StepValues] = {}
+    found = []
+    for t, release in enumerate(evidence.releases):
+        progressed("certified tails", t / len(evidence))
+        key = (id(evidence.past[t]), id(evidence.future[t]), release)
+        if key not in known:
+            known[key] = StepValues.of(evidence, t, own[release], epsilons, rate)
+        found.append(known[key])
+    return found
+
+
+def _pair(curves: FloatArray, a: int, b: int) -> FloatArray:
+    """The curve of one pair, on its grid."""
+    return curves if curves.ndim == 1 else np.asarray(curves[a % len(curves), b % len(curves)])
+
+
+def _signed(curves: FloatArray, a: int, b: int, h: float, epsilons: FloatArray) -> FloatArray:
+    """Delta of one pair at any epsilon, below 0 by the other order; an upper bound."""
+    first, second = (grid.interpolated(_pair(curves, *pair), h, np.abs(epsilons)) for pair in ((a, b), (b, a)))
+    fallen = np.exp(np.minimum(epsilons, 0.0))
+    found: FloatArray = np.where(epsilons < 0.0, (1.0 - fallen) + fallen * second, first)
+    return np.minimum(found * (1.0 + 1e-12) + 1e-15, 1.0)
+
+
+def _from_below(lower: Side, release: Mechanisms, a: int, b: int, epsilons: FloatArray) -> FloatArray:
+    """Delta of one pair at any epsilon, a lower bound: by the mechanism's own bounds there, which are exact to rounding."""
+    if not release:
+        return np.maximum(-np.expm1(epsilons), 0.0)
+    mechanism: Any = release[0]
+    levels = np.abs(epsilons)
+    if hasattr(mechanism, "pair_bounds"):
+        first, second = (mechanism.pair_bounds(*pair, levels)[0] for pair in ((a, b), (b, a)))
+    else:
+        first = second = grid.interpolated(lower.own(release), lower.h, levels)
+    fallen = np.exp(np.minimum(epsilons, 0.0))
+    found = np.where(epsilons < 0.0, (1.0 - fallen) + fallen * second, first)
+    return np.asarray(np.maximum(found * (1.0 - 1e-12) - 1e-15, 0.0))
+
+
+def _tails(value: FloatArray, s: FloatArray, arrived: FloatArray, h: float) -> FloatArray:
+    """For each s as the cut: the most that ratios beyond it add to the mean, by the certified curve of what arrives.
+
+    In r = e^-s the value is convex, so that its chords lie above; they are a sum of ``weight (r_k - r)^+``, whose means are the
+    curve at ``1 / r_k``. Beyond the last point, up to r = 0, the chord to 1.
+    """
+    r = np.exp(-s)
+    steepness = np.append(np.diff(value) / (r[:-1] - r[1:]), (1.0 - value[-1]) / r[-1])
+    before = np.concatenate(([0.0], steepness[:-1]))
+    levels = np.abs(s)
+    delta = grid.interpolated(arrived, h, levels)
+    mean = np.where(s >= 0.0, r * delta, 1.0)  # below 0 no cut is sought
+    kinks = np.maximum(steepness - before, 0.0) * mean
+    later = np.append(np.cumsum(kinks[::-1])[::-1][1:], 0.0)
+    return np.asarray((steepness * mean + later) * (1.0 + 1e-9))

@@ -1,0 +1,306 @@
+"""The leakage profile: a small list of vertices that is the whole matrix as far as leakage goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.kernels.hull import hull_height, upper_hull
+from temporaldp.kernels.outer import outer_corners
+from temporaldp.kernels.vertex import largest_loss, largest_supremum, smallest_gap, vertex_loss
+from temporaldp.kernels.witness import Witness, WitnessList, chosen
+from temporaldp.values import ULP, compared_by_value, copy_in, positive
+
+FloatArray = NDArray[np.float64]
+
+Kernel: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
+
+SMALLEST_TOLERANCE = 1e-6
+"""Far above what is given away for rounding (`outer.py`)."""
+
+BLOCK = 1 << 20
+"""Vertices times levels evaluated at once: 8 MiB a temporary."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LeakageProfile:
+    """What one step through a transition matrix leaks, for every incoming leakage at once.
+
+    The vertices (d, q) with slope >= 1 of the upper concave hull over all sets S of values at the other time and all
+    ordered pairs of rows, ``q = Pr(S | value)``, ``d = Pr(S | other value)``. Theorem 4 and Equation 23 of the paper's
+    Section IV are the maximum over these vertices. Get one from `TransitionMatrix.leakage_profile`.
+
+    Parameters
+    ----------
+    vertices : array, shape (m, 2)
+        Columns d and q, by increasing d. m = 0: all rows are equal and nothing leaks.
+    excess, complement : array, shape (m,)
+        ``q - d`` and ``1 - q`` with all their digits.
+    witnesses : sequence of m Witness
+        What each vertex is made of.
+    tolerance : float
+        0 for an exact profile. Otherwise vertices are corners outside the hull: every quantity is on the safe side, the loss
+        at most ``min((1 + tolerance) L, L + log(1 + tolerance))``, and a witness is the vertex at the right of its corner.
+
+    Notes
+    -----
+    All quantities are in nats and exact to rounding (relative error below 1e-13) unless their docstring says otherwise, and
+    upper bounds where the profile has a tolerance.
+
+    Examples
+    --------
+    >>> from temporaldp import TransitionMatrix
+    >>> profile = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]).leakage_profile()
+    >>> profile.vertices
+    array([[0. , 0.8]])
+    >>> round(profile.loss(0.1), 6), round(profile.supremum(epsilon=0.1), 6), profile.supremum(epsilon=0.5)
+    (0.080784, 0.645907, inf)
+    """
+
+    vertices: FloatArray
+    excess: FloatArray
+    complement: FloatArray
+    witnesses: Sequence[Witness]
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        copy_in(self, "vertices", "excess", "complement")
+        if not isinstance(self.witnesses, WitnessList):
+            object.__setattr__(self, "witnesses", tuple(self.witnesses))
+        m = len(self.witnesses)
+        if self.vertices.shape != (m, 2) or self.excess.shape != (m,) or self.complement.shape != (m,):
+            raise InputError(
+                f"expected m vertices (m, 2), m excesses, m complements and m witnesses, got {self.vertices.shape}, "
+                f"{self.excess.shape}, {self.complement.shape} and {m}"
+            )
+
+    @classmethod
+    def from_points(
+        cls,
+        *,
+        d: ArrayLike,
+        x: ArrayLike,
+        q: ArrayLike,
+        c: ArrayLike,
+        witnesses: Sequence[Witness],
+        tolerance: float = 0.0,
+    ) -> LeakageProfile:
+        """The hull of the given points (d, x = q - d, q, c = 1 - q), each with its witness."""
+        points = np.array([d, x, q, c], dtype=np.float64)
+        kept = upper_hull(points[0], points[1])
+        if kept.size < points.shape[1] or not (np.diff(kept) == 1).all():
+            points, witnesses = points[:, kept], chosen(witnesses, kept)
+        return cls(points[[0, 2]].T, points[1], points[3], witnesses, tolerance)
+
+    @overload
+    def loss(self, alpha: float) -> float: ...
+    @overload
+    def loss(self, alpha: ArrayLike) -> FloatArray | float: ...
+    def loss(self, alpha: ArrayLike) -> FloatArray | float:
+        """Temporal privacy loss L(alpha) of the paper's Equations 23 and 24: what leaks through one step, in nats.
+
+        ``L(alpha) = max over vertices of log[(1 + q (e^alpha - 1)) / (1 + d (e^alpha - 1))]``. Exact to rounding, and never
+        above alpha. Right at every alpha from 1e-300 to 1e300, and at inf.
+
+        Parameters
+        ----------
+        alpha : float or array_like, >= 0
+            Leakage at the step before (backward) or after (forward), in nats.
+
+        Returns
+        -------
+        float or array of alpha's shape
+
+        Raises
+        ------
+        BudgetError
+            alpha is negative or not a number.
+        """
+        levels = _levels(alpha, "alpha", minimum=0.0)
+        result = self._per_level(levels.ravel(), largest_loss, empty=np.zeros(levels.size))
+        return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
+
+    @overload
+    def contraction(self, gamma: float) -> float: ...
+    @overload
+    def contraction(self, gamma: ArrayLike) -> FloatArray | float: ...
+    def contraction(self, gamma: ArrayLike) -> FloatArray | float:
+        """Contraction curve theta(gamma): the largest hockey-stick divergence between two rows; exact to rounding.
+
+        ``theta(gamma) = max over pairs of sum_k max(q_k - gamma d_k, 0)``, for gamma >= 1; theta(1) is the Dobrushin
+        coefficient. Convex, non-increasing, piecewise linear (`docs/theory.md`, section 1). Absolute rounding error
+        below 1e-15, as it is formed from a vertex's sums rather than from the rows.
+
+        Parameters
+        ----------
+        gamma : float or array_like, >= 1
+
+        Returns
+        -------
+        float or array of gamma's shape
+
+        Raises
+        ------
+        BudgetError
+            gamma is below 1 or not a number.
+        """
+        levels = _levels(gamma, "gamma", minimum=1.0)
+        flat = levels.ravel()
+
+        def height(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, g: FloatArray) -> FloatArray:
+            with np.errstate(invalid="ignore"):
+                return np.asarray(np.max(np.where(d == 0.0, x, x - (g - 1.0) * d), axis=0, initial=0.0))
+
+        result = self._per_level(flat, height, empty=np.zeros(flat.size))
+        return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
+
+    def supremum(self, *, epsilon: float) -> float:
+        """Supremum over all horizons of the leakage when every step spends epsilon; ``inf`` where there is none.
+
+        The fixed point of ``a = L(a) + epsilon``: the paper's Theorem 5, as a maximum over vertices. Where two rows leave a
+        set S with ``d = 0``, it exists only for ``epsilon < -log q``; at equality, which the paper includes, the series
+        grows without bound. An upper bound, by rounding only.
+
+        Parameters
+        ----------
+        epsilon : float, > 0
+            Budget of every step, in nats.
+
+        Raises
+        ------
+        BudgetError
+            epsilon is not positive and finite.
+        """
+        budget = positive(epsilon, "epsilon")
+        level = np.array([budget])
+        return float(self._per_level(level, largest_supremum, empty=level)[0])
+
+    def sustainable_budget(self, *, alpha: float) -> float:
+        """The largest constant epsilon that keeps this direction's leakage at or below alpha for ever: ``alpha - L(alpha)``.
+
+        A lower bound, by rounding only: ``loss(alpha) + result <= alpha`` holds in floating point. 0 where rows are
+        disjoint: then no positive budget can be spent for ever.
+
+        Parameters
+        ----------
+        alpha : float, > 0
+            Level to hold, in nats.
+
+        Raises
+        ------
+        BudgetError
+            alpha is not positive and finite.
+        """
+        level = positive(alpha, "alpha")
+        if not len(self):
+            return level
+        point = np.array([level])
+        gap = float(self._per_level(point, smallest_gap, empty=point)[0])
+        budget, lost = gap * (1.0 - 4.0 * ULP), self.loss(level)
+        if lost + budget > level:
+            budget = math.nextafter(level - lost, 0.0)
+        return max(budget, 0.0)
+
+    def witness(self, alpha: float) -> Witness | None:
+        """The two values that leak most at this alpha and the set of values at the other time; None if nothing leaks."""
+        if not len(self):
+            return None
+        level = float(_levels(alpha, "alpha", minimum=0.0))
+        d, q = self.vertices.T
+        # L(a) = a (q - d) + O(a^2): where all losses are 0 the excess decides.
+        losses = vertex_loss(d, q, self.excess, self.complement, np.array([level])) if level > 0 else self.excess
+        return self.witnesses[int(np.argmax(losses))]
+
+    def simplified(self, *, tolerance: float) -> LeakageProfile:
+        """A profile with fewer vertices: a guaranteed upper bound, ``L <= L' <= min((1 + t) L, L + log(1 + t))``.
+
+        Parameters
+        ----------
+        tolerance : float, from 1e-6 to 1
+            t. Corners of a polygon around the hull (`docs/theory.md`, Proposition 1).
+
+        Raises
+        ------
+        InputError
+            tolerance is not from 1e-6 to 1.
+
+        Examples
+        --------
+        >>> from temporaldp import random_correlation
+        >>> exact = random_correlation(150, rng=0).leakage_profile()
+        >>> bound = exact.simplified(tolerance=0.01)
+        >>> len(exact), len(bound), bool(1.0 <= bound.loss(2.0) / exact.loss(2.0) <= 1.01)
+        (65, 33, True)
+        """
+        if not SMALLEST_TOLERANCE <= tolerance <= 1.0:
+            raise InputError(f"expected a tolerance from {SMALLEST_TOLERANCE:g} to 1, got {tolerance}")
+        corners = outer_corners(self.vertices[:, 0], self.excess, self.complement, tolerance)
+        if len(corners) >= len(self):
+            return self
+        d, x, q, c, vertex = np.array(corners, dtype=np.float64).T
+        witnesses = chosen(self.witnesses, vertex.astype(np.intp))
+        bound = (1.0 + self.tolerance) * (1.0 + tolerance) - 1.0
+        return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses, tolerance=bound)
+
+    def merge(self, other: LeakageProfile) -> LeakageProfile:
+        """The pointwise maximum of two profiles: the hull of both vertex lists. Associative and commutative."""
+        return LeakageProfile.from_points(
+            d=np.concatenate((self.vertices[:, 0], other.vertices[:, 0])),
+            x=np.concatenate((self.excess, other.excess)),
+            q=np.concatenate((self.vertices[:, 1], other.vertices[:, 1])),
+            c=np.concatenate((self.complement, other.complement)),
+            witnesses=(*self.witnesses, *other.witnesses),
+            tolerance=max(self.tolerance, other.tolerance),
+        )
+
+    def dominates(self, other: LeakageProfile) -> bool:
+        """Whether ``self.loss(alpha) >= other.loss(alpha)`` at every alpha: no vertex of other lies above this hull.
+
+        Strict, to the safe side: False also where this hull falls short by rounding only, as a merge of ties may.
+        """
+        d, x = other.vertices[:, 0], other.excess
+        return bool((x <= hull_height(self.vertices[:, 0], self.excess, d)).all())
+
+    def __len__(self) -> int:
+        return len(self.witnesses)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LeakageProfile):
+            return NotImplemented
+        return np.array_equal(self.vertices, other.vertices) and np.array_equal(self.excess, other.excess)
+
+    def __hash__(self) -> int:
+        return hash(self.vertices.tobytes())
+
+    def __repr__(self) -> str:
+        dobrushin = float(self.excess.max(initial=0.0))
+        bound = f", at most {self.tolerance:g} too high" if self.tolerance else ""
+        return f"LeakageProfile({len(self)} vertices, contraction(1) = {dobrushin:.6g}{bound})"
+
+    def _per_level(self, levels: FloatArray, kernel: Kernel, *, empty: FloatArray) -> FloatArray:
+        """`kernel`, which reduces over vertices, at each level, in blocks of bounded memory; `empty` if there is no vertex."""
+        if not len(self) or not levels.size:
+            return empty
+        d, q = self.vertices[:, :1], self.vertices[:, 1:]
+        x, c = self.excess[:, None], self.complement[:, None]
+        columns = max(1, BLOCK // len(self))
+        starts = range(0, levels.size, columns)
+        return np.concatenate([kernel(d, q, x, c, levels[None, k : k + columns]) for k in starts])
+
+
+def _levels(values: ArrayLike, name: str, *, minimum: float) -> FloatArray:
+    try:
+        levels = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BudgetError(f"expected {name} to be a number or an array of numbers, got {values!r}") from None
+    if not (levels >= minimum).all():
+        bad = levels.ravel()[~(levels.ravel() >= minimum)][0]
+        raise BudgetError(f"expected {name} >= {minimum:g}, got {bad}")
+    return levels

@@ -1,0 +1,248 @@
+"""Is one first-order matrix enough for these traces, and what would each refinement add to the leakage?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.series import temporal_leakage
+from temporaldp.correlation import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
+from temporaldp.correlation.periodic_estimation import estimate_periodic
+from temporaldp.correlation.refinements import Refinement, Weaknesses, refinements, weaknesses
+from temporaldp.correlation.traces import Traces, codes_of
+from temporaldp.errors import EstimationError, MatrixError
+from temporaldp.progress import part
+from temporaldp.studies.lifted_leakage import lifted_leakage
+from temporaldp.values import positive
+
+FloatArray = NDArray[np.float64]
+
+LONGEST = 6
+"""Steps from which on a value counts as old."""
+
+MOST_HIDDEN = 100
+"""Hidden states up to which a longer memory is accounted for here: a minute. `lifted_leakage` takes more."""
+
+MOST_PEOPLE, MOST_ENTRIES = 200, 1 << 21
+"""People whose own matrices are accounted for, and n^3 entries of all of them; of more, some are taken at equal distances."""
+
+REJECTED = 1e-3
+"""P-value below which a model counts as rejected: with thousands of transitions a larger one says little."""
+
+CLEAR = 0.05
+"""Share of the leakage from which on what a refinement adds is worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLeakage:
+    """The largest temporal leakage under one model of the correlation.
+
+    Parameters
+    ----------
+    model : str
+        In words.
+    attained, proved : float
+        Between which it lies, in nats; equal where it is exact. NaN where the traces do not determine the model.
+    note : str
+        Why there is no number, or what it rests on; may be empty.
+    """
+
+    model: str
+    attained: float
+    proved: float
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What traces say about their correlation.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of every step, in nats.
+    models : tuple of ModelLeakage
+        First order at maximum likelihood, then others.
+    refinements : tuple of Refinement
+        Tests of finer models.
+    weaknesses : Weaknesses
+    """
+
+    epsilon: float
+    models: tuple[ModelLeakage, ...]
+    refinements: tuple[Refinement, ...]
+    weaknesses: Weaknesses
+
+    @property
+    def verdict(self) -> list[str]:
+        """In words, most important first."""
+        return [*_memory(self), *_thin(self.weaknesses), *_prior(self.models)]
+
+
+def diagnose(
+    trajectories: Traces, *, epsilon: float, period: int | None = None, horizon: int | None = None
+) -> Diagnosis:
+    """Test finer models of the correlation, account for each, and find what is thin in the traces.
+
+    Parameters
+    ----------
+    trajectories : Traces
+    epsilon : float, > 0
+        Budget of every step, in nats.
+    period : int, optional
+        Steps after which the clock repeats.
+    horizon : int, optional
+        Steps of the release that leakage is told for. Default: those of the traces.
+
+    Returns
+    -------
+    Diagnosis
+        Leakages in nats: exact for first-order models, from below and from above for longer memory.
+
+    Examples
+    --------
+    >>> from temporaldp import load_sample
+    >>> found = diagnose(load_sample(), epsilon=0.1)
+    >>> [one.preferred for one in found.refinements], found.weaknesses.thin
+    ([False, False, False], ())
+    """
+    spent = np.full(trajectories.n_times if horizon is None else horizon, positive(epsilon, "epsilon"))
+    jobs: list[tuple[str, Callable[[], tuple[float, float]]]] = [
+        ("first order", lambda: _first_order(trajectories, spent, 0.0)),
+        ("first order with a prior of 1", lambda: _first_order(trajectories, spent, 1.0)),
+        ("order 2", lambda: _lifted(trajectories, spent, "words")),
+        (f"age of a value, up to {LONGEST} steps", lambda: _lifted(trajectories, spent, "ages")),
+        (_people_named(trajectories), lambda: _people(trajectories, spent)),
+    ]
+    if period is not None:
+        jobs.append((f"a matrix for each of {period} phases", lambda: _phases(trajectories, spent, period)))
+    models = []
+    for k, (name, measure) in enumerate(jobs):
+        with part(k / len(jobs), (k + 1) / len(jobs), "leakage under each model"):
+            try:
+                low, high = measure()
+                models.append(ModelLeakage(name, low, high))
+            except (EstimationError, MatrixError) as error:
+                models.append(ModelLeakage(name, np.nan, np.nan, str(error)))
+    return Diagnosis(float(spent[0]), tuple(models), refinements(trajectories, period=period), weaknesses(trajectories))
+
+
+def _first_order(trajectories: Traces, spent: FloatArray, prior: float) -> tuple[float, float]:
+    worst = temporal_leakage(next(estimate_adversaries(trajectories, prior=prior)), epsilons=spent).worst
+    return worst, worst
+
+
+def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float, float]:
+    n = trajectories.n_states
+    hidden = n**2 if memory == "words" else n * LONGEST
+    if hidden > MOST_HIDDEN:
+        raise EstimationError(
+            f"{hidden} hidden states are accounted for in minutes or hours; call lifted_leakage for them, or group values into "
+            "fewer"
+        )
+    words = memory == "words"
+    chain = estimate_words(trajectories, order=2) if words else estimate_dwell_times(trajectories, longest=LONGEST)
+    found = lifted_leakage(chain, epsilons=spent)
+    return found.attained, found.worst
+
+
+def _n_people(trajectories: Traces) -> int:
+    return min(trajectories.n_users, MOST_PEOPLE, max(1, MOST_ENTRIES // trajectories.n_states**3))
+
+
+def _people_named(trajectories: Traces) -> str:
+    n_people = _n_people(trajectories)
+    whose = "each person" if n_people == trajectories.n_users else f"each of {n_people} people"
+    return f"a matrix for {whose}, with a prior of 1"
+
+
+def _people(trajectories: Traces, spent: FloatArray) -> tuple[float, float]:
+    chosen = np.unique(np.linspace(0, trajectories.n_users - 1, _n_people(trajectories)).astype(int))
+    some = Trajectories(
+        codes_of(trajectories)[chosen],
+        states=trajectories.states,
+        users=[trajectories.users[k] for k in chosen],
+        consecutive=trajectories.consecutive,
+    )
+    worst = temporal_leakage(estimate_adversaries(some, prior=1.0, per_user=True), epsilons=spent).worst
+    return worst, worst
+
+
+def _phases(trajectories: Traces, spent: FloatArray, period: int) -> tuple[float, float]:
+    adversary = estimate_periodic(trajectories, period=period, phase=0)
+    worst = temporal_leakage(adversary, epsilons=spent).worst
+    return worst, worst
+
+
+def _memory(found: Diagnosis) -> list[str]:
+    base = found.models[0]
+    order, clock, people = found.refinements
+    longer = max(found.models[2:4], key=lambda one: -np.inf if np.isnan(one.attained) else one.attained)
+    adds = " What a longer memory adds to the leakage is small, or not known."
+    leaks_more = longer.attained > base.proved * (1.0 + CLEAR)
+    if leaks_more:
+        adds = f" Under a longer memory ({longer.model}) at least {longer.attained / base.proved - 1.0:.0%} more leaks."
+    if order.preferred:
+        told = [f"First order is not enough: the data prefer words of two values (BIC).{adds}"]
+    elif order.p_value < REJECTED:
+        told = [
+            "First order is rejected (G-test), though the traces are too short to prefer a matrix over words of two values "
+            f"(BIC).{adds}"
+        ]
+    elif order.has_few or not order.degrees:
+        told = ["The traces are too short to say whether first order is enough."]
+    elif leaks_more:
+        told = [
+            "First order is enough by the words of two values that the data show (G-test, BIC). A longer memory that is "
+            f"fitted nevertheless leaks more, by chance or by what that test cannot see.{adds}"
+        ]
+    else:
+        told = ["First order is enough: the data show no words of two values (G-test, BIC)."]
+    if clock.preferred:
+        told.append(
+            f"The correlation changes with time: {clock.name} is preferred (BIC); --period takes a clock into account."
+        )
+    elif clock.p_value < REJECTED:
+        told.append("The correlation drifts with time (G-test), too little for matrices of their own (BIC).")
+    if people.preferred:
+        told.append("People differ: a matrix for each person is preferred (BIC); --per-user takes it into account.")
+    elif people.p_value < REJECTED:
+        told.append("People differ somewhat, though too few transitions of each are seen for matrices of their own.")
+    return told
+
+
+def _thin(weak: Weaknesses) -> list[str]:
+    told = []
+    if len(weak.groups) > 1:
+        sizes = ", ".join(str(len(group)) for group in weak.groups[:5]) + (", ..." if len(weak.groups) > 5 else "")
+        told.append(
+            f"Values fall into {len(weak.groups)} groups that do not all lead to one another (of {sizes} values): between "
+            "groups a value is never forgotten, and leakage grows with every step. Analyse groups apart, or give a prior."
+        )
+    for names, what in (
+        (weak.never_left, "are never left: whoever is there is told apart for ever"),
+        (weak.unseen, "have no next value in the traces: their row needs a prior or longer traces"),
+        (
+            weak.thin,
+            "have fewer than five transitions for each value that follows: intervals (--confidence) say how little",
+        ),
+    ):
+        if names:
+            shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            told.append(f"{len(names)} of the values ({shown}) {what}.")
+    return told
+
+
+def _prior(models: tuple[ModelLeakage, ...]) -> list[str]:
+    plain, smoothed = models[:2]
+    if np.isnan(plain.proved):
+        return ["Without a prior the traces determine no matrix."]
+    if abs(plain.proved - smoothed.proved) > CLEAR * plain.proved:
+        return [
+            f"A prior decides: {plain.proved:.4g} nats without, {smoothed.proved:.4g} with a prior of 1. Zeros in short traces "
+            "are a statement about the adversary; --confidence replaces it by intervals."
+        ]
+    return []

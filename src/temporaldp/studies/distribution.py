@@ -1,0 +1,241 @@
+"""The leakage of a population as a distribution: one number a person, or one a group, and how many people it is about."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.accounting.exact.lasting_population import lasting_population, worth_the_lasting_kernel
+from temporaldp.accounting.exact.method import GIVEN_UP
+from temporaldp.accounting.exact.population import exact_population, worth_the_kernel
+from temporaldp.accounting.protocol import Bound, checked_bound
+from temporaldp.accounting.series import temporal_leakage
+from temporaldp.accounting.supremum import leakage_supremum
+from temporaldp.arrow import arrow_stream
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.transition import know_profiles
+from temporaldp.display import draw, summary
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.progress import progressed
+from temporaldp.values import compared_by_value, positive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FloatArray = NDArray[np.float64]
+
+PEOPLE_AT_ONCE = 1 << 13
+"""Whose matrices are in memory together."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LeakageDistribution:
+    """Who is leaked about how much, worst first.
+
+    Parameters
+    ----------
+    names : sequence of str
+        People, or groups.
+    leakage : array, shape (m,), in nats
+        The worst temporal leakage of each: exact (the upper one of two sides), or the paper's upper bound. Descending; inf
+        where it grows for ever.
+    people : int array, shape (m,)
+        How many people each number is about.
+    epsilon : float
+        What every step spends, in nats.
+    horizon : int or None
+        Number of steps; None for ever.
+    bound : {"exact", "paper"}
+
+    Raises
+    ------
+    InputError
+        Arrays of different lengths, or nobody.
+    """
+
+    names: tuple[str, ...]
+    leakage: FloatArray
+    people: NDArray[np.int64]
+    epsilon: float
+    horizon: int | None
+    bound: Bound
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        leakage: Any,
+        people: Any = None,
+        *,
+        epsilon: float,
+        horizon: int | None = None,
+        bound: Bound = "exact",
+    ) -> None:
+        values = np.array(leakage, dtype=np.float64)
+        counts = np.ones(len(values), np.int64) if people is None else np.array(people, dtype=np.int64)
+        if not len(values) or not len(names) == len(values) == len(counts) or np.isnan(values).any():
+            raise InputError(f"expected a leakage of everybody, got {len(names)} names and {len(values)} numbers")
+        order = np.argsort(-values, kind="stable")
+        values, counts = values[order], counts[order]
+        for array in (values, counts):
+            array.flags.writeable = False
+        fields = tuple(names[k] for k in order), values, counts, epsilon, horizon, bound
+        for field, value in zip(self.__slots__, fields, strict=True):
+            object.__setattr__(self, field, value)
+
+    @property
+    def worst(self) -> float:
+        """The largest leakage of anybody."""
+        return float(self.leakage[0])
+
+    @property
+    def n_people(self) -> int:
+        """How many people there are."""
+        return int(self.people.sum())
+
+    def quantile(self, share: float) -> float:
+        """The least level that at least this share of people stay at or below; 1 is the worst-off person's.
+
+        Raises
+        ------
+        InputError
+            Not a share between 0 and 1.
+        """
+        if not 0.0 < share <= 1.0:
+            raise InputError(f"expected a share of people above 0 and at most 1, got {share}")
+        above = np.cumsum(self.people)  # of those who are leaked about no less
+        # People before position k are above; at least the share must be among the others.
+        left = self.n_people - np.concatenate([[0], above[:-1]])
+        return float(self.leakage[int(np.flatnonzero(left >= math.ceil(share * self.n_people - 1e-9))[-1])])
+
+    def share_above(self, level: float) -> float:
+        """The share of people whose leakage is above a level."""
+        return float(self.people[self.leakage > level].sum() / self.n_people)
+
+    def plot(self, *, level: float | None = None, groups: bool = False, ax: Axes | None = None) -> Any:
+        """Draw which share of people is leaked about at most how much; of few groups, a bar for each (needs Matplotlib).
+
+        Parameters
+        ----------
+        level : float, optional
+            A level to compare with, in nats, as a line.
+        groups : bool
+            Whether the names are those of groups.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. Default: a new figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure or matplotlib.axes.Axes
+            As of `LeakageSeries.plot`.
+        """
+        return draw(self, ax=ax, level=level, groups=groups)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The columns name, leakage and people, worst first, for any library that reads Arrow."""
+        columns = {"name": list(self.names), "leakage": self.leakage, "people": self.people}
+        return arrow_stream(columns, requested_schema)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        shown = {
+            "half of the people": f"up to {self.quantile(0.5):.6g}",
+            "95 % of the people": f"up to {self.quantile(0.95):.6g}",
+            "worst": f"{self.worst:.6g} ({self.names[0]})",
+        }
+        return summary(f"Leakage about each of {self.n_people} people, in nats", shown, f"accounted: {self.bound}")
+
+    def __repr__(self) -> str:
+        middle, most = self.quantile(0.5), self.quantile(0.95)
+        shown = f"half up to {middle:.4g}, 95 % up to {most:.4g}, worst {self.worst:.4g}"
+        return f"LeakageDistribution({self.n_people} people: {shown})"
+
+
+def leakage_distribution(
+    adversaries: Iterator[Adversary] | Sequence[Adversary],
+    *,
+    epsilon: float,
+    horizon: int | None = None,
+    bound: Bound = "exact",
+    people: dict[str, int] | None = None,
+) -> LeakageDistribution:
+    """The worst temporal leakage of each of many people, or groups, under one release: exact, or the paper's upper bound.
+
+    Some thousands at a time are in memory. Exact leakage, with a horizon or for ever, is computed for all of them at once in
+    machine code where they have the same few values; for whoever that gives up, and otherwise, one by one.
+
+    Parameters
+    ----------
+    adversaries : iterable of Adversary
+        One a person or group, named, as `estimate_adversaries` yields them with `per_user` or `per_group`.
+    epsilon : float, > 0
+        What every step spends, in nats.
+    horizon : int, optional
+        Number of steps; for ever by default.
+    bound : {"exact", "paper"}
+    people : dict from names to int, optional
+        How many people each group has; 1 by default.
+
+    Raises
+    ------
+    BudgetError, InputError
+
+    Examples
+    --------
+    >>> from temporaldp import Trajectories, estimate_adversaries
+    >>> walks = Trajectories.from_sequences([list("aaaabbbbaaaa"), list("abbabaabab")], users=["Ann", "Ben"])
+    >>> found = leakage_distribution(estimate_adversaries(walks, prior=1.0, per_user=True), epsilon=0.1, horizon=10)
+    >>> found.names, found.leakage.round(3), found.share_above(0.25)
+    (('Ann', 'Ben'), array([0.257, 0.221]), 0.5)
+    """
+    budget, chosen = positive(epsilon, "epsilon"), checked_bound(bound)
+    if horizon is not None and horizon < 1:
+        raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
+    names: list[str] = []
+    waiting, parts = iter(adversaries), []
+    while some := list(islice(waiting, PEOPLE_AT_ONCE)):
+        names += [str(len(names) + k) if one.name is None else one.name for k, one in enumerate(some)]
+        parts.append(_leakage(some, budget, horizon, chosen))
+        progressed("leakage of every person", 0.0)
+    if not names:
+        raise InputError("expected at least one adversary, got none")
+    counts = None if people is None else [people[name] for name in names]
+    return LeakageDistribution(names, np.concatenate(parts), counts, epsilon=budget, horizon=horizon, bound=chosen)
+
+
+def _leakage(people: list[Adversary], epsilon: float, horizon: int | None, bound: Bound) -> FloatArray:
+    """The worst leakage of each."""
+    spent = np.full(1 if horizon is None else horizon, epsilon)
+    if bound == "exact" and horizon is None and worth_the_lasting_kernel(people, epsilon):
+        found = lasting_population(people, epsilon)
+        return _asked_again(people, found.attained, found.proved, lambda one: _for_ever(one, epsilon, bound))
+    if bound == "exact" and horizon is not None and worth_the_kernel(people, spent):
+        each = exact_population(people, spent)
+        low, high = (side.max(axis=(1, 2))[each.which] for side in (each.attained, each.proved))
+        return _asked_again(people, low, high, lambda one: temporal_leakage(one, epsilons=spent).worst)
+    know_profiles(
+        [matrix for one in people for matrix in (one.backward, one.forward) if isinstance(matrix, TransitionMatrix)]
+    )
+    if horizon is None:
+        return np.array([_for_ever(one, epsilon, bound) for one in people])
+    return np.array([temporal_leakage(one, epsilons=spent, bound=bound).worst for one in people])
+
+
+def _for_ever(one: Adversary, epsilon: float, bound: Bound) -> float:
+    return leakage_supremum(one, epsilon=epsilon, bound=bound).temporal
+
+
+def _asked_again(
+    people: list[Adversary], attained: FloatArray, proved: FloatArray, alone: Callable[[Adversary], float]
+) -> FloatArray:
+    """What is proved of everybody; of those whom a kernel gave up, what is found of each of them alone."""
+    worst = proved.copy()
+    for k in np.flatnonzero(~np.isfinite(proved) | (proved - attained > GIVEN_UP * proved)):
+        worst[k] = alone(people[k])
+    return worst

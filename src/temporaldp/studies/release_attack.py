@@ -1,0 +1,319 @@
+"""The likelihood-ratio attack on a finished release: how often it recognises a value, against what the guarantee allows.
+
+Notation
+--------
+score    log likelihood ratio of a person's true value at a step and another one, by all that was published
+rates    for a threshold: how often the score of the true value reaches it (true positives), and how often that of the other
+         value does (false positives). Both are means over the same pairs of people who have two different values at a step
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.accounting import temporal_leakage
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.population import Population
+from temporaldp.correlation.states import require_same_states
+from temporaldp.correlation.traces import as_traces, codes_of
+from temporaldp.errors import InputError
+from temporaldp.mechanisms.simulation import drawn_noise
+from temporaldp.planning.histogram_noise import histogram_profile
+from temporaldp.progress import progressed
+from temporaldp.release import ReleasedHistograms
+from temporaldp.studies.likelihoods import of_all_releases, of_one_release
+from temporaldp.values import compared_by_value, copy_in, whole_number
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MOST_PEOPLE = 2_000
+"""More are not attacked, but some of them, evenly spaced: the noise is the same for all, so that more say little more."""
+
+THRESHOLDS = np.linspace(-1.5, 1.5, 121) * (1.0 - 1e-9)
+"""Times the guarantee's epsilon, fixed before anything is seen. No test is sharper than the one just below 1, where scores are
+as large as pure differential privacy allows."""
+
+STAKES = (0.05, 0.1, 0.2, 0.5, 0.9)
+"""Shares of the largest sum that could be bet against the guarantee with every draw, and never be lost."""
+
+ENOUGH = 100.0
+"""Evidence from which on the guarantee is said to be exceeded: at most one in so many is that lucky."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ReleaseAttack:
+    """Rates of the likelihood-ratio attack on a release, against its guarantee; from `attack_release`.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The guarantee against this adversary, epsilon in nats: ``true positives <= e^epsilon false positives + delta``.
+    n_people, n_steps : int
+        How many people were attacked, and steps.
+    false_positives, true_positives : array, shape (K,)
+        Rates of the release itself, one for each threshold, falling.
+    mean_false_positives, mean_true_positives : array, shape (K,)
+        Means over `repeats` other draws of the same noise on the same data; empty if there are none.
+    repeats : int
+    evidence : float
+        What a bet against the guarantee has made of 1 over these draws (an e-value). If the guarantee holds, it is x or more
+        with a probability of at most 1 / x. 1 without repeats.
+    """
+
+    epsilon: float
+    delta: float
+    n_people: int
+    n_steps: int
+    false_positives: FloatArray
+    true_positives: FloatArray
+    mean_false_positives: FloatArray
+    mean_true_positives: FloatArray
+    repeats: int
+    evidence: float
+
+    def __post_init__(self) -> None:
+        copy_in(self, "false_positives", "true_positives", "mean_false_positives", "mean_true_positives")
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether there is enough evidence that the guarantee is exceeded: with a probability of at most 0.01 it is wrong."""
+        return self.evidence >= ENOUGH
+
+    def recognised(self, false_positives: ArrayLike) -> FloatArray:
+        """True positive rates of the release itself at false positive rates."""
+        x, y = (np.concatenate(([1.0], rates, [0.0]))[::-1] for rates in (self.false_positives, self.true_positives))
+        return np.asarray(np.interp(np.asarray(false_positives, dtype=np.float64), x, y))
+
+    def allowed(self, false_positives: ArrayLike) -> FloatArray:
+        """The largest true positive rates that the guarantee allows at false positive rates."""
+        return allowed_rates(self.epsilon, self.delta, np.asarray(false_positives, dtype=np.float64))
+
+    @property
+    def right(self) -> float:
+        """How often the attack on the release itself tells which of two values somebody has, at its best threshold."""
+        return float(np.max(0.5 * (1.0 + self.true_positives - self.false_positives), initial=0.5))
+
+    @property
+    def most_right(self) -> float:
+        """How often that may be, at most: half of all cases by guessing, and what the guarantee allows beyond."""
+        return (1.0 + self.delta * math.exp(-self.epsilon)) / (1.0 + math.exp(-self.epsilon))
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was found, in words."""
+        level = f"{math.ceil(1e4 * self.epsilon) / 1e4:g} nats" + (f" at delta {self.delta:g}" if self.delta else "")
+        at, found, most = 0.05, float(self.recognised(0.05)), float(self.allowed(0.05))
+        told = [
+            f"Somebody who knows everybody else's values, and asks of a person whether it was one value or another at a step, "
+            f"is right in {_percent(self.right)} of cases by all {self.n_steps} published histograms. Guessing is right in "
+            f"50 %; the guarantee of {level} allows {_percent(self.most_right, up=True)}.",
+            f"With {_percent(at)} false alarms the attack recognises {_percent(found)} of the true values: guessing would "
+            f"recognise {_percent(at)}, and the guarantee allows {_percent(most, up=True)}.",
+        ]
+        if self.repeats:
+            told.append(self._verdict())
+        return told
+
+    def _verdict(self) -> str:
+        drawn = f"over {self.repeats} other draws of the same noise"
+        if self.exceeds:
+            return (
+                f"The guarantee is exceeded {drawn}: if it held, draws like these would come up with a probability of at most "
+                f"{1.0 / self.evidence:.2g}. These people do not move as the correlation says (so few may do so by chance), or "
+                "the noise is not the one that is said."
+            )
+        return f"The guarantee is not exceeded {drawn}. One release may be luckier or unluckier for the attacker than the mean."
+
+    def __repr__(self) -> str:
+        return (
+            f"ReleaseAttack({self.n_people} people, {self.n_steps} steps, right in {_percent(self.right)} of cases, "
+            f"allowed {_percent(self.most_right, up=True)})"
+        )
+
+
+def allowed_rates(epsilon: float, delta: float, false_positives: FloatArray) -> FloatArray:
+    """The boundary of what (epsilon, delta) allows: both tests of a pair of values, and both answers."""
+    above = math.exp(min(epsilon, 700.0)) * false_positives + delta
+    beside = 1.0 - math.exp(-epsilon) * (1.0 - delta - false_positives)
+    return np.clip(np.minimum(above, beside), 0.0, 1.0)
+
+
+def attack_release(
+    traces: Any,
+    released: ReleasedHistograms,
+    adversary: Adversary | Mapping[str, Adversary],
+    *,
+    repeats: int = 50,
+    seed: int = 0,
+) -> ReleaseAttack:
+    """Attack a release of one's own: who was where, for somebody who knows everybody else's values, by likelihood ratios.
+
+    By the lemma of Neyman and Pearson no test of one value against another recognises more, at any rate of false alarms, than
+    the likelihood ratio, which is exact here. The rates are those of this one release, whose noise is shared by all people; for
+    the mean, the same noise is drawn `repeats` times again.
+
+    Parameters
+    ----------
+    traces : Trajectories, or a table
+        The true data that were released.
+    released : ReleasedHistograms
+        As drawn, not post-processed.
+    adversary : Adversary, or a mapping of the users' names to them
+        What the attacker knows of how values follow one another.
+    repeats : int
+        Draws of the noise beside the release itself; 0 for none.
+    seed : int
+        Of these draws.
+
+    Raises
+    ------
+    InputError
+        Counts that were post-processed, traces of other times or without people, nobody to tell apart, an unknown user.
+    StateError
+        Other states.
+
+    Examples
+    --------
+    >>> import temporaldp as tdp
+    >>> walks = tdp.load_sample()
+    >>> adversary = next(tdp.estimate_adversaries(walks))
+    >>> released = tdp.release_histograms(walks, tdp.plan_budget(adversary, alpha=1.0, horizon=47))
+    >>> found = attack_release(walks, released, adversary, repeats=5)
+    >>> found.exceeds, 0.5 < found.right < found.most_right < 0.74
+    (False, True)
+    """
+    if released.consistent:
+        raise InputError(
+            "expected counts as they were drawn: of post-processed counts (--consistent) the likelihoods are not known"
+        )
+    walks = as_traces(traces)
+    codes, truth = codes_of(walks), walks.histogram()
+    released = released.reordered(walks.states)
+    unknown = [time for time in released.times if time not in walks.times]
+    if unknown:
+        raise InputError(f"expected traces of all released times, they have none of {unknown[0]!r}")
+    steps = [walks.times.index(time) for time in released.times]
+    scales, drawn = np.full(len(truth), np.inf), np.zeros(truth.shape)
+    scales[steps], drawn[steps] = released.scales, released.counts - truth[steps]
+    chosen = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), MOST_PEOPLE)).astype(np.int64))
+    everyone = _adversaries(adversary, [walks.users[k] for k in chosen.tolist()], walks.states, len(truth))
+    epsilon = max(_guarantee(one, released, scales, steps) for one, _ in everyone)
+    groups = [(one, codes[chosen[rows]]) for one, rows in everyone]
+    _require_different([part for _, part in groups])
+
+    def scored(noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+        told = of_one_release(released.noise, scales, noise)
+        return _scores(codes[chosen], _joined(groups, told))
+
+    at, means = THRESHOLDS * (epsilon if 0.0 < epsilon < math.inf else 1.0), []
+    false, true = _rates(*scored(drawn), at)
+    rng = np.random.default_rng(seed)
+    for k in range(whole_number(repeats, "repeats", least=0)):
+        progressed("attacks on other draws", k / repeats)
+        again = np.zeros(truth.shape)
+        for t in steps:
+            again[t] = drawn_noise(released.noise, float(scales[t]), truth.shape[1], rng)
+        means.append(_rates(*scored(again), at))
+    each = np.array(means).reshape(-1, 2, THRESHOLDS.size)
+    mean = each.mean(axis=0) if repeats else np.zeros((2, 0))
+    against = evidence_against(epsilon, released.delta, each)
+    return ReleaseAttack(
+        epsilon, released.delta, len(chosen), len(truth), false, true, mean[0], mean[1], repeats, against
+    )
+
+
+def _adversaries(
+    given: Adversary | Mapping[str, Adversary], users: list[str], states: tuple[str, ...], n_steps: int
+) -> list[tuple[Adversary, IntArray]]:
+    """Each adversary and the people whom it is about."""
+    everyone = Population.of(given)
+    for one in everyone.users:
+        if one.states is not None:
+            if set(one.states) == set(states) and one.states != states:
+                raise InputError("expected the adversary's states in the order of the traces: reorder its matrices")
+            require_same_states(states, one.states, what="the adversary")
+        if one.is_uncertain:
+            raise InputError("an attack needs one matrix, of this adversary's only a set is known; such as .central()")
+    if len(everyone) == 1:
+        return [(everyone.users[0].over(n_steps), np.arange(len(users)))]
+    known = dict(everyone)
+    missing = [name for name in users if name not in known]
+    if missing:
+        raise InputError(f"expected an adversary for every user, there is none for {missing[0]!r}")
+    return [(known[name].over(n_steps), np.array([k])) for k, name in enumerate(users)]
+
+
+def _guarantee(one: Adversary, released: ReleasedHistograms, scales: FloatArray, steps: list[int]) -> float:
+    """The leakage of the release to the adversary, in nats, at the release's delta."""
+    if released.delta:
+        made = [histogram_profile(released.noise, scale) if np.isfinite(scale) else None for scale in scales.tolist()]
+        return temporal_leakage(one, mechanisms=made, delta=released.delta).worst
+    spent = np.zeros(len(scales))
+    spent[steps] = released.epsilons
+    return temporal_leakage(one, epsilons=spent).worst
+
+
+def _require_different(codes: list[IntArray]) -> None:
+    everyone = np.concatenate(codes)
+    if not any(np.unique(column[column >= 0]).size > 1 for column in everyone.T):
+        raise InputError("expected two people with different values at some step: nobody can be told from anybody")
+
+
+def _joined(groups: list[tuple[Adversary, IntArray]], told: FloatArray) -> FloatArray:
+    return np.concatenate([of_all_releases(one, codes, told) for one, codes in groups], axis=1)
+
+
+def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The score of every true value against every other one, and its weight: how many have that other one at the step.
+
+    So every pair of people with two different values at a step counts once as true and once as false, and what holds for each
+    pair of values at each step holds for the means.
+    """
+    n = likelihoods.shape[2]
+    scores, weights = [], []
+    for t, known in enumerate(likelihoods):
+        people = np.flatnonzero(codes[:, t] >= 0)
+        own = codes[people, t]
+        with np.errstate(invalid="ignore"):
+            score = known[people, own][:, None] - known[people]
+        weight = np.broadcast_to(np.bincount(own, minlength=n), score.shape).astype(np.float64)
+        weight[np.arange(own.size), own] = 0.0
+        scores.append(np.nan_to_num(score, nan=0.0, posinf=np.inf, neginf=-np.inf)[weight > 0.0])
+        weights.append(weight[weight > 0.0])
+    return np.concatenate(scores), np.concatenate(weights)
+
+
+def _rates(scores: FloatArray, weights: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(false, true positive rates): the other value reaches a threshold where minus the score does."""
+    order = np.argsort(scores)
+    sums = np.concatenate(([0.0], np.cumsum(weights[order])))
+    total, ordered = sums[-1], scores[order]
+    true = 1.0 - sums[np.searchsorted(ordered, thresholds, side="left")] / total
+    false = sums[np.searchsorted(ordered, -thresholds, side="right")] / total
+    return false, true
+
+
+def evidence_against(epsilon: float, delta: float, rates: FloatArray) -> float:
+    """An e-value against (epsilon, delta), from the rates of independent draws, shape (draws, false and true, thresholds).
+
+    At every threshold ``D = true - e^epsilon false - delta`` is at least ``-(e^epsilon + delta)``, and its mean is at most 0 if
+    the guarantee holds. So a sum that a fixed share of is bet on D stays above 0, and does not grow in the mean; nor does the
+    mean of such sums over thresholds and shares. By Markov's inequality it reaches x with a probability of at most 1 / x
+    (Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024).
+    """
+    most = math.exp(min(epsilon, 700.0)) + delta
+    over = rates[:, 1] - (most - delta) * rates[:, 0] - delta
+    sums = np.array([np.log1p(stake / most * over).sum(axis=0) for stake in STAKES])
+    return float(np.exp(np.minimum(sums, 700.0)).mean())
+
+
+def _percent(share: float, *, up: bool = False) -> str:
+    return f"{(math.ceil(1e3 * share) if up else round(1e3 * share)) / 10.0:g} %"

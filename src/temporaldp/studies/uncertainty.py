@@ -1,0 +1,96 @@
+"""Three numbers about one release: for the estimated matrices, for plausible ones, and for every matrix of the intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temporaldp.accounting.series import temporal_leakage
+from temporaldp.accounting.ways import budgets
+from temporaldp.correlation import estimate_adversaries
+from temporaldp.correlation.confidence import checked_confidence
+from temporaldp.correlation.draws import JEFFREYS
+from temporaldp.correlation.traces import Traces
+from temporaldp.errors import EstimationError
+from temporaldp.progress import part
+from temporaldp.studies.leakage_draws import LeakageDraws, leakage_bootstrap, leakage_posterior
+from temporaldp.studies.worst_member import worst_member
+from temporaldp.values import compared_by_value
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
+class LeakageUncertainty:
+    """The largest temporal leakage of any step, as far as traces tell the correlation; in nats.
+
+    Parameters
+    ----------
+    confidence : float
+    estimate : float
+        Exact, for the matrices of maximum likelihood (with the prior, if one was given); inf where the traces determine none.
+    posterior, people : LeakageDraws
+        Exact, for matrices drawn from the posterior, and for as many people drawn anew.
+    attained : float
+        Exact, for the worst matrices within the intervals that ascent found: a lower bound of the worst case.
+    guaranteed : float
+        An upper bound for every matrix within the intervals.
+    """
+
+    confidence: float
+    estimate: float
+    posterior: LeakageDraws
+    people: LeakageDraws | None
+    attained: float
+    guaranteed: float
+
+
+def leakage_uncertainty(
+    trajectories: Traces,
+    *,
+    epsilons: ArrayLike,
+    confidence: float = 0.95,
+    n_draws: int = 1000,
+    rng: np.random.Generator | int | None = 0,
+) -> LeakageUncertainty:
+    """What a release leaks for the estimate, for draws of a posterior and of people, and at most, at a confidence; in nats.
+
+    Parameters
+    ----------
+    trajectories : Traces
+        What the correlation is estimated from.
+    epsilons : array_like, shape (T,), or one number for each step of the traces
+    confidence : float
+        Between 0 and 1.
+    n_draws : int, >= 1
+    rng : numpy Generator or seed, optional
+
+    Examples
+    --------
+    >>> from temporaldp import load_sample
+    >>> found = leakage_uncertainty(load_sample(), epsilons=[0.1] * 5, n_draws=20)
+    >>> found.estimate < found.posterior.quantile(0.95) < found.attained <= found.guaranteed
+    True
+    """
+    spent, level = budgets(epsilons, n_steps=trajectories.n_times), checked_confidence(confidence)
+    generator = np.random.default_rng(rng)
+    doing = "leakage of what is plausible"
+    with part(0.0, 0.1, doing):
+        try:
+            estimate = temporal_leakage(next(estimate_adversaries(trajectories)), epsilons=spent).worst
+        except EstimationError:
+            estimate = math.inf
+    with part(0.1, 0.5, doing):
+        posterior = leakage_posterior(trajectories, epsilons=spent, n_draws=n_draws, prior=JEFFREYS, rng=generator)
+    with part(0.5, 0.8, doing):
+        try:
+            people = leakage_bootstrap(trajectories, epsilons=spent, n_draws=n_draws, rng=generator)
+        except EstimationError:
+            people = None
+    with part(0.8, 1.0, doing):
+        adversary = next(estimate_adversaries(trajectories, confidence=level))
+        guaranteed = temporal_leakage(adversary, epsilons=spent).worst
+        attained = worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst
+    return LeakageUncertainty(level, estimate, posterior, people, attained, guaranteed)

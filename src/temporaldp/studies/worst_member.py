@@ -1,0 +1,189 @@
+"""The worst matrix of a set that ascent finds: a lower bound of the set's worst case, so that the gap to the guarantee is seen.
+
+Notation
+--------
+P        a matrix of the set, the same at every step;  K(i, j) = log N / D, what arrives at a step about a pair of values
+x_s      likelihoods of everything up to step s for the observation that gives most away, ``x_s = m_s (P x_{s-1})``
+w_s      row vector with ``N = w_s P x_s``: e_i at the step itself, then ``(w P) m``;  v_s the same for D and j
+
+K is a maximum over observations, so that (envelope) its derivative by the entry P[k, l] is that of the best observation,
+``sum over s of (w_s[k] / N - v_s[k] / D) x_s[l]``. The row of the set that is best for these derivatives is an extreme one; the
+exact leakage at several points on the way there says how far to go. Every number found is attained by a matrix of the set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.accounting.exact.evidence import Observation
+from temporaldp.accounting.series import LeakageSeries, temporal_leakage
+from temporaldp.accounting.ways import budgets
+from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
+from temporaldp.correlation.periodic import Matrix
+from temporaldp.errors import InputError
+from temporaldp.progress import progressed
+from temporaldp.values import compared_by_value
+
+FloatArray = NDArray[np.float64]
+
+STRIDES = (1.0, 0.5, 0.25, 0.1, 0.03)
+"""Shares of the way to the extreme matrix that are tried."""
+
+MOST_ROUNDS, LEAST_GAIN = 25, 1e-5
+"""Rounds of ascent from one start, five to ten being usual; one that gains less than this share is the last."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
+class WorstMember:
+    """The matrices of a set under which most was found to leak, and how much: exact for them, a lower bound for the set.
+
+    Parameters
+    ----------
+    adversary : Adversary
+        Who knows these matrices.
+    leakage : LeakageSeries
+        Their exact leakage.
+    """
+
+    adversary: Adversary
+    leakage: LeakageSeries
+
+    def __repr__(self) -> str:
+        return f"WorstMember({self.leakage.worst:.6g} nats at step {self.leakage.worst_time})"
+
+
+def worst_member(
+    adversary: Adversary, *, epsilons: ArrayLike, n_starts: int = 3, rng: np.random.Generator | int = 0
+) -> WorstMember:
+    """The worst matrices between an adversary's bounds that ascent on the exact leakage finds; a lower bound, in nats.
+
+    Beside `temporal_leakage` of the same adversary, which holds for every matrix of the set, this says how much of that
+    guarantee some matrix attains. One matrix a direction, the same at every step.
+
+    Parameters
+    ----------
+    adversary : Adversary
+        With at least one constant `IntervalMatrix`.
+    epsilons : array_like, shape (T,)
+        Privacy loss of each release on its own, in nats, >= 0.
+    n_starts : int, >= 1
+        The centre of the set, then random extreme matrices.
+    rng : numpy Generator or seed
+
+    Raises
+    ------
+    InputError
+        Nothing is uncertain, or matrices vary with time.
+
+    Examples
+    --------
+    >>> from temporaldp import IntervalMatrix
+    >>> walk = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    >>> adversary = Adversary(IntervalMatrix.around(walk, width=0.05))
+    >>> found = worst_member(adversary, epsilons=[0.1] * 5)
+    >>> found.adversary.backward.dense().round(6)
+    array([[0.85, 0.15],
+           [0.15, 0.85]])
+    >>> guaranteed = temporal_leakage(adversary, epsilons=[0.1] * 5)
+    >>> round(found.leakage.worst, 12) == round(guaranteed.worst, 12)            # two values: some matrix attains it
+    True
+    """
+    spent = budgets(epsilons)
+    if not adversary.is_uncertain or adversary.n_steps is not None:
+        raise InputError("expected an adversary with a constant IntervalMatrix: otherwise there is no set to search")
+    if n_starts < 1:
+        raise InputError(f"expected at least 1 start, got {n_starts}")
+    generator = np.random.default_rng(rng)
+    best: WorstMember | None = None
+    for start in range(n_starts):
+        progressed("the worst matrix of the set", start / n_starts)
+        found = _ascend(adversary, _start(adversary, generator if start else None), spent)
+        if best is None or found.leakage.worst > best.leakage.worst:
+            best = found
+    assert best is not None
+    return best
+
+
+def _start(adversary: Adversary, rng: np.random.Generator | None) -> Adversary:
+    def chosen(matrix: object) -> TransitionMatrix | None:
+        if not isinstance(matrix, IntervalMatrix):
+            assert matrix is None or isinstance(matrix, TransitionMatrix)
+            return matrix
+        if rng is None:
+            return matrix.central()
+        return matrix.corner(rng.permuted(np.tile(np.arange(matrix.n_states), (matrix.n_states, 1)), axis=1))
+
+    return Adversary(chosen(adversary.backward), chosen(adversary.forward), name=adversary.name)
+
+
+def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstMember:
+    """Rounds of ascent from one start."""
+    best = WorstMember(start, temporal_leakage(start, epsilons=spent))
+    for _ in range(MOST_ROUNDS):
+        ends = _best_ends(adversary, best.adversary, best.leakage.witness(), spent)
+        tried = [_between(adversary, best.adversary, ends, stride) for stride in STRIDES]
+        series = temporal_leakage(tried, epsilons=spent)
+        worst = [one.worst for one in series.members]
+        k = int(np.argmax(worst))
+        if worst[k] <= best.leakage.worst * (1.0 + LEAST_GAIN):
+            break
+        named = Adversary(tried[k].backward, tried[k].forward, name=adversary.name)
+        best = WorstMember(named, temporal_leakage(named, epsilons=spent))
+    return best
+
+
+def _best_ends(
+    adversary: Adversary, at: Adversary, seen: Observation, spent: FloatArray
+) -> dict[str, TransitionMatrix]:
+    """For each direction the extreme matrix that the derivatives point to."""
+    factors = np.where(seen.high, np.exp(spent)[:, None], 1.0)
+    pair = [seen.states.index(value) for value in (seen.value, seen.other_value)]
+    ends = {}
+    for direction, before in (("backward", factors[: seen.time]), ("forward", factors[: seen.time : -1])):
+        allowed, matrix = getattr(adversary, direction), getattr(at, direction)
+        if isinstance(allowed, IntervalMatrix) and len(before):
+            slopes = entry_derivatives(matrix.dense(), before, *pair)
+            ends[direction] = allowed.corner(np.argsort(-slopes, axis=1, kind="stable"))
+    return ends
+
+
+def entry_derivatives(P: FloatArray, factors: FloatArray, i: int, j: int) -> FloatArray:
+    """Derivatives of ``log N / D`` by the entries of P, shape (n, n), for the observation with these factors.
+
+    Parameters
+    ----------
+    P : array, shape (n, n)
+    factors : array, shape (s, n)
+        What the output of each step says for each value, in the order of steps, up to the one before that of the pair.
+    i, j : int
+        The value that N is about, and that of D.
+    """
+    likelihoods = [factors[0]]
+    for factor in factors[1:]:
+        x = factor * (P @ likelihoods[-1])
+        likelihoods.append(x / x.max())
+    slopes = np.zeros_like(P)
+    w, v = np.eye(len(P))[i], np.eye(len(P))[j]
+    for s in range(len(factors) - 1, -1, -1):
+        x = likelihoods[s]
+        slopes += np.outer(w / (w @ P @ x) - v / (v @ P @ x), x)
+        w, v = (w @ P) * factors[s], (v @ P) * factors[s]
+        w, v = w / w.sum(), v / v.sum()
+    return slopes
+
+
+def _between(adversary: Adversary, at: Adversary, ends: dict[str, TransitionMatrix], stride: float) -> Adversary:
+    def moved(direction: str) -> Matrix | None:
+        matrix: TransitionMatrix | None = getattr(at, direction)
+        if direction not in ends or matrix is None:
+            return matrix
+        rows = (1.0 - stride) * matrix.dense() + stride * ends[direction].dense()
+        allowed = getattr(adversary, direction)
+        rows = np.clip(rows, allowed.lower, allowed.upper)
+        return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), matrix.states)
+
+    return Adversary(moved("backward"), moved("forward"), name=f"{stride:g}")
