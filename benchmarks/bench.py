@@ -22,6 +22,7 @@ import sorting
 from measure import exponent, in_a_child, median, over_rows, settings, short, table
 
 import temporaldp as tdp
+from methods import method_of
 from temporaldp.accounting.protocol import Bound
 from temporaldp.kernels import compute_profile
 from temporaldp.paper.compiled import algorithm1
@@ -232,7 +233,7 @@ def series(rng: np.random.Generator) -> Iterator[str]:
         for known in ("backward", "both"):
             who = [tdp.Adversary(m, m if known == "both" else None, name=str(k)) for k, m in enumerate(matrices)]
             with settings(kernels="numba", threads=CORES):
-                seconds = median(lambda w=who, s=spent, b=bound: tdp.temporal_leakage(w, epsilons=s, bound=b))
+                seconds = median(lambda w=who, s=spent, b=bound: tdp.temporal_leakage(w, s, accounting=method_of(b)))
             row = [bound, f"{len(who):,}", str(n), f"{steps:,}", known, short(seconds)]
             rows.append([*row, short(seconds / len(who) / steps)])
     yield table(["bound", "users", "values", "steps", "matrices", "seconds", "a step of a user"], rows) + "\n\n"
@@ -289,11 +290,15 @@ def memory() -> Iterator[str]:
     with settings(kernels="numba", threads=CORES):
         for T in steps:
             spent = np.random.default_rng(SEED).uniform(0.01, 0.2, T)
-            taken.append(median(lambda s=spent: tdp.temporal_leakage(tdp.Adversary(matrix), epsilons=s, bound="paper")))
+            taken.append(
+                median(lambda s=spent: tdp.temporal_leakage(tdp.Adversary(matrix), s, accounting=tdp.PaperBound()))
+            )
         users = [500, 1000, 2000, 4000]
         groups = [[tdp.Adversary(m) for m in stack_of(np.random.default_rng(1), u)] for u in users]
         spent = np.random.default_rng(SEED).uniform(0.01, 0.2, 1000)
-        crowd = [median(lambda g=group: tdp.temporal_leakage(g, epsilons=spent, bound="paper")) for group in groups]
+        crowd = [
+            median(lambda g=group: tdp.temporal_leakage(g, spent, accounting=tdp.PaperBound())) for group in groups
+        ]
     yield f"Of the series by the paper's bound in T: {exponent(steps, taken):.2f}; in users: {exponent(users, crowd):.2f}.\n\n"
     yield "## The first call\n\n"
     code = (

@@ -61,10 +61,12 @@ class Answer:
 
 
 def ours(adversary: tdp.Adversary) -> list[Answer]:
-    exact = tdp.temporal_leakage(adversary, epsilons=[EPSILON] * STEPS)
-    paper = tdp.temporal_leakage(adversary, epsilons=[EPSILON] * STEPS, bound="paper")
-    lasting = tdp.leakage_supremum(adversary, epsilon=EPSILON).temporal
-    delta = tdp.temporal_leakage(adversary, mechanisms=[tdp.DiscreteLaplaceNoise(SCALE)] * STEPS, delta=DELTA)
+    exact = tdp.temporal_leakage(adversary, [EPSILON] * STEPS)
+    paper = tdp.temporal_leakage(adversary, [EPSILON] * STEPS, accounting=tdp.PaperBound())
+    lasting = tdp.leakage_supremum(adversary, EPSILON).temporal
+    delta = tdp.temporal_leakage(
+        adversary, [tdp.DiscreteLaplaceNoise(SCALE)] * STEPS, accounting=tdp.ApproximateDP(DELTA)
+    )
     assumed = "whoever knows more than this correlation"
     return [
         Answer(
@@ -219,7 +221,7 @@ def at_a_delta(adversary: tdp.Adversary) -> str:
     from dp_accounting.privacy_accountant import NeighboringRelation
 
     noise = tdp.DiscreteGaussianNoise(GAUSSIAN_SCALE)
-    found = tdp.temporal_leakage(adversary, mechanisms=[noise] * STEPS, delta=DELTA)
+    found = tdp.temporal_leakage(adversary, [noise] * STEPS, accounting=tdp.ApproximateDP(DELTA))
     event = dp_event.GaussianDpEvent(GAUSSIAN_SCALE / np.sqrt(2.0))
 
     def composed(steps: int) -> float:

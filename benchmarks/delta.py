@@ -55,9 +55,9 @@ def number(value: float) -> str:
 def known() -> str:
     """The example of one walk between two places."""
     noise, still = tdp.GaussianNoise(10.0, sensitivity=1.0), tdp.Adversary(tdp.strongest_correlation(2))
-    walk = tdp.temporal_leakage(tdp.Adversary(WALK, WALK), mechanisms=[noise] * 20, delta=DELTA, discretization=1e-3)
-    limits = tdp.leakage_supremum(tdp.Adversary(WALK, WALK), mechanism=noise, delta=DELTA, discretization=1e-3)
-    composed = tdp.temporal_leakage(still, mechanisms=[noise] * 20, delta=DELTA, discretization=1e-3)
+    walk = tdp.temporal_leakage(tdp.Adversary(WALK, WALK), [noise] * 20, accounting=tdp.ApproximateDP(DELTA, grid=1e-3))
+    limits = tdp.leakage_supremum(tdp.Adversary(WALK, WALK), noise, accounting=tdp.ApproximateDP(DELTA, grid=1e-3))
+    composed = tdp.temporal_leakage(still, [noise] * 20, accounting=tdp.ApproximateDP(DELTA, grid=1e-3))
     gaps = walk.evidence.gaps("backward")
     rows = [
         ["one release", number(walk.epsilons[0]), f"{gaps[0]:.1e}"],
@@ -86,8 +86,10 @@ def gains() -> str:
         for n_steps in (10, 100, 1000):
             if name == "nobody moves" and n_steps == 1000:
                 continue
-            pure = tdp.temporal_leakage(adversary, epsilons=[noise.pure_epsilon] * n_steps)
-            both = tdp.temporal_leakage(adversary, mechanisms=[noise] * n_steps, delta=DELTA, bound="curve")
+            pure = tdp.temporal_leakage(adversary, [noise.pure_epsilon] * n_steps)
+            both = tdp.temporal_leakage(
+                adversary, [noise] * n_steps, accounting=tdp.ApproximateDP(DELTA, pairwise=False)
+            )
             gap = both.evidence.gaps()[both.worst_time]
             rows.append(
                 [
@@ -99,8 +101,8 @@ def gains() -> str:
                     f"{gap:.1e}",
                 ]
             )
-        limits = tdp.leakage_supremum(adversary, mechanism=noise, delta=DELTA, bound="curve")
-        pure_limit = tdp.leakage_supremum(adversary, epsilon=noise.pure_epsilon).temporal
+        limits = tdp.leakage_supremum(adversary, noise, accounting=tdp.ApproximateDP(DELTA, pairwise=False))
+        pure_limit = tdp.leakage_supremum(adversary, noise.pure_epsilon).temporal
         ratio = "" if np.isinf(pure_limit) else f"{limits.temporal / pure_limit:.3f}"
         rows.append(
             [
@@ -163,7 +165,7 @@ def own() -> str:
     rows = []
     for sigma, delta in ((10.0, 1e-2), (10.0, 1e-3), (5.0, 1e-3)):
         noise = [tdp.GaussianNoise(sigma, sensitivity=2.0**0.5)] * 25
-        one = tdp.temporal_leakage(adversary, mechanisms=noise, delta=delta, bound="curve").worst
+        one = tdp.temporal_leakage(adversary, noise, accounting=tdp.ApproximateDP(delta, pairwise=False)).worst
         found = tdp.own_leakage(adversary, noise, delta=delta, draws=DRAWS, seconds=LIMIT)
         cells = [number(one), number(found.certified), f"{number(found.lower)} to {number(found.upper)}"]
         rows.append([f"{sigma:g}, {delta:g}", *cells, f"{found.ratio:.2f}"])

@@ -21,7 +21,7 @@ import numpy as np
 from measure import short, table
 
 import temporaldp as tdp
-from temporaldp.accounting.metric.method import MetricAccounting
+from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.kernels.kernels import n_threads
 from temporaldp.kernels.lifting import off_diagonal
 from temporaldp.planning.search import largest
@@ -29,6 +29,7 @@ from temporaldp.planning.search import largest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 from data_sets import bike_locations, dod_sequences, income_quintiles  # noqa: E402
+from methods import method_of
 
 DATA = Path(os.environ.get("TEMPORALDP_SHARED", HERE.parent.parent / "shared")) / "data"
 BOUNDS = ("paper", "pair by pair", "exact")
@@ -59,9 +60,9 @@ def timed(call: Callable[[], float]) -> tuple[float, float]:
     return value, time.perf_counter() - started
 
 
-def by_pairs(adversary: tdp.Adversary) -> MetricAccounting:
+def by_pairs(adversary: tdp.Adversary) -> MetricPrivacy:
     """The bound pair by pair for plain differential privacy; `temporal_leakage` gives the exact value in its place."""
-    return MetricAccounting(off_diagonal(len(adversary.states or ())))
+    return MetricPrivacy(off_diagonal(len(adversary.states or ())))
 
 
 def series_by_pairs(adversary: tdp.Adversary, spent: np.ndarray) -> float:
@@ -73,7 +74,7 @@ def series_by_pairs(adversary: tdp.Adversary, spent: np.ndarray) -> float:
 def budget_by_pairs(adversary: tdp.Adversary) -> float:
     """The largest budget whose supremum pair by pair is at most ALPHA."""
     way = by_pairs(adversary)
-    known = tdp.sustainable_budget(adversary, alpha=ALPHA, bound="paper")
+    known = tdp.sustainable_budget(adversary, alpha=ALPHA, accounting=tdp.PaperBound())
     return largest(lambda e: way.limits([adversary], np.array([e])).temporal, max(known, 1e-9), ALPHA, ALPHA)
 
 
@@ -98,9 +99,9 @@ def measured(name: str, adversary: tdp.Adversary) -> Row:
             }
         else:
             calls = {
-                "series": lambda b=bound: tdp.temporal_leakage(adversary, epsilons=spent, bound=b).worst,
-                "for ever": lambda b=bound: tdp.leakage_supremum(adversary, epsilon=EPSILON, bound=b).temporal,
-                "budget": lambda b=bound: tdp.sustainable_budget(adversary, alpha=ALPHA, bound=b),
+                "series": lambda b=bound: tdp.temporal_leakage(adversary, spent, accounting=method_of(b)).worst,
+                "for ever": lambda b=bound: tdp.leakage_supremum(adversary, EPSILON, accounting=method_of(b)).temporal,
+                "budget": lambda b=bound: tdp.sustainable_budget(adversary, alpha=ALPHA, accounting=method_of(b)),
             }
         found = {}
         for what, call in calls.items():
@@ -108,9 +109,9 @@ def measured(name: str, adversary: tdp.Adversary) -> Row:
             print(f"  {name}, {n} values, {bound}, {what}: {found[what][0]:.6g}, {short(found[what][1])}", flush=True)
         values[bound] = {what: value for what, (value, _) in found.items()}
         seconds[bound] = {what: spent_time for what, (_, spent_time) in found.items()}
-    series = tdp.temporal_leakage(adversary, epsilons=spent)
+    series = tdp.temporal_leakage(adversary, spent)
     gap["series"] = series.gap / series.worst
-    limit = tdp.leakage_supremum(adversary, epsilon=EPSILON)
+    limit = tdp.leakage_supremum(adversary, EPSILON)
     if limit.evidence is not None and math.isfinite(limit.temporal):
         gap["for ever"] = (limit.temporal - limit.evidence.temporal) / limit.temporal
     print(name, gap, flush=True)
@@ -186,8 +187,10 @@ def closeness() -> str:
             for case in range(cases):
                 adversary = drawn(n, concentration, 1000 * n + case)
                 spent = np.full(8, float(rng.choice([0.1, 0.3, 1.0])))
-                exact = tdp.temporal_leakage(adversary, epsilons=spent).worst
-                ratios["paper"].append(tdp.temporal_leakage(adversary, epsilons=spent, bound="paper").worst / exact)
+                exact = tdp.temporal_leakage(adversary, spent).worst
+                ratios["paper"].append(
+                    tdp.temporal_leakage(adversary, spent, accounting=tdp.PaperBound()).worst / exact
+                )
                 ratios["pair by pair"].append(series_by_pairs(adversary, spent) / exact)
             for bound, found in ratios.items():
                 quantiles = [f"{np.quantile(found, q):.3f}" for q in (0.0, 0.5, 0.9, 1.0)]
@@ -202,7 +205,7 @@ def speed() -> str:
     for n, steps in ((20, 1000), (50, 40)):
         adversary, spent = drawn(n, 1.0, n), np.full(steps, EPSILON)
         found = [
-            timed(lambda a=adversary, s=spent: tdp.temporal_leakage(a, epsilons=s).worst),
+            timed(lambda a=adversary, s=spent: tdp.temporal_leakage(a, s).worst),
             timed(lambda a=adversary, s=spent: series_by_pairs(a, s).worst),
         ]
         rows.append(
@@ -217,15 +220,13 @@ def speed() -> str:
     larger: list[tuple[str, Callable[[], float]]] = [
         (
             "all steps of TPL, n = 150, T = 50",
-            lambda: tdp.temporal_leakage(drawn(150, 1.0, 150), epsilons=np.full(50, EPSILON)).worst,
+            lambda: tdp.temporal_leakage(drawn(150, 1.0, 150), np.full(50, EPSILON)).worst,
         ),
-        ("supremum of TPL, n = 50", lambda: tdp.leakage_supremum(drawn(50, 1.0, 50), epsilon=EPSILON).temporal),
+        ("supremum of TPL, n = 50", lambda: tdp.leakage_supremum(drawn(50, 1.0, 50), EPSILON).temporal),
     ]
     if "--long" in sys.argv:
         huge = drawn(1000, 1.0, 1000)
-        larger.append(
-            ("supremum of TPL, n = 1,000 (`--long`)", lambda: tdp.leakage_supremum(huge, epsilon=EPSILON).temporal)
-        )
+        larger.append(("supremum of TPL, n = 1,000 (`--long`)", lambda: tdp.leakage_supremum(huge, EPSILON).temporal))
     for name, call in larger:
         value, seconds = timed(call)
         rows.append([name, f"{value:.4g}", "not run", short(seconds), "not run", ""])
@@ -255,8 +256,8 @@ def metric_privacy(walk: tdp.Adversary, distances: np.ndarray) -> str:
         series, seconds = {}, {}
         for bound in ("paper", "exact"):
             started = time.perf_counter()
-            series[bound] = tdp.temporal_leakage(walk, epsilons=spent, bound=bound, metric=metric)
-            limit = tdp.leakage_supremum(walk, epsilon=EPSILON, bound=bound, metric=metric).temporal
+            series[bound] = tdp.temporal_leakage(walk, spent, accounting=tdp.MetricPrivacy(metric))
+            limit = tdp.leakage_supremum(walk, EPSILON, accounting=tdp.MetricPrivacy(metric)).temporal
             seconds[bound] = limit, time.perf_counter() - started
         kind = {"exact": "exact", "metric": "pair by pair"}[series["exact"].bound]
         rows.append(
@@ -279,10 +280,10 @@ def main() -> None:
     started = time.perf_counter()
     measured("kernels", drawn(5, 1.0, 1))  # so that all kernels are compiled and loaded
     for n, steps in ((20, 1_000), (50, 10), (150, 3)):
-        tdp.temporal_leakage(drawn(n, 1.0, 1), epsilons=np.full(steps, EPSILON))
+        tdp.temporal_leakage(drawn(n, 1.0, 1), np.full(steps, EPSILON))
         if n <= PAIR_BY_PAIR_UP_TO:
             series_by_pairs(drawn(n, 1.0, 1), np.full(steps, EPSILON))
-    tdp.leakage_supremum(drawn(50, 1.0, 1), epsilon=EPSILON)
+    tdp.leakage_supremum(drawn(50, 1.0, 1), EPSILON)
     machine = (
         f"{n_threads()} cores, Python {platform.python_version()}, numpy {np.__version__}, numba {version('numba')}."
     )

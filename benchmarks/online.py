@@ -19,6 +19,7 @@ from bench import machine
 from measure import short, table
 
 import temporaldp as tdp
+from methods import method_of
 
 STEPS = (1_000, 10_000, 100_000, 1_000_000)
 AROUND = 1_000
@@ -73,7 +74,7 @@ def streams() -> Iterator[str]:
     rows = []
     for name, matrix in ADVERSARIES.items():
         rng = random.Random(1)
-        accountant = tdp.TemporalAccountant(adversary(matrix), alpha=1.0, bound="paper")
+        accountant = tdp.TemporalAccountant(adversary(matrix), alpha=1.0, accounting=tdp.PaperBound())
         base, cells, total = accountant.reserve, [], 0.0
         before = resident()
         for steps in STEPS:
@@ -85,7 +86,7 @@ def streams() -> Iterator[str]:
         grown = resident() - before
         accountant.total()
         asked = timed(lambda a=accountant, r=rng, b=base: [_spend_and_ask(a, r, b) for _ in range(100)]) / 100
-        worst = tdp.temporal_leakage(adversary(matrix), epsilons=accountant.ledger, bound="paper").worst
+        worst = tdp.temporal_leakage(adversary(matrix), accountant.ledger, accounting=tdp.PaperBound()).worst
         assert worst <= 1.0
         rows.append([name, *cells, f"{grown / STEPS[-1]:.0f}", short(total), short(asked), f"{worst:.6f}"])
     head = [
@@ -112,7 +113,7 @@ def users() -> Iterator[str]:
         rng = np.random.default_rng(0)
         stack = rng.dirichlet(np.ones(5), (count, 5))
         people = [tdp.Adversary(tdp.TransitionMatrix(m), tdp.TransitionMatrix(m)) for m in stack]
-        accountant = tdp.TemporalAccountant(people, alpha=1.0, bound="paper")
+        accountant = tdp.TemporalAccountant(people, alpha=1.0, accounting=tdp.PaperBound())
         base, source = accountant.reserve, random.Random(1)
         spend(accountant, source, base, 100)
         each = timed(lambda a=accountant, r=source, b=base: spend(a, r, b, 20)) / 20
@@ -129,7 +130,9 @@ def against_diffprivlib() -> Iterator[str]:
         theirs = diffprivlib.BudgetAccountant(epsilon=1e9, delta=0.0)
         for _ in range(steps):
             theirs.spend(0.01, 0.0)
-        ours = tdp.TemporalAccountant(adversary(ADVERSARIES["[[.8, .2], [.2, .8]]"]), alpha=1.0, bound="paper")
+        ours = tdp.TemporalAccountant(
+            adversary(ADVERSARIES["[[.8, .2], [.2, .8]]"]), alpha=1.0, accounting=tdp.PaperBound()
+        )
         for _ in range(steps):
             ours.spend(0.01)
         peer = timed(lambda t=theirs: [t.spend(0.01, 0.0) for _ in range(20)]) / 20
@@ -165,7 +168,7 @@ def ledgers() -> Iterator[str]:
     yield "full synchronisation), and seconds to open the ledger, check the whole chain and release one more step, SQLite.\n\n"
     rows = []
     for bound in ("exact", "paper"):
-        accountant = tdp.TemporalAccountant(sample(), alpha=1.0, bound=bound)
+        accountant = tdp.TemporalAccountant(sample(), alpha=1.0, accounting=method_of(bound))
         with tempfile.TemporaryDirectory() as folder:
             for steps in LEDGER_STEPS:
                 rows.append([f"{bound}", f"{steps:,}", *_ledger(Path(folder) / "release.db", accountant, steps)])

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import temporaldp as tdp
+from methods import method_of
 
 N_STATES = 50
 SMOOTHING = (0.001, 0.01, 0.1)
@@ -55,8 +56,10 @@ def exact_row(name: str, adversary: tdp.Adversary, horizon: int, alpha: float) -
     started = time.perf_counter()
     exact = tdp.plan_budget(adversary, alpha=alpha, horizon=horizon)
     seconds = time.perf_counter() - started
-    paper = tdp.plan_budget(adversary, alpha=alpha, horizon=horizon, bound="paper")
-    for_ever = [tdp.sustainable_budget(adversary, alpha=alpha, bound=bound) for bound in ("exact", "paper")]
+    paper = tdp.plan_budget(adversary, alpha=alpha, horizon=horizon, accounting=tdp.PaperBound())
+    for_ever = [
+        tdp.sustainable_budget(adversary, alpha=alpha, accounting=method_of(bound)) for bound in ("exact", "paper")
+    ]
     cells = [
         f"{exact.optimality.error:.5g}",
         f"{paper.optimality.error:.5g}",
@@ -69,9 +72,9 @@ def exact_row(name: str, adversary: tdp.Adversary, horizon: int, alpha: float) -
 
 def row(name: str, adversary: tdp.Adversary, horizon: int, alpha: float) -> str:
     started = time.perf_counter()
-    best = tdp.plan_budget(adversary, alpha=alpha, horizon=horizon, bound="paper")
+    best = tdp.plan_budget(adversary, alpha=alpha, horizon=horizon, accounting=tdp.PaperBound())
     seconds = time.perf_counter() - started
-    plans = tdp.compare_plans(adversary, alpha=alpha, horizon=horizon, bound="paper").plans
+    plans = tdp.compare_plans(adversary, alpha=alpha, horizon=horizon, accounting=tdp.PaperBound()).plans
     noise = {method: float(np.mean(1.0 / plan.epsilons)) for method, plan in plans.items()}
     cells = [f"{noise[method]:.5g}" for method in METHODS]
     gain = min(noise[method] for method in METHODS[1:]) / noise["optimal"]

@@ -52,7 +52,7 @@ def stickiness():
     shades = np.linspace(0.75, 0.0, len(STAYS))
     for stays, shade in zip(STAYS, shades, strict=True):
         walk = tdp.TransitionMatrix([[stays, 1 - stays], [1 - stays, stays]])
-        series = tdp.temporal_leakage(tdp.Adversary(walk, walk), epsilons=[0.1] * 60)
+        series = tdp.temporal_leakage(tdp.Adversary(walk, walk), [0.1] * 60)
         axes.plot(np.arange(60), series.temporal, color=str(shade), linewidth=2, label=f"stays with {stays:g}")
     axes.axhline(0.1, color=ORANGE, linestyle=":", linewidth=2, label="promised at the step")
     axes.set_xlabel("step")

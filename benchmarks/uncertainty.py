@@ -61,7 +61,7 @@ def measured(name: str, data: tdp.Traces) -> Row:
     spent, n = np.full(STEPS, EPSILON), data.n_states
     small = n <= MOST_ASCENDED
     adversary = next(tdp.estimate_adversaries(data, confidence=CONFIDENCE))
-    guaranteed = tdp.temporal_leakage(adversary, epsilons=spent).worst
+    guaranteed = tdp.temporal_leakage(adversary, spent).worst
     order = (math.nan, math.nan)
     if n**2 <= MOST_WORDS:
         try:
@@ -78,8 +78,8 @@ def measured(name: str, data: tdp.Traces) -> Row:
         people(data, spent) if small else math.nan,
         tdp.worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst if small else math.nan,
         guaranteed,
-        tdp.temporal_leakage(adversary, epsilons=spent, bound="paper").worst,
-        tdp.leakage_supremum(adversary, epsilon=EPSILON).temporal,
+        tdp.temporal_leakage(adversary, spent, accounting=tdp.PaperBound()).worst,
+        tdp.leakage_supremum(adversary, EPSILON).temporal,
         order,
         " ".join(tdp.diagnose(data, epsilon=EPSILON, horizon=STEPS).verdict),
         time.perf_counter() - started,
@@ -89,7 +89,7 @@ def measured(name: str, data: tdp.Traces) -> Row:
 def estimated(data: tdp.Traces, spent: np.ndarray) -> float:
     """Leakage for the estimate; NaN where the traces determine none."""
     try:
-        return tdp.temporal_leakage(next(tdp.estimate_adversaries(data)), epsilons=spent).worst
+        return tdp.temporal_leakage(next(tdp.estimate_adversaries(data)), spent).worst
     except tdp.EstimationError:
         return math.nan
 

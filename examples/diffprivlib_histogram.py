@@ -20,7 +20,7 @@ def main() -> None:
     adversary = next(tdp.estimate_adversaries(traces))
     plan = tdp.plan_budget(adversary, alpha=1.0, horizon=traces.n_times)
     result = tdp.release_snapshots(noisy_histogram, traces.histogram(), plan)
-    worst = tdp.temporal_leakage(adversary, epsilons=result.epsilons).worst
+    worst = tdp.temporal_leakage(adversary, result.epsilons).worst
     print(f"{len(result.outputs)} histograms released; worst leakage {worst:.4f} of {plan.alpha:g}")
     print("first step: true", traces.histogram()[0].tolist(), "released", result.outputs[0])
 

@@ -51,7 +51,7 @@ def main() -> None:
         levels = np.array([rng.choice(LEVELS, p=forward.dense()[level]) for level in levels])
 
     result = tdp.release_snapshots(BoundedSum(), days, plan)
-    worst = tdp.temporal_leakage(adversary, epsilons=result.epsilons).worst
+    worst = tdp.temporal_leakage(adversary, result.epsilons).worst
     print(f"spent {result.epsilons.min():.4f} to {result.epsilons.max():.4f} a step; worst leakage {worst:.4f} of 2")
     for step in (0, STEPS // 2, STEPS - 1):
         print(f"step {step + 1:2d}: true mean {days[step].mean():.2f}, released {result.outputs[step]:.2f}")

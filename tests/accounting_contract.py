@@ -59,7 +59,7 @@ class WayOfAccounting:
     distance: float = 1.0
 
     def series(self, adversary, epsilons):
-        return temporal_leakage(adversary, epsilons=epsilons, **self.asked)
+        return temporal_leakage(adversary, epsilons, **self.asked)
 
     def accountant(self, adversary, **arguments):
         return TemporalAccountant(adversary, **self.asked, **arguments)
@@ -162,7 +162,7 @@ class Contract:
 
     def test_no_horizon_exceeds_a_supremum(self, rng):
         adversary, epsilon = adversaries(rng), float(rng.choice([0.05, 0.2]))
-        limits = leakage_supremum(adversary, epsilon=epsilon, **self.way.asked)
+        limits = leakage_supremum(adversary, epsilon, **self.way.asked)
         series = self.way.series(adversary, np.full(TAIL, epsilon))
         for way in DIRECTIONS:
             assert getattr(series, way).max() <= getattr(limits, way) * (1.0 + ROUNDING)
@@ -229,7 +229,7 @@ class FilterContract(Contract):
         epsilon = sustainable_budget(adversary, alpha=alpha, **asked)
         assert epsilon > 0.0
         assert self.way.series(adversary, np.full(TAIL, epsilon)).worst <= alpha
-        assert leakage_supremum(adversary, epsilon=epsilon, **self.way.asked).temporal <= alpha * (1.0 + ROUNDING)
+        assert leakage_supremum(adversary, epsilon, **self.way.asked).temporal <= alpha * (1.0 + ROUNDING)
 
     def holds(self, accountant, adversary, alpha):
         """By the series, with the reserve for as long as there are steps."""

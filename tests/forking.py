@@ -42,8 +42,8 @@ def load():
     matrix = TransitionMatrix(np.full((5, 5), 0.1) + 0.5 * np.eye(5))
     asked = os.environ.get("TEMPORALDP_THREADS")
     os.environ["TEMPORALDP_THREADS"] = "1"
-    temporal_leakage(Adversary(matrix, matrix), epsilons=np.full(47, 0.1))
-    leakage_supremum(Adversary(matrix, matrix), epsilon=0.1)
+    temporal_leakage(Adversary(matrix, matrix), np.full(47, 0.1))
+    leakage_supremum(Adversary(matrix, matrix), 0.1)
     assert TemporalAccountant(Adversary(matrix, matrix), alpha=1.0).reserve > 0.0
     del os.environ["TEMPORALDP_THREADS"]
     if asked is not None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import workers
+from methods import method_of
 from temporaldp import (
     Adversary,
     ContinualRelease,
@@ -68,7 +69,7 @@ def noted(path):
 
 
 def require_level_held(epsilons, adversary, alpha, bound="exact"):
-    assert temporal_leakage(adversary, epsilons=epsilons, bound=bound).worst <= alpha
+    assert temporal_leakage(adversary, epsilons, accounting=method_of(bound)).worst <= alpha
 
 
 def in_a_child(act):

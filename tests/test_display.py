@@ -15,10 +15,10 @@ import temporaldp as tdp
 
 STICKY = tdp.TransitionMatrix([[0.9, 0.1], [0.2, 0.8]], states=["<home>", "work & co"])
 BOTH = tdp.Adversary(STICKY, STICKY)
-SERIES = tdp.temporal_leakage(BOTH, epsilons=[0.1, 0.2, 0.1])
+SERIES = tdp.temporal_leakage(BOTH, [0.1, 0.2, 0.1])
 BUDGETS = tdp.plan_budget(BOTH, alpha=1.0, horizon=4)
 FOR_EVER = tdp.plan_budget(BOTH, alpha=1.0)
-NOISE = tdp.plan_noise(BOTH, alpha=1.0, delta=1e-6, horizon=2)
+NOISE = tdp.plan_noise(BOTH, alpha=1.0, horizon=2, accounting=tdp.ApproximateDP(1e-6))
 PEOPLE = tdp.LeakageDistribution(["<i>Ann</i>", "Bo"], [0.2, 0.5], epsilon=0.1)
 RELEASED = tdp.ReleasedHistograms(
     counts=[[3, -1], [2, 5]], epsilons=[0.1, 0.2], scales=[20, 10], states=STICKY.states, times=("9:00", "<9:05>")
@@ -26,7 +26,7 @@ RELEASED = tdp.ReleasedHistograms(
 COMPARED = tdp.compare_plans(BOTH, alpha=1.0, horizon=4)
 SHOWN = [
     SERIES, BUDGETS, FOR_EVER, NOISE, PEOPLE, RELEASED, COMPARED, STICKY, BOTH,
-    tdp.leakage_supremum(BOTH, epsilon=0.1), tdp.Adversary(backward=[STICKY, STICKY]),
+    tdp.leakage_supremum(BOTH, 0.1), tdp.Adversary(backward=[STICKY, STICKY]),
 ]  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def test_of_a_large_matrix_the_first_values_are_shown_also_if_it_is_sparse():
     ("result", "options", "axes"),
     [
         (SERIES, {"alpha": 1.0, "times": ["a", "b", "c"]}, 1),
-        (SERIES, {"paper": tdp.temporal_leakage(BOTH, epsilons=[0.1, 0.2, 0.1], bound="paper")}, 1),
+        (SERIES, {"paper": tdp.temporal_leakage(BOTH, [0.1, 0.2, 0.1], accounting=tdp.PaperBound())}, 1),
         (BUDGETS, {}, 2),
         (NOISE, {"times": range(2)}, 2),
         (COMPARED, {}, 1),

@@ -14,6 +14,7 @@ import scipy.sparse as sparse
 import temporaldp
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     ClampedMean,
     ClampedSum,
@@ -29,8 +30,10 @@ from temporaldp import (
     IntervalMatrix,
     LaplaceNoise,
     LikelihoodBox,
+    MetricPrivacy,
     NoisyHistogram,
     OutputTable,
+    PaperBound,
     PeriodicMatrices,
     PlanComparison,
     PrivacyGuarantee,
@@ -63,18 +66,21 @@ def values(budget):
     somebody = Adversary(matrix, matrix, name="Ann")
     two = {"Ann": somebody, "Bo": Adversary(TransitionMatrix(random_correlation(3, rng=3), ["a", "b", "c"]))}
     epsilons = [budget, 0.0, 2.0 * budget]
-    exact = temporal_leakage(somebody, epsilons=epsilons)
-    paper = temporal_leakage(two, epsilons=epsilons, bound="paper")
-    metric = temporal_leakage(somebody, epsilons=epsilons, metric=ONE_WAY)
+    exact = temporal_leakage(somebody, epsilons)
+    paper = temporal_leakage(two, epsilons, accounting=PaperBound())
+    metric = temporal_leakage(somebody, epsilons, accounting=MetricPrivacy(ONE_WAY))
     noise = [GaussianNoise(1.0 / budget, sensitivity=1.0)] * 3
-    pairs, curves = (temporal_leakage(somebody, mechanisms=noise, delta=1e-3, bound=b) for b in ("exact", "curve"))
+    pairs, curves = (
+        temporal_leakage(somebody, noise, accounting=ApproximateDP(1e-3, pairwise=PAIRWISE[b]))
+        for b in ("exact", "curve")
+    )
     verified = temporaldp.verify_leakage(somebody, noise, delta=1e-3, epsilon=budget, draws=200)
     own = temporaldp.own_leakage(somebody, noise, delta=1e-3, draws=200)
     walks = Trajectories.from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
-    plan = plan_budget(somebody, alpha=budget, horizon=3, bound="paper")
-    noisy = plan_noise(somebody, alpha=budget, horizon=3, delta=1e-2)
+    plan = plan_budget(somebody, alpha=budget, horizon=3, accounting=PaperBound())
+    noisy = plan_noise(somebody, alpha=budget, horizon=3, accounting=ApproximateDP(1e-2))
     pure, held, at_delta = (
-        leakage_supremum(somebody, epsilon=budget, **more) for more in ({}, {"metric": ONE_WAY}, {"delta": 1e-3})
+        leakage_supremum(somebody, budget, **more) for more in ({}, {"metric": ONE_WAY}, {"delta": 1e-3})
     )
     sparse_one = TransitionMatrix(sparse.csr_array(matrix.dense()), matrix.states)
     return [

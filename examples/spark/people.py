@@ -19,7 +19,7 @@ def main(path: str) -> None:
     session = SparkSession.builder.appName("temporaldp").getOrCreate()
     traces = tdp.read_traces(session.read.parquet(path))
     adversary = next(tdp.estimate_adversaries(traces, prior=1.0))
-    average = tdp.temporal_leakage(adversary, epsilons=[0.1] * traces.n_times)
+    average = tdp.temporal_leakage(adversary, [0.1] * traces.n_times)
     print(f"{traces}: worst leakage {average.worst:.4f} of an average person")
     found = leakage_on_spark(traces, epsilon=0.1, prior=1.0, horizon=min(traces.n_times, 100))
     for share in (0.5, 0.9, 0.99, 1.0):

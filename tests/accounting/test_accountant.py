@@ -23,6 +23,7 @@ from temporaldp import (
     BudgetError,
     InputError,
     LeakageBudgetError,
+    PaperBound,
     TransitionMatrix,
     leakage_supremum,
     plan_budget,
@@ -114,7 +115,7 @@ def test_no_adaptive_spending_ever_pushes_any_leakage_above_alpha(population, al
     spent = accountant.ledger
     if accountant.horizon is not None and len(spent) < accountant.horizon:
         spent = np.concatenate((spent, np.zeros(accountant.horizon - len(spent))))
-    after = temporal_leakage(population, epsilons=spent, bound="paper")
+    after = temporal_leakage(population, spent, accounting=PaperBound())
     assert after.worst <= alpha
     assert accountant.total() == pytest.approx(after.worst, rel=1e-13, abs=0)
 
@@ -152,7 +153,7 @@ def test_all_that_remains_uses_the_level_up(adversary, alpha, moves):
 def test_the_reserve_is_the_papers_constant_budget(adversary, alpha):
     accountant = TemporalAccountant(adversary, alpha=alpha)
     try:
-        expected = plan_budget(adversary, alpha=alpha, bound="paper").epsilons[0]
+        expected = plan_budget(adversary, alpha=alpha, accounting=PaperBound()).epsilons[0]
     except ValueError:  # nothing lasts
         expected = 0.0
     assert accountant.reserve >= expected * (1 - 1e-9)
@@ -164,7 +165,7 @@ def _algorithm_2(adversary, alpha):
     low, high = 0.0, alpha
     for _ in range(100):
         middle = 0.5 * (low + high)
-        held = middle < 1e-100 or leakage_supremum(adversary, epsilon=middle, bound="paper").temporal <= alpha
+        held = middle < 1e-100 or leakage_supremum(adversary, middle, accounting=PaperBound()).temporal <= alpha
         low, high = (middle, high) if held else (low, middle)
     return high
 
@@ -175,11 +176,11 @@ def test_an_odometer_agrees_with_the_series_whenever_it_is_asked(epsilons, popul
     for epsilon in epsilons[: accountant.horizon]:
         accountant.spend(epsilon)
         if accountant.horizon is None and data.draw(st.booleans()):
-            after = temporal_leakage(population, epsilons=accountant.ledger, bound="paper")
+            after = temporal_leakage(population, accountant.ledger, accounting=PaperBound())
             assert accountant.total() == pytest.approx(after.worst, rel=1e-13, abs=0)
             assert after.temporal[accountant.worst_time] == pytest.approx(after.worst, rel=1e-13, abs=0)
             assert accountant.total_after(0.7) == pytest.approx(
-                temporal_leakage(population, epsilons=[*accountant.ledger, 0.7], bound="paper").worst, rel=1e-13
+                temporal_leakage(population, [*accountant.ledger, 0.7], accounting=PaperBound()).worst, rel=1e-13
             )
     assert accountant.remaining() == math.inf if accountant.horizon is None else True
 
@@ -244,7 +245,7 @@ def test_an_interrupted_question_does_not_make_the_next_answer_too_low(matrix):
             interrupted += 1
         finally:
             sys.settrace(None)
-        expected = temporal_leakage(adversary, epsilons=accountant.ledger, bound="paper").worst
+        expected = temporal_leakage(adversary, accountant.ledger, accounting=PaperBound()).worst
         assert accountant.total() == pytest.approx(expected, rel=1e-14)
         if left[0] > 0:
             break
@@ -278,7 +279,7 @@ def test_a_refusal_says_all_there_is_to_know_and_survives_pickling():
     with pytest.raises(LeakageBudgetError, match="Nothing was spent") as refused:
         accountant.check(0.8)
     error = pickle.loads(pickle.dumps(refused.value))
-    would_be = temporal_leakage(ADVERSARY, epsilons=[0.6, 0.8], bound="paper")
+    would_be = temporal_leakage(ADVERSARY, [0.6, 0.8], accounting=PaperBound())
     assert (error.requested, error.alpha, error.user) == (0.8, 1.0, None)
     assert (error.leakage, error.worst_time) == (pytest.approx(would_be.worst, rel=1e-14), would_be.worst_time)
     assert str(error) == str(refused.value)
@@ -401,7 +402,7 @@ def test_a_copy_is_an_accountant_of_its_own(duplicate):
     other.spend(0.8)
     assert (len(accountant), len(other)) == (1, 2)
     assert accountant.remaining() > 0.8
-    assert other.total() == temporal_leakage(ADVERSARY, epsilons=[0.1, 0.8], bound="paper").worst
+    assert other.total() == temporal_leakage(ADVERSARY, [0.1, 0.8], accounting=PaperBound()).worst
     with pytest.raises(LeakageBudgetError, match="about 'bob'"):
         accountant.spend_all([0.5, 0.9])
 
@@ -411,7 +412,7 @@ def test_a_copy_is_an_accountant_of_its_own(duplicate):
 def test_an_accountant_admits_every_plan_of_its_level(adversary, alpha, horizon, method):
     horizon = adversary.n_steps or horizon
     try:
-        plan = plan_budget(adversary, alpha=alpha, horizon=horizon, method=method, bound="paper")
+        plan = plan_budget(adversary, alpha=alpha, horizon=horizon, method=method, accounting=PaperBound())
     except ValueError:  # nothing lasts
         return
     accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon)
@@ -423,7 +424,7 @@ def test_an_accountant_admits_every_plan_of_its_level(adversary, alpha, horizon,
 @given(adversaries(), st.sampled_from([0.01, 1.0, 10.0]))
 def test_an_accountant_admits_the_plan_for_ever(adversary, alpha):
     try:
-        plan = plan_budget(adversary, alpha=alpha, bound="paper")
+        plan = plan_budget(adversary, alpha=alpha, accounting=PaperBound())
     except ValueError:  # nothing lasts
         return
     accountant = TemporalAccountant(adversary, alpha=alpha)
@@ -461,7 +462,7 @@ def test_a_spend_looks_at_as_many_losses_after_ten_thousand_steps_as_after_ten(m
 def test_what_was_spent_elsewhere_is_a_fact_and_leaves_less():
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0).record(0.3).record(1.5)
     assert accountant.ledger.tolist() == [0.3, 1.5]
-    assert accountant.total() == temporal_leakage(ADVERSARY, epsilons=[0.3, 1.5], bound="paper").worst > 1.0
+    assert accountant.total() == temporal_leakage(ADVERSARY, [0.3, 1.5], accounting=PaperBound()).worst > 1.0
     assert accountant.remaining() == 0.0
     accountant.spend(0.0)
     with pytest.raises(LeakageBudgetError):

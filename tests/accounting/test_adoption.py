@@ -12,6 +12,7 @@ from temporaldp import (
     Adversary,
     InputError,
     LeakageBudgetError,
+    PaperBound,
     TemporalAccountant,
     TransitionMatrix,
     sustainable_budget,
@@ -35,7 +36,7 @@ def varying(valid, spent):
         return max(spent)
     backward = [valid[t].backward for t in range(1, len(spent))]
     forward = [valid[t].forward for t in range(len(spent) - 1)]
-    return temporal_leakage(Adversary(backward, forward), epsilons=spent).worst
+    return temporal_leakage(Adversary(backward, forward), spent).worst
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -135,7 +136,7 @@ def test_before_the_first_step_it_is_simply_the_new_one():
 @pytest.mark.parametrize(
     ("accountant", "adversary", "message"),
     [
-        (TemporalAccountant(two(0.6), alpha=1.0, bound="paper"), two(0.9), "by the exact leakage"),
+        (TemporalAccountant(two(0.6), alpha=1.0, accounting=PaperBound()), two(0.9), "by the exact leakage"),
         (TemporalAccountant(two(0.6), alpha=1.0, horizon=5), two(0.9), "without a horizon"),
         (TemporalAccountant(two(0.6), alpha=1.0), Adversary(two(0.9).backward), "the same directions"),
         (

@@ -15,6 +15,7 @@ import temporaldp
 from oracles import hockey_stick, told_by_all
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     GaussianNoise,
     InputError,
@@ -83,7 +84,7 @@ def test_never_below_the_definition_at_any_epsilon(seed, kernels):
     for _ in range(600 if seed else 80):
         table, past, future, adversary, n_steps = random_case(rng)
         h, delta = float(rng.choice([0.005, 0.02, 0.1])), float(10.0 ** rng.integers(-9, -1))
-        series = temporal_leakage(adversary, mechanisms=[OutputTable(table)] * n_steps, delta=delta, discretization=h)
+        series = temporal_leakage(adversary, [OutputTable(table)] * n_steps, accounting=ApproximateDP(delta, grid=h))
         for step in range(n_steps):
             rows = told_by_all(table, past, future, step, n_steps)
             curve = series.evidence.curve(step)
@@ -102,9 +103,7 @@ def test_tight_for_two_values_that_may_change_places():
         (p, q, r), n_steps = rng.uniform(0.0, 1.0, 3), int(rng.integers(1, 7))
         table, past, future = (np.array([[x, 1 - x], [1 - x, x]]) for x in (p, q, r))
         adversary = Adversary(TransitionMatrix(past), TransitionMatrix(future))
-        series = temporal_leakage(
-            adversary, mechanisms=[OutputTable(table)] * n_steps, delta=1e-6, discretization=0.003
-        )
+        series = temporal_leakage(adversary, [OutputTable(table)] * n_steps, accounting=ApproximateDP(1e-6, grid=0.003))
         for step in range(n_steps):
             rows = told_by_all(table, [past] * (n_steps - 1), [future] * (n_steps - 1), step, n_steps)
             curve = series.evidence.curve(step)
@@ -116,52 +115,54 @@ def test_tight_for_two_values_that_may_change_places():
 
 def test_the_numbers_of_the_theory():
     """THEORY, section 5: 0.397 for one release, 0.5025 in the limit, 1.995 for 20 without correlation's help."""
-    series = temporal_leakage(Adversary(WALK, WALK), mechanisms=[NOISE] * 40, delta=1e-6, discretization=5e-4)
+    series = temporal_leakage(Adversary(WALK, WALK), [NOISE] * 40, accounting=ApproximateDP(1e-6, grid=5e-4))
     assert series.epsilons[0] == pytest.approx(0.397, abs=5e-4)
     assert series.backward[-1] == pytest.approx(0.5025, abs=5e-5)
     assert series.evidence.gaps("backward")[-1] < 5e-5
-    limits = leakage_supremum(Adversary(WALK, WALK), mechanism=NOISE, delta=1e-6, discretization=5e-4)
+    limits = leakage_supremum(Adversary(WALK, WALK), NOISE, accounting=ApproximateDP(1e-6, grid=5e-4))
     assert series.backward.max() <= limits.backward <= series.backward.max() + 1e-6
     assert series.temporal.max() <= limits.temporal <= series.temporal.max() + 1e-6
     still = Adversary(strongest_correlation(2))
-    assert temporal_leakage(still, mechanisms=[NOISE] * 20, delta=1e-6).worst == pytest.approx(1.995, abs=1e-3)
+    assert temporal_leakage(still, [NOISE] * 20, accounting=ApproximateDP(1e-6)).worst == pytest.approx(1.995, abs=1e-3)
 
 
 @pytest.mark.parametrize("n_steps", [2, 30])
 def test_who_never_moves_is_told_the_composition(n_steps):
     adversary = Adversary(strongest_correlation(3), strongest_correlation(3))
-    series = temporal_leakage(adversary, mechanisms=[NOISE] * n_steps, delta=1e-6)
+    series = temporal_leakage(adversary, [NOISE] * n_steps, accounting=ApproximateDP(1e-6))
     exact = epsilon_of_one(GaussianNoise(10.0 / math.sqrt(n_steps), sensitivity=1.0), delta=1e-6)
     gap = series.evidence.gaps().max()
     assert gap < 2e-3
     for found in (*series.temporal, series.user_level, series.window(0, n_steps)):
         assert exact * (1 - 1e-6) <= found <= exact + gap + 1e-6
     google = pld.from_laplace_mechanism(10.0, value_discretization_interval=1e-4).self_compose(n_steps)
-    laplace = temporal_leakage(adversary, mechanisms=[LaplaceNoise(10.0, 1.0)] * n_steps, delta=1e-6)
+    laplace = temporal_leakage(adversary, [LaplaceNoise(10.0, 1.0)] * n_steps, accounting=ApproximateDP(1e-6))
     assert laplace.worst == pytest.approx(google.get_epsilon_for_delta(1e-6), abs=laplace.evidence.gaps().max() + 1e-4)
 
 
 def test_who_forgets_everything_leaks_one_release():
     forgets = TransitionMatrix([[0.3, 0.7], [0.3, 0.7]])
-    series = temporal_leakage(Adversary(forgets, forgets), mechanisms=[NOISE] * 5, delta=1e-6)
+    series = temporal_leakage(Adversary(forgets, forgets), [NOISE] * 5, accounting=ApproximateDP(1e-6))
     np.testing.assert_array_equal(series.temporal, series.epsilons)
-    assert (temporal_leakage(Adversary(), mechanisms=[NOISE] * 5, delta=1e-6).temporal == series.epsilons).all()
+    assert (
+        temporal_leakage(Adversary(), [NOISE] * 5, accounting=ApproximateDP(1e-6)).temporal == series.epsilons
+    ).all()
 
 
 def test_a_small_delta_meets_pure_privacy_from_below():
     mechanism, n_steps = LaplaceNoise(10.0, sensitivity=1.0), 10
-    pure = temporaldp.temporal_leakage(Adversary(WALK, WALK), epsilons=[mechanism.pure_epsilon] * n_steps)
+    pure = temporaldp.temporal_leakage(Adversary(WALK, WALK), [mechanism.pure_epsilon] * n_steps)
     found = []
     for delta in (1e-2, 1e-4, 1e-8, 1e-16, 1e-40):
-        series = temporal_leakage(Adversary(WALK, WALK), mechanisms=[mechanism] * n_steps, delta=delta)
+        series = temporal_leakage(Adversary(WALK, WALK), [mechanism] * n_steps, accounting=ApproximateDP(delta))
         for direction in ("backward", "forward", "temporal"):
             assert (getattr(series, direction) <= getattr(pure, direction)).all()
         found.append(series.worst)
     assert found == sorted(found)
     assert found[0] < 0.7 * pure.worst and found[-1] == pytest.approx(pure.worst, rel=2e-3)
-    guarantee = temporal_leakage(Adversary(WALK), epsilons=[0.1] * n_steps, delta=1e-300 if False else 1e-50)
+    guarantee = temporal_leakage(Adversary(WALK), [0.1] * n_steps, accounting=ApproximateDP(1e-300 if False else 1e-50))
     assert guarantee.worst == pytest.approx(
-        temporaldp.temporal_leakage(Adversary(WALK), epsilons=[0.1] * n_steps).worst, rel=2e-3
+        temporaldp.temporal_leakage(Adversary(WALK), [0.1] * n_steps).worst, rel=2e-3
     )
 
 
@@ -171,9 +172,7 @@ def test_more_delta_more_noise_and_less_correlation_leak_less(s, scale, exponent
     def worst(smoothing, noise, delta):
         matrix = smoothed_correlation(strongest_correlation(3), s=smoothing)
         mechanisms = [GaussianNoise(noise, sensitivity=1.0)] * 6
-        return temporal_leakage(
-            Adversary(matrix, matrix), mechanisms=mechanisms, delta=delta, discretization=0.01
-        ).worst
+        return temporal_leakage(Adversary(matrix, matrix), mechanisms, accounting=ApproximateDP(delta, grid=0.01)).worst
 
     here, slack = worst(s, scale, 10.0**exponent), 1e-9
     assert worst(s, scale, 10.0 ** (exponent + 1)) <= here * (1 + slack)
@@ -184,7 +183,7 @@ def test_more_delta_more_noise_and_less_correlation_leak_less(s, scale, exponent
 def test_a_finer_grid_lies_within_the_gap():
     adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]), WALK)
     coarse, fine = (
-        temporal_leakage(adversary, mechanisms=[NOISE] * 12, delta=1e-6, discretization=h) for h in (0.01, 0.001)
+        temporal_leakage(adversary, [NOISE] * 12, accounting=ApproximateDP(1e-6, grid=h)) for h in (0.01, 0.001)
     )
     assert (fine.temporal <= coarse.temporal + 1e-12).all()
     assert (coarse.temporal - coarse.evidence.gaps() <= fine.temporal).all()
@@ -194,9 +193,9 @@ def test_a_finer_grid_lies_within_the_gap():
 def test_a_loud_release_is_forgotten_at_the_pace_of_the_chain():
     """A curve that falls is not held where it happens to be: nothing raises it, but it has not settled."""
     loud, quiet = GaussianNoise(1.0, sensitivity=1.0), NOISE
-    after = temporal_leakage(Adversary(WALK), mechanisms=[loud] + [quiet] * 60, delta=1e-6)
+    after = temporal_leakage(Adversary(WALK), [loud] + [quiet] * 60, accounting=ApproximateDP(1e-6))
     alone = temporal_leakage(
-        Adversary(WALK), mechanisms=[quiet] * 60, delta=1e-6, discretization=after.evidence.discretization
+        Adversary(WALK), [quiet] * 60, accounting=ApproximateDP(1e-6, grid=after.evidence.discretization)
     )
     assert (np.diff(after.backward[:8]) < 0.0).all()
     np.testing.assert_allclose(after.backward[-1], alone.backward[-1], rtol=1e-6)  # both are held a little above
@@ -205,10 +204,10 @@ def test_a_loud_release_is_forgotten_at_the_pace_of_the_chain():
 def test_a_constant_release_settles_and_nothing_after_is_below():
     """Curves are lifted a little and kept once they settle; a run that never does so is not above by more than that."""
     matrix = smoothed_correlation(strongest_correlation(4), s=0.05)
-    long = temporal_leakage(Adversary(matrix), mechanisms=[NOISE] * 150, delta=1e-6)
+    long = temporal_leakage(Adversary(matrix), [NOISE] * 150, accounting=ApproximateDP(1e-6))
     mixed = [NOISE, GaussianNoise(10.0 * (1 + 1e-12), sensitivity=1.0)] * 75  # never twice the same
     other = temporal_leakage(
-        Adversary(matrix), mechanisms=mixed, delta=1e-6, discretization=long.evidence.discretization
+        Adversary(matrix), mixed, accounting=ApproximateDP(1e-6, grid=long.evidence.discretization)
     )
     np.testing.assert_allclose(long.backward, other.backward, rtol=1e-6)
     assert len({id(curve) for curve in long.evidence.upper.backward}) < 100
@@ -217,28 +216,28 @@ def test_a_constant_release_settles_and_nothing_after_is_below():
 def test_several_users_windows_and_steps_without_a_release():
     users = {"a": Adversary(WALK), "b": Adversary(TransitionMatrix([[0.9, 0.1], [0.3, 0.7]]), WALK)}
     mechanisms = [NOISE, None, (NOISE, RandomizedResponse(0.2)), NOISE]
-    both = temporal_leakage(users, mechanisms=mechanisms, delta=1e-6)
-    alone = [temporal_leakage(one, mechanisms=mechanisms, delta=1e-6) for one in users.values()]
+    both = temporal_leakage(users, mechanisms, accounting=ApproximateDP(1e-6))
+    alone = [temporal_leakage(one, mechanisms, accounting=ApproximateDP(1e-6)) for one in users.values()]
     np.testing.assert_array_equal(both.temporal, np.maximum(alone[0].temporal, alone[1].temporal))
     assert both.worst_user == "b" and both.delta == 1e-6 and both.epsilons[1] == 0.0
     assert both.user_level == alone[0].user_level
     assert both.window(0, 2) == max(one.window(0, 2) for one in alone)
     response = temporal_leakage(
-        Adversary(WALK), mechanisms=[RandomizedResponse(3.0)] * 2, delta=1e-12, discretization=1e-3
+        Adversary(WALK), [RandomizedResponse(3.0)] * 2, accounting=ApproximateDP(1e-12, grid=1e-3)
     )
     assert response.window(0, 2) <= 6.0 * (1 + 1e-12)
     assert alone[0].worst <= alone[0].window(0, 4) <= alone[0].user_level * (1 + 1e-9)
 
 
 def test_the_odometer_says_what_the_series_says():
-    odometer = TemporalAccountant(Adversary([WALK, WALK], [WALK, WALK]), delta=1e-6, discretization=1e-4)
+    odometer = TemporalAccountant(Adversary([WALK, WALK], [WALK, WALK]), accounting=ApproximateDP(1e-6, grid=1e-4))
     assert (len(odometer), odometer.total()) == (0, 0.0)
     odometer.compose(NOISE).compose(PrivacyGuarantee(0.1, 1e-8))
     with pytest.raises(InputError, match="expected a mechanism"):
         odometer.compose("noise")
     odometer.compose(None)
     expected = temporal_leakage(
-        Adversary(WALK, WALK), mechanisms=[NOISE, PrivacyGuarantee(0.1, 1e-8), None], delta=1e-6, discretization=1e-4
+        Adversary(WALK, WALK), [NOISE, PrivacyGuarantee(0.1, 1e-8), None], accounting=ApproximateDP(1e-6, grid=1e-4)
     )
     np.testing.assert_array_equal(odometer.leakage().temporal, expected.temporal)
     assert (len(odometer), odometer.worst_time) == (3, expected.worst_time)
@@ -247,7 +246,7 @@ def test_the_odometer_says_what_the_series_says():
     with pytest.raises(BudgetError, match="all 3 steps of the horizon"):
         odometer.compose(NOISE)
     with pytest.raises(BudgetError, match="nothing was spent yet"):
-        TemporalAccountant(Adversary(WALK), delta=1e-6).leakage()
+        TemporalAccountant(Adversary(WALK), accounting=ApproximateDP(1e-6)).leakage()
 
 
 BAD = [
@@ -279,8 +278,8 @@ def test_bad_arguments_of_a_supremum_and_a_curve():
         with pytest.raises(BudgetError):
             leakage_supremum(Adversary(WALK), **arguments)
     with pytest.raises(InputError, match="constant"):
-        leakage_supremum(Adversary([WALK]), mechanism=NOISE, delta=1e-6)
-    curves = temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 2, delta=1e-6).evidence
+        leakage_supremum(Adversary([WALK]), NOISE, accounting=ApproximateDP(1e-6))
+    curves = temporal_leakage(Adversary(WALK), [NOISE] * 2, accounting=ApproximateDP(1e-6)).evidence
     for call in (lambda: curves.curve(2), lambda: curves.curve(0, "sideways"), lambda: curves.curve("0")):
         with pytest.raises(InputError):
             call()
@@ -293,7 +292,7 @@ def test_the_lower_run_is_lower_where_a_mechanism_never_has_a_small_loss():
     """Randomised response has no loss near 0: a polygon lowered on one side of 0 alone would not be convex there."""
     for epsilon, h in ((0.1, None), (1.0, 0.3), (0.5, 0.05), (4.026, 0.0795)):
         response, still = RandomizedResponse(epsilon), Adversary(strongest_correlation(2))
-        series = temporal_leakage(still, mechanisms=[response] * 20, delta=0.01, discretization=h)
+        series = temporal_leakage(still, [response] * 20, accounting=ApproximateDP(0.01, grid=h))
         exact = binomial_epsilon(epsilon, 20, 0.01)
         assert series.evidence.lower.epsilons("backward")[-1] <= exact * (1 + 1e-9) <= series.backward[-1] * (1 + 2e-9)
 
@@ -318,7 +317,7 @@ def binomial_epsilon(epsilon, n, delta):
 
 def test_an_infinite_loss_becomes_finite_where_nothing_is_certain():
     guarantee = PrivacyGuarantee(0.1, 0.01)
-    series = temporal_leakage(Adversary(WALK), mechanisms=[guarantee, None], delta=1e-3)
+    series = temporal_leakage(Adversary(WALK), [guarantee, None], accounting=ApproximateDP(1e-3))
     assert math.isinf(series.backward[0])
     # theta(g) (delta at 1 + (g - 1) / theta(g)), with theta(g) = 0.8 - 0.2 g, and 0.01 where that is beyond e^0.1
     assert series.backward[1] == pytest.approx(math.log((0.8 - 0.1) / 0.2), abs=2e-3)
@@ -327,19 +326,27 @@ def test_an_infinite_loss_becomes_finite_where_nothing_is_certain():
 
 
 def test_ordinary_and_extreme_arguments_have_an_answer():
-    exact = temporal_leakage(Adversary(), mechanisms=[PrivacyGuarantee(1.0, 1e-6)], delta=1e-6)
+    exact = temporal_leakage(Adversary(), [PrivacyGuarantee(1.0, 1e-6)], accounting=ApproximateDP(1e-6))
     assert exact.worst == pytest.approx(1.0, abs=1e-3)
-    assert temporal_leakage(Adversary(WALK), mechanisms=[PrivacyGuarantee(1.0, 1e-6)] * 2, delta=1e-6).worst == math.inf
-    assert temporal_leakage(Adversary(WALK), epsilons=[1e-7, 0.1], delta=1e-6).backward[0] == 0.0
-    assert temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 5, delta=0.5).worst == 0.0
-    small = [temporal_leakage(Adversary(WALK), mechanisms=[NOISE] * 5, delta=d).worst for d in (1e-17, 1e-30, 1e-60)]
+    assert (
+        temporal_leakage(Adversary(WALK), [PrivacyGuarantee(1.0, 1e-6)] * 2, accounting=ApproximateDP(1e-6)).worst
+        == math.inf
+    )
+    assert temporal_leakage(Adversary(WALK), [1e-7, 0.1], accounting=ApproximateDP(1e-6)).backward[0] == 0.0
+    assert temporal_leakage(Adversary(WALK), [NOISE] * 5, accounting=ApproximateDP(0.5)).worst == 0.0
+    small = [
+        temporal_leakage(Adversary(WALK), [NOISE] * 5, accounting=ApproximateDP(d)).worst for d in (1e-17, 1e-30, 1e-60)
+    ]
     assert small == sorted(small) and small[-1] < 3.0
-    assert temporal_leakage(Adversary(WALK), mechanisms=[GaussianNoise(0.05, 1.0)], delta=1e-6).evidence.gaps()[0] < 1.0
+    assert (
+        temporal_leakage(Adversary(WALK), [GaussianNoise(0.05, 1.0)], accounting=ApproximateDP(1e-6)).evidence.gaps()[0]
+        < 1.0
+    )
     with pytest.raises(InputError, match="2 rows"):
         temporal_leakage(
             Adversary(smoothed_correlation(strongest_correlation(3), s=1.0)),
-            mechanisms=[OutputTable(np.eye(2))],
-            delta=0.1,
+            [OutputTable(np.eye(2))],
+            accounting=ApproximateDP(0.1),
         )
     with pytest.raises(InputError, match="the class"):
-        temporal_leakage(Adversary(WALK), mechanisms=[GaussianNoise], delta=0.1)
+        temporal_leakage(Adversary(WALK), [GaussianNoise], accounting=ApproximateDP(0.1))

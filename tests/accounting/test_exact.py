@@ -22,9 +22,11 @@ from exact_oracles import (
     rational_certificate,
     rational_ratio,
 )
+from methods import method_of
 from temporaldp import (
     Adversary,
     LikelihoodBox,
+    PaperBound,
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
@@ -62,9 +64,9 @@ class Case:
     def leakage(self, bound="exact"):
         """What the product says."""
         if self.kind == "epsilons":
-            return temporal_leakage(self.adversary, epsilons=self.high[:, 0], bound=bound)
+            return temporal_leakage(self.adversary, self.high[:, 0], accounting=method_of(bound))
         boxes = [LikelihoodBox(low, high) for low, high in zip(self.low, self.high, strict=True)]
-        return temporal_leakage(self.adversary, mechanisms=boxes, bound=bound)
+        return temporal_leakage(self.adversary, boxes, accounting=method_of(bound))
 
     def towards(self, t, direction):
         """The matrices and boxes of one direction's steps, running towards step t."""
@@ -159,7 +161,7 @@ def test_long_series_against_sixty_digits(n):
 def test_a_value_that_is_left_for_good_gathers_leakage(epsilon, stays, steps, kernels):
     """Known in closed form: every output speaks for that value. Newton's method alone needs one round a step here."""
     matrix = TransitionMatrix([[stays, 1.0 - stays], [0.0, 1.0]])
-    found = temporal_leakage(Adversary(matrix), epsilons=[epsilon] * steps)
+    found = temporal_leakage(Adversary(matrix), [epsilon] * steps)
     growth = np.exp(epsilon) * stays
     gathered = np.cumsum(np.concatenate(([1.0], np.expm1(epsilon) * stays * growth ** np.arange(steps - 1))))
     np.testing.assert_allclose(found.backward, epsilon + np.log(gathered), rtol=1e-9)
@@ -232,18 +234,18 @@ def known_adversary(known):
 @pytest.mark.parametrize("known", VALUES["cases"], ids=lambda known: f"{known['name']} {known['epsilon']}")
 def test_known_numbers(known):
     adversary, epsilons = known_adversary(known), np.full(known["T"], known["epsilon"])
-    found = temporal_leakage(adversary, epsilons=epsilons)
+    found = temporal_leakage(adversary, epsilons)
     for side in (found, found.attained):
         assert side.backward[-1] == pytest.approx(known["backward"], rel=1e-10)
         assert side.forward[0] == pytest.approx(known["forward"], rel=1e-10)
         assert max(side.temporal) == pytest.approx(known["temporal"], rel=1e-10)
-    paper = temporal_leakage(adversary, epsilons=epsilons, bound="paper")
+    paper = temporal_leakage(adversary, epsilons, accounting=PaperBound())
     assert paper.worst == pytest.approx(known["paper"], rel=1e-10)
 
 
 @pytest.mark.parametrize("known", VALUES["suprema"], ids=lambda known: f"{known['name']} {known['epsilon']}")
 def test_known_suprema(known):
-    found = leakage_supremum(known_adversary(known), epsilon=known["epsilon"])
+    found = leakage_supremum(known_adversary(known), known["epsilon"])
     for direction in DIRECTIONS:
         for side in (found, found.evidence):
             assert getattr(side, direction) == pytest.approx(known[direction], rel=1e-9)
@@ -289,7 +291,7 @@ def test_the_observation_of_a_long_release_attains_what_is_said(t):
     backward, forward = random_rows(4, rng), random_rows(4, rng)
     epsilons = np.repeat([0.3, 0.1, 0.5], 500)
     adversary = Adversary(TransitionMatrix(backward), TransitionMatrix(forward))
-    series = temporal_leakage(adversary, epsilons=epsilons)
+    series = temporal_leakage(adversary, epsilons)
     (i, j), raised = observation_of(series, t)
     leakage = epsilons[t]
     for rows, high, spent in (

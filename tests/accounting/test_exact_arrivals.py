@@ -10,12 +10,14 @@ import pytest
 from scipy.linalg import circulant
 
 from exact_cases import random_boxes, random_rows
+from methods import method_of
 from temporaldp import (
     Adversary,
     BudgetError,
     GaussianNoise,
     InputError,
     LikelihoodBox,
+    MetricPrivacy,
     StateError,
     TransitionMatrix,
     leakage_supremum,
@@ -36,34 +38,34 @@ BOTH = Adversary(WALK, WALK)
         (lambda: LikelihoodBox.add_or_remove(math.inf, 3, absent=0), ("epsilon", "inf")),
         (lambda: LikelihoodBox.add_or_remove(1.0, 3, absent=3), ("absent", "from 0 to 2", "got 3")),
         (
-            lambda: temporal_leakage(BOTH, mechanisms=[LikelihoodBox([0, 0], [1, 1])]),
+            lambda: temporal_leakage(BOTH, [LikelihoodBox([0, 0], [1, 1])]),
             ("mechanisms[0]", "2 values", "3 states"),
         ),
         (
-            lambda: temporal_leakage({"ann": BOTH}, mechanisms=[None, LikelihoodBox([0, 0], [1, 1])]),
+            lambda: temporal_leakage({"ann": BOTH}, [None, LikelihoodBox([0, 0], [1, 1])]),
             ("mechanisms[1]", "3 states"),
         ),
-        (lambda: temporal_leakage(BOTH, mechanisms=[None, None]), ("at least one step with a LikelihoodBox",)),
-        (lambda: temporal_leakage(BOTH, mechanisms=[GaussianNoise(1.0, 1.0)]), ("GaussianNoise needs a delta",)),
+        (lambda: temporal_leakage(BOTH, [None, None]), ("at least one step with a LikelihoodBox",)),
+        (lambda: temporal_leakage(BOTH, [GaussianNoise(1.0, 1.0)]), ("GaussianNoise needs a delta",)),
         (
-            lambda: temporal_leakage(BOTH, mechanisms=[LikelihoodBox([0] * 3, [1] * 3)], epsilons=[1.0]),
+            lambda: temporal_leakage(BOTH, [1.0]),
             ("without epsilons",),
         ),
         (
-            lambda: temporal_leakage(BOTH, mechanisms=[LikelihoodBox([0] * 3, [1] * 3)], metric=np.eye(3)),
+            lambda: temporal_leakage(BOTH, [LikelihoodBox([0] * 3, [1] * 3)], accounting=MetricPrivacy(np.eye(3))),
             ("without a metric",),
         ),
         (
-            lambda: temporal_leakage(Adversary([WALK]), mechanisms=[LikelihoodBox([0] * 3, [1] * 3)] * 3),
+            lambda: temporal_leakage(Adversary([WALK]), [LikelihoodBox([0] * 3, [1] * 3)] * 3),
             ("serve 2 steps", "3 releases"),
         ),
-        (lambda: leakage_supremum(BOTH, mechanism=LikelihoodBox([0, 0], [1, 1])), ("2 values", "3 states")),
+        (lambda: leakage_supremum(BOTH, LikelihoodBox([0, 0], [1, 1])), ("2 values", "3 states")),
         (
-            lambda: leakage_supremum(BOTH, mechanism=LikelihoodBox([0] * 3, [1] * 3), epsilon=0.1),
+            lambda: leakage_supremum(BOTH, 0.1),
             ("either epsilon or a mechanism",),
         ),
-        (lambda: leakage_supremum(Adversary([WALK]), mechanism=LikelihoodBox([0] * 3, [1] * 3)), ("constant",)),
-        (lambda: leakage_supremum(BOTH, mechanism=LikelihoodBox([0] * 3, [0] * 3)), ("promises by itself", "> 0")),
+        (lambda: leakage_supremum(Adversary([WALK]), LikelihoodBox([0] * 3, [1] * 3)), ("constant",)),
+        (lambda: leakage_supremum(BOTH, LikelihoodBox([0] * 3, [0] * 3)), ("promises by itself", "> 0")),
     ],
 )
 def test_bad_use_of_boxes_is_refused(call, words):
@@ -74,7 +76,7 @@ def test_bad_use_of_boxes_is_refused(call, words):
 
 def test_a_step_without_a_release_is_an_empty_box():
     box, empty = LikelihoodBox([-1.0, -0.5, 0.0], [1.0, 0.5, 0.0]), LikelihoodBox([0.0] * 3, [0.0] * 3)
-    some, same = (temporal_leakage(BOTH, mechanisms=[box, one, box]) for one in (None, empty))
+    some, same = (temporal_leakage(BOTH, [box, one, box]) for one in (None, empty))
     for direction in DIRECTIONS:
         assert getattr(some, direction).tolist() == getattr(same, direction).tolist()
     assert some.epsilons.tolist() == pytest.approx([1.5, 0.0, 1.5])
@@ -83,11 +85,11 @@ def test_a_step_without_a_release_is_an_empty_box():
 @pytest.mark.parametrize("bound", ["exact", "paper"])
 def test_without_correlation_a_box_leaks_its_epsilon(bound):
     box = LikelihoodBox([-1.0, 0.0, 0.0], [1.0, 0.0, 0.0])  # what value 0 differs from itself by is nobody's leakage
-    series = temporal_leakage(Adversary(), mechanisms=[box, None], bound=bound)
+    series = temporal_leakage(Adversary(), [box, None], accounting=method_of(bound))
     assert series.temporal.tolist() == series.epsilons.tolist()
     assert series.epsilons == pytest.approx([box.epsilon, 0.0])
     assert box.epsilon == 1.0
-    assert leakage_supremum(Adversary(), mechanism=box, bound=bound).temporal == pytest.approx(1.0)
+    assert leakage_supremum(Adversary(), box, accounting=method_of(bound)).temporal == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("kind", ["absent", "own noise"])
@@ -97,7 +99,7 @@ def test_windows_of_boxes_add_ends_and_what_is_between(kind):
         n, steps = int(rng.integers(2, 5)), 6
         boxes = [LikelihoodBox(*one) for one in zip(*random_boxes(kind, steps, n, rng), strict=True)]
         adversary = Adversary(*(TransitionMatrix(random_rows(n, rng)) for _ in range(2)))
-        series = temporal_leakage(adversary, mechanisms=boxes)
+        series = temporal_leakage(adversary, boxes)
         apart = [box.epsilon for box in boxes]
         assert series.epsilons == pytest.approx(apart)
         assert series.window(2, 3) == series.temporal[2]
@@ -113,12 +115,12 @@ def test_smaller_boxes_never_leak_more_and_a_cube_is_differential_privacy():
         n, steps = int(rng.integers(2, 6)), 5
         adversary = Adversary(*(TransitionMatrix(random_rows(n, rng)) for _ in range(2)))
         epsilons = rng.uniform(0.1, 1.0, steps)
-        plain = temporal_leakage(adversary, epsilons=epsilons)
+        plain = temporal_leakage(adversary, epsilons)
         cubes = [LikelihoodBox(np.full(n, -e / 2), np.full(n, e / 2)) for e in epsilons]
-        same = temporal_leakage(adversary, mechanisms=cubes)
+        same = temporal_leakage(adversary, cubes)
         shares = rng.uniform(0.0, 0.5, (2, steps, n))
         inside = [LikelihoodBox(-e * a, e * b) for e, a, b in zip(epsilons, *shares, strict=True)]
-        less = temporal_leakage(adversary, mechanisms=inside)
+        less = temporal_leakage(adversary, inside)
         for direction in DIRECTIONS:
             assert getattr(same, direction) == pytest.approx(getattr(plain, direction), rel=1e-12)
             assert (getattr(less.attained, direction) <= getattr(plain, direction)).all()
@@ -135,15 +137,15 @@ def test_a_metric_that_is_a_box_is_exact():
         metric = shares[:, None] + shares[None, :]
         np.fill_diagonal(metric, 0.0)
         epsilons = rng.uniform(0.1, 1.0, 4)
-        found = temporal_leakage(adversary, epsilons=epsilons, metric=metric)
+        found = temporal_leakage(adversary, epsilons, accounting=MetricPrivacy(metric))
         assert found.bound == "exact"
         boxes = [LikelihoodBox(-e * shares, e * shares) for e in epsilons]
-        same = temporal_leakage(adversary, mechanisms=boxes)
+        same = temporal_leakage(adversary, boxes)
         for direction in DIRECTIONS:
             assert getattr(found, direction) == pytest.approx(getattr(same, direction), rel=1e-12)
-        limit = leakage_supremum(adversary, epsilon=0.2, metric=metric)
+        limit = leakage_supremum(adversary, 0.2, accounting=MetricPrivacy(metric))
         assert limit.bound == "exact"
-        other = leakage_supremum(adversary, mechanism=LikelihoodBox(-0.2 * shares, 0.2 * shares))
+        other = leakage_supremum(adversary, LikelihoodBox(-0.2 * shares, 0.2 * shares))
         for direction in DIRECTIONS:
             assert getattr(limit.evidence, direction) <= getattr(other, direction)
             assert getattr(other.evidence, direction) <= getattr(limit, direction)
@@ -158,13 +160,13 @@ def test_long_series_of_boxes_of_all_sizes_keep_both_sides_close(seed):
     rows = random_rows(n, rng) if seed % 2 else circulant(rng.dirichlet(np.ones(n)))
     sizes = 10.0 ** rng.uniform(-2.0, 0.3, (2, steps, n))
     boxes = [LikelihoodBox(-low, high) for low, high in zip(*sizes, strict=True)]
-    series = temporal_leakage(Adversary(TransitionMatrix(rows / rows.sum(axis=1, keepdims=True))), mechanisms=boxes)
+    series = temporal_leakage(Adversary(TransitionMatrix(rows / rows.sum(axis=1, keepdims=True))), boxes)
     assert (series.attained.backward <= series.backward).all()
     assert (series.backward <= series.attained.backward * (1.0 + 1e-8)).all()
 
 
 def test_what_a_box_attains_alone_is_no_more_than_it_says():
     box = LikelihoodBox([-3.1, -0.7, -0.3], [0.9, 2.9, 0.1])
-    series = temporal_leakage(Adversary(backward=BOTH.backward), mechanisms=[box] * 3)
+    series = temporal_leakage(Adversary(backward=BOTH.backward), [box] * 3)
     own = max(high - low for i, high in enumerate(box.high) for j, low in enumerate(box.low) if i != j)
     assert series.attained.forward.max() <= own <= series.forward.min()

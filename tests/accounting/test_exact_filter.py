@@ -10,6 +10,7 @@ import pytest
 import temporaldp as tdp
 from exact_cases import random_rows
 from exact_oracles import boxes_of, enumerated_boxes
+from methods import method_of
 from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
 from temporaldp.accounting.exact.online import ExactStanding
 from temporaldp.errors import BudgetError
@@ -36,7 +37,7 @@ def mixing_adversary(rng, n, directions="both") -> Adversary:
 
 def worst(adversary, epsilons) -> float:
     """By the series: nothing of the filter."""
-    return temporal_leakage(adversary, epsilons=epsilons).worst
+    return temporal_leakage(adversary, epsilons).worst
 
 
 def tailed(spent, standing, steps=60):
@@ -164,10 +165,11 @@ def test_the_papers_bound_grants_no_more_with_the_same_reserve(seed):
     """By itself it keeps less for later, and may grant more at first: so what each of them keeps is compared too."""
     rng = np.random.default_rng(400 + seed)
     adversary = mixing_adversary(rng, 3, ("both", "backward", "forward")[seed])
-    reserve = tdp.TemporalAccountant(adversary, alpha=1.0, bound="paper").reserve
+    reserve = tdp.TemporalAccountant(adversary, alpha=1.0, accounting=tdp.PaperBound()).reserve
     assert reserve <= tdp.TemporalAccountant(adversary, alpha=1.0).reserve
     exact, paper = (
-        tdp.TemporalAccountant(adversary, alpha=1.0, reserve=reserve, bound=bound) for bound in ("exact", "paper")
+        tdp.TemporalAccountant(adversary, alpha=1.0, reserve=reserve, accounting=method_of(bound))
+        for bound in ("exact", "paper")
     )
     for share in rng.choice([0.0, 0.3, 1.0], 8):
         granted = paper.remaining()

@@ -14,7 +14,7 @@ CLOSE = 3e-12
 
 def assert_same(odometer, adversary, spent):
     found, time = odometer.worst()
-    series = temporal_leakage(adversary, epsilons=spent)
+    series = temporal_leakage(adversary, spent)
     assert found == pytest.approx(series.worst, rel=CLOSE, abs=1e-300)
     assert found >= series.attained.temporal.max()
     assert series.temporal[time] == pytest.approx(series.worst, rel=CLOSE, abs=1e-300)
@@ -74,7 +74,7 @@ def test_a_reserve_for_ever():
     odometer = ExactOdometer.at_start(adversary).after(0.1)
     found, time = odometer.worst_with(0.5, 0.1)
     assert time == 1
-    assert found == pytest.approx(temporal_leakage(adversary, epsilons=[0.1, 0.5, *[0.1] * 60]).worst, rel=1e-6)
+    assert found == pytest.approx(temporal_leakage(adversary, [0.1, 0.5, *[0.1] * 60]).worst, rel=1e-6)
 
 
 def test_huge_budgets_are_never_too_low():
@@ -83,4 +83,4 @@ def test_huge_budgets_are_never_too_low():
     for epsilon in (0.1, 250.0, 100.0, 1e4, 0.1):
         odometer = odometer.after(epsilon)
         spent.append(epsilon)
-        assert odometer.worst()[0] >= temporal_leakage(adversary, epsilons=spent).attained.temporal.max()
+        assert odometer.worst()[0] >= temporal_leakage(adversary, spent).attained.temporal.max()

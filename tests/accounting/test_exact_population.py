@@ -7,7 +7,7 @@ import pytest
 
 import oracles
 from exact_oracles import boxes_of, defined_by_sign_rule
-from temporaldp import Adversary, TransitionMatrix, temporal_leakage
+from temporaldp import Adversary, PaperBound, TransitionMatrix, temporal_leakage
 from temporaldp.accounting import exact_population as module
 from temporaldp.accounting.exact.evidence import ExactLeakage
 from temporaldp.accounting.exact.population import exact_population, worth_the_kernel
@@ -69,7 +69,7 @@ def assert_same(users, spent):
     found = exact_population(users, spent)
     assert (found.attained <= found.proved).all()
     for row, one in zip(found.which, users, strict=True):
-        alone = temporal_leakage(one, epsilons=spent)
+        alone = temporal_leakage(one, spent)
         for k, direction in enumerate(DIRECTIONS):
             low, high = getattr(alone.attained, direction), getattr(alone, direction)
             # Neither way attains more than the other proves.
@@ -162,10 +162,10 @@ def test_the_series_of_many_users_takes_the_kernel(rng, monkeypatch):
     users = people(rng, 4, ["dirichlet", "sparse", "stays"] * 3)
     users = {f"{number} {one.name}": one for number, one in enumerate(users)}
     spent = np.full(15, 0.2)
-    slow = temporal_leakage(users, epsilons=spent)
+    slow = temporal_leakage(users, spent)
     monkeypatch.setattr(module, "WORTH_COMPILING", 1)
     monkeypatch.setenv("TEMPORALDP_KERNELS", "numba")
-    fast = temporal_leakage(users, epsilons=spent)
+    fast = temporal_leakage(users, spent)
     assert isinstance(fast.worst_member.evidence, module.MemberLeakage)
     assert fast.worst_user == slow.worst_user
     assert fast.worst_pair() == slow.worst_pair()
@@ -179,11 +179,11 @@ def test_each_member_can_tell_more(rng, monkeypatch):
     users = people(rng, 4, ["dirichlet"])
     monkeypatch.setattr(module, "WORTH_COMPILING", 1)
     monkeypatch.setenv("TEMPORALDP_KERNELS", "numba")
-    series = temporal_leakage(users, epsilons=rng.uniform(0.0, 0.5, 12))
+    series = temporal_leakage(users, rng.uniform(0.0, 0.5, 12))
     for one, member in zip(users, series.members, strict=True):
         if one.states is None:
             continue
-        alone = temporal_leakage(one, epsilons=series.epsilons).evidence
+        alone = temporal_leakage(one, series.epsilons).evidence
         assert isinstance(member.evidence, ExactLeakage)
         assert repr(member.evidence) == repr(alone)
         for step in (0, 5, -1):
@@ -201,15 +201,15 @@ def test_each_member_can_tell_more(rng, monkeypatch):
 def test_when_leakage_does_not_settle_the_kernel_gives_up_and_says_what_is_known(rng, monkeypatch):
     monkeypatch.setattr(module, "LONGEST_ALONE", 20)
     user, spent = people(rng, 4, ["stays"])[0], np.full(100, 0.1)
-    found, paper = exact_population([user], spent), temporal_leakage(user, epsilons=spent, bound="paper")
+    found, paper = exact_population([user], spent), temporal_leakage(user, spent, accounting=PaperBound())
     for k, direction in enumerate(DIRECTIONS):
         np.testing.assert_allclose(found.proved[0, k], getattr(paper, direction), rtol=1e-12)
     assert (found.attained == spent).all()
-    expected = temporal_leakage(user, epsilons=spent)
+    expected = temporal_leakage(user, spent)
     monkeypatch.setattr(module, "WORTH_COMPILING_ALONE", 1)
     monkeypatch.setenv("TEMPORALDP_KERNELS", "numba")
     assert worth_the_kernel([user], spent)
-    np.testing.assert_allclose(temporal_leakage(user, epsilons=spent).temporal, expected.temporal, rtol=1e-12)
+    np.testing.assert_allclose(temporal_leakage(user, spent).temporal, expected.temporal, rtol=1e-12)
 
 
 def test_when_it_applies(rng, monkeypatch):
@@ -241,7 +241,7 @@ def test_a_user_whom_the_kernel_gives_up_is_asked_about_again(kernels):
         rows_ = 0.95 * np.eye(n) + 0.05 * rng.dirichlet(np.full(n, 0.3), n)
         users.append(Adversary(TransitionMatrix(rows_ / rows_.sum(axis=1, keepdims=True)), None))
     assert worth_the_kernel(users, spent)
-    series = temporal_leakage(users, epsilons=spent)
+    series = temporal_leakage(users, spent)
     for member, one in zip(series.members, users, strict=True):
-        alone = temporal_leakage(one, epsilons=spent)
+        alone = temporal_leakage(one, spent)
         np.testing.assert_allclose(member.temporal, alone.temporal, rtol=2e-9)

@@ -10,9 +10,11 @@ from scipy.linalg import circulant
 
 from exact_cases import random_rows
 from exact_oracles import boxes_of, defined_by_sign_rule
+from methods import method_of
 from temporaldp import (
     Adversary,
     LikelihoodBox,
+    PaperBound,
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
@@ -48,7 +50,7 @@ def test_two_values_with_symmetric_rows_have_a_fixed_point(stays, shown):
         grown = math.log1p(stays * math.expm1(b)) - math.log1p((1.0 - stays) * math.expm1(b)) + 1.0
         low, high = (b, high) if grown > b else (low, b)
     matrix = TransitionMatrix([[stays, 1.0 - stays], [1.0 - stays, stays]])
-    found = leakage_supremum(Adversary(matrix, matrix), epsilon=1.0)
+    found = leakage_supremum(Adversary(matrix, matrix), 1.0)
     assert_close(found)
     assert found.backward == pytest.approx(low, rel=1e-9)
     assert found.forward == pytest.approx(low, rel=1e-9)
@@ -60,7 +62,7 @@ def test_two_values_with_symmetric_rows_have_a_fixed_point(stays, shown):
 def test_a_value_that_is_left_gathers_a_geometric_series(share):
     border = -math.log(0.8)
     epsilon = share * border
-    found = leakage_supremum(Adversary(ROAD), epsilon=epsilon)
+    found = leakage_supremum(Adversary(ROAD), epsilon)
     expected = epsilon + math.log1p(math.expm1(epsilon) * 0.8 / (1.0 - 0.8 * math.exp(epsilon)))
     assert found.backward == pytest.approx(expected, rel=1e-8)
     assert found.temporal == found.backward
@@ -85,23 +87,21 @@ NEVER = {
 @pytest.mark.parametrize(("matrix", "epsilon"), NEVER.values(), ids=NEVER)
 def test_what_adds_up_for_ever_has_no_supremum(matrix, epsilon):
     for adversary in (Adversary(matrix), Adversary(None, matrix), Adversary(matrix, matrix)):
-        found = leakage_supremum(adversary, epsilon=epsilon)
+        found = leakage_supremum(adversary, epsilon)
         assert found.certified
         for name, one in (("backward", adversary.backward), ("forward", adversary.forward)):
             assert getattr(found, name) == (epsilon if one is None else math.inf)
         assert found.temporal == math.inf
         assert found.evidence.temporal == math.inf
-        series = [
-            temporal_leakage(adversary, epsilons=[epsilon] * steps).attained.temporal.max() for steps in (50, 100)
-        ]
+        series = [temporal_leakage(adversary, [epsilon] * steps).attained.temporal.max() for steps in (50, 100)]
         assert series[1] > series[0] * 1.01
 
 
 def test_disjoint_rows_alone_do_not_make_it_infinite():
-    found = leakage_supremum(Adversary(RING, RING), epsilon=0.1)
+    found = leakage_supremum(Adversary(RING, RING), 0.1)
     assert_close(found)
     assert found.temporal == pytest.approx(1.1255, abs=5e-5)
-    assert leakage_supremum(Adversary(RING, RING), epsilon=0.1, bound="paper").temporal == math.inf
+    assert leakage_supremum(Adversary(RING, RING), 0.1, accounting=PaperBound()).temporal == math.inf
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.05, 0.5, pytest.param(2.0, marks=pytest.mark.slow)])
@@ -109,13 +109,13 @@ def test_no_horizon_exceeds_it_and_long_ones_approach_it(epsilon, kernels):
     rng = np.random.default_rng(3)
     for n in (2, 3, 5) if kernels == "numpy" else (2, 3, 5, 7, 12):
         adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.full(n, 0.7), n)) for _ in range(2)))
-        found = leakage_supremum(adversary, epsilon=epsilon)
+        found = leakage_supremum(adversary, epsilon)
         assert_close(found)
-        series = temporal_leakage(adversary, epsilons=np.full(600, epsilon))
+        series = temporal_leakage(adversary, np.full(600, epsilon))
         for direction in DIRECTIONS:
             reached = getattr(series.attained, direction).max()
             assert reached <= getattr(found, direction) <= reached * (1.0 + 2e-9)
-        paper = leakage_supremum(adversary, epsilon=epsilon, bound="paper")
+        paper = leakage_supremum(adversary, epsilon, accounting=PaperBound())
         for direction in DIRECTIONS:
             assert getattr(found, direction) <= getattr(paper, direction) * (1.0 + 1e-12)
 
@@ -129,20 +129,20 @@ def test_a_supremum_of_boxes_is_approached_too(kernels):
             LikelihoodBox.add_or_remove(0.3, n, absent=n - 1),
             LikelihoodBox(np.zeros(n), np.full(n, 0.4)),
         ):
-            found = leakage_supremum(adversary, mechanism=box)
+            found = leakage_supremum(adversary, box)
             assert_close(found)
-            series = temporal_leakage(adversary, mechanisms=[box] * 200)
+            series = temporal_leakage(adversary, [box] * 200)
             for direction in DIRECTIONS:
                 reached = getattr(series.attained, direction).max()
                 assert reached <= getattr(found, direction) <= reached * (1.0 + 2e-9)
-        plain = leakage_supremum(adversary, epsilon=0.4)
+        plain = leakage_supremum(adversary, 0.4)
         assert found.temporal == pytest.approx(plain.temporal, rel=1e-9)
 
 
 def test_several_users_have_the_worst_one_s():
     users = {"ring": Adversary(RING, RING), "still": Adversary(), "road": Adversary(ROAD)}
-    found = leakage_supremum(users, epsilon=0.1)
-    each = [leakage_supremum(user, epsilon=0.1) for user in users.values()]
+    found = leakage_supremum(users, 0.1)
+    each = [leakage_supremum(user, 0.1) for user in users.values()]
     assert found.worst_user == "ring"
     for direction in DIRECTIONS:
         # Who is known by signs only may exceed the largest by half a 1e-12 of it, which is added.
@@ -155,7 +155,7 @@ def test_several_users_have_the_worst_one_s():
 @pytest.mark.long
 def test_a_series_that_has_settled_stays_as_it_is():
     adversary = next(estimate_adversaries(load_sample()))
-    long, short = (temporal_leakage(adversary, epsilons=np.full(steps, 0.1)) for steps in (1_000, 200))
+    long, short = (temporal_leakage(adversary, np.full(steps, 0.1)) for steps in (1_000, 200))
     for side, other in ((long, short), (long.attained, short.attained)):
         np.testing.assert_allclose(side.backward[:200], other.backward, rtol=1e-12)
         np.testing.assert_allclose(side.forward[-200:], other.forward, rtol=1e-12)
@@ -163,7 +163,7 @@ def test_a_series_that_has_settled_stays_as_it_is():
         np.testing.assert_allclose(side.temporal[-60:], other.temporal[-60:], rtol=1e-12)
         np.testing.assert_allclose(side.temporal[100:-100], other.temporal[100], rtol=1e-12)
     assert long.gap < 1e-12
-    limit = leakage_supremum(adversary, epsilon=0.1)
+    limit = leakage_supremum(adversary, 0.1)
     assert long.attained.temporal.max() <= limit.temporal <= long.worst * (1.0 + 1e-9)
 
 
@@ -183,7 +183,7 @@ def test_answers_that_are_shared_are_those_that_would_be_found(budgets):
     adversary = next(estimate_adversaries(load_sample()))
     budgets = np.array(budgets)
     apart = budgets * (1.0 + 2.0**-52 * (np.arange(len(budgets)) % 2))
-    shared, alone = (temporal_leakage(adversary, epsilons=one) for one in (budgets, apart))
+    shared, alone = (temporal_leakage(adversary, one) for one in (budgets, apart))
     for direction in DIRECTIONS:
         for one, other in ((shared, alone), (shared.attained, alone.attained)):
             # Where next to nothing is left of large budgets, the digits that are lost are those of what they leaked.
@@ -203,10 +203,10 @@ def test_beyond_the_effort_the_known_bound_stands_and_candidates_are_solved(budg
     adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.ones(9), 9)) for _ in range(2)))
 
     def numbers():
-        return temporal_leakage(adversary, epsilons=budgets), leakage_supremum(adversary, epsilon=0.1)
+        return temporal_leakage(adversary, budgets), leakage_supremum(adversary, 0.1)
 
     exact, limit = numbers()
-    paper = temporal_leakage(adversary, epsilons=budgets, bound="paper")
+    paper = temporal_leakage(adversary, budgets, accounting=PaperBound())
     monkeypatch.setattr(pair_search, "EFFORT", 0.0)
     bounded, bounded_limit = numbers()
     for direction in DIRECTIONS:
@@ -231,7 +231,7 @@ def test_tiny_budgets_keep_their_digits(unit, kernels):
     matrices = [RING, TransitionMatrix([[0.7, 0.3], [0.1, 0.9]]), TransitionMatrix(np.eye(3))]
     for matrix in matrices:
         epsilons = np.array([1.0, 0.5, 0.0, 1.0, 2.0, 1.0]) * unit
-        found = temporal_leakage(Adversary(matrix, matrix), epsilons=epsilons)
+        found = temporal_leakage(Adversary(matrix, matrix), epsilons)
         rows = matrix.dense()
         arrived = [np.abs(matrix_power_rows(rows, k)).sum(axis=2).max() for k in range(1, 6)]
         for t in range(
@@ -264,7 +264,9 @@ def test_huge_budgets_are_sane(epsilon, kernels):
     for matrix in matrices:
         adversary = Adversary(matrix, matrix)
         for epsilons in ([epsilon] * 5, [0.1, epsilon, 0.1], [epsilon, 0.0]):
-            found, paper = (temporal_leakage(adversary, epsilons=epsilons, bound=one) for one in ("exact", "paper"))
+            found, paper = (
+                temporal_leakage(adversary, epsilons, accounting=method_of(one)) for one in ("exact", "paper")
+            )
             for direction in DIRECTIONS:
                 attained, proved, above = (getattr(one, direction) for one in (found.attained, found, paper))
                 assert np.isfinite(attained).all()
@@ -275,7 +277,7 @@ def test_huge_budgets_are_sane(epsilon, kernels):
             assert 0.0 < witness.leakage <= found.worst
             assert (found.evidence.metric(0) >= 0.0).all()
             assert found.evidence.metric(found.worst_time).max() >= found.attained.temporal.max() * (1.0 - 1e-12)
-        limit = leakage_supremum(adversary, epsilon=epsilon)
+        limit = leakage_supremum(adversary, epsilon)
         for direction in DIRECTIONS:
             assert getattr(limit.evidence, direction) <= getattr(limit, direction)
 
@@ -285,7 +287,7 @@ def test_huge_budgets_are_never_below_the_truth(epsilon):
     rng = np.random.default_rng(6)
     for n in (2, 3):
         rows = random_rows(n, rng)
-        found = temporal_leakage(Adversary(TransitionMatrix(rows)), epsilons=[epsilon] * 4)
+        found = temporal_leakage(Adversary(TransitionMatrix(rows)), [epsilon] * 4)
         true = np.max(defined_by_sign_rule([rows] * 3, *boxes_of([epsilon] * 3, n)) - 1e6 * np.eye(n)) + epsilon
         assert found.attained.backward[3] * (1.0 - 1e-13) <= true <= found.backward[3] * (1.0 + 1e-13)
 
@@ -297,7 +299,7 @@ def test_huge_boxes_are_never_below_the_truth():
         rows = random_rows(n, rng)
         low, high = -rng.uniform(0.0, 500.0, (4, n)), rng.uniform(0.0, 500.0, (4, n))
         boxes = [LikelihoodBox(*one) for one in zip(low, high, strict=True)]
-        found = temporal_leakage(Adversary(TransitionMatrix(rows)), mechanisms=boxes)
+        found = temporal_leakage(Adversary(TransitionMatrix(rows)), boxes)
         own = high[3][:, None] - low[3][None, :]
         true = np.max(defined_by_sign_rule([rows] * 3, low[:3], high[:3]) + own - 1e6 * np.eye(n))
         assert found.attained.backward[3] * (1.0 - 1e-13) <= true <= found.backward[3] * (1.0 + 1e-13)
@@ -322,8 +324,8 @@ def test_the_largest_suprema_of_many_users_are_those_of_each(kernels):
     if kernels == "numpy":
         pytest.skip("only machine code compares users")
     users = some_users(np.random.default_rng(9), 4, 40)
-    found = leakage_supremum(users, epsilon=0.2)
-    each = {name: leakage_supremum(one, epsilon=0.2) for name, one in users.items()}
+    found = leakage_supremum(users, 0.2)
+    each = {name: leakage_supremum(one, 0.2) for name, one in users.items()}
     for direction in DIRECTIONS:
         expected = max(getattr(one, direction) for one in each.values())
         assert getattr(found, direction) == pytest.approx(expected, rel=2e-12)
@@ -340,9 +342,7 @@ def test_nobody_is_left_out_who_leaks_more(direction, kernels):
     rows = [
         tuple(None if one is None else one.dense() for one in (user.backward, user.forward)) for user in users.values()
     ]
-    each = np.array(
-        [[getattr(leakage_supremum(one, epsilon=0.2), way) for way in DIRECTIONS] for one in users.values()]
-    )
+    each = np.array([[getattr(leakage_supremum(one, 0.2), way) for way in DIRECTIONS] for one in users.values()])
     for level in np.quantile(each[:, direction], [0.1, 0.5, 0.9]):
         for share, expected in ((1.0 - 1e-6, False), (1.0 + 1e-6, True)):
             levels = np.full(3, each.max())
@@ -360,7 +360,7 @@ def test_nobody_is_left_out_who_leaks_more(direction, kernels):
 @pytest.mark.parametrize("stays", [0.7, 0.9])
 def test_a_level_that_is_supposed_to_hold_counts_past_and_future_together(stays):
     rows = np.array([[stays, 1.0 - stays], [1.0 - stays, stays]])
-    found = leakage_supremum(Adversary(TransitionMatrix(rows), TransitionMatrix(rows)), epsilon=0.5)
+    found = leakage_supremum(Adversary(TransitionMatrix(rows), TransitionMatrix(rows)), 0.5)
     release = Releases(np.array([[0.5]]), np.zeros((1, 1)))
     for past, future, expected in (
         (rows, rows, found.temporal),

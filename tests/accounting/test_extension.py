@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from accounting_contract import FilterContract, WayOfAccounting, adversaries
+from methods import method_of
 from oracles import hockey_stick, told_by_all, worst_mechanism
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     PlanError,
     TemporalAccountant,
     TransitionMatrix,
@@ -61,7 +63,7 @@ COIN = LeakyCoin(0.6, 1e-4)
 @pytest.mark.parametrize("delta", [1e-3, 1e-2])
 def test_a_mechanism_of_ones_own_is_never_below_its_definition(delta):
     n_steps = 5
-    series = temporal_leakage(WALK, mechanisms=[COIN] * n_steps, delta=delta)
+    series = temporal_leakage(WALK, [COIN] * n_steps, accounting=ApproximateDP(delta))
     rows = [MATRIX.dense()] * (n_steps - 1)
     for step in range(n_steps):
         told = told_by_all(COIN.outputs, rows, rows, step, n_steps)
@@ -71,13 +73,13 @@ def test_a_mechanism_of_ones_own_is_never_below_its_definition(delta):
 
 
 def test_a_mechanism_of_ones_own_goes_everywhere():
-    odometer = TemporalAccountant(WALK, delta=1e-2)
+    odometer = TemporalAccountant(WALK, accounting=ApproximateDP(1e-2))
     for _ in range(3):
         odometer.spend(COIN)
     assert odometer.total() == pytest.approx(odometer.leakage().worst, rel=1e-6)
-    limits = leakage_supremum(WALK, mechanism=COIN, delta=1e-2)
+    limits = leakage_supremum(WALK, COIN, accounting=ApproximateDP(1e-2))
     assert odometer.total() <= limits.temporal < math.inf
-    assert temporal_leakage(WALK, mechanisms=[COIN, None, (COIN, COIN)], delta=1e-2).epsilons[1] == 0.0
+    assert temporal_leakage(WALK, [COIN, None, (COIN, COIN)], accounting=ApproximateDP(1e-2)).epsilons[1] == 0.0
 
 
 def test_what_lacks_a_part_is_no_mechanism():
@@ -85,7 +87,7 @@ def test_what_lacks_a_part_is_no_mechanism():
         coordinates, pure_epsilon = 1, math.inf
 
     with pytest.raises(InputError, match="expected a mechanism"):
-        temporal_leakage(WALK, mechanisms=[Half()], delta=1e-2)
+        temporal_leakage(WALK, [Half()], accounting=ApproximateDP(1e-2))
 
 
 # A way of accounting: nothing is ever forgotten where somebody knows a correlation
@@ -125,7 +127,7 @@ SUM = SumAccounting()
 def test_the_sum_is_what_the_strongest_correlation_leaks():
     still = Adversary(strongest_correlation(2), strongest_correlation(2))
     spent = [0.1, 0.0, 0.4, 0.2]
-    mine, exact = (temporal_leakage(still, epsilons=spent, bound=bound) for bound in (SUM, "exact"))
+    mine, exact = (temporal_leakage(still, spent, accounting=method_of(bound)) for bound in (SUM, "exact"))
     for way in ("backward", "forward", "temporal"):
         assert getattr(mine, way) == pytest.approx(getattr(exact, way))
     assert (mine.bound, mine.worst) == ("sum", pytest.approx(math.fsum(spent)))
@@ -134,26 +136,26 @@ def test_the_sum_is_what_the_strongest_correlation_leaks():
 
 
 def test_the_sum_has_no_supremum_and_keeps_nothing_back():
-    assert leakage_supremum(WALK, epsilon=1e-3, bound=SUM).temporal == math.inf
-    assert leakage_supremum(Adversary(), epsilon=1e-3, bound=SUM).temporal == 1e-3
-    accountant = TemporalAccountant(WALK, alpha=1.0, bound=SUM)
+    assert leakage_supremum(WALK, 1e-3, accounting=method_of(SUM)).temporal == math.inf
+    assert leakage_supremum(Adversary(), 1e-3, accounting=method_of(SUM)).temporal == 1e-3
+    accountant = TemporalAccountant(WALK, alpha=1.0, accounting=method_of(SUM))
     assert accountant.reserve == 0.0
     accountant.spend_all([0.25, 0.5])
     assert (accountant.total(), accountant.remaining()) == (pytest.approx(0.75), pytest.approx(0.25))
     with pytest.raises(ValueError, match="reserve"):
-        TemporalAccountant(WALK, alpha=1.0, bound=SUM, reserve=1e-6)
+        TemporalAccountant(WALK, alpha=1.0, reserve=1e-6, accounting=method_of(SUM))
 
 
 @pytest.mark.parametrize("method", ["optimal", "quantified", "uniform"])
 def test_a_plan_by_the_sum_spends_alpha_in_all(method):
-    plan = plan_budget(WALK, alpha=1.0, horizon=5, method=method, bound=SUM)
+    plan = plan_budget(WALK, alpha=1.0, horizon=5, method=method, accounting=method_of(SUM))
     assert (plan.bound, math.fsum(plan.epsilons)) == ("sum", pytest.approx(1.0, rel=2e-3))
     assert math.fsum(plan.epsilons) <= 1.0
 
 
 def test_nothing_lasts_by_the_sum():
     with pytest.raises(PlanError, match="by the way of accounting 'sum'"):
-        plan_budget(WALK, alpha=1.0, bound=SUM)
+        plan_budget(WALK, alpha=1.0, accounting=method_of(SUM))
 
 
 # Another one: total variation. ``E_g`` of two rows is at most their total variation theta, so that what arrives is at most
@@ -193,7 +195,7 @@ class TestTotalVariation(FilterContract):
         for n_steps in (None, 6):
             adversary, epsilons = adversaries(rng, n_steps), rng.uniform(0.05, 1.0, 6)
             paper, mine, most = (
-                temporal_leakage(adversary, epsilons=epsilons, bound=bound).temporal
+                temporal_leakage(adversary, epsilons, accounting=method_of(bound)).temporal
                 for bound in ("paper", self.way.asked["bound"], SUM)
             )
             assert (paper <= mine * (1.0 + 1e-12)).all()

@@ -13,6 +13,7 @@ from kernels import kernels
 from oracles import hockey_stick
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     GaussianNoise,
@@ -139,6 +140,6 @@ def test_a_finer_grid_has_a_smaller_gap():
     for mechanism in (DiscreteGaussianNoise(6.0), DiscreteLaplaceNoise(6.0), GaussianNoise(6.0, 1.0)):
         gaps = []
         for h in (1e-2, 1e-3, 3e-4):
-            series = temporal_leakage(Adversary(walk), mechanisms=[mechanism] * 6, delta=1e-6, discretization=h)
+            series = temporal_leakage(Adversary(walk), [mechanism] * 6, accounting=ApproximateDP(1e-6, grid=h))
             gaps.append(series.evidence.gaps("backward")[-1])
         assert gaps == sorted(gaps, reverse=True) and gaps[-1] < 2e-3

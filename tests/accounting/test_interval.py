@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from interval_oracles import backward_leakage, corners, members, random_bounds, worst_of_changing_matrices
+from methods import method_of
 from oracles import defined_leakage
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     ContinualRelease,
     DiscreteLaplaceHistogram,
     InputError,
@@ -15,6 +17,8 @@ from temporaldp import (
     Ledger,
     LedgerMismatchError,
     LikelihoodBox,
+    MetricPrivacy,
+    PaperBound,
     TemporalAccountant,
     TransitionMatrix,
     leakage_supremum,
@@ -24,7 +28,7 @@ from temporaldp import (
     temporal_leakage,
     worst_member,
 )
-from temporaldp.accounting.exact.method import ExactAccounting
+from temporaldp.accounting.exact.method import Exact
 from temporaldp.kernels.interval_arrivals import by_rows, by_sets
 from temporaldp.studies.worst_member import entry_derivatives
 
@@ -39,8 +43,8 @@ def require_above_members(seed, n_members):
     low, high = random_bounds(rng, n, zeros=bool(rng.integers(2)))
     epsilons = rng.choice([0.05, 0.3, 1.0]) * (0.5 + rng.random(n_steps))
     exact = backward_leakage(members(rng, low, high, n_members), epsilons)
-    ours = temporal_leakage(uncertain(low, high), epsilons=epsilons).backward[-1]
-    paper = temporal_leakage(uncertain(low, high), epsilons=epsilons, bound="paper").backward[-1]
+    ours = temporal_leakage(uncertain(low, high), epsilons).backward[-1]
+    paper = temporal_leakage(uncertain(low, high), epsilons, accounting=PaperBound()).backward[-1]
     assert exact.max() <= ours * (1.0 + 1e-12)
     assert ours <= paper * (1.0 + 1e-14)
 
@@ -66,7 +70,7 @@ def require_above_the_definition(seed, most_values):
     sets = [[random_bounds(rng, n, zeros=bool(rng.integers(2))) for _ in range(n_steps - 1)] for _ in range(2)]
     sets = [one if seed % 2 else one[:1] * (n_steps - 1) for one in sets]
     user = Adversary(*([IntervalMatrix(*bounds) for bounds in one] for one in sets))
-    ours = temporal_leakage(user, epsilons=epsilons)
+    ours = temporal_leakage(user, epsilons)
     for _ in range(5):
         drawn = [[members(rng, *bounds, 1)[0] for bounds in one] for one in sets]
         for name, wanted in zip(("backward", "forward", "temporal"), defined_leakage(*drawn, epsilons), strict=True):
@@ -92,7 +96,7 @@ def test_where_everything_is_enumerated_the_bound_is_attained_by_matrices_that_c
     low, high = random_bounds(rng, n)
     epsilons = 0.1 + rng.random(n_steps)
     wanted = worst_of_changing_matrices(low, high, epsilons)
-    got = temporal_leakage(uncertain(low, high), epsilons=epsilons).backward[-1]
+    got = temporal_leakage(uncertain(low, high), epsilons).backward[-1]
     assert wanted - 1e-9 <= got <= wanted + 1e-9
 
 
@@ -102,7 +106,7 @@ def test_four_values_enumerated():
     low, high = random_bounds(rng, 4, width=0.1)
     epsilons = np.array([0.4, 0.7, 0.2])
     wanted = worst_of_changing_matrices(low, high, epsilons)
-    assert abs(temporal_leakage(uncertain(low, high), epsilons=epsilons).backward[-1] - wanted) < 1e-9
+    assert abs(temporal_leakage(uncertain(low, high), epsilons).backward[-1] - wanted) < 1e-9
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -124,7 +128,7 @@ def test_many_values_by_rolled_coefficients_are_between_members_and_the_papers_k
     epsilons = np.full(5, 0.2)
     exact = backward_leakage(corners(rng, low, high, 30), epsilons).max()
     ours, paper = (
-        temporal_leakage(uncertain(low, high), epsilons=epsilons, bound=bound).backward[-1]
+        temporal_leakage(uncertain(low, high), epsilons, accounting=method_of(bound)).backward[-1]
         for bound in ("exact", "paper")
     )
     assert exact <= ours < paper
@@ -134,15 +138,15 @@ def test_many_values_by_rolled_coefficients_are_between_members_and_the_papers_k
 def test_budgets_of_hundreds_of_nats_are_not_cut_off(n):
     still = IntervalMatrix(np.eye(n), np.eye(n))
     for epsilons in ([100, 90, 80, 70, 1], [40] * 12):  # of values that never change all outputs add up
-        assert temporal_leakage(Adversary(still), epsilons=epsilons).backward[-1] == pytest.approx(sum(epsilons))
+        assert temporal_leakage(Adversary(still), epsilons).backward[-1] == pytest.approx(sum(epsilons))
 
 
 def test_bounds_without_width_are_the_exact_leakage_while_all_is_enumerated():
     walk = TransitionMatrix([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.1, 0.1, 0.8]])
     point = IntervalMatrix(walk.dense(), walk.dense())
     epsilons = [0.3, 0.1, 0.4, 0.2]
-    exact = temporal_leakage(Adversary(walk, walk), epsilons=epsilons)
-    bound = temporal_leakage(Adversary(point, point), epsilons=epsilons)
+    exact = temporal_leakage(Adversary(walk, walk), epsilons)
+    bound = temporal_leakage(Adversary(point, point), epsilons)
     for name in ("backward", "forward", "temporal"):
         np.testing.assert_allclose(getattr(bound, name), getattr(exact, name), rtol=1e-9)
         assert (getattr(bound, name) >= getattr(exact, name) * (1 - 1e-13)).all()
@@ -155,20 +159,20 @@ def test_no_horizon_passes_the_supremum(seed):
     rng = np.random.default_rng(seed)
     low, high = random_bounds(rng, int(rng.integers(2, 5)), width=0.05)
     adversary = uncertain(low, high)
-    limit = leakage_supremum(adversary, epsilon=0.2)
-    series = temporal_leakage(adversary, epsilons=np.full(40, 0.2))
+    limit = leakage_supremum(adversary, 0.2)
+    series = temporal_leakage(adversary, np.full(40, 0.2))
     assert series.worst <= limit.temporal * (1 + 1e-12)
-    assert limit.temporal <= leakage_supremum(adversary, epsilon=0.2, bound="paper").temporal
+    assert limit.temporal <= leakage_supremum(adversary, 0.2, accounting=PaperBound()).temporal
     assert limit.bound == "interval"
     assert limit.temporal <= series.worst * 1.01 + 1e-9
 
 
 def test_values_that_need_not_communicate_leak_without_bound():
     four = sticky(4, stays=(0.7, 0.95))  # two pairs of values that stay among themselves are in the set
-    assert leakage_supremum(Adversary(four), epsilon=0.1).backward == np.inf
-    two = leakage_supremum(Adversary(sticky(2, stays=(0.7, 0.95))), epsilon=0.1).backward
+    assert leakage_supremum(Adversary(four), 0.1).backward == np.inf
+    two = leakage_supremum(Adversary(sticky(2, stays=(0.7, 0.95))), 0.1).backward
     worst = TransitionMatrix([[0.95, 0.05], [0.05, 0.95]])
-    assert two == pytest.approx(leakage_supremum(Adversary(worst), epsilon=0.1).backward, rel=1e-6)
+    assert two == pytest.approx(leakage_supremum(Adversary(worst), 0.1).backward, rel=1e-6)
 
 
 def test_derivatives_by_entries_are_those_of_the_log_ratio():
@@ -198,8 +202,8 @@ def test_ascent_finds_a_member_between_the_centre_and_the_guarantee():
     assert adversary.backward.contains(found.adversary.backward)
     assert adversary.forward.contains(found.adversary.forward)
     centre = Adversary(adversary.backward.central(), adversary.forward.central())
-    assert temporal_leakage(centre, epsilons=epsilons).worst < found.leakage.worst
-    assert found.leakage.worst <= temporal_leakage(adversary, epsilons=epsilons).worst
+    assert temporal_leakage(centre, epsilons).worst < found.leakage.worst
+    assert found.leakage.worst <= temporal_leakage(adversary, epsilons).worst
 
 
 def test_ascent_beats_random_members():
@@ -216,11 +220,11 @@ def test_plans_and_accountants_hold_for_the_set():
     low, high = random_bounds(rng, 3, width=0.05)
     adversary = uncertain(low, high)
     plan = plan_budget(adversary, alpha=1.0, horizon=6)
-    assert temporal_leakage(adversary, epsilons=plan.epsilons).worst <= 1.0
+    assert temporal_leakage(adversary, plan.epsilons).worst <= 1.0
     assert sustainable_budget(adversary, alpha=1.0) > 0.0
     for member in members(rng, low, high, 20):
         known = Adversary(TransitionMatrix(member / member.sum(1, keepdims=True)))
-        assert temporal_leakage(known, epsilons=plan.epsilons).worst <= 1.0
+        assert temporal_leakage(known, plan.epsilons).worst <= 1.0
     accountant = TemporalAccountant(adversary, alpha=1.0)
     accountant.spend(0.1)
     assert accountant.remaining() < 1.0
@@ -229,9 +233,11 @@ def test_plans_and_accountants_hold_for_the_set():
 def test_with_a_delta_intervals_enter_by_their_profile():
     adversary = uncertain([[0.7, 0.1], [0.1, 0.7]], [[0.9, 0.3], [0.3, 0.9]])
     worst = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
-    bound, member = (temporal_leakage(one, epsilons=[0.5] * 4, delta=1e-6).worst for one in (adversary, worst))
+    bound, member = (
+        temporal_leakage(one, [0.5] * 4, accounting=ApproximateDP(1e-6)).worst for one in (adversary, worst)
+    )
     assert bound >= member * (1 - 1e-9)
-    assert leakage_supremum(adversary, epsilon=0.3, delta=1e-6).temporal >= member * 0.5
+    assert leakage_supremum(adversary, 0.3, accounting=ApproximateDP(1e-6)).temporal >= member * 0.5
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -246,7 +252,7 @@ def test_an_accountant_admits_the_plan_and_counts_what_the_series_counts(seed):
     assert accountant.total() == pytest.approx(plan.leakage.worst, rel=1e-7)
     assert plan.leakage.worst > 0.99
     assert plan.optimality.error <= 1.0001 * float(
-        np.mean(1.0 / plan_budget(adversary, alpha=1.0, bound="paper", horizon=7).epsilons)
+        np.mean(1.0 / plan_budget(adversary, alpha=1.0, horizon=7, accounting=PaperBound()).epsilons)
     )
 
 
@@ -259,7 +265,7 @@ def test_a_filter_holds_the_level_after_loud_steps_and_refuses_more():
             accountant.check(accountant.remaining() * 1.001 + 1e-6)
         accountant.spend(share * accountant.remaining())
         whole = [*accountant.ledger, *[accountant.reserve] * 60]
-        assert temporal_leakage(adversary, epsilons=whole).worst <= 1.0
+        assert temporal_leakage(adversary, whole).worst <= 1.0
 
 
 def test_a_continual_release_keeps_its_ledger_for_a_set(tmp_path):
@@ -280,29 +286,29 @@ def test_a_continual_release_keeps_its_ledger_for_a_set(tmp_path):
 
 def test_a_metric_counts_by_its_largest_distance_and_a_box_by_its_width():
     adversary = uncertain([[0.7, 0.1], [0.1, 0.7]], [[0.9, 0.3], [0.3, 0.9]])
-    plain = temporal_leakage(adversary, epsilons=[0.4, 0.2, 0.4])
-    far = temporal_leakage(adversary, epsilons=[0.2, 0.1, 0.2], metric=[[0, 2], [1, 0]])
+    plain = temporal_leakage(adversary, [0.4, 0.2, 0.4])
+    far = temporal_leakage(adversary, [0.2, 0.1, 0.2], accounting=MetricPrivacy([[0, 2], [1, 0]]))
     np.testing.assert_allclose(far.temporal, plain.temporal, rtol=1e-12)
     np.testing.assert_array_equal(far.epsilons, [0.4, 0.2, 0.4])
     boxes = [LikelihoodBox([0, 0], [epsilon, epsilon]) for epsilon in plain.epsilons]
-    np.testing.assert_allclose(temporal_leakage(adversary, mechanisms=boxes).temporal, plain.temporal, rtol=1e-12)
+    np.testing.assert_allclose(temporal_leakage(adversary, boxes).temporal, plain.temporal, rtol=1e-12)
     worst = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
-    member = temporal_leakage(worst, epsilons=[0.2, 0.1, 0.2], metric=[[0, 2], [1, 0]])
+    member = temporal_leakage(worst, [0.2, 0.1, 0.2], accounting=MetricPrivacy([[0, 2], [1, 0]]))
     assert (member.backward <= far.backward * (1 + 1e-12)).all()
-    limit = leakage_supremum(adversary, epsilon=0.1, metric=[[0, 2], [1, 0]])
-    assert limit.temporal == pytest.approx(leakage_supremum(adversary, epsilon=0.2).temporal, rel=1e-6)
+    limit = leakage_supremum(adversary, 0.1, accounting=MetricPrivacy([[0, 2], [1, 0]]))
+    assert limit.temporal == pytest.approx(leakage_supremum(adversary, 0.2).temporal, rel=1e-6)
 
 
 def test_users_who_are_known_exactly_stay_exact_beside_others():
     walk = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
     users = {"known": walk, "set": uncertain([[0.7, 0.1], [0.1, 0.7]], [[0.8, 0.3], [0.3, 0.8]])}
-    series = temporal_leakage(users, epsilons=[0.3] * 4)
+    series = temporal_leakage(users, [0.3] * 4)
     assert [one.bound for one in series.members] == ["exact", "interval"]
     assert (series.bound, series.worst_user) == ("interval", "known")
-    assert series.members[0].worst == temporal_leakage(walk, epsilons=[0.3] * 4).worst
-    limit = leakage_supremum(users, epsilon=0.3)
+    assert series.members[0].worst == temporal_leakage(walk, [0.3] * 4).worst
+    limit = leakage_supremum(users, 0.3)
     assert (limit.bound, limit.worst_user) == ("interval", "known")
-    assert limit.temporal == pytest.approx(leakage_supremum(walk, epsilon=0.3).temporal, rel=1e-9)
+    assert limit.temporal == pytest.approx(leakage_supremum(walk, 0.3).temporal, rel=1e-9)
     accountant = TemporalAccountant(users, alpha=1.0)
     accountant.spend(accountant.remaining())
     assert accountant.total() <= 1.0
@@ -311,7 +317,7 @@ def test_users_who_are_known_exactly_stay_exact_beside_others():
 def test_what_is_not_accounted_for_is_refused():
     adversary = uncertain([[0.7, 0.1], [0.1, 0.7]], [[0.9, 0.3], [0.3, 0.9]])
     with pytest.raises(InputError, match="only a set is"):
-        temporal_leakage(adversary, epsilons=[0.1], bound=ExactAccounting())
+        temporal_leakage(adversary, [0.1], accounting=method_of(Exact()))
     with pytest.raises(InputError, match="no set to search"):
         worst_member(Adversary(TransitionMatrix([[0.5, 0.5], [0.4, 0.6]])), epsilons=[0.1])
     with pytest.raises(InputError, match="known exactly"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from exact_cases import random_rows
-from temporaldp import Adversary, InputError, TemporalAccountant, TransitionMatrix, temporal_leakage
+from temporaldp import Adversary, InputError, PaperBound, TemporalAccountant, TransitionMatrix, temporal_leakage
 from temporaldp.accounting.kept_state import KeptAdoption
 from temporaldp.correlation.timeline import Timeline
 
@@ -69,7 +69,7 @@ def test_it_goes_on_as_if_it_had_been_told_every_budget(alpha, directions, chang
             spend(one, share, step % 5 == 0)
         assert answers(resumed) == answers(told)
     line = Timeline((0,), (first,)) if not changes else Timeline((0,), (first,)).changed(10, second)
-    series = temporal_leakage(line.until(24), epsilons=told.ledger)
+    series = temporal_leakage(line.until(24), told.ledger)
     assert resumed.total() == pytest.approx(series.worst, rel=1e-11)
     assert resumed.total() >= series.attained.temporal.max()
     whole = TemporalAccountant(first, alpha=alpha)
@@ -118,7 +118,7 @@ def test_what_is_kept_nowhere():
     """Where every budget is needed: another way of accounting, and after the last step."""
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     constant = Adversary(matrix, matrix)
-    assert TemporalAccountant(constant, bound="paper").spend(0.1).kept_state() is None
+    assert TemporalAccountant(constant, accounting=PaperBound()).spend(0.1).kept_state() is None
     assert TemporalAccountant(constant, alpha=1.0).spend(0.1, last=True).kept_state() is None
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     OutputTable,
@@ -41,11 +42,11 @@ def test_a_certificate_is_found_where_rounding_is_not_small_beside_delta(monkeyp
     """Curves near 1 are rounded by 1e-16 in every step, which is what nothing may be raised by at a delta of 1e-9."""
     monkeypatch.setattr(lasting_curves, "MOST_STEPS", 60)
     adversary = Adversary(matrix)
-    supremum = leakage_supremum(adversary, mechanism=mechanism, delta=delta)
+    supremum = leakage_supremum(adversary, mechanism, accounting=ApproximateDP(delta))
     assert supremum.backward < math.inf
     mixed = [mechanism, nearly] * 30  # never twice the same, so that nothing is held
-    every = temporal_leakage(adversary, mechanisms=mixed, delta=delta).backward
-    constant = temporal_leakage(adversary, mechanisms=[mechanism] * 60, delta=delta).backward
+    every = temporal_leakage(adversary, mixed, accounting=ApproximateDP(delta)).backward
+    constant = temporal_leakage(adversary, [mechanism] * 60, accounting=ApproximateDP(delta)).backward
     assert constant.max() <= supremum.backward <= every.max() * (1 + 1e-5)
 
 
@@ -54,11 +55,14 @@ def test_a_supremum_is_a_curve_that_one_step_does_not_raise():
     """Also where the pure leakage has none: one road in, budget above log(1 / 0.8)."""
     road = Adversary(backward=TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]))
     mechanism = DiscreteLaplaceNoise(5.0)
-    assert leakage_supremum(road, epsilon=mechanism.pure_epsilon).backward == math.inf
-    limits = leakage_supremum(road, mechanism=mechanism, delta=1e-6)
-    long = temporal_leakage(road, mechanisms=[mechanism] * 400, delta=1e-6)
+    assert leakage_supremum(road, mechanism.pure_epsilon).backward == math.inf
+    limits = leakage_supremum(road, mechanism, accounting=ApproximateDP(1e-6))
+    long = temporal_leakage(road, [mechanism] * 400, accounting=ApproximateDP(1e-6))
     assert long.worst <= limits.backward <= long.worst + 1e-5
     assert limits.evidence.backward.epsilon(1e-6) == limits.backward and limits.evidence.gap < 1e-3
-    assert leakage_supremum(Adversary(strongest_correlation(2)), mechanism=mechanism, delta=1e-6).backward == math.inf
-    two = leakage_supremum({"a": road, "b": Adversary(WALK)}, mechanism=mechanism, delta=1e-6)
+    assert (
+        leakage_supremum(Adversary(strongest_correlation(2)), mechanism, accounting=ApproximateDP(1e-6)).backward
+        == math.inf
+    )
+    two = leakage_supremum({"a": road, "b": Adversary(WALK)}, mechanism, accounting=ApproximateDP(1e-6))
     assert (two.worst_user, two.temporal) == ("a", limits.temporal)

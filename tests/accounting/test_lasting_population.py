@@ -44,7 +44,7 @@ def test_everybody_leaks_for_ever_what_they_leak_alone(kind, epsilon):
     everybody = list(people(kind, 8))
     found = lasting_population(everybody, epsilon)
     for one, attained, proved in zip(everybody, found.attained, found.proved, strict=True):
-        alone = leakage_supremum(one, epsilon=epsilon)
+        alone = leakage_supremum(one, epsilon)
         if not math.isfinite(proved):  # given up: nothing is said
             assert attained == 0.0
             continue
@@ -52,7 +52,7 @@ def test_everybody_leaks_for_ever_what_they_leak_alone(kind, epsilon):
         assert attained == pytest.approx(alone.temporal, rel=1e-9)
         assert attained <= alone.temporal * (1.0 + 1e-12)
         assert proved >= alone.evidence.temporal * (1.0 - 1e-12)
-        assert proved >= temporal_leakage(one, epsilons=[epsilon] * 30).worst * (1.0 - 1e-12)
+        assert proved >= temporal_leakage(one, [epsilon] * 30).worst * (1.0 - 1e-12)
 
 
 @pytest.mark.parametrize("kind", ["random", "staying", "zeros"])
@@ -83,7 +83,7 @@ def test_a_distribution_asks_again_about_those_whom_the_kernel_gives_up(kernels)
     everybody = [*[lasting] * 200, leaving, stuck]
     assert worth_the_lasting_kernel(everybody, 0.1) == (kernels == "numba")
     found = leakage_distribution(everybody, epsilon=0.1)
-    alone = [leakage_supremum(one, epsilon=0.1).temporal for one in (stuck, leaving, lasting)]
+    alone = [leakage_supremum(one, 0.1).temporal for one in (stuck, leaving, lasting)]
     assert sorted(set(found.leakage)) == pytest.approx(sorted(alone), rel=1e-9)
     assert found.worst == math.inf
 

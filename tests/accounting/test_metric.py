@@ -18,12 +18,15 @@ from scipy.linalg import circulant
 
 from conftest import REPOSITORY
 from matrices import matrices
+from methods import method_of
 from oracles import defined_leakage, highs_lift, metric_mechanism
 from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
     LeakageSeries,
+    MetricPrivacy,
+    PaperBound,
     StateError,
     TransitionMatrix,
     estimate_adversaries,
@@ -34,7 +37,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
-from temporaldp.accounting.metric.method import MetricAccounting
+from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.kernels.lifting import closed, lifted, no_trees, off_diagonal
 from temporaldp.mechanisms.distances import box_of
 
@@ -50,7 +53,7 @@ def distances_of(adversary, metric):
 
 def pair_by_pair(adversary, epsilons, metric=None):
     """The bound pair by pair, whether or not there is an exact value."""
-    way, spent = MetricAccounting(distances_of(adversary, metric)), np.array(epsilons, float)
+    way, spent = MetricPrivacy(distances_of(adversary, metric)), np.array(epsilons, float)
     (found,) = way.series([adversary], spent)
     sides = (found.backward, found.forward, found.temporal)
     return LeakageSeries(way.promised(spent), *sides, bound="metric", evidence=found.evidence)
@@ -58,7 +61,7 @@ def pair_by_pair(adversary, epsilons, metric=None):
 
 def limit_pair_by_pair(adversary, epsilon, metric=None):
     """Its supremum, whether or not there is an exact value."""
-    return MetricAccounting(distances_of(adversary, metric)).limits([adversary], np.array([epsilon]))
+    return MetricPrivacy(distances_of(adversary, metric)).limits([adversary], np.array([epsilon]))
 
 
 def rows_of(kind, n, rng):
@@ -86,7 +89,7 @@ def test_never_below_the_definition_and_never_above_the_paper(kind, n, longest, 
         backward, forward = TransitionMatrix(rows_of(kind, n, rng)), TransitionMatrix(rows_of(kind, n, rng))
         epsilons = rng.choice([0.01, 0.3, 1.0, 4.0], steps) * rng.uniform(0.5, 1.0, steps)
         found = pair_by_pair(Adversary(backward, forward), epsilons)
-        paper = temporal_leakage(Adversary(backward, forward), epsilons=epsilons, bound="paper")
+        paper = temporal_leakage(Adversary(backward, forward), epsilons, accounting=PaperBound())
         truth = defined_leakage([backward.dense()] * (steps - 1), [forward.dense()] * (steps - 1), epsilons)
         for direction, true in zip(DIRECTIONS, truth, strict=True):
             value = getattr(found, direction)
@@ -101,7 +104,7 @@ def test_never_below_the_exact_leakage(kind, kernels):
     for n, steps in ((3, 12), (5, 8), (7, 5)):
         adversary = Adversary(*(TransitionMatrix(rows_of(kind, n, rng)) for _ in range(2)))
         epsilons = rng.choice([0.0, 0.3, 1.0], steps) * rng.uniform(0.5, 1.0, steps)
-        above, exact = pair_by_pair(adversary, epsilons), temporal_leakage(adversary, epsilons=epsilons)
+        above, exact = pair_by_pair(adversary, epsilons), temporal_leakage(adversary, epsilons)
         for direction in DIRECTIONS:
             assert (getattr(above, direction) >= getattr(exact.attained, direction)).all()
             for t in (0, steps // 2, steps - 1):
@@ -119,13 +122,13 @@ def test_a_metric_that_is_no_box_is_bounded_pair_by_pair(kind, kernels):
         assert box_of(metric) is None
         adversary = Adversary(*(TransitionMatrix(rows_of(kind, n, rng)) for _ in range(2)))
         epsilons = rng.uniform(0.1, 2.0, steps)
-        found = temporal_leakage(adversary, epsilons=epsilons, metric=metric)
+        found = temporal_leakage(adversary, epsilons, accounting=MetricPrivacy(metric))
         assert found.bound == "metric"
         assert isinstance(found.evidence, PairwiseLeakage)
         assert found.attained is None
         assert found.gap == 0.0
-        paper = temporal_leakage(adversary, epsilons=epsilons, metric=metric, bound="paper")
-        inside = temporal_leakage(adversary, epsilons=epsilons * metric[off_diagonal(n) > 0].min())
+        paper = temporal_leakage(adversary, epsilons, accounting=PaperBound(float(np.max(metric))))
+        inside = temporal_leakage(adversary, epsilons * metric[off_diagonal(n) > 0].min())
         for direction in DIRECTIONS:
             assert (getattr(found, direction) >= getattr(inside.attained, direction)).all()
             assert (getattr(found, direction) <= getattr(paper, direction)).all()
@@ -158,10 +161,10 @@ def test_metric_privacy_is_bounded_for_its_worst_mechanism(kernels):
             return metric_mechanism(epsilon * metric)
 
         adversary = Adversary(TransitionMatrix(matrix), TransitionMatrix(forward))
-        found = temporal_leakage(adversary, epsilons=epsilons, metric=metric)
+        found = temporal_leakage(adversary, epsilons, accounting=MetricPrivacy(metric))
         boxed = box_of(metric) is not None  # where a way round is as short, as between the ends of a line of three
         assert found.bound == ("exact" if boxed else "metric")
-        paper = temporal_leakage(adversary, epsilons=epsilons, metric=metric, bound="paper")
+        paper = temporal_leakage(adversary, epsilons, accounting=PaperBound(float(np.max(metric))))
         truth = defined_leakage([matrix] * 3, [forward] * 3, epsilons, mechanism)
         for direction, true in zip(DIRECTIONS, truth, strict=True):
             value = getattr(found, direction)
@@ -178,7 +181,7 @@ def test_metric_privacy_is_bounded_for_its_worst_mechanism(kernels):
 def test_symmetry_leaves_nothing_to_gain():
     matrix = smoothed_correlation(strongest_correlation(8), s=0.02)
     adversary = Adversary(matrix, matrix)
-    paper = temporal_leakage(adversary, epsilons=[0.3] * 15, bound="paper")
+    paper = temporal_leakage(adversary, [0.3] * 15, accounting=PaperBound())
     np.testing.assert_allclose(pair_by_pair(adversary, [0.3] * 15).temporal, paper.temporal, rtol=1e-12)
 
 
@@ -194,14 +197,14 @@ def test_the_known_numbers(sleep):
     """The table of the theory notes, and the audit of the bundled sample, to three digits."""
     past = Adversary(sleep.backward)
     for epsilon, paper, pairs in ((0.1, 0.692, 0.4385), (0.5, 4.486, 2.296)):
-        found = temporal_leakage(past, epsilons=[epsilon] * 25, bound="paper")
+        found = temporal_leakage(past, [epsilon] * 25, accounting=PaperBound())
         assert found.backward[-1] == pytest.approx(paper, abs=5e-4)
         assert pair_by_pair(past, [epsilon] * 25).backward[-1] == pytest.approx(pairs, abs=5e-4)
     ring = Adversary(smoothed_correlation(RING, s=0.005))
-    paper = temporal_leakage(ring, epsilons=[0.1] * 25, bound="paper")
+    paper = temporal_leakage(ring, [0.1] * 25, accounting=PaperBound())
     assert paper.backward[-1] == pytest.approx(1.638, abs=5e-4)
     assert pair_by_pair(ring, [0.1] * 25).backward[-1] == pytest.approx(0.560, abs=5e-4)
-    assert temporal_leakage(sleep, epsilons=[0.1] * 47, bound="paper").worst == pytest.approx(1.033, abs=5e-4)
+    assert temporal_leakage(sleep, [0.1] * 47, accounting=PaperBound()).worst == pytest.approx(1.033, abs=5e-4)
     assert pair_by_pair(sleep, [0.1] * 47).worst == pytest.approx(0.696, abs=5e-4)
 
 
@@ -249,7 +252,7 @@ def test_a_metric_that_hardly_moves_is_not_taken_for_settled():
     rows = [[1 - small, 0, small, 0], [0, 1, 0, 0], [0, 0.5, 0.5, 0], [0, 0.5, 0.5, 0]]
     metric = np.array([[0, 0, 1, far], [0, 0, 1, far], [1, 1, 0, far], [far, far, far, 0]])
     matrix = TransitionMatrix(rows)
-    found = temporal_leakage(Adversary(matrix), epsilons=[0.5] * 200, metric=metric).evidence.past
+    found = temporal_leakage(Adversary(matrix), [0.5] * 200, accounting=MetricPrivacy(metric)).evidence.past
     arrived = np.zeros((4, 4))
     for t in range(200):
         assert (found[t] >= arrived - 1e-9 * arrived).all()
@@ -264,17 +267,17 @@ def no_box(n):
 
 def test_without_correlation_each_release_stands_alone():
     metric = no_box(6)
-    series = temporal_leakage(Adversary(), epsilons=[0.1, 0.2], metric=metric)
+    series = temporal_leakage(Adversary(), [0.1, 0.2], accounting=MetricPrivacy(metric))
     assert series.bound == "metric"
     assert series.temporal.tolist() == series.epsilons.tolist() == [0.5, 1.0]
-    assert leakage_supremum(Adversary(), epsilon=0.1, metric=metric).temporal == 0.5
-    one_way = temporal_leakage(Adversary(forward=RING), epsilons=[0.1] * 4, metric=metric)
+    assert leakage_supremum(Adversary(), 0.1, accounting=MetricPrivacy(metric)).temporal == 0.5
+    one_way = temporal_leakage(Adversary(forward=RING), [0.1] * 4, accounting=MetricPrivacy(metric))
     assert one_way.backward.tolist() == [0.5] * 4
     assert one_way.forward[0] > 0.5
 
 
 def test_the_worst_pair_and_its_path(sleep):
-    series = temporal_leakage(sleep, epsilons=[0.1] * 20, metric=no_box(5))
+    series = temporal_leakage(sleep, [0.1] * 20, accounting=MetricPrivacy(no_box(5)))
     pairs, step = series.evidence, series.worst_time
     assert series.worst_pair() == pairs.worst_pair(step)
     metric = pairs.metric(step)
@@ -306,7 +309,9 @@ def test_the_share_is_the_derivative_of_the_leakage(sleep):
 
 
 def test_windows_use_the_tighter_ends(sleep):
-    found, paper = (temporal_leakage(sleep, epsilons=[0.1] * 20, metric=no_box(5), bound=b) for b in ("exact", "paper"))
+    found, paper = (
+        temporal_leakage(sleep, [0.1] * 20, accounting=MetricPrivacy(no_box(5))) for b in ("exact", "paper")
+    )
     assert found.window(4, 6) == pytest.approx(found.backward[4] + found.forward[5])
     assert found.window(4, 6) < paper.window(4, 6)
 
@@ -323,20 +328,20 @@ def test_more_budget_never_leaks_less(matrix, epsilon, at):
 
 def test_several_users():
     users = {"strong": Adversary(RING, RING), "weak": Adversary(TransitionMatrix(np.full((6, 6), 1 / 6)))}
-    together = temporal_leakage(users, epsilons=[0.1] * 10, metric=no_box(6))
-    alone = temporal_leakage(users["strong"], epsilons=[0.1] * 10, metric=no_box(6))
+    together = temporal_leakage(users, [0.1] * 10, accounting=MetricPrivacy(no_box(6)))
+    alone = temporal_leakage(users["strong"], [0.1] * 10, accounting=MetricPrivacy(no_box(6)))
     assert together.worst_user == "strong"
     assert together.bound == "metric"
     assert isinstance(together.worst_member.evidence, PairwiseLeakage)
     np.testing.assert_array_equal(together.temporal, alone.temporal)
-    limit = leakage_supremum(users, epsilon=0.1, metric=no_box(6))
+    limit = leakage_supremum(users, 0.1, accounting=MetricPrivacy(no_box(6)))
     assert (limit.worst_user, limit.bound) == ("strong", "metric")
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 0.5, 1.0, 5.0])
 def test_the_supremum_is_met_from_below_by_long_series(sleep, epsilon):
     limit, series = limit_pair_by_pair(sleep, epsilon), pair_by_pair(sleep, np.full(600, epsilon))
-    paper, exact = (leakage_supremum(sleep, epsilon=epsilon, bound=bound) for bound in ("paper", "exact"))
+    paper, exact = (leakage_supremum(sleep, epsilon, accounting=method_of(bound)) for bound in ("paper", "exact"))
     for direction in DIRECTIONS:
         reached = getattr(series, direction).max()
         assert reached <= getattr(limit, direction) <= reached * (1.0 + 1e-9) + 1e-12
@@ -345,16 +350,16 @@ def test_the_supremum_is_met_from_below_by_long_series(sleep, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5])
 def test_the_supremum_under_a_metric_is_met_from_below_by_long_series(sleep, epsilon):
-    limit = leakage_supremum(sleep, epsilon=epsilon, metric=no_box(5))
+    limit = leakage_supremum(sleep, epsilon, accounting=MetricPrivacy(no_box(5)))
     assert limit.bound == "metric"
-    series = temporal_leakage(sleep, epsilons=np.full(600, epsilon), metric=no_box(5))
+    series = temporal_leakage(sleep, np.full(600, epsilon), accounting=MetricPrivacy(no_box(5)))
     for direction in DIRECTIONS:
         reached = getattr(series, direction).max()
         assert reached <= getattr(limit, direction) <= reached * (1.0 + 1e-9) + 1e-12
 
 
 def test_the_certificates_are_not_raised_by_a_step_of_another_solver(sleep):
-    limit = leakage_supremum(sleep, epsilon=0.2, metric=no_box(5))
+    limit = leakage_supremum(sleep, 0.2, accounting=MetricPrivacy(no_box(5)))
     for matrix, metric in ((sleep.backward, limit.evidence.backward), (sleep.forward, limit.evidence.forward)):
         assert (highs_lift(matrix.dense(), metric) + 0.2 * no_box(5) <= metric + 1e-9).all()
     assert limit.evidence.backward.max() == pytest.approx(limit.backward)
@@ -362,7 +367,7 @@ def test_the_certificates_are_not_raised_by_a_step_of_another_solver(sleep):
 
 
 def test_a_ring_has_a_supremum_where_the_paper_has_none():
-    paper = leakage_supremum(Adversary(RING), epsilon=0.1, bound="paper")
+    paper = leakage_supremum(Adversary(RING), 0.1, accounting=PaperBound())
     found = limit_pair_by_pair(Adversary(RING), 0.1)
     assert paper.backward == math.inf
     assert found.backward == pytest.approx(0.637088, abs=1e-6)
@@ -372,7 +377,7 @@ def test_a_ring_has_a_supremum_where_the_paper_has_none():
 
 @pytest.mark.parametrize("rows", [np.eye(5), np.eye(4)[[1, 2, 3, 0]]], ids=["identity", "permutation"])
 def test_what_is_remembered_for_ever_has_no_supremum(rows):
-    limit = leakage_supremum(Adversary(TransitionMatrix(rows)), epsilon=0.1, metric=no_box(len(rows)))
+    limit = leakage_supremum(Adversary(TransitionMatrix(rows)), 0.1, accounting=MetricPrivacy(no_box(len(rows))))
     assert limit.temporal == math.inf
     assert limit.evidence.backward is None
     assert "inf" in repr(limit)
@@ -415,13 +420,13 @@ def test_a_metric_with_zeros_has_a_supremum_above_its_series(rows, metric, epsil
     assert series.backward.max() <= limit.backward
     if limit.evidence.backward is not None:
         assert (series.evidence.metric(399, "backward") <= limit.evidence.backward).all()
-    shown = leakage_supremum(adversary, epsilon=epsilon, metric=metric)
+    shown = leakage_supremum(adversary, epsilon, accounting=MetricPrivacy(metric))
     if box_of(np.array(metric, float)) is None:
         assert (shown.bound, shown.backward) == ("metric", limit.backward)
     else:
         assert shown.bound == "exact"
         assert shown.evidence.backward <= shown.backward <= limit.backward
-        reached = temporal_leakage(adversary, epsilons=np.full(400, epsilon), metric=metric)
+        reached = temporal_leakage(adversary, np.full(400, epsilon), accounting=MetricPrivacy(metric))
         assert reached.attained.backward.max() <= shown.backward
 
 
@@ -431,9 +436,9 @@ def test_a_chain_that_swings_has_its_supremum_where_the_series_ends():
     metric = [[0, 3.0, 1.0], [3.0, 0, 2.0], [1.0, 2.0, 0]]
     limit, reached = limit_pair_by_pair(adversary, 0.01, metric), pair_by_pair(adversary, [0.01] * 300, metric).worst
     assert reached <= limit.temporal <= reached * (1.0 + 1e-9)
-    exact = leakage_supremum(adversary, epsilon=0.01, metric=metric)  # the distances are those of a box
+    exact = leakage_supremum(adversary, 0.01, accounting=MetricPrivacy(metric))  # the distances are those of a box
     assert exact.bound == "exact"
-    reached = temporal_leakage(adversary, epsilons=[0.01] * 300, metric=metric).attained.temporal.max()
+    reached = temporal_leakage(adversary, [0.01] * 300, accounting=MetricPrivacy(metric)).attained.temporal.max()
     assert reached <= exact.temporal <= reached * (1.0 + 1e-9)
 
 
@@ -441,9 +446,9 @@ def test_an_entry_that_no_sum_sees_can_be_the_one_that_leaks():
     rows = [[0.7, 0.3, 0.0], [0.375, 0.625, 1e-17], [0.7, 0.3, 0.0]]
     adversary = Adversary(TransitionMatrix(rows))
     for level in (40.0, 50.0, 500.0):
-        paper = temporal_leakage(adversary, epsilons=[level, 0.0], bound="paper").backward[1]
+        paper = temporal_leakage(adversary, [level, 0.0], accounting=PaperBound()).backward[1]
         assert pair_by_pair(adversary, [level, 0.0]).backward[1] == pytest.approx(paper, rel=1e-12)
-        assert temporal_leakage(adversary, epsilons=[level, 0.0]).backward[1] == pytest.approx(paper, rel=1e-12)
+        assert temporal_leakage(adversary, [level, 0.0]).backward[1] == pytest.approx(paper, rel=1e-12)
 
 
 def test_tiny_probabilities_and_large_distances_do_not_vanish():
@@ -455,7 +460,7 @@ def test_tiny_probabilities_and_large_distances_do_not_vanish():
     )
     found = pair_by_pair(adversary, [1.0, 1.0, 0.0], metric)
     assert found.backward[2] == pytest.approx(1000.0 + true, abs=0.01)
-    exact = temporal_leakage(adversary, epsilons=[1.0, 1.0, 0.0], metric=metric)  # a box of two values
+    exact = temporal_leakage(adversary, [1.0, 1.0, 0.0], accounting=MetricPrivacy(metric))  # a box of two values
     assert exact.bound == "exact"
     assert exact.attained.backward[2] <= exact.backward[2]
     assert exact.backward[2] >= 1000.0 + true - 0.01
@@ -464,7 +469,7 @@ def test_tiny_probabilities_and_large_distances_do_not_vanish():
 def test_two_states_have_one_pair_each_way_and_the_paper_s_supremum():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     for epsilon in (0.01, 0.4, 3.0):
-        paper = leakage_supremum(Adversary(matrix, matrix), epsilon=epsilon, bound="paper").temporal
+        paper = leakage_supremum(Adversary(matrix, matrix), epsilon, accounting=PaperBound()).temporal
         assert limit_pair_by_pair(Adversary(matrix, matrix), epsilon).temporal == pytest.approx(paper, rel=1e-9)
 
 
@@ -480,11 +485,12 @@ def test_a_table_with_names_is_brought_into_order():
     distances = pd.DataFrame([[0, 1, 2.0], [1, 0, 1], [2, 1, 0]], index=states, columns=states)
     shuffled = distances.loc[["c", "a", "b"], ["b", "c", "a"]]
     one, other = (
-        temporal_leakage(Adversary(matrix), epsilons=[0.1] * 5, metric=table) for table in (distances, shuffled)
+        temporal_leakage(Adversary(matrix), [0.1] * 5, accounting=MetricPrivacy(table))
+        for table in (distances, shuffled)
     )
     np.testing.assert_array_equal(one.evidence.metric(3), other.evidence.metric(3))
     with pytest.raises(StateError, match="the metric"):
-        temporal_leakage(Adversary(matrix), epsilons=[0.1] * 5, metric=distances.rename(index={"a": "x"}))
+        temporal_leakage(Adversary(matrix), [0.1] * 5, accounting=MetricPrivacy(distances.rename(index={"a": "x"})))
 
 
 BAD_METRICS = [
@@ -503,19 +509,19 @@ def test_what_is_no_metric_is_refused(metric, message):
     matrix = TransitionMatrix([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]])
     for bound in ("exact", "paper"):
         with pytest.raises(InputError, match=message):
-            temporal_leakage(Adversary(matrix), epsilons=[0.1], bound=bound, metric=metric)
+            temporal_leakage(Adversary(matrix), [0.1], accounting=MetricPrivacy(metric))
 
 
 def test_other_bad_arguments_are_refused(sleep):
     with pytest.raises(InputError, match="'exact' or 'paper', got 'best'"):
-        temporal_leakage(sleep, epsilons=[0.1], bound="best")
+        temporal_leakage(sleep, [0.1], accounting="best")
     with pytest.raises(InputError, match="'exact' or 'paper', got 'best'"):
-        leakage_supremum(sleep, epsilon=0.1, bound="best")
+        leakage_supremum(sleep, 0.1, accounting="best")
     with pytest.raises(StateError, match="5 states"):
-        temporal_leakage(sleep, epsilons=[0.1], metric=off_diagonal(4))
+        temporal_leakage(sleep, [0.1], accounting=MetricPrivacy(off_diagonal(4)))
     with pytest.raises(BudgetError, match="distances"):
-        temporal_leakage(sleep, epsilons=[1e60], metric=1e60 * off_diagonal(5))
-    pairs = temporal_leakage(sleep, epsilons=[0.1] * 3, metric=no_box(5)).evidence
+        temporal_leakage(sleep, [1e60], accounting=MetricPrivacy(1e60 * off_diagonal(5)))
+    pairs = temporal_leakage(sleep, [0.1] * 3, accounting=MetricPrivacy(no_box(5))).evidence
     for call in (
         lambda: pairs.metric(3),
         lambda: pairs.metric(0, "sideways"),
@@ -527,9 +533,9 @@ def test_other_bad_arguments_are_refused(sleep):
         with pytest.raises(InputError):
             call()
     with pytest.raises(InputError, match="constant"):
-        leakage_supremum(Adversary([RING, RING]), epsilon=0.1, metric=no_box(6))
+        leakage_supremum(Adversary([RING, RING]), 0.1, accounting=MetricPrivacy(no_box(6)))
 
 
 def test_a_pair_is_two_values_even_where_nothing_leaks(sleep):
-    pairs = temporal_leakage(sleep, epsilons=[0.0] * 3, metric=no_box(5)).evidence
+    pairs = temporal_leakage(sleep, [0.0] * 3, accounting=MetricPrivacy(no_box(5))).evidence
     assert pairs.worst_pair(0) == ("W", "R")

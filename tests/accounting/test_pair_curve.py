@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from methods import method_of
 from oracles import told_by_all
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     DiscreteGaussianNoise,
     GaussianNoise,
     InputError,
     IntervalMatrix,
+    MetricPrivacy,
     OutputTable,
     PairLeakageCurves,
     PrivacyGuarantee,
@@ -67,8 +70,8 @@ def test_never_below_the_definition_for_any_pair_and_never_above_one_curve(seed)
         adversary = Adversary(list(map(TransitionMatrix, past)), list(map(TransitionMatrix, future)))
         asked = {"mechanisms": [OutputTable(table)] * n_steps, "delta": 10.0 ** rng.integers(-6, -1)}
         asked["discretization"] = float(rng.choice([0.05, 0.2]))
-        series = temporal_leakage(adversary, bound="pair_curve", **asked)
-        one = temporal_leakage(adversary, bound="curve", **asked)
+        series = temporal_leakage(adversary, **asked, accounting="pair_curve")
+        one = temporal_leakage(adversary, **asked, accounting="curve")
         assert (series.temporal <= one.temporal).all() and (series.backward <= one.backward).all()
         for step in range(n_steps):
             rows = told_by_all(table, past, future, step, n_steps)
@@ -116,7 +119,7 @@ def test_other_mechanisms_at_every_step_one_direction_zeros_windows_and_suprema(
         after = nothing if future is None else told_before(tables[::-1], [future] * (n_steps - 1))[::-1]
         asked = {"delta": float(10.0 ** rng.uniform(-9.0, -0.5)), "discretization": float(rng.choice([0.02, 0.3]))}
         asked["bound"] = "pair_curve"
-        series = temporal_leakage(adversary, mechanisms=list(map(OutputTable, tables)), **asked)
+        series = temporal_leakage(adversary, list(map(OutputTable, tables)), **asked)
         allowed = series.delta * (1.0 + 1e-9) + ULPS
         for t in range(n_steps):
             told = {
@@ -139,7 +142,7 @@ def test_other_mechanisms_at_every_step_one_direction_zeros_windows_and_suprema(
             ]
             assert math.isinf(seen) or divergence(rows[0], rows[1], math.exp(seen)) <= allowed
         repeated = [tables[0]] * 5
-        limits = leakage_supremum(adversary, mechanism=OutputTable(tables[0]), **asked)
+        limits = leakage_supremum(adversary, OutputTable(tables[0]), **asked)
         for rows, found in ((past, limits.backward), (future, limits.forward)):
             if rows is not None and math.isfinite(found):
                 long = joint(told_before(repeated, [rows] * 4)[-1], tables[0])
@@ -215,16 +218,16 @@ def test_pure_mechanisms_leak_what_the_metric_says():
             metric = np.log(table[:, None, :] / table[None, :, :]).max(axis=2)
         h = metric.max() / 150.0
         pairs = temporal_leakage(
-            adversary, mechanisms=[OutputTable(table)] * 5, delta=1e-9, bound="pair_curve", discretization=h
+            adversary, [OutputTable(table)] * 5, accounting=ApproximateDP(1e-9, pairwise=True, grid=h)
         )
-        pure = temporal_leakage(adversary, epsilons=[1.0] * 5, metric=metric)
+        pure = temporal_leakage(adversary, [1.0] * 5, accounting=MetricPrivacy(metric))
         assert (pairs.backward <= pure.backward + 6 * h).all()
-        one = temporal_leakage(adversary, mechanisms=[OutputTable(table)] * 5, delta=1e-9, bound="curve")
+        one = temporal_leakage(adversary, [OutputTable(table)] * 5, accounting=ApproximateDP(1e-9, pairwise=False))
         assert pairs.backward[-1] <= one.backward[-1]
     ring = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
     answer = RandomizedResponse(0.2, 3)
-    pairs = temporal_leakage(Adversary(ring), mechanisms=[answer] * 8, delta=1e-9, bound="pair_curve")
-    pure = temporal_leakage(Adversary(ring), epsilons=[0.2] * 8)
+    pairs = temporal_leakage(Adversary(ring), [answer] * 8, accounting=ApproximateDP(1e-9, pairwise=True))
+    pure = temporal_leakage(Adversary(ring), [0.2] * 8)
     assert 0.9 * pure.worst < pairs.worst <= pure.worst * (1 + 1e-9)
 
 
@@ -234,18 +237,20 @@ def test_two_values_that_may_change_places_have_one_curve():
         p, q, s = (*rng.uniform(0.0, 1.0, 2), rng.uniform(3.0, 20.0))
         adversary = Adversary(*(TransitionMatrix([[x, 1 - x], [1 - x, x]]) for x in (p, q)))
         asked = {"mechanisms": [GaussianNoise(s, sensitivity=1.0)] * 8, "delta": 1e-5, "discretization": 1e-3}
-        pairs, one = (temporal_leakage(adversary, bound=bound, **asked) for bound in ("pair_curve", "curve"))
+        pairs, one = (
+            temporal_leakage(adversary, **asked, accounting=method_of(bound)) for bound in ("pair_curve", "curve")
+        )
         assert pairs.temporal == pytest.approx(one.temporal, abs=1e-4)
 
 
 def test_the_numbers_of_the_theory(sample):
     """One curve says 0.643; the release itself, simulated with 60,000 draws, leaks 0.465."""
     adversary, noise = Adversary(backward=sample[0]), GaussianNoise(10.0, sensitivity=math.sqrt(2.0))
-    series = temporal_leakage(adversary, mechanisms=[noise] * 25, delta=1e-3)
+    series = temporal_leakage(adversary, [noise] * 25, accounting=ApproximateDP(1e-3))
     assert series.bound == "pair_curve" and isinstance(series.evidence, PairLeakageCurves)
     assert 0.465 <= series.worst <= 0.56
-    assert temporal_leakage(adversary, mechanisms=[noise] * 25, delta=1e-3, bound="curve").worst > 0.64
-    limits = leakage_supremum(adversary, mechanism=noise, delta=1e-3)
+    assert temporal_leakage(adversary, [noise] * 25, accounting=ApproximateDP(1e-3, pairwise=False)).worst > 0.64
+    limits = leakage_supremum(adversary, noise, accounting=ApproximateDP(1e-3))
     assert limits.bound == "pair_curve" and series.worst <= limits.backward <= series.worst * 1.01
 
 
@@ -253,7 +258,7 @@ def test_the_numbers_of_the_theory(sample):
 def test_a_supremum_is_what_no_further_step_raises(sample):
     adversary, noise = Adversary(*sample), DiscreteGaussianNoise(12.0)
     grid = {"delta": 1e-2, "discretization": 0.003, "bound": "pair_curve"}
-    limits = leakage_supremum(adversary, mechanism=noise, **grid)
+    limits = leakage_supremum(adversary, noise, **grid)
     assert limits.evidence.states == adversary.states
     pairs = PairCurves(Side(limits.evidence.discretization, 1e-2, up=True), 5)
     own = pairs.own((noise,))
@@ -261,17 +266,20 @@ def test_a_supremum_is_what_no_further_step_raises(sample):
         after = pairs.composed(pairs.through(matrix, certificate), own)
         assert raised_by(after, certificate) <= 0.0
         assert raised_by(own * (1.0 - np.eye(5))[..., None], certificate) <= 0.0
-    one = leakage_supremum(adversary, mechanism=noise, delta=1e-2, discretization=0.003, bound="curve")
+    one = leakage_supremum(adversary, noise, accounting=ApproximateDP(1e-2, pairwise=False, grid=0.003))
     assert limits.temporal < one.temporal
     for n_steps in (3, 20):
-        series = temporal_leakage(adversary, mechanisms=[noise] * n_steps, **grid)
+        series = temporal_leakage(adversary, [noise] * n_steps, **grid)
         assert series.worst <= limits.temporal
 
 
 def test_noise_that_varies_windows_and_evidence(sample):
     adversary = Adversary(*sample)
     noise = [GaussianNoise(s, sensitivity=math.sqrt(2.0)) for s in (8.0, 20.0, 10.0)] + [None]
-    pairs, one = (temporal_leakage(adversary, mechanisms=noise, delta=1e-4, bound=b) for b in ("pair_curve", "curve"))
+    pairs, one = (
+        temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-4, pairwise=PAIRWISE[b]))
+        for b in ("pair_curve", "curve")
+    )
     for start, stop in ((0, 1), (0, 2), (0, 4), (1, 3)):
         assert max(pairs.temporal[start:stop]) <= pairs.window(start, stop) <= one.window(start, stop)
     assert pairs.user_level == one.user_level
@@ -289,21 +297,23 @@ def test_what_is_refused(sample):
     adversary = Adversary(*sample)
     noise = [GaussianNoise(10.0, sensitivity=1.0)] * 2
     with pytest.raises(InputError, match="1e-09 or more"):
-        temporal_leakage(adversary, mechanisms=noise, delta=1e-12, bound="pair_curve")
+        temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12, pairwise=True))
     with pytest.raises(InputError, match="one for all pairs"):
-        temporal_leakage(adversary, mechanisms=noise, delta=1e-3, bound="paper")
+        temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-3, pairwise=PAIRWISE["paper"]))
     with pytest.raises(InputError, match="an accountant with a delta"):
-        TemporalAccountant(adversary, delta=1e-3, bound="pair_curve").spend(noise[0])
+        TemporalAccountant(adversary, accounting=ApproximateDP(1e-3, pairwise=True)).spend(noise[0])
     with pytest.raises(InputError, match="different values"):
-        temporal_leakage(adversary, mechanisms=noise, delta=1e-3).evidence.pair_curve(0, "W", "W")
-    assert temporal_leakage(adversary, mechanisms=noise, delta=1e-12).bound == "curve"
+        temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-3)).evidence.pair_curve(0, "W", "W")
+    assert temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12)).bound == "curve"
 
 
 def test_a_delta_that_a_guarantee_loses_is_never_forgotten_too_early():
     """An infinite loss is spread over finite ones by the correlation: the grid reaches that far."""
     rows = TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     asked = {"mechanisms": [PrivacyGuarantee(0.1, 1e-4)] * 4, "delta": 5e-4, "discretization": 0.01}
-    pairs, one = (temporal_leakage(Adversary(rows), bound=bound, **asked) for bound in ("pair_curve", "curve"))
+    pairs, one = (
+        temporal_leakage(Adversary(rows), **asked, accounting=method_of(bound)) for bound in ("pair_curve", "curve")
+    )
     assert (pairs.backward <= one.backward).all() and pairs.backward[-1] > pairs.epsilons[-1]
 
 
@@ -312,6 +322,6 @@ def test_of_a_set_of_matrices_one_curve_for_all_pairs_is_the_default():
     within = Adversary(IntervalMatrix.around(known, width=0.05))
     assert goes_by_pairs(Adversary(known)) and not goes_by_pairs(within)
     noise = [GaussianNoise(10.0, sensitivity=1.0)] * 2
-    found = temporal_leakage(within, mechanisms=noise, delta=1e-3)
+    found = temporal_leakage(within, noise, accounting=ApproximateDP(1e-3))
     assert found.bound == "curve"
-    assert found.worst >= temporal_leakage(Adversary(known), mechanisms=noise, delta=1e-3).worst
+    assert found.worst >= temporal_leakage(Adversary(known), noise, accounting=ApproximateDP(1e-3)).worst

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from methods import method_of
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     EstimationError,
     GaussianNoise,
@@ -37,15 +39,15 @@ def test_a_release_begins_at_its_phase():
     whole = clock.over(4)
     assert whole.backward == (DAY, NIGHT, DAY)
     assert whole.forward == (NIGHT, DAY, NIGHT)
-    by_hand = temporal_leakage(Adversary([DAY, NIGHT, DAY], [NIGHT, DAY, NIGHT]), epsilons=[0.2] * 4)
-    np.testing.assert_array_equal(temporal_leakage(clock, epsilons=[0.2] * 4).temporal, by_hand.temporal)
+    by_hand = temporal_leakage(Adversary([DAY, NIGHT, DAY], [NIGHT, DAY, NIGHT]), [0.2] * 4)
+    np.testing.assert_array_equal(temporal_leakage(clock, [0.2] * 4).temporal, by_hand.temporal)
 
 
 @pytest.mark.parametrize("phase", [0, 1])
 def test_no_horizon_passes_the_supremum_and_long_ones_come_close(phase):
     clock = following([NIGHT, DAY], [DAY, NIGHT], phase=phase)
-    limit = leakage_supremum(clock, epsilon=0.2)
-    long = temporal_leakage(clock, epsilons=np.full(120, 0.2))
+    limit = leakage_supremum(clock, 0.2)
+    long = temporal_leakage(clock, np.full(120, 0.2))
     assert limit.certified
     for name in ("backward", "forward", "temporal"):
         reached = getattr(long, name).max()
@@ -55,31 +57,31 @@ def test_no_horizon_passes_the_supremum_and_long_ones_come_close(phase):
 
 def test_equal_phases_are_a_constant_matrix():
     clock = following([NIGHT] * 3, [DAY] * 3)
-    limit, constant = leakage_supremum(clock, epsilon=0.3), leakage_supremum(Adversary(NIGHT, DAY), epsilon=0.3)
+    limit, constant = leakage_supremum(clock, 0.3), leakage_supremum(Adversary(NIGHT, DAY), 0.3)
     for name in ("backward", "forward", "temporal"):
         assert getattr(limit, name) == pytest.approx(getattr(constant, name), rel=1e-6)
 
 
 def test_a_clock_that_never_forgets_has_no_supremum():
     still = TransitionMatrix(np.eye(2))
-    assert leakage_supremum(following([still, still]), epsilon=0.3).temporal == np.inf
+    assert leakage_supremum(following([still, still]), 0.3).temporal == np.inf
 
 
 def test_phases_may_be_intervals():
     around = [IntervalMatrix.around(matrix, width=0.02) for matrix in (NIGHT, DAY)]
-    limit = leakage_supremum(following(around), epsilon=0.2)
+    limit = leakage_supremum(following(around), 0.2)
     assert limit.bound == "interval"
-    assert limit.backward > leakage_supremum(following([NIGHT, DAY]), epsilon=0.2).backward
+    assert limit.backward > leakage_supremum(following([NIGHT, DAY]), 0.2).backward
 
 
 def test_a_budget_for_ever_holds():
     clock = following([NIGHT, DAY], [DAY, NIGHT])
     for bound in ("exact", "paper"):
-        budget = sustainable_budget(clock, alpha=1.0, bound=bound)
-        assert 0.99 < leakage_supremum(clock, epsilon=budget, bound=bound).temporal <= 1.0
+        budget = sustainable_budget(clock, alpha=1.0, accounting=method_of(bound))
+        assert 0.99 < leakage_supremum(clock, budget, accounting=method_of(bound)).temporal <= 1.0
     plan = plan_budget(clock, alpha=1.0)
     assert plan.horizon is None
-    assert temporal_leakage(clock, epsilons=np.full(80, plan.epsilons[0])).worst <= 1.0
+    assert temporal_leakage(clock, np.full(80, plan.epsilons[0])).worst <= 1.0
 
 
 def test_a_plan_for_a_horizon_knows_the_phases():
@@ -95,19 +97,19 @@ def test_a_plan_for_a_horizon_knows_the_phases():
 
 def test_one_of_several_users_may_follow_a_clock():
     users = {"calm": Adversary(DAY, DAY), "clock": following([NIGHT, DAY], [DAY, NIGHT])}
-    together = leakage_supremum(users, epsilon=0.2)
-    each = [leakage_supremum(user, epsilon=0.2).temporal for user in users.values()]
+    together = leakage_supremum(users, 0.2)
+    each = [leakage_supremum(user, 0.2).temporal for user in users.values()]
     assert together.temporal == pytest.approx(max(each), rel=1e-9)
     assert together.worst_user == "clock"
-    assert temporal_leakage(users, epsilons=[0.2] * 5).worst_user == "clock"
+    assert temporal_leakage(users, [0.2] * 5).worst_user == "clock"
 
 
 def test_at_a_delta_any_phase_may_come_at_any_step():
     clock, noise = following([NIGHT, DAY], [DAY, NIGHT]), GaussianNoise(10.0, sensitivity=1.0)
-    limit = leakage_supremum(clock, mechanism=noise, delta=1e-6)
-    long = temporal_leakage(clock, mechanisms=[noise] * 30, delta=1e-6)
+    limit = leakage_supremum(clock, noise, accounting=ApproximateDP(1e-6))
+    long = temporal_leakage(clock, [noise] * 30, accounting=ApproximateDP(1e-6))
     assert long.worst <= limit.temporal < np.inf
-    plan = plan_noise(clock, alpha=2.0, delta=1e-6)
+    plan = plan_noise(clock, alpha=2.0, accounting=ApproximateDP(1e-6))
     assert plan.leakage_to(clock, 20).worst <= 2.0
 
 

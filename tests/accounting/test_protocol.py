@@ -8,20 +8,23 @@ import numpy as np
 import pytest
 
 from accounting_contract import TAIL, Contract, FilterContract, WayOfAccounting, adversaries
+from methods import method_of
 from oracles import hockey_stick, metric_mechanism, told_by_all, worst_mechanism
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     GaussianNoise,
     InputError,
+    MetricPrivacy,
     OutputTable,
     TemporalAccountant,
     TransitionMatrix,
     leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.accounting.curve.method import CurveAccounting
-from temporaldp.accounting.interval.method import IntervalAccounting
+from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.interval.method import IntervalBound
 
 HIGH, LOW = np.array([0.9, 0.3, 0.5]), np.array([-0.1, 0.0, -0.4])
 BOX = HIGH[:, None] - LOW[None, :]
@@ -77,7 +80,7 @@ class TestMetric(FilterContract):
 class TestInterval(FilterContract):
     """With matrices that are known exactly, intervals of no width; the reserve is found to a thousandth."""
 
-    way = WayOfAccounting("interval", {"bound": IntervalAccounting()}, worst_mechanism)
+    way = WayOfAccounting("interval", {"bound": IntervalBound()}, worst_mechanism)
     room_is_used = False
 
 
@@ -99,7 +102,7 @@ class TestCurve(Contract):
                 else [np.full((3, 3), 1.0 / 3.0)] * 3  # a value that says nothing of the next one
                 for known in (adversary.backward, adversary.forward)
             ]
-            series = temporal_leakage(adversary, mechanisms=[OutputTable(table)] * 4, **self.way.asked)
+            series = temporal_leakage(adversary, [OutputTable(table)] * 4, **self.way.asked)
             for step in range(4):
                 told = told_by_all(table, *rows, step, 4)
                 assert hockey_stick(told, math.exp(series.temporal[step])) <= DELTA * (1.0 + 1e-9)
@@ -114,11 +117,11 @@ class TestCurve(Contract):
 
     def test_a_noise_that_lasts_holds_the_level(self, rng):
         adversary = adversaries(rng)
-        way = CurveAccounting(DELTA, 0.02)
+        way = ApproximateDP(DELTA, 0.02)
         epsilon = way.lasting_epsilon([adversary], 1.0)
         assert epsilon > 0.0
         assert (
-            temporal_leakage(adversary, epsilons=np.full(TAIL, epsilon), delta=DELTA, discretization=0.02).worst <= 1.0
+            temporal_leakage(adversary, np.full(TAIL, epsilon), accounting=ApproximateDP(DELTA, grid=0.02)).worst <= 1.0
         )
 
     @pytest.mark.parametrize("asked", [{}, {"reserve": 0.1}, {"horizon": 5}])
@@ -149,36 +152,36 @@ def test_users_whose_states_are_in_another_order_have_the_metric_in_that_order()
             for _ in range(4):
                 accountant.spend(accountant.remaining())
             whole = [*accountant.ledger, *[accountant.reserve] * TAIL]
-            assert temporal_leakage(users, epsilons=whole, **asked).worst <= 1.0
+            assert temporal_leakage(users, whole, **asked).worst <= 1.0
 
 
 @pytest.mark.parametrize("bound", ["exact", "paper"])
 def test_distances_below_one_leave_more_than_the_level(bound):
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     near = [[0.0, 0.1], [0.1, 0.0]]
-    accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, bound=bound, metric=near, horizon=3)
+    accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, horizon=3, accounting=MetricPrivacy(near))
     assert accountant.remaining(last=True) == pytest.approx(10.0, rel=1e-9)
 
 
 def test_whoever_keeps_a_way_may_hand_it_over():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
-    adversary, way = Adversary(matrix, matrix), CurveAccounting(1e-6, 0.01)
+    adversary, way = Adversary(matrix, matrix), ApproximateDP(1e-6, 0.01)
     epsilons = [0.1, 0.3]
-    assert temporal_leakage(adversary, epsilons=epsilons, bound=way) == temporal_leakage(
-        adversary, epsilons=epsilons, delta=1e-6, discretization=0.01
+    assert temporal_leakage(adversary, epsilons, accounting=method_of(way)) == temporal_leakage(
+        adversary, epsilons, accounting=ApproximateDP(1e-6, grid=0.01)
     )
     for more in ({"metric": [[0, 1], [1, 0]]}, {"delta": 1e-6}, {"discretization": 0.1}):
         with pytest.raises(InputError, match="says by itself"):
-            temporal_leakage(adversary, epsilons=epsilons, bound=way, **more)
+            temporal_leakage(adversary, epsilons, **more, accounting=method_of(way))
         with pytest.raises(InputError, match="says by itself"):
-            leakage_supremum(adversary, epsilon=0.1, bound=way, **more)
+            leakage_supremum(adversary, 0.1, **more, accounting=method_of(way))
         with pytest.raises(InputError, match="says by itself"):
-            TemporalAccountant(adversary, bound=way, **more).total()
+            TemporalAccountant(adversary, **more, accounting=method_of(way)).total()
 
 
 def test_asking_for_the_name_does_not_choose_the_grid():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
-    asked, silent = (TemporalAccountant(Adversary(matrix, matrix), delta=1e-6) for _ in range(2))
+    asked, silent = (TemporalAccountant(Adversary(matrix, matrix), accounting=ApproximateDP(1e-6)) for _ in range(2))
     assert asked.bound == "curve"
     assert asked.ledger.tolist() == []
     noise = GaussianNoise(100.0, sensitivity=1.0)

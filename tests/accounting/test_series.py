@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from matrices import budgets, matrices
+from methods import method_of
 from oracles import defined_leakage, exact_loss
 from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
+    PaperBound,
     TransitionMatrix,
     leakage_supremum,
     random_correlation,
@@ -36,16 +38,16 @@ def bound(request):
 def test_reference_series_of_other_implementations(reference):
     cases = {case["name"]: case for case in reference["cases"]}
     example = cases["bpl_example"]
-    series = temporal_leakage(Adversary(TransitionMatrix(example["backward"])), epsilons=[0.1] * 10, bound="paper")
+    series = temporal_leakage(Adversary(TransitionMatrix(example["backward"])), [0.1] * 10, accounting=PaperBound())
     assert series.backward == pytest.approx(example["bpl"], rel=1e-12)
     figure = cases["allocation_figure"]
     adversary = Adversary(TransitionMatrix(figure["backward"]), TransitionMatrix(figure["forward"]))
-    series = temporal_leakage(adversary, epsilons=[0.1] * 10, bound="paper")
+    series = temporal_leakage(adversary, [0.1] * 10, accounting=PaperBound())
     assert series.temporal == pytest.approx(figure["tpl_epsilon_0.1_horizon_10"], rel=1e-12)
     smooth = cases["smoothed_strongest"]
     matrix = smoothed_correlation(strongest_correlation(smooth["n"]), s=smooth["s"])
     for epsilon, expected in smooth["bpl_at_10"].items():
-        series = temporal_leakage(Adversary(matrix), epsilons=[float(epsilon)] * 10, bound="paper")
+        series = temporal_leakage(Adversary(matrix), [float(epsilon)] * 10, accounting=PaperBound())
         assert series.backward[-1] == pytest.approx(expected, rel=1e-12)
 
 
@@ -56,7 +58,7 @@ def test_the_papers_recursions_are_evaluated_to_two_ulps_a_step():
         past, future = (rng.dirichlet(np.full(n, 0.6), n) for _ in range(2))
         epsilons = rng.choice([1e-6, 0.1, 2.0, 20.0], 25) * rng.uniform(0.5, 1.0, 25)
         series = temporal_leakage(
-            Adversary(TransitionMatrix(past), TransitionMatrix(future)), epsilons=epsilons, bound="paper"
+            Adversary(TransitionMatrix(past), TransitionMatrix(future)), epsilons, accounting=PaperBound()
         )
         backward = recursion(past, epsilons)
         forward = recursion(future, epsilons[::-1])[::-1]
@@ -103,10 +105,10 @@ def short_releases(draw, sizes=(2, 3, 4)):
 def test_the_definition_never_exceeds_what_is_reported(case, known):
     backward, forward, epsilons = case
     if len(epsilons) == 1:
-        assert temporal_leakage(Adversary(), epsilons=epsilons, bound="paper").temporal.tolist() == epsilons
+        assert temporal_leakage(Adversary(), epsilons, accounting=PaperBound()).temporal.tolist() == epsilons
         return
     adversary = Adversary(backward if known != "forward" else None, forward if known != "backward" else None)
-    series = temporal_leakage(adversary, epsilons=epsilons, bound="paper")
+    series = temporal_leakage(adversary, epsilons, accounting=PaperBound())
     past = [m.dense() for m in backward] if known != "forward" else None
     future = [m.dense() for m in forward] if known != "backward" else None
     for reported, defined in zip(
@@ -119,7 +121,7 @@ def test_the_definition_never_exceeds_what_is_reported(case, known):
 @pytest.mark.parametrize("epsilon", [0.1, 0.7])
 def test_the_definition_meets_the_report_for_symmetric_two_state_matrices(stay, epsilon):
     matrix = TransitionMatrix([[stay, 1 - stay], [1 - stay, stay]])
-    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[epsilon] * 5, bound="paper")
+    series = temporal_leakage(Adversary(matrix, matrix), [epsilon] * 5, accounting=PaperBound())
     chain = [matrix.dense()] * 4
     bpl, fpl, tpl = defined_leakage(chain, chain, [epsilon] * 5)
     assert series.backward == pytest.approx(bpl, rel=1e-12)
@@ -129,7 +131,7 @@ def test_the_definition_meets_the_report_for_symmetric_two_state_matrices(stay, 
 
 def test_an_output_at_five_steps_of_four_values_never_exceeds_the_report():
     matrix = random_correlation(4, rng=4)
-    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[0.4] * 5, bound="paper")
+    series = temporal_leakage(Adversary(matrix, matrix), [0.4] * 5, accounting=PaperBound())
     chain = [matrix.dense()] * 4
     for reported, defined in zip(
         (series.backward, series.forward, series.temporal), defined_leakage(chain, chain, [0.4] * 5), strict=True
@@ -140,7 +142,7 @@ def test_an_output_at_five_steps_of_four_values_never_exceeds_the_report():
 
 @given(matrices(), matrices(2, 2), st.lists(budgets, min_size=1, max_size=12))
 def test_leakage_lies_between_the_budget_and_the_sum(one, _, epsilons):
-    series = temporal_leakage(Adversary(one, one), epsilons=epsilons, bound="paper")
+    series = temporal_leakage(Adversary(one, one), epsilons, accounting=PaperBound())
     total = math.fsum(epsilons) * (1 + 1e-12)
     for values in (series.backward, series.forward, series.temporal):
         assert (values >= series.epsilons * (1 - 1e-15)).all()
@@ -155,30 +157,30 @@ def test_spending_more_anywhere_never_leaks_less_anywhere(matrix, epsilons, data
     where = data.draw(st.integers(0, len(epsilons) - 1))
     more = list(epsilons)
     more[where] *= 1.5
-    less, greater = (temporal_leakage(Adversary(matrix, matrix), epsilons=e, bound="paper") for e in (epsilons, more))
+    less, greater = (temporal_leakage(Adversary(matrix, matrix), e, accounting=PaperBound()) for e in (epsilons, more))
     assert (greater.temporal >= less.temporal * (1 - 1e-13)).all()
 
 
 @given(matrices(), st.lists(budgets, min_size=1, max_size=8))
 def test_time_reversal_swaps_backward_and_forward(matrix, epsilons):
-    one = temporal_leakage(Adversary(matrix, None), epsilons=epsilons, bound="paper")
-    other = temporal_leakage(Adversary(None, matrix), epsilons=epsilons[::-1], bound="paper")
+    one = temporal_leakage(Adversary(matrix, None), epsilons, accounting=PaperBound())
+    other = temporal_leakage(Adversary(None, matrix), epsilons[::-1], accounting=PaperBound())
     assert one.backward.tolist() == other.forward[::-1].tolist()
     assert one.forward.tolist() == list(epsilons)
 
 
 def test_no_correlation_leaks_the_budget_and_the_strongest_leaks_the_sum(bound):
     epsilons = [0.5, 0.1, 0.7]
-    assert temporal_leakage(Adversary(), epsilons=epsilons, bound=bound).temporal.tolist() == epsilons
+    assert temporal_leakage(Adversary(), epsilons, accounting=method_of(bound)).temporal.tolist() == epsilons
     strongest = strongest_correlation(3, rng=1)
-    series = temporal_leakage(Adversary(strongest, strongest), epsilons=epsilons, bound=bound)
+    series = temporal_leakage(Adversary(strongest, strongest), epsilons, accounting=method_of(bound))
     assert series.backward == pytest.approx([0.5, 0.6, 1.3])
     assert series.temporal == pytest.approx([1.3] * 3)
 
 
 def test_a_step_that_is_not_published_still_leaks_through_its_neighbours(bound):
     matrix = TransitionMatrix([[0.9, 0.1], [0.1, 0.9]])
-    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[1.0, 0.0, 1.0], bound=bound)
+    series = temporal_leakage(Adversary(matrix, matrix), [1.0, 0.0, 1.0], accounting=method_of(bound))
     loss = matrix.leakage_profile().loss(1.0)
     assert series.temporal[1] == pytest.approx(2 * loss)
 
@@ -186,7 +188,7 @@ def test_a_step_that_is_not_published_still_leaks_through_its_neighbours(bound):
 def test_windows_by_theorem_2(bound):
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     epsilons = [0.1, 0.2, 0.3, 0.4, 0.5]
-    series = temporal_leakage(Adversary(matrix, matrix), epsilons=epsilons, bound=bound)
+    series = temporal_leakage(Adversary(matrix, matrix), epsilons, accounting=method_of(bound))
     assert series.window(2, 3) == series.temporal[2]
     assert series.window(1, 3) == pytest.approx(series.backward[1] + series.forward[2])
     assert series.window(1, 4) == pytest.approx(series.backward[1] + 0.3 + series.forward[3])
@@ -201,20 +203,22 @@ def test_windows_by_theorem_2(bound):
 def test_the_worst_of_several_users_is_named(bound):
     mild = Adversary(TransitionMatrix([[0.6, 0.4], [0.4, 0.6]]), name="ann")
     strong = Adversary(TransitionMatrix([[0.95, 0.05], [0.05, 0.95]]), name="bob")
-    series = temporal_leakage([mild, strong], epsilons=[0.2] * 6, bound=bound)
-    alone = temporal_leakage(strong, epsilons=[0.2] * 6, bound=bound)
+    series = temporal_leakage([mild, strong], [0.2] * 6, accounting=method_of(bound))
+    alone = temporal_leakage(strong, [0.2] * 6, accounting=method_of(bound))
     assert series.worst_user == "bob"
     assert series.worst == alone.worst
     assert series.temporal.tolist() == alone.temporal.tolist()
     assert series.window(1, 4) == alone.window(1, 4)
     assert [member.name for member in series.members] == ["ann", "bob"]
-    assert temporal_leakage({"x": mild, "y": strong}, epsilons=[0.2] * 6, bound=bound).worst_user == "y"
-    assert temporal_leakage((a for a in (mild, strong)), epsilons=[0.2] * 6, bound=bound).worst_user == "bob"
+    assert temporal_leakage({"x": mild, "y": strong}, [0.2] * 6, accounting=method_of(bound)).worst_user == "y"
+    assert temporal_leakage((a for a in (mild, strong)), [0.2] * 6, accounting=method_of(bound)).worst_user == "bob"
 
 
 def test_users_whose_worst_directions_differ(bound):
     matrix = TransitionMatrix([[0.9, 0.1], [0.1, 0.9]])
-    series = temporal_leakage([Adversary(matrix, None), Adversary(None, matrix)], epsilons=[0.3] * 5, bound=bound)
+    series = temporal_leakage(
+        [Adversary(matrix, None), Adversary(None, matrix)], [0.3] * 5, accounting=method_of(bound)
+    )
     # Nobody is exposed to both: the largest TPL is that of one user, not the sum of two users' worst directions.
     assert series.worst < (series.backward + series.forward - series.epsilons).max() - 0.1
     assert {member.name for member in series.members} == {"user 0", "user 1"}
@@ -222,19 +226,19 @@ def test_users_whose_worst_directions_differ(bound):
 
 def test_matrices_that_vary_with_time(bound):
     first, second = TransitionMatrix([[1.0, 0.0], [0.0, 1.0]]), TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
-    series = temporal_leakage(Adversary(backward=[first, second]), epsilons=[0.1, 0.2, 0.4], bound=bound)
+    series = temporal_leakage(Adversary(backward=[first, second]), [0.1, 0.2, 0.4], accounting=method_of(bound))
     assert series.backward == pytest.approx([0.1, 0.3, 0.4])
-    series = temporal_leakage(Adversary(forward=[first, second]), epsilons=[0.1, 0.2, 0.4], bound=bound)
+    series = temporal_leakage(Adversary(forward=[first, second]), [0.1, 0.2, 0.4], accounting=method_of(bound))
     assert series.forward == pytest.approx([0.3, 0.2, 0.4])
     with pytest.raises(BudgetError, match=r"serve 3 steps, but there are 4 releases"):
-        temporal_leakage(Adversary(forward=[first, second]), epsilons=[0.1] * 4, bound=bound)
+        temporal_leakage(Adversary(forward=[first, second]), [0.1] * 4, accounting=method_of(bound))
 
 
 def test_a_long_series_reaches_its_supremum_and_stays_below(bound):
     matrix = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
     adversary = Adversary(matrix, matrix)
-    series = temporal_leakage(adversary, epsilons=np.full(200_000, 0.3), bound=bound)
-    limit = leakage_supremum(adversary, epsilon=0.3, bound=bound)
+    series = temporal_leakage(adversary, np.full(200_000, 0.3), accounting=method_of(bound))
+    limit = leakage_supremum(adversary, 0.3, accounting=method_of(bound))
     # Where the exact value is the paper's, that is what is proved, with four roundings a step of its recursion.
     close = 1e-12 if bound == "paper" else 1e-9
     assert series.backward[-1] == pytest.approx(limit.backward, rel=close)
@@ -247,17 +251,17 @@ def test_a_long_series_reaches_its_supremum_and_stays_below(bound):
 def test_the_supremum_over_users_and_directions(bound):
     disjoint, mild = strongest_correlation(2), TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     limit = leakage_supremum(
-        [Adversary(mild, name="ann"), Adversary(disjoint, mild, name="bob")], epsilon=0.1, bound=bound
+        [Adversary(mild, name="ann"), Adversary(disjoint, mild, name="bob")], 0.1, accounting=method_of(bound)
     )
     assert limit.backward == limit.temporal == math.inf
     assert limit.worst_user == "bob"
-    assert leakage_supremum(Adversary(), epsilon=0.1, bound=bound).temporal == 0.1
+    assert leakage_supremum(Adversary(), 0.1, accounting=method_of(bound)).temporal == 0.1
     with pytest.raises(InputError, match="needs constant matrices"):
-        leakage_supremum(Adversary([mild, mild]), epsilon=0.1, bound=bound)
+        leakage_supremum(Adversary([mild, mild]), 0.1, accounting=method_of(bound))
 
 
 def test_a_series_cannot_go_stale(bound):
-    series = temporal_leakage(Adversary(), epsilons=[0.1, 0.2], bound=bound)
+    series = temporal_leakage(Adversary(), [0.1, 0.2], accounting=method_of(bound))
     with pytest.raises(ValueError, match="read-only"):
         series.temporal[0] = 0.0
 
@@ -276,26 +280,26 @@ def test_a_series_cannot_go_stale(bound):
 )
 def test_bad_budgets_are_refused(epsilons, message):
     with pytest.raises(BudgetError, match=message):
-        temporal_leakage(Adversary(), epsilons=epsilons)
+        temporal_leakage(Adversary(), epsilons)
 
 
 def test_what_is_no_adversary_is_refused():
     with pytest.raises(InputError, match="expected an Adversary"):
-        temporal_leakage([TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])], epsilons=[0.1])
+        temporal_leakage([TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])], [0.1])
     with pytest.raises(InputError, match="two adversaries are named 'x'"):
-        temporal_leakage([Adversary(name="x"), Adversary(name="x")], epsilons=[0.1])
+        temporal_leakage([Adversary(name="x"), Adversary(name="x")], [0.1])
     with pytest.raises(InputError, match="at least one Adversary"):
-        temporal_leakage([], epsilons=[0.1])
+        temporal_leakage([], [0.1])
 
 
 def test_each_of_many_users_is_accounted_for_as_if_alone(rng):
     matrices = [TransitionMatrix(rng.dirichlet(np.full(4, 0.5), 4)) for _ in range(6)]
     users = [Adversary(*pair) for pair in zip(matrices[:4], matrices[2:], strict=True)] + [Adversary()]
     spent = rng.uniform(0.0, 1.0, 6)
-    together = temporal_leakage(users, epsilons=spent)
+    together = temporal_leakage(users, spent)
     assert together.bound == "exact"
     assert {member.bound for member in together.members} == {"exact"}
-    alone = [temporal_leakage(user, epsilons=spent) for user in users]
+    alone = [temporal_leakage(user, spent) for user in users]
     for field in ("backward", "forward", "temporal"):
         each = [getattr(one, field) for one in alone]
         assert [getattr(member, field).tolist() for member in together.members] == [one.tolist() for one in each]
@@ -312,9 +316,9 @@ def test_each_of_many_users_is_accounted_for_as_if_alone(rng):
 @given(matrices(max_n=4), st.lists(budgets, min_size=1, max_size=6), st.data())
 def test_exact_leakage_lies_between_the_budget_and_the_sum_and_grows_with_both(matrix, epsilons, data):
     adversary = Adversary(matrix, matrix)
-    less, paper = (temporal_leakage(adversary, epsilons=epsilons, bound=one) for one in ("exact", "paper"))
+    less, paper = (temporal_leakage(adversary, epsilons, accounting=method_of(one)) for one in ("exact", "paper"))
     where = data.draw(st.integers(0, len(epsilons) - 1))
-    more = temporal_leakage(adversary, epsilons=[1.5 * e if t == where else e for t, e in enumerate(epsilons)])
+    more = temporal_leakage(adversary, [1.5 * e if t == where else e for t, e in enumerate(epsilons)])
     total = math.fsum(epsilons) * (1 + 1e-12)
     for field in ("backward", "forward", "temporal"):
         values = getattr(less, field)
@@ -345,7 +349,7 @@ def plain_recursion(correlation, spent):
 )
 def test_many_users_at_once_are_each_user_alone(correlations, spent):
     users = [Adversary(backward=c, forward=correlations[0] if not isinstance(c, tuple) else None) for c in correlations]
-    together = temporal_leakage(users, epsilons=spent, bound="paper")
+    together = temporal_leakage(users, spent, accounting=PaperBound())
     members = together.members or (together,)
     for user, member in zip(users, members, strict=True):
         assert member.backward == pytest.approx(plain_recursion(user.backward, spent), rel=1e-12, abs=1e-300)
@@ -360,9 +364,9 @@ def test_long_series_of_many_users(rng):
     stack /= stack.sum(axis=2, keepdims=True)
     users = [Adversary(TransitionMatrix(matrix)) for matrix in stack]
     spent = rng.uniform(0.01, 0.3, 400)
-    series = temporal_leakage(users, epsilons=spent, bound="paper")
+    series = temporal_leakage(users, spent, accounting=PaperBound())
     for k in (0, 123, 299):
-        alone = temporal_leakage(Adversary(TransitionMatrix(stack[k])), epsilons=spent, bound="paper")
+        alone = temporal_leakage(Adversary(TransitionMatrix(stack[k])), spent, accounting=PaperBound())
         assert series.members[k].backward == pytest.approx(alone.backward, rel=1e-14)
         assert series.members[k].epsilons is series.epsilons  # shared, and read-only
     with pytest.raises(ValueError, match="read-only"):
@@ -371,7 +375,7 @@ def test_long_series_of_many_users(rng):
 
 def test_a_series_of_a_hundred_thousand_steps_settles_at_its_supremum(bound):
     matrix = random_correlation(12, rng=0)
-    series = temporal_leakage(Adversary(matrix), epsilons=np.full(100_000, 0.4), bound=bound)
+    series = temporal_leakage(Adversary(matrix), np.full(100_000, 0.4), accounting=method_of(bound))
     assert series.backward[-1] == pytest.approx(
-        leakage_supremum(Adversary(matrix), epsilon=0.4, bound=bound).backward, rel=1e-12
+        leakage_supremum(Adversary(matrix), 0.4, accounting=method_of(bound)).backward, rel=1e-12
     )

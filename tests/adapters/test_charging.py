@@ -10,10 +10,12 @@ import pytest
 
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     ConcentratedGuarantee,
     InputError,
     LeakageBudgetError,
+    MetricPrivacy,
     PrivacyGuarantee,
     TemporalAccountant,
     TransitionMatrix,
@@ -121,14 +123,14 @@ def test_a_promise_is_charged_to_everybody_around_or_to_nobody():
 def test_a_delta_goes_to_an_accountant_at_a_delta():
     with pytest.raises(BudgetError, match="counts epsilons with delta = 0"):
         charge(TemporalAccountant(Adversary(WALK, WALK)), PrivacyGuarantee(0.1, 1e-9))
-    accountant = TemporalAccountant(Adversary(WALK, WALK), delta=1e-6)
+    accountant = TemporalAccountant(Adversary(WALK, WALK), accounting=ApproximateDP(1e-6))
     charge(accountant, PrivacyGuarantee(0.1, 1e-9))
     charge(accountant, 0.1)
     assert len(accountant) == 2
 
 
 def test_a_metric_that_counts_less_is_refused():
-    accountant = TemporalAccountant(Adversary(WALK, WALK), metric=[[0.0, 0.5], [0.5, 0.0]])
+    accountant = TemporalAccountant(Adversary(WALK, WALK), accounting=MetricPrivacy([[0.0, 0.5], [0.5, 0.0]]))
     with pytest.raises(InputError, match="may tell any two values apart"):
         charge(accountant, 0.1)
     assert len(accountant) == 0

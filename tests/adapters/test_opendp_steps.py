@@ -44,9 +44,7 @@ def test_every_call_of_a_measurement_is_a_step_that_is_paid_first():
     noisy = adapters.opendp(dp.m.make_laplace(*COUNTS, scale=10.0), temporal, d_in=2)
     assert [len(noisy([5, 6])), len(noisy([5, 6]))] == [2, 2]
     assert temporal.ledger == pytest.approx([0.2, 0.2], rel=1e-12)
-    assert temporal.total() == pytest.approx(
-        temporal_leakage(Adversary(WALK, WALK), epsilons=[0.2, 0.2]).worst, rel=1e-9
-    )
+    assert temporal.total() == pytest.approx(temporal_leakage(Adversary(WALK, WALK), [0.2, 0.2]).worst, rel=1e-9)
     spy = []
     watched = type(noisy)(Watched(noisy.measurement, spy), temporal, 2)
     with pytest.raises(LeakageBudgetError):

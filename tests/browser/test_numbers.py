@@ -9,6 +9,7 @@ import pytest
 
 import temporaldp as tdp
 from browsing import Visit, browsing
+from methods import method_of
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.report import odds, words
 
@@ -90,11 +91,11 @@ def test_leakage_is_the_librarys(compute, case):
     found = compute(LEAKAGE, asked(*case))
     known = adversary(backward, forward)
     for bound in ("exact", "paper"):
-        series = tdp.temporal_leakage(known, epsilons=[epsilon] * horizon, bound=bound)
+        series = tdp.temporal_leakage(known, [epsilon] * horizon, accounting=method_of(bound))
         for direction, here in zip(DIRECTIONS, found[bound], strict=True):
             there = getattr(series, direction)
             assert np.abs(np.array(here) - there).max() <= CLOSE * max(1.0, there.max()), (bound, direction)
-    exact = tdp.temporal_leakage(known, epsilons=[epsilon] * horizon)
+    exact = tdp.temporal_leakage(known, [epsilon] * horizon)
     # never too low: not below what an observation attains
     assert (np.array(found["exact"][2]) >= exact.attained.temporal - 1e-15).all()
     assert found["worst"] == pytest.approx(exact.worst, rel=CLOSE, abs=CLOSE)
@@ -132,8 +133,8 @@ def test_a_constant_budget_holds_alpha_and_is_the_largest(compute):
             asked(backward, forward, 0.0, horizon),
         )
         known = adversary(backward, forward)
-        assert tdp.temporal_leakage(known, epsilons=[found] * horizon).worst <= alpha
-        assert tdp.temporal_leakage(known, epsilons=[found * (1.0 + 1e-5)] * horizon).worst > alpha
+        assert tdp.temporal_leakage(known, [found] * horizon).worst <= alpha
+        assert tdp.temporal_leakage(known, [found * (1.0 + 1e-5)] * horizon).worst > alpha
 
 
 def test_the_noise_of_a_budget_is_the_librarys(compute):

@@ -16,6 +16,7 @@ import temporaldp as tdp
 from browsing import Visit, browsing
 from command import SAMPLE
 from conftest import REPOSITORY
+from methods import method_of
 
 pytestmark = pytest.mark.browser
 
@@ -89,7 +90,7 @@ def test_sliders_move_curves(visit, name, label, position, more):
     moved = float(page.field(name).input_value())
     assert f"{name}={moved:g}" in page.page.url
     epsilon, horizon = (float(page.field(one).input_value()) for one in ("epsilon", "horizon"))
-    there = tdp.temporal_leakage(sticky(4, 0.85), epsilons=[epsilon] * int(horizon)).worst
+    there = tdp.temporal_leakage(sticky(4, 0.85), [epsilon] * int(horizon)).worst
     assert page.worst >= there * (1.0 - 1e-12)
     assert page.worst == pytest.approx(there, rel=1e-3)
 
@@ -120,7 +121,7 @@ def test_moving_alpha_moves_the_plan_and_the_verdict(visit):
     page.settle()
     assert "is kept" in page.page.locator(".verdict").inner_text()
     used = float(page.field("epsilon").input_value())
-    assert tdp.temporal_leakage(sticky(4, 0.85), epsilons=[used] * 12).worst <= 0.3
+    assert tdp.temporal_leakage(sticky(4, 0.85), [used] * 12).worst <= 0.3
     page.page.wait_for_function(
         "() => /budgets? (of|that)/.test(document.querySelector('.plan').textContent)", timeout=60_000
     )
@@ -128,7 +129,7 @@ def test_moving_alpha_moves_the_plan_and_the_verdict(visit):
 
 def test_what_only_the_server_knows_arrives(visit):
     page = visit("#from=sticky&values=2&stays=0.7&epsilon=0.3&horizon=8")
-    there = tdp.leakage_supremum(sticky(2, 0.7), epsilon=0.3).temporal
+    there = tdp.leakage_supremum(sticky(2, 0.7), 0.3).temporal
     fact = page.page.locator(".fact", has_text="however long").locator("dd").first
     page.page.wait_for_function(
         "() => /nats/.test(document.querySelectorAll('.fact dd')[4].textContent)", timeout=60_000
@@ -294,7 +295,7 @@ def test_the_saved_page_opens_without_a_server_and_still_moves(visit, tmp_path, 
     panel = alone.page.locator(".panel").count() - 1 if not fragment else 0
     columns = steps_of(alone.saved("csv", panel))
     series, paper = (
-        tdp.temporal_leakage(sticky(6, 0.9), epsilons=[0.4] * 25, bound=bound) for bound in ("exact", "paper")
+        tdp.temporal_leakage(sticky(6, 0.9), [0.4] * 25, accounting=method_of(bound)) for bound in ("exact", "paper")
     )
     same_as_library(columns, series, paper)
     assert {url.split(":")[0] for url in alone.requests} <= {"file", "blob", "data", "about"}

@@ -19,6 +19,7 @@ from command import refused, temporaldp
 from conftest import REPOSITORY
 from temporaldp import (
     Ledger,
+    PaperBound,
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
@@ -52,8 +53,8 @@ def test_audit_leads_with_the_exact_number_and_says_why():
 def test_audit_as_json_has_both_sides_the_observation_and_the_paper():
     found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json").stdout)
     (adversary,) = estimate_adversaries(load_sample())
-    series = temporal_leakage(adversary, epsilons=[0.1] * 47)
-    paper = temporal_leakage(adversary, epsilons=[0.1] * 47, bound="paper")
+    series = temporal_leakage(adversary, [0.1] * 47)
+    paper = temporal_leakage(adversary, [0.1] * 47, accounting=PaperBound())
     assert found["bound"] == "exact"
     for name in ("backward", "forward", "temporal"):
         assert found[name] == pytest.approx(getattr(series, name).tolist(), rel=1e-12)
@@ -61,7 +62,7 @@ def test_audit_as_json_has_both_sides_the_observation_and_the_paper():
         assert (np.array(found["attained"][name]) <= np.array(found[name])).all()
     assert found["worst_pair"] == ["W", "N3"]
     assert found["supremum"]["certified"] is True
-    assert found["supremum"]["temporal"] == pytest.approx(leakage_supremum(adversary, epsilon=0.1).temporal, rel=1e-9)
+    assert found["supremum"]["temporal"] == pytest.approx(leakage_supremum(adversary, 0.1).temporal, rel=1e-9)
     assert found["paper"]["worst_leakage"] == paper.worst
     assert found["paper"]["supremum"]["temporal"] == pytest.approx(1.0503, abs=1e-4)
     seen = series.witness()
@@ -177,7 +178,7 @@ def test_an_accountant_counts_by_the_exact_leakage_and_takes_a_plan_by_it(tmp_pa
     with Ledger(database) as kept:
         assert kept.configuration["bound"] == "exact"
         assert kept.epsilons == pytest.approx(load_plan(plan).epsilons_for(len(kept)), rel=1e-6)
-        exact = temporal_leakage(adversary, epsilons=kept.epsilons).worst
+        exact = temporal_leakage(adversary, kept.epsilons).worst
         assert 0.9 < exact <= 1.0 and kept[-1].leakage == pytest.approx(exact, rel=1e-11)
 
 
@@ -289,7 +290,7 @@ def test_many_people_and_many_pairs_say_how_far_they_are():
     said = []
     people = [Adversary(random_correlation(3, rng=k)) for k in range(4)]
     with watched(lambda doing, share: said.append((doing, share))):
-        temporal_leakage(people, epsilons=[0.1] * 5)
+        temporal_leakage(people, [0.1] * 5)
     shares = [share for doing, share in said if doing == "leakage of every step"]
     assert shares == sorted(shares)
     assert shares[0] == 0.0

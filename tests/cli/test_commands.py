@@ -41,7 +41,7 @@ def test_audit_of_the_sample_prints_json_that_the_library_agrees_with():
     assert result.returncode == 0
     found = json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is no strict JSON"))
     (adversary,) = estimate_adversaries(load_sample())
-    series = temporal_leakage(adversary, epsilons=np.full(47, 0.1))
+    series = temporal_leakage(adversary, np.full(47, 0.1))
     assert found["temporal"] == pytest.approx(series.temporal.tolist(), rel=1e-14)
     assert found["backward"] == pytest.approx(series.backward.tolist(), rel=1e-14)
     assert found["forward"] == pytest.approx(series.forward.tolist(), rel=1e-14)

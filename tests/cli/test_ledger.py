@@ -8,7 +8,9 @@ import sqlite3
 import pytest
 
 from command import refused, temporaldp, write_sample
+from methods import method_of
 from temporaldp import (
+    ApproximateDP,
     Ledger,
     estimate_adversaries,
     load_plan,
@@ -256,7 +258,7 @@ def test_the_leakage_that_the_ledger_tells_is_the_accountings(bound, days):
     adversary = next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.1))
     with Ledger(days / "release.db") as ledger:
         for steps in (1, 7, 25):
-            expected = temporal_leakage(adversary, epsilons=ledger.epsilons[:steps], bound=bound).worst
+            expected = temporal_leakage(adversary, ledger.epsilons[:steps], accounting=method_of(bound)).worst
             assert ledger[steps - 1].leakage == pytest.approx(expected, rel=1e-11)
         assert ledger[-1].leakage <= 1.0
     words = {"exact": "the exact leakage", "paper": "the paper's upper bound of the leakage"}[bound]
@@ -281,7 +283,10 @@ def test_the_exact_leakage_leaves_more_to_spend_than_the_paper_s_bound(days):
 def test_a_noise_plan_goes_on_in_a_ledger_and_is_shown(days):
     known = ("--history", "past.csv", "--prior", "0.1")
     adversary = next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.1))
-    save_plan(plan_noise(adversary, alpha=1.0, delta=1e-6, horizon=10, bound="curve"), days / "noise.json")
+    save_plan(
+        plan_noise(adversary, alpha=1.0, horizon=10, accounting=ApproximateDP(1e-6, pairwise=False)),
+        days / "noise.json",
+    )
     plan, ledger = load_plan(days / "noise.json"), ("--plan", "noise.json", "--ledger", "release.db")
     run(days, "release", "dawn.csv", *ledger, "-o", "dawn.parquet")
     last = json.loads(run(days, "release", "morning.csv", *ledger, "-o", "all.parquet", "--json").stdout)
@@ -300,7 +305,9 @@ def test_a_noise_plan_goes_on_in_a_ledger_and_is_shown(days):
     assert (told["delta"], told["noise"], told["intact"]) == (1e-6, "gaussian", True)
     both = refused("release", "noon.csv", *ledger, *known, "-o", "x.csv", cwd=days)
     assert "do not compose along adaptive paths" in " ".join(both.split())
-    save_plan(plan_noise(adversary, alpha=1.0, delta=1e-5, horizon=2, bound="curve"), days / "other.json")
+    save_plan(
+        plan_noise(adversary, alpha=1.0, horizon=2, accounting=ApproximateDP(1e-5, pairwise=False)), days / "other.json"
+    )
     message = refused("release", "noon.csv", "--plan", "other.json", *ledger[2:], "-o", "x.csv", cwd=days, code=4)
     assert "delta: the ledger has 1e-06, this release 1e-05" in " ".join(message.split())
     assert "has room for 0 more" in refused("release", "noon.csv", *ledger, "-o", "x.csv", cwd=days, code=3)

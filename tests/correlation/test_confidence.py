@@ -86,12 +86,12 @@ def covered(n_people, repetitions, seed):
     P = np.array([[0.85, 0.15], [0.3, 0.7]])
     pi = np.array([2 / 3, 1 / 3])
     chain = TransitionMatrix(P)
-    truth = temporal_leakage(Adversary.from_forward(chain, initial=chain.stationary_distribution()), epsilons=[0.3] * 5)
+    truth = temporal_leakage(Adversary.from_forward(chain, initial=chain.stationary_distribution()), [0.3] * 5)
     hits = 0
     for _ in range(repetitions):
         traces = Trajectories(walk(rng, P, pi, n_people, 6), states=["0", "1"])
         adversary = next(estimate_adversaries(traces, confidence=0.95))
-        hits += temporal_leakage(adversary, epsilons=[0.3] * 5).worst >= truth.worst
+        hits += temporal_leakage(adversary, [0.3] * 5).worst >= truth.worst
     return hits / repetitions
 
 
@@ -153,8 +153,8 @@ def test_draws_that_leave_a_value_without_a_transition_ask_for_a_prior():
 @pytest.mark.long
 def test_quantiles_of_the_sample_stand_between_the_estimate_and_the_guarantee():
     data, epsilons = load_sample(), [0.1] * 6
-    estimate = temporal_leakage(next(estimate_adversaries(data)), epsilons=epsilons).worst
-    guarantee = temporal_leakage(next(estimate_adversaries(data, confidence=0.95)), epsilons=epsilons).worst
+    estimate = temporal_leakage(next(estimate_adversaries(data)), epsilons).worst
+    guarantee = temporal_leakage(next(estimate_adversaries(data, confidence=0.95)), epsilons).worst
     for draws in (
         leakage_posterior(data, epsilons=epsilons, n_draws=60, rng=0),
         leakage_bootstrap(data, epsilons=epsilons, n_draws=60, rng=0),

@@ -33,9 +33,9 @@ def test_each_joint_step_is_one_of_each():
 
 def test_a_table_about_both_leaks_at_least_what_it_leaks_about_each():
     epsilons = [0.3, 0.1, 0.4, 0.2]
-    joint = temporal_leakage(independent_adversary(known(ONE), known(TWO)), epsilons=epsilons).temporal
+    joint = temporal_leakage(independent_adversary(known(ONE), known(TWO)), epsilons).temporal
     for rows in (ONE, TWO):
-        assert (joint >= temporal_leakage(known(rows), epsilons=epsilons).temporal * (1 - 1e-12)).all()
+        assert (joint >= temporal_leakage(known(rows), epsilons).temporal * (1 - 1e-12)).all()
 
 
 def test_what_is_not_known_alike_is_refused():

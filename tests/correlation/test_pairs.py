@@ -71,4 +71,4 @@ def test_what_leaks_about_a_value_through_tables_of_transitions_is_no_more_than_
         seen /= seen.sum(axis=(1, 2), keepdims=True)
         worst = max(worst, np.abs(np.log(seen[0] / seen[1])).max())
     pairs = pair_adversary(Adversary.from_forward(TransitionMatrix(FORWARD), initial=initial, horizon=3))
-    assert 0.0 < worst <= temporal_leakage(pairs, epsilons=promised).worst * (1.0 + 1e-12)
+    assert 0.0 < worst <= temporal_leakage(pairs, promised).worst * (1.0 + 1e-12)

@@ -94,6 +94,6 @@ def test_it_changes_no_answer(rng, monkeypatch):
     answers = []
     for values in (64, 1_000):
         monkeypatch.setattr(pair_bounds, "MANY_VALUES", values)
-        limit, series = leakage_supremum(user, epsilon=0.1), temporal_leakage(user, epsilons=np.full(20, 0.1))
+        limit, series = leakage_supremum(user, 0.1), temporal_leakage(user, np.full(20, 0.1))
         answers.append((limit.backward, limit.forward, limit.temporal, series.worst))
     assert answers[0] == pytest.approx(answers[1], rel=1e-12)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from methods import method_of
 from temporaldp import (
     Adversary,
     ContinualRelease,
     DiscreteLaplaceHistogram,
     InputError,
     IntervalMatrix,
+    MetricPrivacy,
     TemporalAccountant,
     TransitionMatrix,
     load_plan,
@@ -37,14 +39,14 @@ METHODS = ["optimal", "quantified", "upper_bound", "uniform"]
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("adversary", "metric"), [(WALK, STREETS), (WALK, LINE), (NEAR, None), (NEAR, LINE)])
 def test_what_is_planned_holds_and_leaves_little(adversary, metric, method):
-    plan = plan_budget(adversary, alpha=1.0, horizon=6, method=method, metric=metric)
-    leaked = temporal_leakage(adversary, epsilons=plan.epsilons, metric=metric)
+    plan = plan_budget(adversary, alpha=1.0, horizon=6, method=method, accounting=MetricPrivacy(metric))
+    leaked = temporal_leakage(adversary, plan.epsilons, accounting=MetricPrivacy(metric))
     assert leaked == plan.leakage and leaked.worst <= 1.0
     if method in {"optimal", "quantified"}:
-        assert temporal_leakage(adversary, epsilons=1.005 * plan.epsilons, metric=metric).worst > 1.0
+        assert temporal_leakage(adversary, 1.005 * plan.epsilons, accounting=MetricPrivacy(metric)).worst > 1.0
     if plan.bound == "exact":  # step by step a box is counted from above
         return
-    accountant = TemporalAccountant(adversary, alpha=1.0, horizon=6, metric=metric)
+    accountant = TemporalAccountant(adversary, alpha=1.0, horizon=6, accounting=MetricPrivacy(metric))
     accountant.spend_all(plan.epsilons, last=True)
     assert accountant.total() <= 1.0
 
@@ -53,20 +55,20 @@ def test_what_is_planned_holds_and_leaves_little(adversary, metric, method):
 @pytest.mark.parametrize("bound", ["exact", "paper"])
 def test_a_metric_of_one_distance_is_a_change_of_units(bound, horizon):
     apart = 2.5 * (1.0 - np.eye(3))
-    plain = plan_budget(WALK, alpha=1.0, horizon=horizon, bound=bound)
-    scaled = plan_budget(WALK, alpha=1.0, horizon=horizon, bound=bound, metric=apart)
+    plain = plan_budget(WALK, alpha=1.0, horizon=horizon, accounting=method_of(bound))
+    scaled = plan_budget(WALK, alpha=1.0, horizon=horizon, accounting=MetricPrivacy(apart))
     np.testing.assert_allclose(scaled.epsilons * 2.5, plain.epsilons, rtol=2e-3)
     assert scaled.bound == plain.bound
 
 
 def test_what_lasts_under_a_metric():
-    plan = plan_budget(WALK, alpha=1.0, metric=LINE)
-    assert plan.epsilons[0] == pytest.approx(sustainable_budget(WALK, alpha=1.0, metric=LINE))
+    plan = plan_budget(WALK, alpha=1.0, accounting=MetricPrivacy(LINE))
+    assert plan.epsilons[0] == pytest.approx(sustainable_budget(WALK, alpha=1.0, accounting=MetricPrivacy(LINE)))
     assert plan.supremum_to(WALK).worst == plan.leakage.worst <= 1.0
 
 
 def test_a_plan_with_a_metric_is_kept_whole(tmp_path):
-    plan = plan_budget(WALK, alpha=1.0, horizon=4, metric=LINE)
+    plan = plan_budget(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(LINE))
     save_plan(plan, tmp_path / "plan.json")
     again = load_plan(tmp_path / "plan.json")
     np.testing.assert_array_equal(again.metric, plan.metric)
@@ -78,19 +80,19 @@ def test_a_plan_with_a_metric_is_kept_whole(tmp_path):
 
 @pytest.mark.long
 def test_the_rest_is_planned_in_the_same_units():
-    accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, metric=STREETS)
+    accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(STREETS))
     accountant.spend(0.01)
     rest = replan(accountant)
     assert rest.epsilons[0] == 0.01
-    assert temporal_leakage(WALK, epsilons=rest.epsilons, metric=STREETS).worst == rest.leakage.worst <= 1.0
-    assert temporal_leakage(WALK, epsilons=1.05 * rest.epsilons, metric=STREETS).worst > 1.0
+    assert temporal_leakage(WALK, rest.epsilons, accounting=MetricPrivacy(STREETS)).worst == rest.leakage.worst <= 1.0
+    assert temporal_leakage(WALK, 1.05 * rest.epsilons, accounting=MetricPrivacy(STREETS)).worst > 1.0
 
 
 def test_a_histogram_tells_near_values_apart_more_than_a_metric_counts(tmp_path):
     """Its noise is for any two values: where two of them are half as far apart, half of what leaks would be counted."""
     histogram, close = DiscreteLaplaceHistogram(3), 0.5 * LINE
-    plan = plan_budget(WALK, alpha=1.0, horizon=4, metric=close)
-    accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, metric=close)
+    plan = plan_budget(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(close))
+    accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(close))
     told = "0.5 apart, so that less would be counted: multiply the metric by 2"
     for given in ({"plan": plan}, {"accountant": accountant}):
         with pytest.raises(InputError, match=told):
@@ -101,7 +103,7 @@ def test_a_histogram_tells_near_values_apart_more_than_a_metric_counts(tmp_path)
     with pytest.raises(InputError, match=told):
         accountant.compose(dp_accounting.LaplaceDpEvent(10.0))
     assert len(accountant.compose(dp_accounting.NoOpDpEvent())) == 1
-    far = plan_budget(WALK, alpha=1.0, horizon=4, metric=STREETS)
+    far = plan_budget(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(STREETS))
     far.require_mechanism(histogram)
     plain = TemporalAccountant(WALK, alpha=1.0, horizon=4)
     with pytest.raises(InputError, match="other distances"):

@@ -13,11 +13,14 @@ from scipy.linalg import circulant
 from scipy.optimize import minimize
 
 from matrices import matrices
+from methods import method_of
 from oracles import defined_leakage
 from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
+    MetricPrivacy,
+    PaperBound,
     PlanError,
     TransitionMatrix,
     compare_plans,
@@ -79,7 +82,7 @@ def test_plans_are_at_least_as_good_as_the_reference(sleep, case):
     assert plan.leakage.worst <= case["alpha"]
     assert plan.optimality.error == pytest.approx(error(plan.epsilons), rel=1e-12)
     assert plan.optimality.error <= case["error"] * (1 + 1e-4)
-    paper = plan_budget(sleep, alpha=case["alpha"], horizon=case["T"], bound="paper")
+    paper = plan_budget(sleep, alpha=case["alpha"], horizon=case["T"], accounting=PaperBound())
     assert paper.optimality.error == pytest.approx(case["paper"], rel=1e-4)
 
 
@@ -111,10 +114,10 @@ def test_alpha_is_held_and_no_plan_of_the_papers_is_better(matrix, alpha, horizo
         matrix if known in ("both", "backward") else None, matrix if known in ("both", "forward") else None
     )
     exact = compare_plans(adversary, alpha=alpha, horizon=horizon).plans
-    paper = compare_plans(adversary, alpha=alpha, horizon=horizon, bound="paper").plans
+    paper = compare_plans(adversary, alpha=alpha, horizon=horizon, accounting=PaperBound()).plans
     assert set(paper) <= set(exact)
     for method, plan in exact.items():
-        assert temporal_leakage(adversary, epsilons=plan.epsilons).worst <= alpha
+        assert temporal_leakage(adversary, plan.epsilons).worst <= alpha
         if method in paper:
             assert error(plan.epsilons) <= error(paper[method].epsilons) * (1 + 1e-9)
         assert exact["optimal"].optimality.error <= error(plan.epsilons) * (1 + 1e-6)
@@ -123,15 +126,17 @@ def test_alpha_is_held_and_no_plan_of_the_papers_is_better(matrix, alpha, horizo
 
 @pytest.mark.parametrize("alpha", [0.05, *(pytest.param(each, marks=pytest.mark.slow) for each in (1.0, 4.0))])
 def test_what_lasts_for_ever_is_nearly_all(sleep, alpha):
-    paper, exact = (plan_budget(sleep, alpha=alpha, bound=bound) for bound in ("paper", "exact"))
+    paper, exact = (plan_budget(sleep, alpha=alpha, accounting=method_of(bound)) for bound in ("paper", "exact"))
     epsilon = float(exact.epsilons[0])
     assert epsilon > 1.3 * paper.epsilons[0]
     assert exact.bound == exact.leakage.bound == "exact"
-    assert leakage_supremum(sleep, epsilon=epsilon).temporal <= alpha
-    assert leakage_supremum(sleep, epsilon=epsilon * (1 + 1e-6)).temporal > alpha
-    assert temporal_leakage(sleep, epsilons=np.full(100, epsilon)).worst <= alpha
+    assert leakage_supremum(sleep, epsilon).temporal <= alpha
+    assert leakage_supremum(sleep, epsilon * (1 + 1e-6)).temporal > alpha
+    assert temporal_leakage(sleep, np.full(100, epsilon)).worst <= alpha
     assert sustainable_budget(sleep, alpha=alpha) == pytest.approx(epsilon, rel=1e-9)
-    assert sustainable_budget(sleep, alpha=alpha, bound="paper") == pytest.approx(paper.epsilons[0], rel=1e-12)
+    assert sustainable_budget(sleep, alpha=alpha, accounting=PaperBound()) == pytest.approx(
+        paper.epsilons[0], rel=1e-12
+    )
 
 
 @pytest.mark.slow
@@ -145,9 +150,9 @@ def test_long_plans_are_flat_in_the_middle_at_what_lasts(sleep):
 @pytest.mark.long
 def test_a_budget_lasts_where_the_paper_has_none():
     adversary = Adversary(RING, RING)
-    assert sustainable_budget(adversary, alpha=1.0, bound="paper") == 0.0
+    assert sustainable_budget(adversary, alpha=1.0, accounting=PaperBound()) == 0.0
     with pytest.raises(PlanError, match=r"by the paper's bound.*exact leakage"):
-        plan_budget(adversary, alpha=1.0, bound="paper")
+        plan_budget(adversary, alpha=1.0, accounting=PaperBound())
     plan = plan_budget(adversary, alpha=1.0)
     assert plan.epsilons[0] == pytest.approx(0.0885, abs=1e-4)
     for method in ("optimal", "quantified"):
@@ -184,7 +189,7 @@ def test_steps_that_are_not_published_stay_so_and_weights_count(sleep):
     weights = [1.0, 0.0, 5.0, 1.0, 0.0, 1.0]
     plan = plan_budget(sleep, alpha=1.0, horizon=6, weights=weights)
     even = plan_budget(sleep, alpha=1.0, horizon=6, weights=[1, 0, 1, 1, 0, 1])
-    paper = plan_budget(sleep, alpha=1.0, horizon=6, weights=weights, bound="paper")
+    paper = plan_budget(sleep, alpha=1.0, horizon=6, weights=weights, accounting=PaperBound())
     assert plan.epsilons[[1, 4]].tolist() == [0.0, 0.0]
     assert plan.epsilons[2] > 1.2 * even.epsilons[2]
     assert plan.optimality.error == pytest.approx(error(plan.epsilons, weights), rel=1e-12)
@@ -213,7 +218,7 @@ def test_several_users_share_the_plan(sleep):
     assert plan.optimality.error >= max(one.optimality.error for one in alone) * (1 - 1e-6)
     assert plan.optimality.error <= error(np.min([one.epsilons for one in alone], axis=0)) * (1 + 1e-6)
     for user in users.values():
-        assert temporal_leakage(user, epsilons=plan.epsilons).worst <= 1.0
+        assert temporal_leakage(user, plan.epsilons).worst <= 1.0
 
 
 def test_identity_leaves_nothing_better_than_equal_shares():
@@ -224,8 +229,8 @@ def test_identity_leaves_nothing_better_than_equal_shares():
 
 def test_a_budget_for_distances():
     distances = np.array([[min(abs(i - j), 6 - abs(i - j)) for j in range(6)] for i in range(6)], dtype=float)
-    epsilon = sustainable_budget(Adversary(RING), alpha=1.0, metric=distances)
-    found = leakage_supremum(Adversary(RING), epsilon=epsilon, metric=distances)
+    epsilon = sustainable_budget(Adversary(RING), alpha=1.0, accounting=MetricPrivacy(distances))
+    found = leakage_supremum(Adversary(RING), epsilon, accounting=MetricPrivacy(distances))
     assert found.bound == "metric"
     assert 1.0 - 1e-6 < found.temporal <= 1.0
     assert epsilon > sustainable_budget(Adversary(RING), alpha=1.0) / distances.max()

@@ -7,6 +7,7 @@ import pytest
 
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
@@ -36,8 +37,8 @@ def leaks(plan, adversary, factor=1.0):
     noise = [KINDS[plan.noise](factor * scale) for scale in plan.scales]
     at = {"delta": plan.delta, "discretization": planned_discretization(plan.alpha)}
     if plan.horizon is None:
-        return leakage_supremum(adversary, mechanism=noise[0], **at).temporal
-    return temporal_leakage(adversary, mechanisms=noise, **at).worst
+        return leakage_supremum(adversary, noise[0], **at).temporal
+    return temporal_leakage(adversary, noise, **at).worst
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def leaks(plan, adversary, factor=1.0):
 @pytest.mark.parametrize(("alpha", "delta"), [(1.0, 1e-3), pytest.param(0.3, 1e-6, marks=pytest.mark.slow)])
 def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kind):
     adversary = Adversary(WALK, WALK)
-    plan = plan_noise(adversary, alpha=alpha, delta=delta, horizon=horizon, noise=kind)
+    plan = plan_noise(adversary, alpha=alpha, horizon=horizon, noise=kind, accounting=ApproximateDP(delta))
     assert plan.leakage.worst <= alpha and plan.leakage.delta == delta
     assert leaks(plan, adversary) <= alpha < leaks(plan, adversary, 0.999)
     assert plan.scales.shape == plan.epsilons.shape == (horizon or 1,)
@@ -65,14 +66,14 @@ def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kin
 def test_no_small_change_of_the_scales_holds_with_less_noise_nor_does_a_constant():
     """Other shapes with a fifth of a percent less noise: none holds."""
     adversary, n_steps = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK), 5
-    plan = plan_noise(adversary, alpha=1.0, delta=1e-3, horizon=n_steps)
+    plan = plan_noise(adversary, alpha=1.0, horizon=n_steps, accounting=ApproximateDP(1e-3))
     rng = np.random.default_rng(0)
     shapes = [np.ones(n_steps)]
     for size in (0.01, 0.05, 0.2):
         shapes += [plan.scales * (1.0 + size * rng.uniform(-1.0, 1.0, n_steps)) for _ in range(6)]
     for shape in shapes:
         noise = [DiscreteGaussianNoise(scale) for scale in shape * (0.998 * plan.scales.mean() / shape.mean())]
-        assert temporal_leakage(adversary, mechanisms=noise, delta=1e-3, discretization=1e-3).worst > 1.0
+        assert temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-3, grid=1e-3)).worst > 1.0
     assert (
         plan.mean_absolute_noise == plan.optimality.error >= plan.optimality.error_bound > 0.5 * plan.optimality.error
     )
@@ -82,13 +83,13 @@ def test_no_small_change_of_the_scales_holds_with_less_noise_nor_does_a_constant
 def test_no_noise_of_two_steps_holds_below_the_certified_bound():
     """Every pair of scales of a grid that holds, by brute force."""
     adversary = Adversary(WALK, TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]))
-    plan = plan_noise(adversary, alpha=1.0, delta=1e-3, horizon=2, noise="laplace")
+    plan = plan_noise(adversary, alpha=1.0, horizon=2, noise="laplace", accounting=ApproximateDP(1e-3))
     low, high = plan.optimality.error_bound, plan.mean_absolute_noise
     best, grid = np.inf, plan.scales.mean() * np.geomspace(0.6, 1.7, 12)
     for first in grid:
         for second in grid:
             noise = [DiscreteLaplaceNoise(first), DiscreteLaplaceNoise(second)]
-            if temporal_leakage(adversary, mechanisms=noise, delta=1e-3, discretization=5e-3, bound="curve").worst <= 1:
+            if temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-3, pairwise=False, grid=5e-3)).worst <= 1:
                 best = min(best, mean_absolute_noise([first, second], "laplace"))
     assert 0.9 * high < low <= high and low <= best < 1.2 * high
 
@@ -96,27 +97,32 @@ def test_no_noise_of_two_steps_holds_below_the_certified_bound():
 @pytest.mark.slow
 def test_half_the_noise_of_pure_privacy_in_the_long_run():
     adversary = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK)
-    gaussian, pure = plan_noise(adversary, alpha=1.0, delta=1e-3), plan_budget(adversary, alpha=1.0)
+    gaussian, pure = plan_noise(adversary, alpha=1.0, accounting=ApproximateDP(1e-3)), plan_budget(adversary, alpha=1.0)
     assert gaussian.mean_absolute_noise < 0.6 * pure.mean_absolute_noise
 
 
 @pytest.mark.slow
 def test_of_several_users_the_one_who_needs_most_noise_decides():
     users = {"a": Adversary(WALK), "b": Adversary(TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]), WALK)}
-    plan = plan_noise(users, alpha=1.0, delta=1e-3)
-    alone = [plan_noise(one, alpha=1.0, delta=1e-3).scales[0] for one in users.values()]
+    plan = plan_noise(users, alpha=1.0, accounting=ApproximateDP(1e-3))
+    alone = [plan_noise(one, alpha=1.0, accounting=ApproximateDP(1e-3)).scales[0] for one in users.values()]
     assert plan.scales[0] == pytest.approx(max(alone), rel=1e-4)
 
 
 def test_a_correlation_that_forgets_nothing_has_plans_for_a_horizon_only():
     with pytest.raises(PlanError, match="horizon"):
-        plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-3)
-    assert plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, delta=1e-3, horizon=4).leakage.worst <= 1.0
+        plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, accounting=ApproximateDP(1e-3))
+    assert (
+        plan_noise(
+            Adversary(strongest_correlation(2)), alpha=1.0, horizon=4, accounting=ApproximateDP(1e-3)
+        ).leakage.worst
+        <= 1.0
+    )
 
 
 def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
     people = load_sample()
-    plan = plan_noise(Adversary(), alpha=1.0, delta=1e-6, horizon=people.n_times)
+    plan = plan_noise(Adversary(), alpha=1.0, horizon=people.n_times, accounting=ApproximateDP(1e-6))
     save_plan(plan, tmp_path / "plan.json")
     again = load_plan(tmp_path / "plan.json")
     assert (type(again), again.delta, again.noise) == (NoisePlan, 1e-6, "gaussian")
@@ -149,7 +155,7 @@ def test_bad_arguments(arguments, message):
 
 
 def test_a_noise_plan_has_a_delta_and_a_scale_for_every_epsilon():
-    noise = plan_noise(Adversary(), alpha=1.0, delta=1e-6, horizon=2)
+    noise = plan_noise(Adversary(), alpha=1.0, horizon=2, accounting=ApproximateDP(1e-6))
     pure = plan_budget(Adversary(), alpha=1.0, horizon=2)
     with pytest.raises(InputError, match="delta > 0"):
         NoisePlan(leakage=pure.leakage, alpha=1.0, noise="gaussian", scales=np.ones(2))
@@ -162,15 +168,15 @@ def test_a_noise_plan_has_a_delta_and_a_scale_for_every_epsilon():
 
 def test_both_kinds_of_plan_tell_the_noise_of_a_histogram_and_what_they_leak_to_somebody_else():
     adversary, other = Adversary(WALK, WALK), Adversary(TransitionMatrix([[0.99, 0.01], [0.01, 0.99]]))
-    noise = plan_noise(adversary, alpha=1.0, delta=1e-6, noise="laplace", horizon=6)
+    noise = plan_noise(adversary, alpha=1.0, noise="laplace", horizon=6, accounting=ApproximateDP(1e-6))
     pure = plan_budget(adversary, alpha=1.0, horizon=6)
     assert (noise.noise, pure.noise, pure.delta, noise.delta) == ("laplace", "laplace", 0.0, 1e-6)
     np.testing.assert_allclose(pure.scales, 2.0 / pure.epsilons, rtol=1e-15)
     assert noise.leakage_to(adversary, 6).worst == noise.leakage.worst and noise.supremum_to(adversary) is None
     at = {"delta": 1e-6, "discretization": planned_discretization(1.0)}
     mechanisms = [DiscreteLaplaceNoise(scale) for scale in noise.scales[:4]]
-    assert noise.leakage_to(other, 4).worst == temporal_leakage(other, mechanisms=mechanisms, **at).worst
-    assert pure.leakage_to(other, 4).worst == temporal_leakage(other, epsilons=pure.epsilons[:4]).worst
+    assert noise.leakage_to(other, 4).worst == temporal_leakage(other, mechanisms, **at).worst
+    assert pure.leakage_to(other, 4).worst == temporal_leakage(other, pure.epsilons[:4]).worst
     lasting = plan_budget(adversary, alpha=1.0)
     assert lasting.supremum_to(adversary).worst == pytest.approx(lasting.leakage.worst, rel=1e-11)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from matrices import matrices
+from methods import method_of
 from temporaldp import (
     Adversary,
     BudgetError,
@@ -31,7 +32,7 @@ ADVERSARY = Adversary(MATRIX, OTHER)
 
 
 def started(adversary, alpha, horizon, spent, bound="exact"):
-    accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon, bound=bound)
+    accountant = TemporalAccountant(adversary, alpha=alpha, horizon=horizon, accounting=method_of(bound))
     for epsilon in spent:
         accountant.spend(epsilon)
     return accountant
@@ -47,7 +48,7 @@ def error(epsilons):
 @given(matrices(), matrices(), st.sampled_from([0.1, 1.0, 5.0]), st.integers(2, 8), st.data())
 def test_a_new_plan_holds_the_level_is_admitted_and_no_worse_than_the_old_one(bound, one, two, alpha, horizon, data):
     adversary = Adversary(one, two) if one.states == two.states else Adversary(one, one)
-    planned = plan_budget(adversary, alpha=alpha, horizon=horizon, bound=bound)
+    planned = plan_budget(adversary, alpha=alpha, horizon=horizon, accounting=method_of(bound))
     steps = data.draw(st.integers(1, horizon - 1))
     share = data.draw(st.floats(0.0, 1.0))
     accountant = started(adversary, alpha, horizon, share * planned.epsilons[:steps], bound)
@@ -59,7 +60,7 @@ def test_a_new_plan_holds_the_level_is_admitted_and_no_worse_than_the_old_one(bo
     assert error(new.epsilons[steps:]) <= error(planned.epsilons[steps:]) * (1 + 1e-6)
     for epsilon in new.epsilons[steps:]:
         accountant.spend(epsilon)
-    assert temporal_leakage(adversary, epsilons=accountant.ledger, bound=bound).worst <= alpha
+    assert temporal_leakage(adversary, accountant.ledger, accounting=method_of(bound)).worst <= alpha
 
 
 @pytest.mark.long
@@ -74,7 +75,7 @@ def test_no_general_solver_finds_a_better_rest(bound, alpha, spent):
 
     def room(tail):
         budgets = np.concatenate((spent, np.maximum(tail, 1e-9)))
-        return alpha - temporal_leakage(ADVERSARY, epsilons=budgets, bound=bound).temporal
+        return alpha - temporal_leakage(ADVERSARY, budgets, accounting=method_of(bound)).temporal
 
     rng = np.random.default_rng(0)
     found = []
@@ -92,7 +93,7 @@ def test_no_general_solver_finds_a_better_rest(bound, alpha, spent):
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_more_is_left_where_less_was_spent(bound):
-    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=8, bound=bound).epsilons
+    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=8, accounting=method_of(bound)).epsilons
     less = replan(started(ADVERSARY, 1.0, 8, planned[:3] / 2, bound)).epsilons
     assert error(less[3:]) < error(planned[3:])
     assert less[3] > planned[3] * 1.05
@@ -101,7 +102,7 @@ def test_more_is_left_where_less_was_spent(bound):
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_nothing_spent_yet_gives_the_optimal_plan(bound):
     new = replan(started(ADVERSARY, 1.0, 7, [], bound))
-    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=7, bound=bound)
+    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=7, accounting=method_of(bound))
     assert new.epsilons == pytest.approx(planned.epsilons, rel=1e-4)
 
 
@@ -167,7 +168,7 @@ def test_an_exact_rest_holds_exactly_and_has_less_noise():
     paper, exact = (replan(started(adversary, 1.0, 12, spent, bound)) for bound in ("paper", "exact"))
     assert exact.epsilons[:3].tolist() == spent
     assert (exact.bound, paper.bound) == ("exact", "paper")
-    assert temporal_leakage(adversary, epsilons=exact.epsilons).worst <= 1.0
+    assert temporal_leakage(adversary, exact.epsilons).worst <= 1.0
     assert error(exact.epsilons[3:]) < 0.9 * error(paper.epsilons[3:])
     rest = replan(started(adversary, 1.0, 12, []))
     assert rest.optimality.error == pytest.approx(

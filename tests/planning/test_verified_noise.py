@@ -10,6 +10,7 @@ import pytest
 from command import temporaldp
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     DiscreteGaussianNoise,
     InputError,
@@ -60,7 +61,7 @@ def test_a_verified_plan_is_kept_and_tells_what_it_leaks(plans, tmp_path):
     page = render_report(told)
     assert "The plan holds its level" in page and "1e-05 that the draws deceive" in page
     noise = [DiscreteGaussianNoise(scale) for scale in plan.scales.tolist()]
-    known = temporal_leakage(WALK, mechanisms=noise, delta=0.01).user_level
+    known = temporal_leakage(WALK, noise, accounting=ApproximateDP(0.01)).user_level
     assert told.leakage.user_level == pytest.approx(known, rel=1e-4)  # on another grid
     stronger = Adversary(TransitionMatrix(0.9 * np.eye(3) + 0.1 * np.array(ROWS), ["a", "b", "c"]))
     assert again.leakage_to(stronger, 3).bound == "pair_curve" and again.leakage_to(stronger, 3).worst > 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from methods import method_of
 from temporaldp import Adversary, PlanError, TransitionMatrix, leakage_supremum, temporal_leakage
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level
@@ -18,10 +19,10 @@ TOO_MUCH = (0.0, 1e-15, 1e-13, 1e-11, 1e-8, 1e-3)
 @pytest.mark.parametrize("excess", TOO_MUCH)
 def test_budgets_of_a_horizon_are_shrunk_below_alpha_and_hardly_more(bound, excess):
     epsilons = np.array([0.4, 0.1, 0.3, 0.2, 0.5])
-    alpha = temporal_leakage(BOTH, epsilons=epsilons, bound=bound).worst * (1.0 - excess)
+    alpha = temporal_leakage(BOTH, epsilons, accounting=method_of(bound)).worst * (1.0 - excess)
     request = Request.checked(BOTH, alpha, 5, bound)
     plan = plan_within_level(request, epsilons, "optimal")
-    told = temporal_leakage(BOTH, epsilons=plan.epsilons, bound=bound)
+    told = temporal_leakage(BOTH, plan.epsilons, accounting=method_of(bound))
     assert plan.leakage.temporal.tolist() == told.temporal.tolist()
     # An accountant that rounds at every step must admit it: a little of alpha is left, and not much.
     assert told.worst <= alpha * (1.0 - request.unspent) < alpha
@@ -31,9 +32,9 @@ def test_budgets_of_a_horizon_are_shrunk_below_alpha_and_hardly_more(bound, exce
 @pytest.mark.long
 @pytest.mark.parametrize("excess", TOO_MUCH)
 def test_a_budget_for_ever_is_shrunk_below_alpha_and_hardly_more(excess):
-    alpha = leakage_supremum(BOTH, epsilon=0.2).temporal * (1.0 - excess)
+    alpha = leakage_supremum(BOTH, 0.2).temporal * (1.0 - excess)
     plan = plan_within_level(Request.checked(BOTH, alpha, None), np.array([0.2]), "upper_bound")
-    told = leakage_supremum(BOTH, epsilon=float(plan.epsilons[0]))
+    told = leakage_supremum(BOTH, float(plan.epsilons[0]))
     assert told.temporal <= alpha
     assert plan.leakage.worst == told.temporal
     assert plan.epsilons[0] >= 0.2 * (1.0 - 4.0 * excess - 1e-8)

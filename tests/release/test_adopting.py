@@ -14,6 +14,7 @@ import pytest
 from streams import ADVERSARY, MECHANISM, opened
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     InputDiffersWarning,
     InputError,
     Ledger,
@@ -37,7 +38,7 @@ def varying(changes, epsilons):
     valid = [next(one for start, one in reversed(changes) if start <= t) for t in range(len(epsilons))]
     backward = [one.backward for one in valid[1:]]
     forward = [one.forward for one in valid[:-1]]
-    return temporal_leakage(Adversary(backward, forward), epsilons=epsilons).worst
+    return temporal_leakage(Adversary(backward, forward), epsilons).worst
 
 
 def test_a_release_goes_on_with_what_was_adopted(place):
@@ -120,7 +121,7 @@ def test_matrices_that_are_lost_or_changed_are_asked_for(tmp_path):
 
 def test_a_plan_has_nothing_to_adopt(tmp_path):
     place = tmp_path / "noise.db"
-    plan = plan_noise(ADVERSARY, alpha=1.0, delta=1e-6)
+    plan = plan_noise(ADVERSARY, alpha=1.0, accounting=ApproximateDP(1e-6))
     with ContinualRelease(NoisyHistogram(2, "gaussian"), ledger=place, plan=plan) as stream:
         stream.release([70, 30], time=0)
     with pytest.raises(InputError, match="plan alone"):

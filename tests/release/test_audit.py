@@ -11,6 +11,7 @@ import pytest
 
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     ClampedMean,
     ClampedSum,
     ContinualRelease,
@@ -145,7 +146,7 @@ def test_gaussian_noise_gives_away_no_more_than_its_accounting_says():
         return gaussian(which, epsilon, 16_000)
 
     noise = DiscreteGaussianNoise(GAUSSIAN_SCALE)
-    claimed = temporal_leakage(Adversary(), mechanisms=[noise], delta=DELTA).epsilons[0]
+    claimed = temporal_leakage(Adversary(), [noise], accounting=ApproximateDP(DELTA)).epsilons[0]
     assert audited(outputs_of(release, 1.0), DELTA) <= claimed
     assert audited(outputs_of(release, TOO_SMALL), DELTA) > claimed
 

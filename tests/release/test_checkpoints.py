@@ -74,7 +74,7 @@ def test_a_release_goes_on_from_it_with_the_same_numbers(place):
         for event in [e for e in ledger.events if e.kind == CHECKPOINT]:
             ledger.store.remove_private(f"checkpoint-{event.details['digest'][:32]}")
     assert told(place) == (0, answers)
-    exact = temporal_leakage(ADVERSARY, epsilons=answers[7]).worst
+    exact = temporal_leakage(ADVERSARY, answers[7]).worst
     assert exact <= answers[0] * (1 + 1e-13) and answers[0] == pytest.approx(exact, rel=1e-11)
 
 
@@ -258,7 +258,7 @@ def test_a_horizon_whose_plan_is_made_anew(place, reserve):
         for time in (12, 13):
             found.release([70, 30], time=time)
         assert found.steps_left == 0
-        assert temporal_leakage(ADVERSARY, epsilons=found.ledger.epsilons).worst <= 1.0
+        assert temporal_leakage(ADVERSARY, found.ledger.epsilons).worst <= 1.0
 
 
 @pytest.mark.parametrize("reserve", [0.0, 0.05])
@@ -289,7 +289,7 @@ def test_matrices_that_vary_from_step_to_step(place, reserve):
     cut_loose(place)
     assert told() == (0, False, answers)
     with Ledger(place) as ledger:
-        whole = temporal_leakage(walk, epsilons=[*ledger.epsilons, 0.0, 0.0]).worst
+        whole = temporal_leakage(walk, [*ledger.epsilons, 0.0, 0.0]).worst
     assert whole <= answers[0] * (1 + 1e-12) <= 1.0
 
 

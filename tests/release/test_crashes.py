@@ -88,7 +88,7 @@ def require_told_and_held(ledger):
         return
     require_level_held(ledger.epsilons, workers.ADVERSARY, workers.ALPHA)
     for step in {0, len(ledger) // 2, len(ledger) - 1}:
-        exact = temporal_leakage(workers.ADVERSARY, epsilons=ledger.epsilons[: step + 1]).worst
+        exact = temporal_leakage(workers.ADVERSARY, ledger.epsilons[: step + 1]).worst
         assert ledger[step].leakage == pytest.approx(exact, rel=1e-11)
 
 

@@ -8,6 +8,7 @@ from scipy import stats
 
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     DiscreteLaplaceHistogram,
     InputError,
@@ -53,7 +54,7 @@ def test_the_noise_has_the_scale_and_a_wrong_one_is_noticed(kind):
 
 def test_released_counts_keep_their_guarantee_in_the_file(tmp_path):
     people = load_sample()
-    plan = plan_noise(Adversary(), alpha=0.5, delta=1e-5)
+    plan = plan_noise(Adversary(), alpha=0.5, accounting=ApproximateDP(1e-5))
     released = release_histograms(people, plan, consistent=True)
     assert (released.counts.sum(axis=1) == people.histogram().sum(axis=1)).all()
     for name in ("r.parquet", "r.csv"):
@@ -70,7 +71,7 @@ def test_released_counts_keep_their_guarantee_in_the_file(tmp_path):
 
 
 def test_what_counts_pure_epsilons_refuses_such_noise(tmp_path):
-    plan = plan_noise(Adversary(), alpha=1.0, delta=1e-6)
+    plan = plan_noise(Adversary(), alpha=1.0, accounting=ApproximateDP(1e-6))
     with TemporalAccountant(Adversary(), alpha=1.0) as accountant, pytest.raises(BudgetError, match="delta = 0"):
         release_histograms(load_sample(), plan)
     assert len(accountant) == 0
@@ -84,7 +85,7 @@ def test_what_counts_pure_epsilons_refuses_such_noise(tmp_path):
 
 
 def test_a_mechanism_with_noise_is_called_with_the_planned_scales():
-    plan, called = plan_noise(Adversary(), alpha=1.0, delta=1e-6, horizon=3), []
+    plan, called = plan_noise(Adversary(), alpha=1.0, horizon=3, accounting=ApproximateDP(1e-6)), []
 
     class Noted:
         noise = "gaussian"

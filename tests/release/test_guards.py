@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from streams import ADVERSARY, MECHANISM
 from temporaldp import (
+    ApproximateDP,
     BudgetError,
     ContinualRelease,
     DiscreteGaussianNoise,
@@ -35,7 +36,7 @@ SCALES = (5.0, 7.0, 6.0, 5.5)
 def noise_plan(scales=SCALES, *, delta=1e-6, alpha=None, noise="gaussian"):
     """A plan with these scales, by the public accounting."""
     profiles = [DiscreteGaussianNoise(scale) for scale in scales]
-    leakage = temporal_leakage(ADVERSARY, mechanisms=profiles, delta=delta)
+    leakage = temporal_leakage(ADVERSARY, profiles, accounting=ApproximateDP(delta))
     return NoisePlan(leakage=leakage, alpha=alpha or leakage.worst, noise=noise, scales=scales)
 
 
@@ -182,7 +183,7 @@ def test_histograms_of_a_stream_keep_their_noise_in_the_file(tmp_path):
 
 
 def test_a_plan_for_ever_has_no_last_step(place):
-    lasting = plan_noise(ADVERSARY, alpha=1.0, delta=1e-6)
+    lasting = plan_noise(ADVERSARY, alpha=1.0, accounting=ApproximateDP(1e-6))
     mechanism = Noted()
     with opened(place, lasting, mechanism) as stream:
         for time in range(5):

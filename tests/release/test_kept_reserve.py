@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streams import opened
-from temporaldp.accounting.exact.method import ExactAccounting
+from temporaldp.accounting.exact.method import Exact
 
 
 def kept(place):
@@ -27,7 +27,7 @@ def test_opening_again_does_not_look_for_it(ledger, monkeypatch):
     def unasked(*_):
         raise AssertionError("the reserve was looked for")
 
-    monkeypatch.setattr(ExactAccounting, "lasting_epsilon", unasked)
+    monkeypatch.setattr(Exact, "lasting_epsilon", unasked)
     with opened(ledger) as stream:
         stream.release([71, 29], time=1)
         first, second = stream.ledger.epsilons

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from methods import method_of
 from old_ledgers import BOUNDS, HEADS, restored
 from streams import MATRIX, opened
 from temporaldp import Adversary, Ledger, LedgerError, TransitionMatrix, adopt_correlation, temporal_leakage
@@ -28,7 +29,7 @@ def test_an_old_ledger_keeps_its_head_and_goes_on(name, place):
         stream.release([70, 30], time=5)
         assert stream.ledger[5].format == 4
         expected = temporal_leakage(
-            Adversary(MATRIX, MATRIX), epsilons=stream.ledger.epsilons, bound=BOUNDS[name]
+            Adversary(MATRIX, MATRIX), stream.ledger.epsilons, accounting=method_of(BOUNDS[name])
         ).worst
         assert stream.ledger[-1].leakage == pytest.approx(expected, rel=1e-11)
     with Ledger(place) as ledger:

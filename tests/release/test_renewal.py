@@ -110,7 +110,7 @@ def test_a_promise_after_an_adoption_is_above_what_follows_and_close(tmp_path, n
     long = np.concatenate((spent, told["share"] * plan[n % 4 :], np.tile(plan, 20)))
     matrices = [TransitionMatrix(BUSY if s >= n else CALM) for s in range(len(long))]
     followed = Adversary(matrices[1:], matrices[:-1])
-    assert told["for_ever"] <= 1.0001 * temporal_leakage(followed, epsilons=long).worst
+    assert told["for_ever"] <= 1.0001 * temporal_leakage(followed, long).worst
 
 
 def test_what_does_not_fit_is_refused_and_changes_nothing(tmp_path):

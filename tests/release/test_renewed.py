@@ -12,6 +12,7 @@ from exact_oracles import temporal_by_sign_rule
 from renewing import ADVERSARY, BACK, FORTH, PLAN, opened
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     ContinualRelease,
     DiscreteLaplaceHistogram,
@@ -107,7 +108,9 @@ def test_what_cannot_be_renewed_is_refused(tmp_path):
     for wrong in (
         lambda: opened(tmp_path / "a.db", alpha=1.0),
         lambda: opened(tmp_path / "a.db", plan=plan_budget(ADVERSARY, alpha=1.0)),
-        lambda: opened(tmp_path / "a.db", plan=plan_noise(ADVERSARY, alpha=1.0, delta=1e-3, horizon=2)),
+        lambda: opened(
+            tmp_path / "a.db", plan=plan_noise(ADVERSARY, alpha=1.0, horizon=2, accounting=ApproximateDP(1e-3))
+        ),
         lambda: opened(tmp_path / "a.db", plan=None),
         lambda: ContinualRelease(DiscreteLaplaceHistogram(2), ledger=tmp_path / "a.db", plan=PLAN, renewed="steps"),
     ):

@@ -74,8 +74,8 @@ def test_two_jobs_share_an_account(place, tmp_path):
         name = "stages" if snapshot[0] > 50 else "places"
         spent[name][0] = max(spent[name][0], epsilon)
     assert spent["stages"][0] + spent["places"][0] <= epsilons[0] * (1 + 1e-15)
-    assert temporal_leakage(JOINT, epsilons=epsilons).worst <= 1.0
-    assert told == pytest.approx(temporal_leakage(JOINT, epsilons=epsilons).worst, rel=1e-10)
+    assert temporal_leakage(JOINT, epsilons).worst <= 1.0
+    assert told == pytest.approx(temporal_leakage(JOINT, epsilons).worst, rel=1e-10)
     exported = pq.read_table(tmp_path / "steps.parquet").to_pydict()
     assert [json.loads(text) for text in exported["output stages"]] == [*first, third]
     assert exported["output places"][3] is None and json.loads(exported["output places"][4]) == second[2]
@@ -93,7 +93,7 @@ def test_what_both_tables_say_about_one_person_is_never_more_than_the_account(tm
     for snapshot, epsilon in DRAWN:
         each["stages" if snapshot[0] > 50 else "places"].append(epsilon)
     alone = [
-        temporal_leakage(Adversary(TransitionMatrix(rows), TransitionMatrix(rows)), epsilons=each[name]).temporal
+        temporal_leakage(Adversary(TransitionMatrix(rows), TransitionMatrix(rows)), each[name]).temporal
         for name, rows in (("stages", STAGES), ("places", PLACES))
     ]
     assert (alone[0] + alone[1]).max() <= counted <= 1.0

@@ -9,11 +9,13 @@ import pytest
 
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     ContinualRelease,
     DiscreteLaplaceHistogram,
     InputError,
     LedgerMismatchError,
     NoisyHistogram,
+    PaperBound,
     PublicCorrelation,
     StateError,
     TemporalAccountant,
@@ -37,7 +39,7 @@ MECHANISM = DiscreteLaplaceHistogram(5)
 
 
 def opened(place, **more):
-    accountant = TemporalAccountant(ADVERSARY, alpha=1.0, bound="paper")
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0, accounting=PaperBound())
     return ContinualRelease(MECHANISM, ledger=place, accountant=accountant, states=PEOPLE.states, **more)
 
 
@@ -97,7 +99,7 @@ def test_steps_that_were_passed_over_are_predicted_through(tmp_path):
 
 
 def test_only_histograms_are_filtered(tmp_path):
-    accountant = TemporalAccountant(ADVERSARY, alpha=1.0, bound="paper")
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0, accounting=PaperBound())
     with pytest.raises(InputError, match="expected a histogram"):
         ContinualRelease(
             lambda one, _: one, ledger=tmp_path / "x.db", accountant=accountant, description="none", correlation=KNOWN
@@ -106,7 +108,7 @@ def test_only_histograms_are_filtered(tmp_path):
 
 @pytest.mark.long
 def test_gaussian_noise_streams_and_is_smoothed(tmp_path):
-    plan = plan_noise(Adversary(), alpha=1.0, delta=1e-5, horizon=47)
+    plan = plan_noise(Adversary(), alpha=1.0, horizon=47, accounting=ApproximateDP(1e-5))
     with ContinualRelease(
         NoisyHistogram(5, "gaussian"), ledger=tmp_path / "g.db", plan=plan, states=PEOPLE.states, correlation=KNOWN
     ) as stream:

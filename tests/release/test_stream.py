@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from methods import method_of
 from streams import ADVERSARY, CERTAIN, MATRIX, MECHANISM, opened, require_level_held
 from temporaldp import (
     Adversary,
@@ -15,6 +16,7 @@ from temporaldp import (
     LeakageBudgetError,
     LedgerError,
     LedgerMismatchError,
+    PaperBound,
     TemporalAccountant,
     TransitionMatrix,
     plan_budget,
@@ -81,7 +83,7 @@ def test_a_step_passed_over_spends_nothing_and_moves_time_on(place):
         assert stream.release([70, 30], time=1) is None
         assert stream.ledger.epsilons[1] == 0.0
         assert stream.ledger[2].leakage == pytest.approx(
-            temporal_leakage(ADVERSARY, epsilons=stream.ledger.epsilons).worst, rel=1e-14
+            temporal_leakage(ADVERSARY, stream.ledger.epsilons).worst, rel=1e-14
         )
 
 
@@ -105,11 +107,11 @@ def test_a_horizon_is_planned_optimally_and_again_when_less_was_spent(bound, pla
         spent = stream.ledger.epsilons
         with pytest.raises(BudgetError, match="horizon"):
             stream.release([70, 30], time=6)
-    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=6, bound=bound).epsilons
+    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=6, accounting=method_of(bound)).epsilons
     assert (spent[1:] > planned[1:] * (1 - 1e-6)).all()  # both are optimal to about that share
     assert np.mean(1.0 / spent[1:]) < 0.95 * np.mean(1.0 / planned[1:])
     assert spent[1] > planned[1] * 1.05
-    assert 1.0 - 1e-6 < temporal_leakage(ADVERSARY, epsilons=spent, bound=bound).worst <= 1.0
+    assert 1.0 - 1e-6 < temporal_leakage(ADVERSARY, spent, accounting=method_of(bound)).worst <= 1.0
 
 
 def test_a_plan_alone_holds_the_level(place):
@@ -282,16 +284,16 @@ def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
         (TemporalAccountant(ADVERSARY, alpha=1.0).spend(0.1), None, "spent nothing yet"),
         (
             TemporalAccountant(ADVERSARY, alpha=0.5),
-            plan_budget(ADVERSARY, alpha=1.0, bound="paper"),
+            plan_budget(ADVERSARY, alpha=1.0, accounting=PaperBound()),
             "more than the accountant's",
         ),
         (
             TemporalAccountant(ADVERSARY, alpha=1.0),
-            plan_budget(ADVERSARY, alpha=1.0, horizon=3, bound="paper"),
+            plan_budget(ADVERSARY, alpha=1.0, horizon=3, accounting=PaperBound()),
             "a horizon of 3",
         ),
         (
-            TemporalAccountant(ADVERSARY, alpha=1.0, bound="paper"),
+            TemporalAccountant(ADVERSARY, alpha=1.0, accounting=PaperBound()),
             plan_budget(ADVERSARY, alpha=1.0),
             "make the accountant with bound='exact', plan by the same bound",
         ),
@@ -317,7 +319,7 @@ def test_without_a_lasting_budget_there_is_no_default(place):
 @pytest.mark.parametrize("planned", ["exact", "paper"])
 @pytest.mark.parametrize("horizon", [None, 5])
 def test_an_exact_accountant_follows_a_plan_by_either_bound(planned, horizon, tmp_path):
-    plan = plan_budget(ADVERSARY, alpha=1.0, horizon=horizon, bound=planned)
+    plan = plan_budget(ADVERSARY, alpha=1.0, horizon=horizon, accounting=method_of(planned))
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0, horizon=horizon)
     with ContinualRelease(MECHANISM, ledger=tmp_path / "a.db", accountant=accountant, plan=plan) as stream:
         for time in range(5):
@@ -326,7 +328,7 @@ def test_an_exact_accountant_follows_a_plan_by_either_bound(planned, horizon, tm
         leaked = [row.leakage for row in stream.ledger[:]]
     assert spent == pytest.approx(plan.epsilons_for(5), rel=1e-6)
     for n_steps in range(1, 6):
-        exact = temporal_leakage(ADVERSARY, epsilons=spent[:n_steps]).worst
+        exact = temporal_leakage(ADVERSARY, spent[:n_steps]).worst
         assert exact <= leaked[n_steps - 1] * (1 + 1e-12) and leaked[n_steps - 1] == pytest.approx(exact, rel=1e-11)
     assert leaked[-1] <= 1.0
 

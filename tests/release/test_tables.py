@@ -19,6 +19,7 @@ from temporaldp import (
     GroupedHistogram,
     InputError,
     LeakageBudgetError,
+    PaperBound,
     SharedBudget,
     TemporalAccountant,
     TransitionMatrix,
@@ -88,14 +89,14 @@ def test_shares_of_a_budget_have_the_least_total_error():
 def test_shared_tables_are_charged_once_a_step_and_kept_by_a_ledger(tmp_path):
     shared = SharedBudget({"counts": DiscreteLaplaceHistogram(2), "mean": ClampedMean(0.0, 10.0, 4)})
     snapshot = {"counts": [3, 1], "mean": [1.0, 2.0, 3.0, 4.0]}
-    accountant = TemporalAccountant(Adversary(WALK, WALK), alpha=1.0, bound="paper")
+    accountant = TemporalAccountant(Adversary(WALK, WALK), alpha=1.0, accounting=PaperBound())
     with accountant:
         shared(snapshot, 0.1)
     assert len(accountant) == 1
     assert accountant.ledger[0] == pytest.approx(0.1)
     with accountant, pytest.raises(LeakageBudgetError):
         shared(snapshot, 5.0)
-    fresh = TemporalAccountant(Adversary(WALK, WALK), alpha=1.0, bound="paper")
+    fresh = TemporalAccountant(Adversary(WALK, WALK), alpha=1.0, accounting=PaperBound())
     with ContinualRelease(shared, ledger=tmp_path / "s.db", accountant=fresh) as stream:
         first = stream.release(snapshot, time=1)
         assert stream.release(snapshot, time=1) == first

@@ -23,7 +23,7 @@ def test_the_reckoning_is_right():
     rng = np.random.default_rng(0)
     epsilons = 0.4 * rng.random(24)
     line = Timeline((0,), (years.ADVERSARIES[0],)).changed(7, years.ADVERSARIES[1]).changed(15, years.ADVERSARIES[2])
-    expected = temporal_leakage(line.until(24), epsilons=epsilons).temporal
+    expected = temporal_leakage(line.until(24), epsilons).temporal
     assert years.reckoned(epsilons, [0, 7, 15], depth=30) == pytest.approx(expected, abs=1e-11)
 
 

@@ -18,6 +18,7 @@ from temporaldp import (
     InputError,
     LeakageSeries,
     Observation,
+    PaperBound,
     Trajectories,
     TransitionMatrix,
     estimate_adversaries,
@@ -44,10 +45,10 @@ from temporaldp.report.style import save_figure
 def audited():
     sample = load_sample()
     (adversary,) = estimate_adversaries(sample)
-    series = temporal_leakage(adversary, epsilons=np.full(47, 0.1))
+    series = temporal_leakage(adversary, np.full(47, 0.1))
     return Evidence(
         (adversary,), series, Provenance("history", 0.0, False, "past.csv"), sample.times,
-        supremum=leakage_supremum(adversary, epsilon=0.1), n_users=151,
+        supremum=leakage_supremum(adversary, 0.1), n_users=151,
     )  # fmt: skip
 
 
@@ -57,7 +58,7 @@ def released():
     (adversary,) = estimate_adversaries(sample, prior=1.0)
     plan = plan_budget(adversary, alpha=1.0, horizon=47)
     return Evidence(
-        (adversary,), temporal_leakage(adversary, epsilons=plan.epsilons), Provenance("protected", 1.0, False, "t.csv"),
+        (adversary,), temporal_leakage(adversary, plan.epsilons), Provenance("protected", 1.0, False, "t.csv"),
         sample.times, plan=plan, released=release_histograms(sample, plan), true_counts=sample.histogram(), n_users=151,
     )  # fmt: skip
 
@@ -98,8 +99,8 @@ def test_the_page_of_a_release_warns_and_is_marked_internal(released):
 @pytest.mark.long
 def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
     adversary = audited.worst_adversary
-    paper = temporal_leakage(adversary, epsilons=audited.leakage.epsilons, bound="paper")
-    limit = leakage_supremum(adversary, epsilon=0.1, bound="paper")
+    paper = temporal_leakage(adversary, audited.leakage.epsilons, accounting=PaperBound())
+    limit = leakage_supremum(adversary, 0.1, accounting=PaperBound())
     assert words.paper(audited) is None
     both = dataclasses.replace(audited, paper=paper, paper_supremum=limit)
     page = text_of(render_report(both))
@@ -111,24 +112,24 @@ def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
     assert "0.6632" not in alone
     assert "By the paper's recursion, at step 32" in alone
     with pytest.raises(InputError, match="the paper's bound is of another release"):
-        dataclasses.replace(audited, paper=temporal_leakage(adversary, epsilons=[0.2] * 47, bound="paper"))
+        dataclasses.replace(audited, paper=temporal_leakage(adversary, [0.2] * 47, accounting=PaperBound()))
 
 
 @pytest.mark.long
 def test_a_level_is_held_by_the_leakage_of_the_report(audited):
     adversary = audited.worst_adversary
     plan = plan_budget(adversary, alpha=1.0, horizon=47, method="quantified")
-    paper = temporal_leakage(adversary, epsilons=plan.epsilons, bound="paper")
+    paper = temporal_leakage(adversary, plan.epsilons, accounting=PaperBound())
     assert paper.worst > 1.0
     exact = dataclasses.replace(
-        audited, leakage=temporal_leakage(adversary, epsilons=plan.epsilons), paper=paper, plan=plan, supremum=None
+        audited, leakage=temporal_leakage(adversary, plan.epsilons), paper=paper, plan=plan, supremum=None
     )
     assert exact.level_held
     page = text_of(render_report(exact))
     assert "The plan holds its level: at most 1 nats" in page
     assert not dataclasses.replace(exact, leakage=paper, paper=None).level_held
     for_ever = dataclasses.replace(exact, plan=plan_budget(adversary, alpha=1.0))
-    assert not dataclasses.replace(for_ever, supremum=leakage_supremum(adversary, epsilon=0.3)).level_held
+    assert not dataclasses.replace(for_ever, supremum=leakage_supremum(adversary, 0.3)).level_held
 
 
 def test_the_observation_is_told_and_is_the_one_of_the_library(audited):
@@ -169,7 +170,7 @@ def test_pairs_that_tie_are_said_to_tie(audited):
     cycle = TransitionMatrix([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]], ["a", "b", "c"])
 
     def first(matrix, steps):
-        series = temporal_leakage(Adversary(matrix), epsilons=[0.1] * steps)
+        series = temporal_leakage(Adversary(matrix), [0.1] * steps)
         return words.reasons(Evidence((Adversary(matrix),), series, Provenance("matrices"), ("t",) * steps))[0]
 
     assert first(walk, 5).startswith("Any two values are told apart equally well, by 0.2")
@@ -180,7 +181,7 @@ def test_pairs_that_tie_are_said_to_tie(audited):
 def test_states_of_several_tables_are_told_apart_in_a_sentence():
     names = ["W, home", "W, away", "N"]
     matrix = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], names)
-    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[0.1] * 3)
+    series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 3)
     evidence = Evidence((Adversary(matrix, matrix),), series, Provenance("matrices"), ("a", "b", "c"))
     told = " ".join([*words.reasons(evidence), words.witness(evidence)])
     assert '"W, home"' in told and '"N"' not in told
@@ -191,7 +192,7 @@ def test_states_of_several_tables_are_told_apart_in_a_sentence():
 def test_a_report_about_many_people_looks_for_the_worst_of_them_a_few_times(monkeypatch):
     people = 3_000
     matrix = random_correlation(3, rng=1)
-    alone = temporal_leakage(Adversary(matrix), epsilons=[0.1] * 5)
+    alone = temporal_leakage(Adversary(matrix), [0.1] * 5)
     members = [dataclasses.replace(alone, name=str(k)) for k in range(people)]
     members[2_000] = dataclasses.replace(alone, name="worst", temporal=alone.temporal * 1.01)
     series = LeakageSeries(
@@ -238,14 +239,14 @@ def test_nothing_in_the_data_becomes_markup():
     hostile = "<script>alert(1)</script>"
     data = Trajectories.from_sequences([[hostile, "b", "b", hostile, "b"]] * 2, users=[hostile, "x"])
     adversaries = tuple(estimate_adversaries(data, prior=1.0, per_user=True))
-    series = temporal_leakage(adversaries, epsilons=[0.1] * 5)
+    series = temporal_leakage(adversaries, [0.1] * 5)
     page = render_report(
         Evidence(
             adversaries,
             series,
             Provenance("history", 1.0, True, hostile),
             (hostile,) * 5,
-            paper=temporal_leakage(adversaries, epsilons=[0.1] * 5, bound="paper"),
+            paper=temporal_leakage(adversaries, [0.1] * 5, accounting=PaperBound()),
         ),
         title=hostile,
     )
@@ -274,7 +275,7 @@ def test_a_browser_shows_the_page_and_all_its_pictures(released, tmp_path):
 
 
 def test_reasons_name_the_values_and_are_true(audited):
-    paper = temporal_leakage(audited.worst_adversary, epsilons=audited.leakage.epsilons, bound="paper")
+    paper = temporal_leakage(audited.worst_adversary, audited.leakage.epsilons, accounting=PaperBound())
     for evidence, share in ((audited, ""), (dataclasses.replace(audited, leakage=paper), ", (.*) of the 1.034 nats")):
         *_, backward, forward = words.reasons(evidence)
         matrix = evidence.adversaries[0].backward
@@ -289,20 +290,18 @@ def test_reasons_name_the_values_and_are_true(audited):
 
 
 def test_reasons_of_an_adversary_who_knows_nothing():
-    evidence = Evidence(
-        (Adversary(),), temporal_leakage(Adversary(), epsilons=[1.0, 1.0]), Provenance("matrices"), ("a", "b")
-    )
+    evidence = Evidence((Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Provenance("matrices"), ("a", "b"))
     assert words.reasons(evidence) == []
     assert "learns nothing from other steps" in text_of(render_report(evidence))
     same = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
     evidence = Evidence(
         (Adversary(same, same),),
-        temporal_leakage(Adversary(same, same), epsilons=[1.0, 2.0]),
+        temporal_leakage(Adversary(same, same), [1.0, 2.0]),
         Provenance("matrices"),
         ("a", "b"),
     )
     assert words.reasons(evidence)[1:] == ["Backward: nothing leaks this way, as 0 and 1 do not differ."]
-    paper = temporal_leakage(Adversary(same, same), epsilons=[1.0, 2.0], bound="paper")
+    paper = temporal_leakage(Adversary(same, same), [1.0, 2.0], accounting=PaperBound())
     evidence = dataclasses.replace(evidence, leakage=paper)
     assert words.reasons(evidence) == ["Backward: all rows of the matrix are equal, so nothing leaks this way."]
 
@@ -357,7 +356,7 @@ def test_names_that_look_like_formulas_or_fit_no_font_are_drawn(tmp_path):
     names = ["$\\foo$", "cost $5^$ #", "\u5bb6", "x" * 5000]
     matrix = TransitionMatrix(random_correlation(4, rng=1).dense(), names)
     save_figure(matrix_figure(matrix, backward=True), tmp_path / "m.png")
-    series = temporal_leakage(Adversary(matrix, matrix), epsilons=[0.1] * 4)
+    series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 4)
     page = render_report(Evidence((Adversary(matrix, matrix),), series, Provenance("matrices"), tuple(names)))
     assert "cost $5^$ #" in page
 
@@ -371,7 +370,7 @@ def test_figures_are_written_the_same_twice(tmp_path, released, suffix):
 
 @pytest.mark.long
 def test_figures_of_long_and_wide_things_are_drawn(tmp_path):
-    series = temporal_leakage(Adversary(random_correlation(60, rng=1)), epsilons=np.full(1000, 0.2))
+    series = temporal_leakage(Adversary(random_correlation(60, rng=1)), np.full(1000, 0.2))
     times = [f"2024-01-01T{k:05d}" for k in range(1000)]
     for name, figure in {
         "leakage": leakage_figure(series, times),
@@ -387,7 +386,7 @@ def test_figures_of_long_and_wide_things_are_drawn(tmp_path):
 def test_a_bar_of_many_steps_is_as_high_as_the_largest():
     epsilons = np.full(4_500, 0.1)
     epsilons[[3, 4_499]] = 0.2, 0.3
-    axes = budget_figure(temporal_leakage(Adversary(), epsilons=epsilons), [str(k) for k in range(4_500)]).axes[0]
+    axes = budget_figure(temporal_leakage(Adversary(), epsilons), [str(k) for k in range(4_500)]).axes[0]
     (bars,) = axes.patches
     heights, edges, _ = bars.get_data()
     assert len(heights) == 1_500 and edges[0] == -0.5 and edges[-1] == 4_499.5

@@ -95,7 +95,7 @@ def test_the_library_is_the_one_that_its_note_names():
 
 def test_answers_are_the_librarys(ask):
     supremum = ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.3}).json
-    assert supremum == {"temporal": tdp.leakage_supremum(adversary(), epsilon=0.3).temporal, "certified": True}
+    assert supremum == {"temporal": tdp.leakage_supremum(adversary(), 0.3).temporal, "certified": True}
     endless = ask.post("/v1/view/supremum", KNOWN | {"forward": [[1.0, 0.0], [0.0, 1.0]], "epsilon": 0.3}).json
     assert endless == {"temporal": None, "certified": True}
     plan = ask.post("/v1/view/plan", KNOWN | {"alpha": 1.0}).json
@@ -104,7 +104,7 @@ def test_answers_are_the_librarys(ask):
     assert max(plan["leakage"]) <= 1.0
     delta = ask.post("/v1/view/delta", KNOWN | {"noise": "laplace", "scale": 8.0, "delta": 1e-3, "bound": "curve"}).json
     noisy = [tdp.DiscreteLaplaceNoise(8.0)] * 4
-    series = tdp.temporal_leakage(adversary(), mechanisms=noisy, delta=1e-3, bound="curve")
+    series = tdp.temporal_leakage(adversary(), noisy, accounting=tdp.ApproximateDP(1e-3, pairwise=False))
     assert delta["temporal"] == series.temporal.tolist()
 
 

@@ -28,7 +28,7 @@ def test_every_row_is_what_the_accounting_says():
     found = tradeoff(ADVERSARY, KNOWN, n_people=300, horizon=12, alphas=[0.3, 1.0], window=4)
     assert [round(point.alpha, 1) for point in found.points] == [0.3, 1.0]
     for point, level in zip(found.points, (0.3, 1.0), strict=True):
-        series = temporal_leakage(ADVERSARY, epsilons=[point.epsilon] * 12)
+        series = temporal_leakage(ADVERSARY, [point.epsilon] * 12)
         assert point.alpha == series.worst <= level
         assert point.alpha > level * 0.99
         assert point.user_level == pytest.approx(12 * point.epsilon)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from methods import method_of
 from temporaldp import (
     BudgetError,
     InputError,
@@ -56,12 +57,12 @@ def population(n_people, n_times=30, states="abc"):
 @pytest.mark.parametrize("bound", ["exact", "paper"])
 def test_everybody_is_leaked_about_as_if_alone(horizon, bound):
     people = list(estimate_adversaries(population(3), prior=0.5, per_user=True))
-    found = leakage_distribution(iter(people), epsilon=0.1, horizon=horizon, bound=bound)
+    found = leakage_distribution(iter(people), epsilon=0.1, horizon=horizon, accounting=method_of(bound))
     for one in people:
         if horizon is None:
-            alone = leakage_supremum(one, epsilon=0.1, bound=bound).temporal
+            alone = leakage_supremum(one, 0.1, accounting=method_of(bound)).temporal
         else:
-            alone = temporal_leakage(one, epsilons=[0.1] * horizon, bound=bound).worst
+            alone = temporal_leakage(one, [0.1] * horizon, accounting=method_of(bound)).worst
         assert found.leakage[found.names.index(one.name)] == pytest.approx(alone, rel=1e-12)
     assert (np.diff(found.leakage) <= 0).all()
 
@@ -71,7 +72,7 @@ def test_everybody_at_once_by_the_kernel():
     people = list(estimate_adversaries(population(110, n_times=60, states="abcde"), prior=0.5, per_user=True))
     found = leakage_distribution(people, epsilon=0.1, horizon=40)
     for k in (0, 109):
-        alone = temporal_leakage(people[int(found.names[k])], epsilons=[0.1] * 40)
+        alone = temporal_leakage(people[int(found.names[k])], [0.1] * 40)
         assert found.leakage[k] == pytest.approx(alone.worst, rel=1e-11)
 
 
@@ -83,9 +84,9 @@ def test_a_plan_for_a_share_holds_for_it_and_says_whom_it_leaves(share):
     assert set(plan.names) == {name for name, budget in own.items() if budget < plan.epsilon}
     assert plan.share >= share
     held = [one for one in people if one.name not in plan.names]
-    assert all(leakage_supremum(one, epsilon=plan.epsilon).temporal <= 0.8 for one in held)
+    assert all(leakage_supremum(one, plan.epsilon).temporal <= 0.8 for one in held)
     above = [one for one in people if one.name in plan.names]
-    assert all(leakage_supremum(one, epsilon=plan.epsilon).temporal > 0.8 for one in above)
+    assert all(leakage_supremum(one, plan.epsilon).temporal > 0.8 for one in above)
     assert ("nobody" in plan.sentence) == (share == 1.0)
 
 

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from temporaldp import Adversary, GaussianNoise, LaplaceNoise, TransitionMatrix, temporal_leakage, verify_leakage
+from temporaldp import (
+    Adversary,
+    ApproximateDP,
+    GaussianNoise,
+    LaplaceNoise,
+    TransitionMatrix,
+    temporal_leakage,
+    verify_leakage,
+)
 from temporaldp.accounting.simulation.importance import Walks, proposals_for
 from temporaldp.accounting.simulation.verified_values import values_of_steps
 from temporaldp.mechanisms.events import releases_of
@@ -35,7 +43,7 @@ def true_delta(epsilon, a, b):
 def proposals(adversary, noise, epsilon, delta):
     releases = releases_of(noise)
     adversary = adversary.over(len(releases))
-    evidence = temporal_leakage(adversary, mechanisms=noise, delta=delta, bound="pair_curve").evidence
+    evidence = temporal_leakage(adversary, noise, accounting=ApproximateDP(delta, pairwise=True)).evidence
     steps = values_of_steps(evidence, [epsilon], 1e-3)
     return proposals_for(adversary, releases, steps, [epsilon]), steps
 

@@ -62,7 +62,7 @@ def test_both_bounds_enclose_every_observation(make, seed):
 def test_first_order_is_the_exact_leakage():
     chain = estimate_words(load_sample(), order=1)
     epsilons = np.full(6, 0.2)
-    exact = temporal_leakage(Adversary(chain.backward, chain.forward), epsilons=epsilons)
+    exact = temporal_leakage(Adversary(chain.backward, chain.forward), epsilons)
     found = lifted_leakage(chain, epsilons=epsilons)
     assert (found.temporal >= exact.temporal * (1 - 1e-12)).all()
     assert found.attained <= exact.temporal[found.worst_time] * (1 + 1e-12)

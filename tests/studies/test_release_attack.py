@@ -13,6 +13,7 @@ import pytest
 from command import temporaldp
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     InputError,
     Trajectories,
     TransitionMatrix,
@@ -69,7 +70,7 @@ def test_likelihoods_are_sums_over_all_that_somebody_can_have_been(noise):
 def test_the_whole_product_never_exceeds_its_guarantee_but_would_exceed_a_smaller_one(delta):
     """People, their plan, OpenDP's noise and the attack, fifty times; so much evidence comes by chance once in a thousand."""
     made = {"alpha": 3.0, "horizon": STEPS}
-    plan = plan_noise(BOTH, delta=delta, **made) if delta else plan_budget(BOTH, **made)
+    plan = plan_noise(BOTH, **made, accounting=ApproximateDP(delta)) if delta else plan_budget(BOTH, **made)
     rng = np.random.default_rng(3)
     rates = []
     for _ in range(50):

@@ -11,6 +11,7 @@ import pytest
 from oracles import told_by_all
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     DiscreteGaussianNoise,
     GaussianNoise,
@@ -49,7 +50,7 @@ def test_the_bounds_hold_as_often_as_they_say(failure, repetitions):
     adversary, n_steps = Adversary(TransitionMatrix(past), TransitionMatrix(future)), 3
     true = true_deltas(table, past, future, n_steps)
     releases = ((OutputTable(table),),) * n_steps
-    series = temporal_leakage(adversary, mechanisms=list(releases), delta=0.3, bound="pair_curve", discretization=0.02)
+    series = temporal_leakage(adversary, list(releases), accounting=ApproximateDP(0.3, pairwise=True, grid=0.02))
     steps = values_of_steps(series.evidence, [EPSILON], 8.0 / 600)
     missed, narrow = 0, 0
     for seed in range(repetitions):
@@ -129,7 +130,7 @@ def sample():
 @pytest.mark.long
 def test_what_curves_cannot_certify_is_verified(sample):
     noise = [GaussianNoise(10.0, sensitivity=math.sqrt(2.0))] * 4
-    certified = temporal_leakage(sample, mechanisms=noise, delta=1e-2)
+    certified = temporal_leakage(sample, noise, accounting=ApproximateDP(1e-2))
     epsilon = certified.worst - 0.005
     found = verify_leakage(sample, noise, delta=1e-2, epsilon=epsilon, failure=1e-4, draws=100_000)
     assert found.holds and not found.is_certified and not found.is_refuted
@@ -142,7 +143,7 @@ def test_what_curves_cannot_certify_is_verified(sample):
 @pytest.mark.long
 def test_the_three_other_answers(sample):
     noise = [DiscreteGaussianNoise(10.0)] * 3
-    worst = temporal_leakage(sample, mechanisms=noise, delta=1e-2).worst
+    worst = temporal_leakage(sample, noise, accounting=ApproximateDP(1e-2)).worst
     sure = verify_leakage(sample, noise, delta=1e-2, epsilon=worst + 0.01, draws=2_000)
     assert sure.is_certified and sure.holds and "certified" in sure.verdict
     refuted = verify_leakage(sample, noise, delta=1e-2, epsilon=0.05, failure=1e-3, draws=100_000)

@@ -3,9 +3,15 @@
 from temporaldp.accounting.accountant import TemporalAccountant
 from temporaldp.accounting.curve.curves import PrivacyCurve
 from temporaldp.accounting.curve.evidence import LeakageCurves
+from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
 from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, Observation
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.interval.method import IntervalBound
+from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.metric.evidence import PairLink, PairwiseLeakage
+from temporaldp.accounting.metric.method import MetricPrivacy
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.profiles import leakage_profiles
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.accounting.renewal import RenewalLeakage, renewal_leakage
@@ -16,20 +22,26 @@ from temporaldp.accounting.supremum import LeakageSupremum, leakage_supremum
 
 __all__ = [
     "Accounting",
+    "ApproximateDP",
     "Attained",
+    "Exact",
     "ExactLeakage",
+    "IntervalBound",
     "LeakageCurves",
     "LeakageSeries",
     "LeakageSupremum",
+    "MetricPrivacy",
     "Observation",
     "PairLeakageCurves",
     "PairLink",
     "PairwiseLeakage",
+    "PaperBound",
     "PrivacyCurve",
     "RenewalLeakage",
     "Steps",
     "StepwiseAccounting",
     "TemporalAccountant",
+    "accounting_from",
     "leakage_profiles",
     "leakage_supremum",
     "renewal_leakage",

@@ -13,9 +13,8 @@ from temporaldp.accounting.counted_odometers import CountedOdometers
 from temporaldp.accounting.filter import Filters, filters_at_start
 from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, Resumed, checked_state, restored, state_document
 from temporaldp.accounting.past_budgets import PastBudgets
-from temporaldp.accounting.protocol import Accounting, Odometer
+from temporaldp.accounting.protocol import Accounting, Odometer, grouped
 from temporaldp.accounting.refusal import MOST_SHOWN, refusal
-from temporaldp.accounting.ways import online_ways
 from temporaldp.correlation import Population
 from temporaldp.correlation.timeline import Timeline
 from temporaldp.errors import BudgetError
@@ -38,12 +37,10 @@ class Account:
     ----------
     population : Population
         With a horizon, with matrices for so many steps.
-    how : dict
-        The bound, metric, delta and discretization, as for `online_ways`.
+    accounting : Accounting
+        As a user chose it.
     alpha : float or None
         The level to hold, in nats; None for an odometer.
-    delta : float
-        0 where privacy is pure.
     horizon : int or None
     asked_reserve : float or None
         None for the largest reserve there is.
@@ -52,18 +49,17 @@ class Account:
     def __init__(
         self,
         population: Population,
-        how: dict[str, Any],
+        accounting: Accounting[Any, Any],
         *,
         alpha: float | None,
-        delta: float,
         horizon: int | None,
         asked_reserve: float | None,
     ) -> None:
         self.population = self._first = population
-        self.alpha, self.delta, self.horizon, self.asked_reserve = alpha, delta, horizon, asked_reserve
+        self.accounting, self.delta = accounting, accounting.delta
+        self.alpha, self.horizon, self.asked_reserve = alpha, horizon, asked_reserve
         self.spent = PastBudgets()
         self.expected_reserve: float | None = None
-        self._how = how
         self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
         self._adoptions: tuple[Adoption, ...] = ()
         self._timelines: tuple[Timeline, ...] = ()
@@ -89,7 +85,8 @@ class Account:
         """
         if self._ways is not None:
             return self._ways
-        ways = online_ways(self.population, [*self.spent[:1], following][:1] if self.delta else [], **self._how)
+        first = [*self.spent[:1], following][:1] if self.delta else []
+        ways = grouped(self.accounting, self.population.users, first, online=True)
         if self.spent or not self.delta:
             self._ways = ways
         return ways
@@ -229,7 +226,9 @@ class Account:
 
     def _first_ways(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
         """The ways of accounting of everybody who was known in the beginning."""
-        return online_ways(self._first, [], **self._how) if self._adoptions else self.ways(following)
+        if self._adoptions:
+            return grouped(self.accounting, self._first.users, online=True)
+        return self.ways(following)
 
     def _countable(self, given: Any) -> Any:
         """What is published at a step, at a delta, if it can be counted."""

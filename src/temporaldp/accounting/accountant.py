@@ -16,18 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.account import Account
 from temporaldp.accounting.accountant_checks import checked_horizon, checked_releases, checked_reserve
-from temporaldp.accounting.curve.curves import checked_delta
+from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets
-from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, Filter
+from temporaldp.accounting.paper.method import PaperBound
+from temporaldp.accounting.protocol import Accounting, Filter, budgets
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
-from temporaldp.accounting.ways import budgets
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.mechanisms.distances import checked_distances, require_no_nearer
+from temporaldp.mechanisms.distances import require_no_nearer
 from temporaldp.mechanisms.events import epsilon_of, release_of
 from temporaldp.values import REPLACE_ONE, checked_relation, positive, whole_number
 
 FloatArray = NDArray[np.float64]
+EXACT = Exact()
 
 
 class TemporalAccountant:
@@ -52,24 +53,17 @@ class TemporalAccountant:
     reserve : float, >= 0, optional
         Budget that stays admissible at every later step, in nats. Default: without a horizon the largest there is (0 where no
         positive budget lasts); with one 0: follow a plan (`replan`), or early steps can use up everything.
-    bound : {"exact", "paper"}, or a way of accounting
-        By which leakage: the exact one, the paper's upper bound, or one of your own, as for `temporal_leakage`.
-    metric : array_like, shape (n, n), optional
-        As for `temporal_leakage`; leakage is then bounded pair by pair.
-    delta : float, optional
-        From 1e-60 to below 1: count any mechanisms, as (epsilon, delta).
-    discretization : float, optional
-        With a delta: distance of the grid of privacy losses, in nats. Default: as for `temporal_leakage` with the first
-        mechanism.
+    accounting : Accounting
+        As for `temporal_leakage`. `ApproximateDP` accounts for mechanisms, by one privacy curve on the grid of the first one.
     neighboring_relation : {"replace_one"}
         Also dp-accounting's ``NeighboringRelation.REPLACE_ONE``.
 
     Raises
     ------
     BudgetError
-        alpha, horizon, reserve or delta are not admissible, or alpha is given with a delta.
+        alpha, horizon or reserve are not admissible, or alpha is given with a delta.
     InputError
-        Another neighbouring relation, or no such bound or metric.
+        Another neighbouring relation, or a method that does not apply to these matrices.
 
     Notes
     -----
@@ -97,8 +91,8 @@ class TemporalAccountant:
     >>> len(accountant)
     3
 
-    >>> from temporaldp import GaussianNoise
-    >>> odometer = TemporalAccountant(Adversary(matrix, matrix), delta=1e-6)
+    >>> from temporaldp import ApproximateDP, GaussianNoise
+    >>> odometer = TemporalAccountant(Adversary(matrix, matrix), accounting=ApproximateDP(delta=1e-6))
     >>> for _ in range(3):
     ...     _ = odometer.spend(GaussianNoise(10.0, sensitivity=1.0))
     ...     print(len(odometer), round(odometer.total(), 3))
@@ -110,34 +104,32 @@ class TemporalAccountant:
     def __init__(
         self,
         adversary: Adversaries,
-        *,
         alpha: float | None = None,
+        *,
+        accounting: Accounting[Any, Any] = EXACT,
         horizon: int | None = None,
         reserve: float | None = None,
-        bound: AnyBound = "exact",
-        metric: ArrayLike | None = None,
-        delta: float | None = None,
-        discretization: float | None = None,
         neighboring_relation: Any = REPLACE_ONE,
     ) -> None:
         self._relation = checked_relation(neighboring_relation)
         level = None if alpha is None else positive(alpha, "alpha")
-        least = 0.0 if delta is None else checked_delta(delta)
         population = Population.of(adversary)
         steps = checked_horizon(population, horizon)
-        way = "curve" if delta is not None and bound == "exact" else bound
-        self._how: dict[str, Any] = {"bound": way, "metric": metric, "delta": delta, "discretization": discretization}
         self._lock = threading.RLock()
         self._account = Account(
             population.counted_over(steps),
-            self._how,
+            accounting,
             alpha=level,
-            delta=bound.delta if isinstance(bound, Accounting) else least,
             horizon=steps,
             asked_reserve=checked_reserve(reserve, level),
         )
-        self._account.ways()  # refuses what is no way of accounting
-        if reserve is not None or steps is not None or self._account.delta or not isinstance(bound, str):
+        self._account.ways()  # refuses matrices that the method cannot account for
+        if (
+            reserve is not None
+            or steps is not None
+            or self._account.delta
+            or not isinstance(accounting, Exact | PaperBound)
+        ):
             # Refuses what cannot be held. Otherwise the largest reserve is looked for when it is needed.
             _ = self._account.last_allowed
 
@@ -158,17 +150,9 @@ class TemporalAccountant:
         return self._account.delta
 
     @property
-    def bound(self) -> AccountingName:
-        """The way of accounting: "exact", "paper", "metric", or at a delta "curve"."""
-        return self._account.ways()[0][0].name
-
-    @property
-    def metric(self) -> FloatArray | None:
-        """The distances between values, in the order of the states, that epsilons are multiplied with; None for plain privacy.
-
-        Shape (n, n), closed under the triangle inequality.
-        """
-        return checked_distances(self._how["metric"], self.population.states)
+    def accounting(self) -> Accounting[Any, Any]:
+        """The method by which leakage is counted."""
+        return self._account.ways()[0][0]
 
     @property
     def horizon(self) -> int | None:
@@ -269,8 +253,7 @@ class TemporalAccountant:
         """What these budgets would leak, one a step from the first on, counted as this accountant counts; nothing is spent."""
         delta = self._account.delta
         asked = checked_releases(spent, delta)
-        releases: dict[str, Any] = {"mechanisms": asked} if delta else {"epsilons": asked}
-        return temporal_leakage(self.adversaries_until(len(asked)), **releases, **self._how)
+        return temporal_leakage(self.adversaries_until(len(asked)), asked, accounting=self._account.accounting)
 
     def adversaries_until(self, n_steps: int) -> Population:
         """Everybody who is accounted for, with their matrices of so many steps, those before an adoption too."""
@@ -462,7 +445,7 @@ class TemporalAccountant:
         """
         spent = event if self._account.delta else epsilon_of(event)
         if not self._account.delta and spent > 0.0:
-            require_no_nearer(self.metric, repr(event))
+            require_no_nearer(self.accounting.distances, repr(event))
         return self.spend_all([spent] * whole_number(count, "count", least=1, error=BudgetError))
 
     def supports(self, event: Any) -> bool:

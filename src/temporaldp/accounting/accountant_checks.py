@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from temporaldp.accounting.ways import budgets
+from temporaldp.accounting.protocol import budgets, listed
 from temporaldp.correlation import Population
 from temporaldp.errors import BudgetError
 from temporaldp.mechanisms.events import release_from
@@ -56,8 +55,4 @@ def checked_releases(given: ArrayLike | Sequence[Any], delta: float) -> list[Any
     """What is published at each of some steps: budgets in nats, or at a delta releases; `BudgetError` for anything else."""
     if not delta:
         return list(budgets(given).tolist())
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray) or not len(given):
-        raise BudgetError(
-            f"expected what is published at each step, one or more in a sequence, got {type(given).__name__}"
-        )
-    return [release_from(one) for one in given]
+    return [release_from(one) for one in listed(given, None)]

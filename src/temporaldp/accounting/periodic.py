@@ -20,10 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.method import ExactAccounting
-from temporaldp.accounting.interval.method import IntervalAccounting
 from temporaldp.accounting.monotone_search import largest_in_few_tries
-from temporaldp.accounting.paper.method import PaperAccounting
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, largest_limits
 from temporaldp.correlation import Adversary, IntervalMatrix
 from temporaldp.correlation.adversary import matrices_of
@@ -75,7 +72,7 @@ def _limits(way: Accounting[Any, Any], user: Adversary, release: Any) -> Limits:
     if way.delta:
         return way.limits([_all_phases(user)], release)
     # What a release says of two values is no more than it says of the two furthest apart.
-    epsilon, plain = float(way.promised(release)[0]), _for_epsilons(way)
+    epsilon, plain = float(way.promised(release)[0]), way.for_epsilons
     length = user.period * -(-LEAST_STEPS // user.period)
     best: Limits | None = None
     while length <= max(MOST_STEPS, user.period):
@@ -85,20 +82,9 @@ def _limits(way: Accounting[Any, Any], user: Adversary, release: Any) -> Limits:
             return found
         length *= 2
     if best is not None:
-        return replace(best, certified=way.name != "exact")
+        return replace(best, certified=not way.is_exact)
     past, future = (math.inf if matrices_of(known) else epsilon for known in (user.backward, user.forward))
-    return Limits(past, future, math.inf, certified=way.name != "exact")
-
-
-def _for_epsilons(way: Accounting[Any, Any]) -> Accounting[Any, Any]:
-    """The way for releases of which nothing is known but their epsilons."""
-    known: dict[str, Accounting[Any, Any]] = {
-        "exact": ExactAccounting(),
-        "metric": ExactAccounting(),
-        "interval": IntervalAccounting(),
-        "paper": PaperAccounting(),
-    }
-    return known.get(way.name, way)
+    return Limits(past, future, math.inf, certified=not way.is_exact)
 
 
 def _all_phases(user: Adversary) -> Adversary:

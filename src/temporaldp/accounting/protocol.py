@@ -1,25 +1,24 @@
-r"""What every way of accounting offers. Series, suprema, the accountant, plans, the ledger and the report are written over it.
+r"""The protocol of accounting methods. Series, suprema, the accountant, plans, the ledger and reports are written over it.
 
-A way of accounting follows what is known about one person's value from step to step. The releases before a step tell the
-adversary something about the value there, which *arrives* through the backward correlation; those after it do so through the
-forward one. Given the value, past, present and future are independent, so that the three add up to the *leakage* of each step::
+An accounting method follows what is known about one user's value from step to step. The releases before a step reveal something
+about the value there, which *arrives* through the backward correlation; those after it do so through the forward correlation.
+Given the value, past, present and future are independent, so that the three add up to the *leakage* of each step::
 
     releases  ->  arrivals(backward)  \
                   the step's own part  }->  leakage:  backward, forward and temporal privacy leakage
     releases  ->  arrivals(forward)   /
 
-There are five ways. They differ in what they keep of a release (`R`) and of what arrives (`A`):
+The methods differ in what they keep of a release (`R`) and of what arrives (`A`):
 
-==========  ===========================================  ========================================================
-way         of a release                                 of what arrives
-==========  ===========================================  ========================================================
-exact       what an output can say for each value        rollouts: which observation tells two values apart best
-paper       its epsilon                                  one number
-metric      its epsilon times distances of values        one number for each pair of values
-curve       its mechanisms                               a privacy curve, the delta of every epsilon
-pair_curve  its mechanisms                               a privacy curve for each pair of values
-interval    its epsilon                                  one number for each pair of values, of every matrix of a set
-==========  ===========================================  ========================================================
+=================  ==========================================  =========================================================
+method             of a release                                of what arrives
+=================  ==========================================  =========================================================
+`Exact`            the likelihoods that an output can have     rollouts: the observation that tells two states apart best
+`PaperBound`       its epsilon                                 one number
+`MetricPrivacy`    its epsilon times distances of states       one number for each pair of states
+`ApproximateDP`    its mechanisms                              one privacy curve, or one for each pair of states
+`IntervalBound`    its epsilon                                 one number for each pair of states, for all matrices of a set
+=================  ==========================================  =========================================================
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.monotone_search import largest_lasting
 from temporaldp.correlation import Adversary, TransitionMatrix
@@ -38,6 +37,7 @@ from temporaldp.correlation.adversary import Correlation, exactly_known
 from temporaldp.correlation.periodic import Matrix, PeriodicMatrices
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
+from temporaldp.values import LARGEST
 
 FloatArray = NDArray[np.float64]
 R = TypeVar("R", bound=Sized)
@@ -45,16 +45,8 @@ A = TypeVar("A")
 
 Side: TypeAlias = Literal["backward", "forward"]
 Direction: TypeAlias = Literal["backward", "forward", "temporal"]
-Bound: TypeAlias = Literal["exact", "paper"]
-DeltaBound: TypeAlias = Literal["exact", "curve", "pair_curve"]
-AccountingName: TypeAlias = str
-"""One of `ACCOUNTINGS`, or how a way of accounting that somebody made calls itself."""
-
 SIDES: tuple[Side, ...] = ("backward", "forward")
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
-ACCOUNTINGS = ("exact", "paper", "metric", "curve", "pair_curve", "interval", "verified")
-
-
 SPARED = 4e-12
 """Share of alpha that is not spent for ever: the supremum and a long series round in ways of their own."""
 
@@ -122,16 +114,99 @@ class Filter(Protocol):
 
 
 class Accounting(ABC, Generic[R, A]):
-    """A way of accounting. Numbers are exact or upper bounds, never too low; more budget never lowers any of them."""
+    """An accounting method. Its numbers are exact or upper bounds, and never decrease when a budget increases.
 
-    name: ClassVar[AccountingName]
+    A subclass is a choice with its own parameters, such as `ApproximateDP(delta=1e-6)`; results carry it as `accounting`.
+    """
+
+    name: ClassVar[str]
+    """How files, messages and JSON name the method."""
+    is_exact: ClassVar[bool] = False
+    """Whether its numbers are the suprema of the definitions, attained by an observation."""
     takes_sets: ClassVar[bool] = False
-    """Whether its numbers hold for every matrix of an `IntervalMatrix`, as those of a leakage profile do."""
+    """Whether its numbers hold for every matrix of an `IntervalMatrix`."""
     delta: float = 0.0
+    """The delta at which leakage is counted; 0 for pure differential privacy."""
+    distances: FloatArray | None = None
+    """Distances between states by which epsilons are multiplied, shape (n, n); None for plain privacy."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Accounting):
+            return NotImplemented
+        if self is other or type(self) is not type(other):
+            return self is other
+        try:
+            return self.document() == other.document()
+        except InputError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.delta))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({f'delta={self.delta:g}' if self.delta else ''})"
+
+    @property
+    def label(self) -> str:
+        """What its numbers are, in a few words."""
+        return "exact" if self.is_exact else "upper bound"
+
+    @property
+    def sentence(self) -> str:
+        """How leakage was computed, as a sentence for reports."""
+        return f"Leakage is an upper bound by the accounting method {self.name!r}."
+
+    def document(self) -> dict[str, Any]:
+        """The method and its parameters as JSON values, for `accounting_from`.
+
+        Raises
+        ------
+        InputError
+            The method is not one of this package: it cannot be made again from a file.
+        """
+        raise InputError(
+            f"the accounting method {self.name!r} cannot be written to a file, because nothing in the file could make it "
+            "again; write the numbers, or give the method a `document`"
+        )
+
+    def applied(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """Return the method by which these users are accounted for: this one, or what it stands for.
+
+        Parameters
+        ----------
+        users : sequence of Adversary
+            All with the same states, and all or none of them with interval matrices.
+        releases : sequence
+            Numbers or mechanisms, as far as they are known; a grid of privacy losses depends on them.
+        online : bool
+            Whether releases come one after the other.
+
+        Raises
+        ------
+        InputError
+            The method needs matrices that are known exactly.
+        """
+        if not self.takes_sets and any(user.is_uncertain for user in users):
+            raise InputError(
+                f"the accounting method {self.name!r} needs matrices that are known exactly, and this adversary has an "
+                "IntervalMatrix: use Exact(), which then bounds all matrices of the set, or a method with takes_sets = True"
+            )
+        return self
+
+    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> R:
+        """Numbers or mechanisms, one per step, as the method keeps them; `BudgetError` for what it cannot account for."""
+        return self.of_epsilons(budgets(releases))
 
     @abstractmethod
     def of_epsilons(self, epsilons: FloatArray) -> R:
         """Releases that promise these epsilons, shape (T,), and nothing else is known of them."""
+
+    @property
+    def for_epsilons(self) -> Accounting[Any, Any]:
+        """The method for releases that are given by the epsilon of the two states furthest apart alone."""
+        return self
 
     @abstractmethod
     def promised(self, releases: R) -> FloatArray:
@@ -206,10 +281,6 @@ class Accounting(ABC, Generic[R, A]):
         """
 
 
-AnyBound: TypeAlias = Bound | DeltaBound | Accounting[Any, Any]
-"""What users give: a name, or a way of accounting of their own."""
-
-
 def largest_limits(found: Sequence[Limits]) -> Limits:
     """The largest over users."""
     if len(found) == 1:
@@ -232,35 +303,63 @@ def refused_reserve(alpha: float, reserve: float) -> BudgetError:
     )
 
 
-def checked_bound(bound: str) -> Bound:
-    """The name of a way of accounting that can be chosen where a release is given by its epsilon."""
-    if bound not in {"exact", "paper"}:
-        raise InputError(f"expected bound to be 'exact' or 'paper', got {bound!r}")
-    return "exact" if bound == "exact" else "paper"
+def weakest(methods: Sequence[Accounting[Any, Any]]) -> Accounting[Any, Any]:
+    """The accounting method of a number that is the largest of several: exact only if all of them are."""
+    return next((one for one in methods if not one.is_exact), methods[0])
 
 
-def checked_delta_bound(bound: str) -> DeltaBound:
-    """The name of a way of accounting at a delta: "exact" is the default, the tightest that is affordable."""
-    if bound == "exact":
-        return "exact"
-    if bound in {"curve", "pair_curve"}:
-        return "curve" if bound == "curve" else "pair_curve"
-    raise InputError(
-        "with a delta leakage is bounded by privacy curves: expected bound to be left out, 'curve' (one for all pairs of "
-        f"values) or 'pair_curve' (one for each), got {bound!r}"
-    )
+def grouped(
+    accounting: Accounting[Any, Any], users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+) -> list[tuple[Accounting[Any, Any], list[int]]]:
+    """The methods that account for these users, and the numbers of the users of each."""
+    groups: dict[Any, list[int]] = {}
+    for number, user in enumerate(users):
+        groups.setdefault((user.states, user.is_uncertain), []).append(number)
+    return [
+        (accounting.applied([users[k] for k in numbers], releases, online=online), numbers)
+        for numbers in groups.values()
+    ]
 
 
-def checked_accounting(bound: str) -> AccountingName:
-    """The name of a way of accounting, as a file says it."""
-    if bound in ACCOUNTINGS:
-        return bound
-    raise InputError(f"expected bound to be one of {', '.join(map(repr, ACCOUNTINGS))}, got {bound!r}")
+def listed(releases: Any, n_steps: int | None) -> Sequence[Any]:
+    """Releases as a sequence, one per step; one number or mechanism stands for all of `n_steps` steps.
+
+    Raises
+    ------
+    BudgetError
+        The number of steps is not known, or there are none.
+    """
+    if isinstance(releases, str | bytes | type):
+        raise BudgetError(f"expected numbers or mechanisms, one per step, got {releases!r}")
+    each = releases if isinstance(releases, Sequence) else np.asarray(releases)
+    if isinstance(each, np.ndarray) and each.ndim == 0:
+        if n_steps is None:
+            raise BudgetError(
+                f"expected one number or mechanism per step, got {releases!r} alone, which does not determine the number of "
+                f"steps: write [{releases!r}] * 10 or horizon=10 for 10 steps, or call leakage_supremum for an infinite horizon"
+            )
+        return [releases] * n_steps
+    if not len(each):
+        raise BudgetError("expected one number or mechanism per step, and at least one step, got none")
+    return each
 
 
-def weakest(names: Sequence[AccountingName]) -> AccountingName:
-    """How a number is accounted for that is the largest of some which are accounted for in these ways."""
-    return next((name for name in names if name != "exact"), "exact")
+def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
+    """`releases` as a checked, non-empty vector of finite numbers >= 0."""
+    try:
+        spent = np.array(releases, dtype=np.float64)
+    except (TypeError, ValueError):
+        other = next((one for one in releases if not isinstance(one, int | float | np.number)), releases)  # type: ignore[union-attr]
+        raise BudgetError(
+            f"expected numbers (epsilons in nats), one per step, got {type(other).__name__}: a mechanism is accounted for by "
+            "ApproximateDP(delta), a LikelihoodBox by Exact() or PaperBound()"
+        ) from None
+    if spent.ndim != 1 or spent.size == 0:
+        raise BudgetError(f"expected epsilons of shape (T,), one per step and at least one, got shape {spent.shape}")
+    bad = np.flatnonzero(~((spent >= 0.0) & (spent <= LARGEST)))
+    if bad.size:
+        raise BudgetError(f"expected epsilons from 0 to {LARGEST:g}, got {spent[bad[0]]} at step {bad[0]} (from 0)")
+    return spent
 
 
 def require_lasting(user: Adversary, side: Side) -> None:

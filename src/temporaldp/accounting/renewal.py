@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.protocol import AnyBound
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.protocol import Accounting, budgets
 from temporaldp.accounting.series import temporal_leakage
-from temporaldp.accounting.ways import budgets
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.correlation.timeline import is_constant
 from temporaldp.errors import BudgetError
 from temporaldp.values import whole_number
+
+EXACT = Exact()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +71,12 @@ SAME = 1e-6
 
 
 def renewal_leakage(
-    adversary: Adversaries, epsilons: ArrayLike, *, n_epochs: int = 3, bound: AnyBound = "exact"
+    adversary: Adversaries, epsilons: ArrayLike, *, n_epochs: int = 3, accounting: Accounting[Any, Any] = EXACT
 ) -> RenewalLeakage:
     """What leaks if a level is renewed: the same budgets in every epoch, and an account of its own for each.
 
     The values of an epoch's last steps say something about the next one's first ones: what both release adds up. Exact, or an
-    upper bound with ``bound="paper"``, as `temporal_leakage`.
+    upper bound with ``accounting=PaperBound()``, as `temporal_leakage`.
 
     Parameters
     ----------
@@ -82,7 +85,7 @@ def renewal_leakage(
     epsilons : array_like, shape (T,)
         What one epoch spends, step by step, in nats.
     n_epochs : int, >= 2
-    bound : {"exact", "paper"}
+    accounting : Accounting
 
     Raises
     ------
@@ -102,18 +105,18 @@ def renewal_leakage(
     """
     n = whole_number(n_epochs, "n_epochs", least=2, error=BudgetError)
     one = budgets(epsilons)
-    alone = temporal_leakage(adversary, epsilons=one, bound=bound).worst
-    before = temporal_leakage(adversary, epsilons=np.tile(one, n - 1), bound=bound).worst
-    whole = temporal_leakage(adversary, epsilons=np.tile(one, n), bound=bound)
+    alone = temporal_leakage(adversary, one, accounting=accounting).worst
+    before = temporal_leakage(adversary, np.tile(one, n - 1), accounting=accounting).worst
+    whole = temporal_leakage(adversary, np.tile(one, n), accounting=accounting)
     first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - SAME))[0])
     epoch, step = divmod(first, len(one))
     grows = whole.worst > before * (1.0 + SAME)
-    for_ever = leakage_for_ever(adversary, one, bound=bound)
-    any_length = leakage_for_ever(adversary, one.max(keepdims=True), bound=bound)
+    for_ever = leakage_for_ever(adversary, one, accounting=accounting)
+    any_length = leakage_for_ever(adversary, one.max(keepdims=True), accounting=accounting)
     return RenewalLeakage(alone, whole.worst, epoch, step, n, grows, for_ever, any_length)
 
 
-def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, bound: AnyBound = "exact") -> float:
+def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, accounting: Accounting[Any, Any] = EXACT) -> float:
     """An upper bound of the leakage about any step of epochs that spend at most this, in nats, however many there are.
 
     What all epochs before one release says about the value at their last step is no more than a release of some C nats at
@@ -125,7 +128,7 @@ def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, bound: AnyB
     if not all(is_constant(user) for user in people.users):
         return math.inf
     one = _long_enough(budgets(epsilons))
-    return max(_for_ever(user, one, bound) for user in people.users)
+    return max(_for_ever(user, one, accounting) for user in people.users)
 
 
 def leakage_going_on(
@@ -157,30 +160,32 @@ def _long_enough(one: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _going_on(user: Adversary, then: Adversary, spent: NDArray[np.float64], one: NDArray[np.float64]) -> float:
-    rounds = _rounds(then, one, "exact")
+    rounds = _rounds(then, one, EXACT)
     if rounds is None:
         return math.inf
     after = rounds[-1][1]
-    series = temporal_leakage(user, epsilons=[*spent, *one, *one, after])
+    series = temporal_leakage(user, [*spent, *one, *one, after])
     arrives = float(series.backward[len(spent) - 1]) if len(spent) else 0.0
     enough = [before for before, _ in rounds if before >= arrives]
     if not enough:
         return math.inf
     at_once = float(series.temporal[: len(spent) + len(one)].max()) * (1.0 + ROUNDED)
-    return max(at_once, _within(then, one, min(enough), after, "exact"))
+    return max(at_once, _within(then, one, min(enough), after, EXACT))
 
 
-def _for_ever(user: Adversary, one: NDArray[np.float64], bound: AnyBound) -> float:
-    rounds = _rounds(user, one, bound)
-    return math.inf if rounds is None else _within(user, one, *rounds[-1], bound)
+def _for_ever(user: Adversary, one: NDArray[np.float64], accounting: Accounting[Any, Any]) -> float:
+    rounds = _rounds(user, one, accounting)
+    return math.inf if rounds is None else _within(user, one, *rounds[-1], accounting)
 
 
-def _rounds(user: Adversary, one: NDArray[np.float64], bound: AnyBound) -> list[tuple[float, float]] | None:
+def _rounds(
+    user: Adversary, one: NDArray[np.float64], accounting: Accounting[Any, Any]
+) -> list[tuple[float, float]] | None:
     """What may arrive at an epoch from the past and from the future so that no more leaves it, ever less; None if nothing."""
     found = [(MOST_ARRIVING, MOST_ARRIVING)]
     for _ in range(MOST_ROUNDS):
         before, after = found[-1]
-        series = temporal_leakage(user, epsilons=[before, *one, after], bound=bound)
+        series = temporal_leakage(user, [before, *one, after], accounting=accounting)
         last, first = float(series.backward[-2]), float(series.forward[1])
         if last > before or first > after:
             return None
@@ -190,7 +195,9 @@ def _rounds(user: Adversary, one: NDArray[np.float64], bound: AnyBound) -> list[
     return found
 
 
-def _within(user: Adversary, one: NDArray[np.float64], before: float, after: float, bound: AnyBound) -> float:
+def _within(
+    user: Adversary, one: NDArray[np.float64], before: float, after: float, accounting: Accounting[Any, Any]
+) -> float:
     """The largest leakage of an epoch between two others, where so much arrives at these."""
-    around = temporal_leakage(user, epsilons=[before, *one, *one, *one, after], bound=bound).temporal
+    around = temporal_leakage(user, [before, *one, *one, *one, after], accounting=accounting).temporal
     return float(around[1 + len(one) : 1 + 2 * len(one)].max()) * (1.0 + ROUNDED)

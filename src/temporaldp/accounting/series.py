@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.curve.evidence import LeakageCurves
 from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
 from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, Observation
+from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
-from temporaldp.accounting.protocol import DIRECTIONS, AccountingName, AnyBound, weakest
-from temporaldp.accounting.ways import ways
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting, grouped, listed, weakest
 from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.display import draw, spread, summary
-from temporaldp.errors import InputError
+from temporaldp.errors import BudgetError, InputError
 from temporaldp.values import compared_by_value, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
+EXACT = Exact()
 
 
 @compared_by_value
@@ -34,7 +35,7 @@ class LeakageSeries:
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.
 
     The paper's Definitions 5 to 7: the supremum over every mechanism with these epsilons, exact by default; then these are the
-    upper sides of certified pairs, of which `attained` has the lower. Otherwise an upper bound; `bound` says which.
+    upper sides of certified pairs, of which `attained` has the lower. Otherwise an upper bound by `accounting`.
     Neighbouring databases differ in one person's *value* (replace one).
 
     Parameters
@@ -49,12 +50,8 @@ class LeakageSeries:
         The user, if one is named.
     members : tuple of LeakageSeries
         One per user where there are several; empty for a single user.
-    bound : str
-        "exact", or which upper bound: "paper", its recursions; "metric", one metric a step (given a metric); with a
-        delta "curve", one privacy curve a step, or "pair_curve", one for each pair of values; "interval", for every matrix of a
-        set (an `IntervalMatrix`); or the name of a way of accounting that was given.
-    delta : float
-        0 for pure differential privacy. Otherwise all leakage is the epsilon at this delta: (epsilon, delta)-DP_T.
+    accounting : Accounting
+        The method that the numbers are from: `Exact()`, an upper bound, or at a delta (epsilon, delta)-DP_T.
     evidence : ExactLeakage, PairwiseLeakage, LeakageCurves or None
         What the way of accounting can tell beyond these numbers, for a single user; None for the paper's, and for a
         user of whom no correlation is known.
@@ -66,8 +63,7 @@ class LeakageSeries:
     temporal: FloatArray
     name: str | None = None
     members: tuple[LeakageSeries, ...] = ()
-    bound: AccountingName = "exact"
-    delta: float = 0.0
+    accounting: Accounting[Any, Any] = EXACT
     evidence: ExactLeakage | PairwiseLeakage | LeakageCurves | PairLeakageCurves | None = None
 
     def __post_init__(self) -> None:
@@ -81,6 +77,11 @@ class LeakageSeries:
         who = f", worst user {self.worst_user!r}" if self.worst_user else ""
         at = f" at delta {self.delta:g}" if self.delta else ""
         return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats{at} at step {self.worst_time}{who})"
+
+    @property
+    def delta(self) -> float:
+        """The delta at which all leakage is counted; 0 for pure differential privacy."""
+        return self.accounting.delta
 
     @property
     def worst_time(self) -> int:
@@ -108,7 +109,7 @@ class LeakageSeries:
     @property
     def attained(self) -> Attained | None:
         """What observations reach at every step, the lower sides of exact numbers; None where there are only upper bounds."""
-        if self.bound != "exact":
+        if not self.accounting.is_exact:
             return None
         if self.members:
             each = [member.attained for member in self.members]
@@ -143,9 +144,9 @@ class LeakageSeries:
         member = self.worst_member
         if not isinstance(member.evidence, ExactLeakage):
             raise InputError(
-                f"an observation is known for the exact leakage of an adversary with a correlation; this series is by bound="
-                f"{self.bound!r}"
-                + ("" if self.bound != "exact" else ", without a correlation, or was read from a file")
+                "expected the exact leakage of an adversary with a correlation, which an observation attains; this series is "
+                f"by the accounting method {self.accounting.name!r}"
+                + (", without a correlation, or was read from a file" if self.accounting.is_exact else "")
             )
         return member.evidence.witness(self.worst_time if time is None else time)
 
@@ -229,7 +230,9 @@ class LeakageSeries:
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         return summary(
-            f"Leakage of {len(self)} steps, in nats", self._shown(), f"{type(self).__name__}, accounted: {self.bound}"
+            f"Leakage of {len(self)} steps, in nats",
+            self._shown(),
+            f"{type(self).__name__}, accounted: {self.accounting.label}",
         )
 
     def _shown(self) -> dict[str, object]:
@@ -258,126 +261,80 @@ def _frozen(values: FloatArray) -> FloatArray:
 
 def temporal_leakage(
     adversary: Adversaries,
+    releases: ArrayLike | Sequence[Any],
     *,
-    epsilons: ArrayLike | None = None,
-    mechanisms: Sequence[Any] | None = None,
-    delta: float | None = None,
-    bound: AnyBound = "exact",
-    metric: ArrayLike | None = None,
-    discretization: float | None = None,
+    accounting: Accounting[Any, Any] = EXACT,
+    horizon: int | None = None,
 ) -> LeakageSeries:
-    """What a sequence of releases leaks at each step to an adversary who knows temporal correlations.
-
-    Exact: the supremum of the paper's Definitions 5 to 7 over every mechanism with these epsilons, by the sign rule
-    (docs/theory.md, section 10). Each number is the upper side of a certified pair, in nats: ``series.attained`` has the lower,
-    reached by the observation ``series.witness()``. For a histogram with Laplace noise it is that release's own leakage.
-
-    ``bound="paper"``: the paper's recursions ``BPL_t = L_B(BPL_{t-1}) + e_t``, ``FPL_t = L_F(FPL_{t+1}) + e_t``,
-    ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10, Sections III-B and IV): upper bounds, computed in microseconds. An
-    unknown correlation passes nothing on.
-
-    With a `metric` that is no box, one number for each pair of values is carried, an upper bound (docs/theory.md,
-    section 8; the lifting of Chatzikokolakis et al., CONCUR 2014); ``series.bound`` is then "metric".
-
-    Of an adversary with an `IntervalMatrix`: an upper bound for every matrix of the set, also if it changes within the set at
-    every step (docs/theory.md, section 12); ``series.bound`` is then "interval". A metric counts by its largest distance.
-
-    With `mechanisms` and `delta` leakage is the epsilon at that delta, of any mechanisms: their privacy profiles are carried
-    through the correlation and composed with the next release (docs/theory.md, section 9). Discretisation rounds up;
-    ``series.evidence`` has the whole curves, and says how much of the result is discretisation.
+    """Backward, forward and temporal privacy leakage of a sequence of releases, in nats.
 
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        Several: every user is accounted for and the worst one named. Iterables may be generators.
-    epsilons : array_like, shape (T,), optional
-        Privacy loss of each release on its own (substitution of one value), in nats, >= 0; 0 for a step that is not
-        published.
-    mechanisms : sequence of T mechanisms, optional
-        What is published at each step, in place of `epsilons`: `GaussianNoise`, `LaplaceNoise`, `DiscreteGaussianNoise`,
-        `DiscreteLaplaceNoise`, `RandomizedResponse`, `OutputTable`, `PrivacyGuarantee`, an event or a privacy loss distribution
-        of dp-accounting (made for replacement of a value: its defaults are about adding or removing one), None for a step that
-        is not published, or a tuple of several that are published at one step. Which they are must not depend on what was
-        published before. Without a delta: a `LikelihoodBox` or None for each step.
-    delta : float, optional
-        From 1e-60 to below 1. Needed with `mechanisms` that are no boxes; with `epsilons`, each is any mechanism with that
-        guarantee.
-    bound : {"exact", "paper"}, with a delta {"exact", "curve", "pair_curve"}, or a way of accounting
-        With a delta: one privacy curve for all pairs of values, or one for each, which is tighter and takes longer. Default:
-        one for each where that takes minutes at most; ``series.bound`` says which it was (docs/theory.md, section 16).
-        Of your own: an instance of a subclass of `temporaldp.accounting.Accounting` (docs/architecture.md). It then takes
-        `epsilons`, or as `mechanisms` what it keeps of releases itself, and no metric or delta.
-    metric : array_like, shape (n, n), optional
-        D, for mechanisms with metric privacy (geo-indistinguishability): a release at step t changes the odds between values i
-        and j by at most ``epsilons[t] * D[i, j]``. At least 0, zeros on the diagonal; a pandas table with the states' names is
-        put in order. Default: 1 between any two values. It may be asymmetric; where a way round over other values is shorter,
-        that distance counts, since odds that change little on every part of the way change little on the whole. Under the
-        paper's bound the largest distance counts. ``epsilons`` of the result are scaled by it.
-    discretization : float, optional
-        Distance of the grid of privacy losses, in nats. Default: a 512th of the epsilon of the release with the most noise, at
-        most 0.01.
+        Several: every user is accounted for, and the worst one named. Iterables may be generators.
+    releases : array_like, shape (T,), or sequence of T mechanisms
+        What each step publishes: a number is the privacy loss of any mechanism by itself (replacement of one value), in nats,
+        >= 0; 0 or None for a step that is not published. Which mechanisms there are depends on `accounting`. One number or
+        mechanism stands for all steps, if the adversary's matrices or `horizon` determine how many there are.
+    accounting : Accounting
+        The method: `Exact()`, `PaperBound()`, `MetricPrivacy(distances)`, `ApproximateDP(delta)`, or one of your own
+        (docs/architecture.md). Interval matrices are accounted for by an upper bound over their set (`IntervalBound`).
+    horizon : int, optional
+        Number of steps T, for a single release.
 
     Returns
     -------
     LeakageSeries
+        Its `accounting` is the method that was applied.
 
     Raises
     ------
     BudgetError
-        epsilons are no non-empty sequence of finite numbers >= 0, or their number does not fit an adversary's matrices.
+        The releases are not admissible, or their number does not fit the adversary's matrices.
     InputError
-        No such bound or mechanism, or the metric is none; `StateError` if it is for other states.
+        A mechanism or a matrix that the method cannot account for; `StateError` if it is for other states.
 
     Examples
     --------
-    >>> from temporaldp import Adversary, TransitionMatrix
+    >>> from temporaldp import Adversary, PaperBound, TransitionMatrix
     >>> adversary = Adversary(backward=TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]))
-    >>> temporal_leakage(adversary, epsilons=[0.1] * 5).backward.round(4)
+    >>> temporal_leakage(adversary, [0.1] * 5).backward.round(4)
     array([0.1   , 0.1808, 0.2471, 0.3024, 0.3488])
 
     >>> from scipy.linalg import circulant
     >>> ring = TransitionMatrix(circulant([0.6, 0.2, 0, 0, 0, 0.2]))
-    >>> for bound in ("paper", "exact"):
-    ...     series = temporal_leakage(Adversary(ring, ring), epsilons=[0.1] * 20, bound=bound)
-    ...     print(bound, round(series.worst, 3))
+    >>> for accounting in (PaperBound(), Exact()):
+    ...     series = temporal_leakage(Adversary(ring, ring), 0.1, accounting=accounting, horizon=20)
+    ...     print(series.accounting.name, round(series.worst, 3))
     paper 2.0
     exact 1.013
     >>> series.worst_pair(), series.gap < 1e-12
     (('0', '3'), True)
-    >>> series.witness().counts_high(series.worst_time - 1)        # the sides of the ring that speak for '0'
+    >>> series.witness().counts_high(series.worst_time - 1)        # the sides of the ring that are evidence for '0'
     ('0', '1', '5')
 
-    >>> from temporaldp import GaussianNoise
+    >>> from temporaldp import ApproximateDP, GaussianNoise
     >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
     >>> noise = GaussianNoise(10.0, sensitivity=1.0)
-    >>> temporal_leakage(walk, mechanisms=[noise] * 20, delta=1e-6).backward.round(3)[[0, 1, 2, 19]]
+    >>> temporal_leakage(walk, [noise] * 20, accounting=ApproximateDP(delta=1e-6)).backward.round(3)[[0, 1, 2, 19]]
     array([0.397, 0.467, 0.49 , 0.503])
     """
-    population = Population.of(adversary).over(_n_steps(epsilons, mechanisms))
-    members: list[LeakageSeries | None] = [None] * len(population)
-    for way, releases, numbers in ways(
-        population,
-        epsilons=epsilons,
-        mechanisms=mechanisms,
-        delta=delta,
-        bound=bound,
-        metric=metric,
-        discretization=discretization,
-    ):
-        promised = _frozen(way.promised(releases))
-        leakages = way.series([population.users[k] for k in numbers], releases)
-        for k, leakage in zip(numbers, leakages, strict=True):
+    population = Population.of(adversary)
+    each = listed(releases, population.n_steps if horizon is None else horizon)
+    if horizon is not None and len(each) != horizon:
+        raise BudgetError(f"expected as many releases as the horizon has steps, {horizon}, got {len(each)}")
+    population = population.over(len(each))
+    members: dict[int, LeakageSeries] = {}
+    for method, numbers in grouped(accounting, population.users, each):
+        users = [population.users[k] for k in numbers]
+        kept = method.of(each, users)
+        promised = _frozen(method.promised(kept))
+        for k, leakage in zip(numbers, method.series(users, kept), strict=True):
             past, future, both = (getattr(leakage, direction) for direction in DIRECTIONS)
             members[k] = LeakageSeries(
-                promised, past, future, both, population.names[k], (), way.name, way.delta, leakage.evidence
+                promised, past, future, both, population.names[k], accounting=method, evidence=leakage.evidence
             )
-    return _largest([member for member in members if member is not None])
-
-
-def _n_steps(epsilons: ArrayLike | None, mechanisms: Sequence[Any] | None) -> int:
-    """How many releases there are, for matrices that are written out for them; what is no sequence is refused later."""
-    given = mechanisms if epsilons is None else epsilons
-    return len(given) if isinstance(given, Sized) else 0
+    return _largest([members[k] for k in range(len(population))])
 
 
 def _largest(members: list[LeakageSeries]) -> LeakageSeries:
@@ -392,6 +349,5 @@ def _largest(members: list[LeakageSeries]) -> LeakageSeries:
         future,
         both,
         members=tuple(members),
-        bound=weakest([member.bound for member in members]),
-        delta=first.delta,
+        accounting=weakest([member.accounting for member in members]),
     )

@@ -77,7 +77,7 @@ def charge(accountant: TemporalAccountant, promised: Promise) -> None:
         raise InputError(f"expected a TemporalAccountant, got {type(accountant).__name__}")
     with accountant:
         for one in accounting_blocks.charged():
-            require_no_nearer(one.metric, "another library's mechanism")
+            require_no_nearer(one.accounting.distances, "another library's mechanism")
             if not isinstance(promised, float) and not one.delta:
                 raise BudgetError(
                     f"this accountant counts epsilons with delta = 0, and the step promises {promised!r}: give a "

@@ -27,7 +27,9 @@ from temporaldp import (
     own_leakage,
     temporal_leakage,
 )
+from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.exact.evidence import Attained
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
@@ -178,7 +180,7 @@ class Audit:
         """What the number is where it is not exact, in words."""
         if self.series.delta:
             return f" (at delta {self.series.delta:g})"
-        return " (by the paper's upper bound)" if self.series.bound == "paper" else ""
+        return " (by the paper's upper bound)" if isinstance(self.series.accounting, PaperBound) else ""
 
     def evidence(self, inputs: Inputs) -> Evidence:
         """What there is to show."""
@@ -200,20 +202,20 @@ def audit_of(inputs: Inputs, epsilon: float, n_steps: int, bound: o.Bounds = o.B
     """What a release that spends epsilon at every step leaks, and what it is in the limit."""
     spent = np.full(n_steps, epsilon)
     by_paper = (
-        temporal_leakage(inputs.everyone, epsilons=spent, bound="paper"),
-        leakage_supremum(inputs.everyone, epsilon=epsilon, bound="paper"),
+        temporal_leakage(inputs.everyone, spent, accounting=PaperBound()),
+        leakage_supremum(inputs.everyone, epsilon, accounting=PaperBound()),
     )
     if bound is o.Bounds.PAPER:
         return Audit(*by_paper)
-    exact = temporal_leakage(inputs.everyone, epsilons=spent), leakage_supremum(inputs.everyone, epsilon=epsilon)
+    exact = temporal_leakage(inputs.everyone, spent), leakage_supremum(inputs.everyone, epsilon)
     return Audit(*exact, *by_paper)
 
 
 def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -> Audit:
     """What a release of the same noise at every step leaks, as epsilon at a delta."""
     mechanism = PrivacyGuarantee(promise) if isinstance(promise, float) else promise
-    series = temporal_leakage(inputs.everyone, mechanisms=[mechanism] * n_steps, delta=delta)
-    limits = leakage_supremum(inputs.everyone, mechanism=mechanism, delta=delta)
+    series = temporal_leakage(inputs.everyone, [mechanism] * n_steps, accounting=ApproximateDP(delta))
+    limits = leakage_supremum(inputs.everyone, mechanism, accounting=ApproximateDP(delta))
     return Audit(series, limits)
 
 
@@ -247,7 +249,7 @@ def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
         "gap": None if gap is None else json_number(gap),
         "states": inputs.states,
         "times": inputs.times(len(series)),
-        "bound": series.bound,
+        "accounting": series.accounting.document(),
         **_arrays(series),
         "attained": None if series.attained is None else _arrays(series.attained),
         "worst_time": series.worst_time,
@@ -322,7 +324,7 @@ def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) 
     apart = (1.0 - np.eye(n_states)) / (n_states - 1)
     known = [TransitionMatrix(p * np.eye(n_states) + (1.0 - p) * apart) for p in chances]
     users = {f"{k}": Adversary(matrix, matrix) for k, matrix in enumerate(known)}
-    series = temporal_leakage(users, epsilons=guarantee.epsilons)
+    series = temporal_leakage(users, guarantee.epsilons)
     return range_figure(chances.tolist(), [one.worst for one in series.members], guarantee.worst)
 
 
@@ -337,7 +339,7 @@ def show_audit(inputs: Inputs, found: Audit, evidence: Evidence, *, all_steps: b
     series, times, gap = found.series, evidence.times, _gap(found.series)
     epsilon, worst_user = float(series.epsilons[0]), series.worst_user
     at = f" at delta {series.delta:g}" if series.delta else ""
-    kind = "exact" if series.bound == "exact" else "upper bound"
+    kind = series.accounting.label
     rows = [
         ("correlation", inputs.provenance.sentence),
         ("states", ", ".join(inputs.states or ())),

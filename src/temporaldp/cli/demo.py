@@ -32,6 +32,7 @@ from temporaldp import (
     smooth,
     temporal_leakage,
 )
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.cli.audit import audit_of, show_audit
 from temporaldp.cli.inputs import Inputs
 from temporaldp.cli.learn import show_learnt
@@ -110,7 +111,7 @@ def demo(
     noisy, smoothed, true_half = _smoothed_half(data, output)
 
     console.rule("6. report", align="left")
-    planned = temporal_leakage(learnt, epsilons=plan.epsilons)
+    planned = temporal_leakage(learnt, plan.epsilons)
     truth = data.histogram()
     evidence = Evidence(
         (learnt,),
@@ -121,7 +122,7 @@ def demo(
         released=released,
         true_counts=truth,
         n_users=data.n_users,
-        paper=temporal_leakage(learnt, epsilons=plan.epsilons, bound="paper"),
+        paper=temporal_leakage(learnt, plan.epsilons, accounting=PaperBound()),
     )
     with working("drawing", writes=True):
         write_report(evidence, output / "report.html", title="Sleep stages of 151 people, every five minutes")

@@ -31,7 +31,7 @@ app.command("share")(share)
 
 LAST_ROWS = 10
 
-TERMS = ("alpha", "bound", "delta", "noise", "plan")
+TERMS = ("alpha", "accounting", "delta", "noise", "plan")
 """What `verify` repeats of what the ledger is for: the head vouches for it."""
 
 ACCOUNTED = {
@@ -273,7 +273,7 @@ def _table_words(table: TableSpent) -> str:
 def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     """What the release promises and, if that is at a delta, the noise that it had so far."""
     known = ledger.configuration
-    if "bound" not in known:
+    if "accounting" not in known:
         cost = number(known["alpha"], up=True)
         return [
             ("guarantee", f"{cost}-differential privacy for all values of a person together"),
@@ -284,7 +284,7 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     promise = ("guarantee", promised(level, known.get("delta", 0.0)))
     if "noise" not in known:
         renewed = [] if renewal is None else [("renewed", renewed_words(renewal))]
-        return [promise, ("by", ACCOUNTED[known["bound"]]), *renewed]
+        return [promise, ("by", ACCOUNTED[known["accounting"]["method"]]), *renewed]
     scales = np.array([row.parameter for row in ledger[:] if row.output is not None])
     drawn = "" if not scales.size else f", scale {span(scales)} counts so far"
     return [promise, ("noise", f"discrete {known['noise'].capitalize()}, fixed beforehand{drawn}")]

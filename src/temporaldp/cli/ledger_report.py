@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from temporaldp import InputError, LeakageSeries, Ledger, LedgerError, ReleasedHistograms, temporal_leakage
 from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.methods import accounting_from
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.cli.inputs import Inputs
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
@@ -43,9 +45,11 @@ def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, nam
     if accountant is not None:
         leakage = accountant.leakage()
     else:
-        leakage = temporal_leakage(found.everyone, epsilons=ledger.epsilons, bound=known["bound"] or "exact")
+        leakage = temporal_leakage(found.everyone, ledger.epsilons, accounting=accounting_from(known["accounting"]))
     paper = (
-        temporal_leakage(found.everyone, epsilons=ledger.epsilons, bound="paper") if leakage.bound == "exact" else None
+        temporal_leakage(found.everyone, ledger.epsilons, accounting=PaperBound())
+        if leakage.accounting.is_exact
+        else None
     )
     return _evidence(ledger, found, leakage, paper, released, None, name_users=name_users)
 
@@ -79,7 +83,8 @@ def _evidence(
 
 def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage:
     """What each epoch leaks by itself; most of them spend the same under the same correlation."""
-    epsilons, times, bound = ledger.epsilons, ledger.times, ledger.configuration["bound"]
+    epsilons, times = ledger.epsilons, ledger.times
+    method = accounting_from(ledger.configuration["accounting"])
     changes = [event.step for event in ledger.events if event.kind == ADOPT]
     known: dict[tuple[bytes, tuple[int, ...]], float] = {}
     found = []
@@ -88,7 +93,7 @@ def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage
         key = spent.tobytes(), tuple(max(step - first, 0) for step in changes if step < end)
         if key not in known:
             people = [user.between(first, len(spent)) for user in inputs.adversaries]
-            known[key] = temporal_leakage(people, epsilons=spent, bound=bound).worst
+            known[key] = temporal_leakage(people, spent, accounting=method).worst
         found.append(EpochLeakage(times[first], len(spent), known[key]))
     return RenewedLeakage(renewal.every, renewal.n_steps, renewal.alpha, renewal.for_ever, tuple(found))
 
@@ -96,7 +101,7 @@ def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage
 def _alone(table: TableSpent, inputs: Inputs) -> TableLeakage:
     """What one table of an account leaks by itself."""
     n_published = int((table.epsilons > 0.0).sum())
-    alone = temporal_leakage(inputs.everyone, epsilons=table.epsilons).worst if n_published else 0.0
+    alone = temporal_leakage(inputs.everyone, table.epsilons).worst if n_published else 0.0
     return TableLeakage(table.name, n_published, float(table.epsilons.max()), alone)
 
 
@@ -115,7 +120,7 @@ def released_in(ledger: Ledger) -> ReleasedHistograms | None:
         tuple(known["states"]),
         ledger.times,
         known["alpha"],
-        bound=known["bound"],
+        accounting=accounting_from(known["accounting"]),
     )
 
 

@@ -11,6 +11,9 @@ from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
+from temporaldp.accounting.methods import accounting_from
+from temporaldp.accounting.protocol import Accounting
+
 TRACES = "Traces"
 CORRELATION = "Correlation: what the adversary knows"
 SMOOTHED = "Smoothed counts"
@@ -41,10 +44,15 @@ class Known(StrEnum):
 
 
 class Bounds(StrEnum):
-    """By which accounting leakage is told, and alpha held."""
+    """The accounting method."""
 
     EXACT = "exact"
     PAPER = "paper"
+
+    @property
+    def accounting(self) -> Accounting[Any, Any]:
+        """The method itself."""
+        return accounting_from({"method": self.value})
 
 
 class Renewals(StrEnum):

@@ -26,6 +26,7 @@ from temporaldp import (
     plan_noise,
     save_plan,
 )
+from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, learning_facts, say_json, steps_table, warn, working
@@ -130,13 +131,15 @@ def plan(
     chosen: Method | None = None if method is None else method.value
     with working("planning"):
         if delta is not None:
-            made: Plan = plan_noise(everyone, alpha=level, delta=delta, noise=_noise(mechanism), horizon=horizon, **by)
+            made: Plan = plan_noise(
+                everyone, alpha=level, noise=_noise(mechanism), horizon=horizon, **by, accounting=ApproximateDP(delta)
+            )
         else:
             how: dict[str, Any] = {
                 "alpha": level,
                 "horizon": horizon,
                 "objective": objective.value,
-                "bound": bound.value,
+                "accounting": bound.accounting,
             }
             comparison = compare_plans(everyone, **how) if compared else comparison
             made = comparison.plans.get(chosen or "optimal") or plan_budget(everyone, method=chosen, **how)
@@ -220,7 +223,7 @@ def _row(plan: BudgetPlan) -> dict[str, Any]:
     """What one method costs and leaks."""
     return {
         "method": plan.method,
-        "bound": plan.bound,
+        "accounting": plan.accounting.document(),
         "mean_absolute_noise": plan.mean_absolute_noise,
         "mean_inverse_epsilon": float(np.mean(1.0 / plan.epsilons)),
         "smallest_epsilon": float(plan.epsilons.min()),
@@ -280,7 +283,7 @@ def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False, beside: No
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
         (
-            f"leakage, at worst ({'exact' if made.bound == 'exact' else 'upper bound'})",
+            f"leakage, at worst ({made.accounting.label})",
             f"{number(made.leakage.worst, up=True)} of {made.alpha:g}",
         ),
         ("mean absolute noise per count", f"{made.mean_absolute_noise:.4g}"),

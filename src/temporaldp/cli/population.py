@@ -79,7 +79,9 @@ def population(
 
     sizes = getattr(data, "groups", None) if groups else None
     with working("leakage of every person"):
-        found = leakage_distribution(people(), epsilon=promise, horizon=horizon, bound=bound.value, people=sizes)
+        found = leakage_distribution(
+            people(), epsilon=promise, horizon=horizon, people=sizes, accounting=bound.accounting
+        )
     warn(scarcity(data))
     warn(None if isinstance(data, CountedTraces) else absences(data))
     plans: dict[str, Any] = {}
@@ -105,9 +107,12 @@ def _plans(people: list[Adversary], alpha: float, share: float, bound: o.Bounds,
     if groups:
         if share != 1.0:
             raise InputError("--share is of people: leave out --by, or --share")
-        budgets = {str(one.name): float(plan_budget(one, alpha=alpha, bound=bound.value).epsilons[0]) for one in people}
+        budgets = {
+            str(one.name): float(plan_budget(one, alpha=alpha, accounting=bound.accounting).epsilons[0])
+            for one in people
+        }
         return {"alpha": alpha, "budgets": budgets}
-    plan = plan_for_share(people, alpha=alpha, share=share, bound=bound.value)
+    plan = plan_for_share(people, alpha=alpha, share=share, accounting=bound.accounting)
     return {
         "alpha": alpha,
         "budget": plan.epsilon,
@@ -126,7 +131,7 @@ def _document(found: LeakageDistribution, level: float | None) -> dict[str, Any]
     return {
         "epsilon": found.epsilon,
         "horizon": found.horizon,
-        "bound": found.bound,
+        "accounting": found.accounting.document(),
         "people": found.n_people,
         "quantiles": {f"{share:g}": json_number(found.quantile(share)) for share in SHARES},
         "worst": json_number(found.worst),
@@ -139,7 +144,7 @@ def _document(found: LeakageDistribution, level: float | None) -> dict[str, Any]
 
 def _show(found: LeakageDistribution, level: float | None, whose: str, plans: dict[str, Any]) -> None:
     """The distribution for people."""
-    kind = "exact" if found.bound == "exact" else "the paper's upper bound"
+    kind = "exact" if found.accounting.is_exact else "the paper's upper bound"
     rows = [("promised at each step", number(found.epsilon, up=True)), ("leakage is", kind)]
     rows += [(f"{100.0 * share:g} % of people leak at most", _level(found.quantile(share))) for share in SHARES]
     worst = [f"{name} ({_level(value)})" for name, value in zip(found.names[:MOST_NAMED], found.leakage, strict=False)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from temporaldp import DiscreteLaplaceHistogram, InputError, NoisyHistogram, TemporalAccountant, Traces, load_plan
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import gather, read_data
 from temporaldp.planning import NoisePlan, Plan, Source
@@ -72,8 +73,10 @@ def setup_of(
             "--forward. They are for an accountant, which lets budgets be chosen as one goes; at a delta that may not be, "
             "because hockey-stick divergences do not compose along adaptive paths"
         )
-    counted = bound or (o.Bounds.PAPER if renewed and planned and planned.bound == "paper" else o.Bounds.EXACT)
-    if planned is not None and planned.bound == "exact" and counted is o.Bounds.PAPER:
+    counted = bound or (
+        o.Bounds.PAPER if renewed and planned and isinstance(planned.accounting, PaperBound) else o.Bounds.EXACT
+    )
+    if planned is not None and planned.accounting.is_exact and counted is o.Bounds.PAPER:
         raise InputError(
             "the plan holds alpha by the exact leakage, and the paper's bound of it is larger: leave out --bound paper, or plan"
             " with --bound paper"
@@ -83,7 +86,7 @@ def setup_of(
     level, ends = (alpha, horizon) if planned is None else (planned.alpha, planned.horizon)
     if renewed:
         level, ends = None, None  # the plan holds its level within each epoch; the odometer counts all of them
-    accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, bound=counted.value)
+    accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, accounting=counted.accounting)
     source = found.source
     if planned is not None:
         source = source.with_learning_of(planned.source)

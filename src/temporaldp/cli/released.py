@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from temporaldp import ContinualRelease, PublicCorrelation, ReleasedHistograms, SmoothedHistograms
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.cli.inputs import absences
 from temporaldp.cli.release_setup import Setup
 from temporaldp.cli.render import console, facts, learning_facts, say_json, warn
@@ -111,7 +112,7 @@ def release_document(released: ReleasedHistograms, output: Path) -> dict[str, An
     return {
         "output": str(output),
         "alpha": released.alpha,
-        "bound": released.bound,
+        "accounting": None if released.accounting is None else released.accounting.document(),
         "delta": released.delta,
         "noise": released.noise,
         "scales": released.scales.tolist(),
@@ -148,7 +149,7 @@ def show_release(released: ReleasedHistograms, output: Path, more: tuple[tuple[s
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
         ("guarantee", promised(released.alpha, released.delta)),
-        *([("by", "the paper's upper bound of the leakage")] if released.bound == "paper" else []),
+        *([("by", "the paper's upper bound of the leakage")] if isinstance(released.accounting, PaperBound) else []),
         (
             "spent per step",
             span(released.epsilons, up=True) + (f" at delta {released.delta:g}" if released.delta else ""),

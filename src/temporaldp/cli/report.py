@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-import numpy as np
 import typer
 
 from temporaldp import (
@@ -19,7 +18,10 @@ from temporaldp import (
     load_released,
     temporal_leakage,
 )
-from temporaldp.accounting.protocol import Bound
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.interval.method import IntervalBound
+from temporaldp.accounting.paper.method import PaperBound
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import Inputs, absences, gather, uncertainty_of
 from temporaldp.cli.ledger_report import evidence_of
@@ -96,9 +98,11 @@ def report(
     if shown is not None and inputs.trajectories is not None and shown.times != inputs.trajectories.times:
         raise InputError("the times of the released histograms are not those of TRACES, or stand in another order")
     with working("accounting"):
-        leakage, limits = _accounted(inputs, planned, epsilon, n_steps, bound.value)
-        tighter = leakage.bound in {"exact", "interval"}
-        paper, paper_limits = _accounted(inputs, planned, epsilon, n_steps, "paper") if tighter else (None, None)
+        leakage, limits = _accounted(
+            inputs, planned, epsilon, n_steps, bound.accounting if bound is o.Bounds.PAPER else None
+        )
+        tighter = isinstance(leakage.accounting, Exact | IntervalBound)
+        paper, paper_limits = _accounted(inputs, planned, epsilon, n_steps, PaperBound()) if tighter else (None, None)
         uncertainty = uncertainty_of(inputs, known, leakage)
         evidence = Evidence(
             adversaries=inputs.adversaries,
@@ -161,21 +165,25 @@ Accounted: TypeAlias = tuple[LeakageSeries, LeakageSupremum | None]
 
 
 def _require_bound(bound: o.Bounds, plan: Plan | None) -> None:
-    if bound is o.Bounds.PAPER and plan is not None and plan.bound != "paper":
+    if bound is o.Bounds.PAPER and plan is not None and not isinstance(plan.accounting, PaperBound):
         raise InputError(
-            f"the plan holds {plan.level} by another leakage ({plan.bound}), and the paper's bound says nothing about that: "
-            "leave out --bound paper, or plan with --bound paper"
+            f"the plan satisfies {plan.level} by another accounting method ({plan.accounting.name}), of which the paper's "
+            "bound is no evidence: leave out --bound paper, or plan with --bound paper"
         )
 
 
-def _accounted(inputs: Inputs, plan: Plan | None, epsilon: float | None, n_steps: int, bound: Bound) -> Accounted:
+def _accounted(
+    inputs: Inputs, plan: Plan | None, epsilon: float | None, n_steps: int, accounting: Accounting[Any, Any] | None
+) -> Accounted:
     if plan is not None:
-        return plan.leakage_to(inputs.everyone, n_steps, bound=bound), plan.supremum_to(inputs.everyone, bound=bound)
+        return plan.leakage_to(inputs.everyone, n_steps, accounting=accounting), plan.supremum_to(
+            inputs.everyone, accounting=accounting
+        )
     assert epsilon is not None
     spent = positive(epsilon, "--epsilon")
     return (
-        temporal_leakage(inputs.everyone, epsilons=np.full(n_steps, spent), bound=bound),
-        leakage_supremum(inputs.everyone, epsilon=spent, bound=bound),
+        temporal_leakage(inputs.everyone, spent, accounting=accounting or Exact(), horizon=n_steps),
+        leakage_supremum(inputs.everyone, spent, accounting=accounting or Exact()),
     )
 
 

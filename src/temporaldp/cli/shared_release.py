@@ -130,7 +130,7 @@ def _released(shared: SharedRelease, data: Traces, consistent: bool) -> Released
     guard = shared.stream.guard
     times = tuple(shared.stream.row(time).time for time in data.times)
     return ReleasedHistograms(
-        counts, spent, laplace_scales(spent), data.states, times, guard.alpha, consistent, bound=guard.bound
+        counts, spent, laplace_scales(spent), data.states, times, guard.alpha, consistent, accounting=guard.accounting
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from temporaldp.accounting.protocol import Bound, checked_bound
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.estimation import adversary_of
 from temporaldp.correlation.traces import IntArray
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from temporaldp.correlation.trace_table import TraceTable
 
+EXACT = Exact()
+
 SCHEMA = "user string, leakage double"
 
 
@@ -36,12 +39,14 @@ class SparkLeakage:
         Columns user and leakage, in nats; worst first. Kept by the cluster until `close`.
     epsilon : float
     horizon : int or None
-    bound : {"exact", "paper"}
+    accounting : Accounting
     """
 
-    def __init__(self, frame: DataFrame, *, epsilon: float, horizon: int | None, bound: Bound) -> None:
+    def __init__(
+        self, frame: DataFrame, *, epsilon: float, horizon: int | None, accounting: Accounting[Any, Any]
+    ) -> None:
         self.frame = frame.persist()
-        self.epsilon, self.horizon, self.bound = epsilon, horizon, bound
+        self.epsilon, self.horizon, self.accounting = epsilon, horizon, accounting
 
     def quantile(self, share: float) -> float:
         """The least level that at least this share of people stay at or below; 1 is the worst-off person's."""
@@ -67,7 +72,12 @@ class SparkLeakage:
 
 
 def leakage_on_spark(
-    traces: TraceTable, *, epsilon: float, prior: float = 0.0, horizon: int | None = None, bound: Bound = "exact"
+    traces: TraceTable,
+    *,
+    epsilon: float,
+    prior: float = 0.0,
+    horizon: int | None = None,
+    accounting: Accounting[Any, Any] = EXACT,
 ) -> SparkLeakage:
     """The worst temporal leakage of each person, each learnt from their own trace, computed on the workers.
 
@@ -84,7 +94,7 @@ def leakage_on_spark(
         Dirichlet prior.
     horizon : int, optional
         Number of steps; for ever by default.
-    bound : {"exact", "paper"}
+    accounting : Accounting
 
     Raises
     ------
@@ -93,7 +103,7 @@ def leakage_on_spark(
     TraceError
         The job died: the reason that Spark gives, such as a person whose trace determines no correlation without a prior.
     """
-    budget, chosen = positive(epsilon, "epsilon"), checked_bound(bound)
+    budget = positive(epsilon, "epsilon")
     if horizon is not None and horizon < 1:
         raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
     if not getattr(traces, "on_spark", False):
@@ -104,9 +114,9 @@ def leakage_on_spark(
     states, assemble = traces.states, traces.assembler()
     columns = [name for name in sums.columns if name != "user"]
     packed = sums.groupBy("user").agg(_collected(columns))
-    work = _worker(columns, states, assemble, prior, {"epsilon": budget, "horizon": horizon, "bound": chosen})
+    work = _worker(columns, states, assemble, prior, {"epsilon": budget, "horizon": horizon, "accounting": accounting})
     frame = _ran(lambda: packed.mapInArrow(work, SCHEMA).orderBy("leakage", ascending=False))
-    return SparkLeakage(frame, epsilon=budget, horizon=horizon, bound=chosen)
+    return SparkLeakage(frame, epsilon=budget, horizon=horizon, accounting=accounting)
 
 
 def _collected(columns: list[str]) -> Any:

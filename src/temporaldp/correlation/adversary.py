@@ -176,6 +176,11 @@ class Adversary:
         return self.matrices[0].states if self.matrices else None
 
     @property
+    def n_states(self) -> int | None:
+        """Number of states; None for an adversary who knows no correlation."""
+        return None if self.states is None else len(self.states)
+
+    @property
     def n_steps(self) -> int | None:
         """Number of steps T that the sequences of matrices serve; None if every matrix is constant."""
         lengths = [len(value) + 1 for value in (self.backward, self.forward) if isinstance(value, tuple)]

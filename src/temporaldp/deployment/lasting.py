@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
+from temporaldp.accounting import (
+    Accounting,
+    ApproximateDP,
+    Exact,
+    LeakageSeries,
+    MetricPrivacy,
+    PaperBound,
+    leakage_supremum,
+    temporal_leakage,
+)
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.deployment.promise import Promise, PurePromise
 from temporaldp.deployment.unit import PrivacyUnit
@@ -87,9 +96,9 @@ def leaking(promise: Promise, unit: PrivacyUnit, states: tuple[str, ...], delta:
     return LeakingAtDelta(promise, int(distances.max()), delta)
 
 
-def _bound(adversary: Adversary) -> Literal["exact", "paper"]:
-    """By which way: the closed form where it is exact."""
-    return "paper" if symmetric_pair(adversary) else "exact"
+def _tight_method(adversary: Adversary) -> Accounting[Any, Any]:
+    """The closed form where it is exact, rollouts elsewhere."""
+    return PaperBound() if symmetric_pair(adversary) else Exact()
 
 
 def symmetric_pair(adversary: Adversary) -> bool:
@@ -119,9 +128,10 @@ class PureLeaking:
 
     def lasting(self, adversary: Adversary) -> Lasting:
         """By the closed form for two values that may change places, by certified rollouts elsewhere."""
-        bound = _bound(adversary)
-        found = leakage_supremum(adversary, bound=bound, **self._spends())
-        return Lasting(found.temporal, found.backward, bound == "paper" or (found.bound == "exact" and found.certified))
+        epsilon, method = self._spends(adversary)
+        found = leakage_supremum(adversary, epsilon, accounting=method)
+        is_tight = isinstance(method, PaperBound) or (found.accounting.is_exact and found.certified)
+        return Lasting(found.temporal, found.backward, is_tight)
 
     def within(self, adversary: Adversary, horizon: int, limit: Lasting) -> float:
         """The largest temporal leakage of the series."""
@@ -141,26 +151,23 @@ class PureLeaking:
 
     def held(self, adversary: Adversary) -> PurePromise | None:
         """By planning: the largest budget that lasts, from below."""
-        bound = _bound(adversary)
-        if len(self.distances) == 2:
-            budget = sustainable_budget(adversary, alpha=self.alone, bound=bound) / float(self.distances.max())
-        else:
-            budget = sustainable_budget(adversary, alpha=self.alone, bound=bound, metric=self.distances)
+        budget = sustainable_budget(adversary, self.alone, accounting=self._spends(adversary)[1])
+        budget /= float(self.distances.max()) if len(self.distances) == 2 else 1.0
         return PurePromise(budget) if budget > 0.0 else None
 
     def together(self, horizon: int) -> float:
         """Corollary 1: the sum."""
         return self.alone * horizon
 
-    def _spends(self) -> dict[str, Any]:
-        if len(self.distances) == 2:
-            return {"epsilon": self.alone}
-        return {"epsilon": self.promise.epsilon, "metric": self.distances}
+    def _spends(self, adversary: Adversary) -> tuple[float, Accounting[Any, Any]]:
+        """The epsilon of each step, and the method that is exact for it."""
+        if len(self.distances) > 2:
+            return self.promise.epsilon, MetricPrivacy(self.distances)
+        return self.alone, _tight_method(adversary)
 
     def _series(self, adversary: Adversary, length: int) -> LeakageSeries:
-        spends = self._spends()
-        budgets = np.full(length, spends.pop("epsilon"))
-        return temporal_leakage(adversary, epsilons=budgets, bound=_bound(adversary), **spends)
+        epsilon, method = self._spends(adversary)
+        return temporal_leakage(adversary, epsilon, accounting=method, horizon=length)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,7 +194,7 @@ class LeakingAtDelta:
 
     def lasting(self, adversary: Adversary) -> Lasting:
         """By a certified fixed point of curves."""
-        found = leakage_supremum(adversary, mechanism=self._mechanism, delta=self.delta, discretization=self._step)
+        found = leakage_supremum(adversary, self._mechanism, accounting=ApproximateDP(self.delta, grid=self._step))
         return Lasting(found.temporal, found.backward, False)
 
     def within(self, adversary: Adversary, horizon: int, limit: Lasting) -> float:
@@ -224,4 +231,4 @@ class LeakingAtDelta:
 
     def _series(self, adversary: Adversary, length: int) -> LeakageSeries:
         releases = [self._mechanism] * length
-        return temporal_leakage(adversary, mechanisms=releases, delta=self.delta, discretization=self._step)
+        return temporal_leakage(adversary, releases, accounting=ApproximateDP(self.delta, grid=self._step))

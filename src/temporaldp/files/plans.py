@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.protocol import DIRECTIONS, checked_accounting
+from temporaldp.accounting.methods import accounting_from
+from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan, NoisePlan, Optimality, Plan, Source, Verification
 from temporaldp.values import REPLACE_ONE
 
-FORMAT = "temporaldp.plan/4"
+FORMAT = "temporaldp.plan/5"
 
 KINDS: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
 """By the word in the file."""
@@ -46,7 +47,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "format": FORMAT,
         "kind": next(kind for kind, made in KINDS.items() if isinstance(plan, made)),
         "horizon": plan.horizon,
-        "bound": plan.bound,
+        "accounting": plan.accounting.document(),
         "delta": plan.delta,
         "unit": "nats",
         "neighboring_relation": REPLACE_ONE,
@@ -129,11 +130,11 @@ def json_number(value: float) -> float | str:
 
 
 def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:
-    bound, delta = checked_accounting(document["bound"]), float(document["delta"])
+    method = accounting_from(document["accounting"])
     leakage = document["leakage"]
     epsilons = np.array(leakage["epsilons"], dtype=np.float64)
     if document["horizon"] is None:
         past, future, both = (float(leakage[field]) for field in DIRECTIONS)
-        return LeakageSupremum(float(epsilons[0]), past, future, both, bound=bound, delta=delta)
+        return LeakageSupremum(float(epsilons[0]), past, future, both, accounting=method)
     series = [np.array(leakage[field], dtype=np.float64) for field in DIRECTIONS]
-    return LeakageSeries(epsilons, series[0], series[1], series[2], bound=bound, delta=delta)
+    return LeakageSeries(epsilons, series[0], series[1], series[2], accounting=method)

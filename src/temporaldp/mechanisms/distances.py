@@ -37,13 +37,11 @@ def box_of(metric: FloatArray) -> LikelihoodBox | None:
     return LikelihoodBox(low, high) if low.max() <= high.min() else None
 
 
-def checked_distances(metric: ArrayLike | Any | None, states: tuple[str, ...] | None) -> FloatArray | None:
-    """The distances that a step's epsilon multiplies, closed under the triangle inequality; None for plain privacy.
+def checked_distances(metric: ArrayLike | Any, states: tuple[str, ...] | None) -> FloatArray:
+    """The distances that a step's epsilon multiplies, closed under the triangle inequality.
 
     A table with named rows and columns (pandas) is brought into the order of the states.
     """
-    if metric is None:
-        return None
     try:
         distances = np.array(metric)
         numbers = not np.iscomplexobj(distances)  # whose imaginary parts NumPy would drop
@@ -81,8 +79,3 @@ def require_no_nearer(metric: FloatArray | None, what: str) -> None:
             + (f"multiply the metric by {math.ceil(1e6 / nearest) / 1e6:g} or more, " if nearest > 0.0 else "")
             + "leave it out, or give a mechanism whose guarantee is the metric's own"
         )
-
-
-def largest_distance(metric: FloatArray | None) -> float:
-    """What epsilon is multiplied with for the pair furthest apart."""
-    return 1.0 if metric is None else float(metric.max())

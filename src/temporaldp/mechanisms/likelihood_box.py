@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.errors import BudgetError, InputError
-from temporaldp.values import LARGEST, compared_by_value
+from temporaldp.errors import BudgetError, InputError, StateError
+from temporaldp.values import LARGEST, ROUNDOFF, compared_by_value
 
 FloatArray = NDArray[np.float64]
 
@@ -105,3 +107,44 @@ class LikelihoodBox:
 
     def __repr__(self) -> str:
         return f"LikelihoodBox({len(self.low)} values, epsilon {self.epsilon:.6g})"
+
+
+def intervals(releases: Sequence[Any], n_states: int | None) -> tuple[FloatArray, FloatArray] | None:
+    """The (high, low) of each step where some release is a box, shape (T, n) each; None where none is.
+
+    A number is the box of plain differential privacy, None a step that publishes nothing.
+
+    Raises
+    ------
+    BudgetError
+        A release is neither a box nor a number.
+    StateError
+        A box has another number of values than the correlation has states.
+    """
+    given = [one for one in releases if isinstance(one, LikelihoodBox)]
+    if not given:
+        return None
+    n = len(given[0].low) if n_states is None else n_states
+    high, low = np.zeros((len(releases), n)), np.zeros((len(releases), n))
+    for step, one in enumerate(releases):
+        if isinstance(one, LikelihoodBox):
+            if len(one.low) != n:
+                raise StateError(
+                    f"releases[{step}] is a box of {len(one.low)} values, and the correlation has {n} states"
+                )
+            high[step], low[step] = one.high, one.low
+        elif isinstance(one, int | float | np.number) and 0.0 <= one <= LARGEST:
+            high[step] = one
+        elif one is not None:
+            raise BudgetError(
+                f"expected a LikelihoodBox, a number from 0 to {LARGEST:g} or None at each step, got {one!r} at step {step}"
+            )
+    return high, low
+
+
+def widths(high: FloatArray, low: FloatArray) -> FloatArray:
+    """The largest log ratio between two different values at each step, shape (T,), rounded up; arguments as of `intervals`."""
+    apart = high[:, :, None] - low[:, None, :]
+    every = np.arange(high.shape[1])
+    apart[:, every, every] = 0.0
+    return np.asarray(apart.max(axis=(1, 2))) * (1.0 + 4.0 * ROUNDOFF)

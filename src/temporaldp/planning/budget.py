@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from temporaldp.accounting.protocol import Accounting, AnyBound
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.paper.method import PaperBound
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.budget_plan import METHODS, BudgetPlan
 from temporaldp.planning.enlarged_plan import enlarged_plan
 from temporaldp.planning.exact_plan import exact_plan
-from temporaldp.planning.optimal import measure
+from temporaldp.planning.optimal import Measure, measure
 from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method, Objective
 from temporaldp.planning.request import Request
@@ -23,17 +25,18 @@ from temporaldp.planning.request import Request
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+EXACT = Exact()
+
 
 def plan_budget(
     adversary: Adversaries,
-    *,
     alpha: float,
     horizon: int | None = None,
+    *,
     method: Method | None = None,
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
-    bound: AnyBound = "exact",
-    metric: ArrayLike | None = None,
+    accounting: Accounting[Any, Any] = EXACT,
 ) -> BudgetPlan:
     """Choose budgets so that temporal privacy leakage stays at or below alpha at every step.
 
@@ -57,15 +60,12 @@ def plan_budget(
         weighted.
     weights : array_like, shape (T,), optional
         How much each step matters to "optimal", >= 0. A step of weight 0 is not published and gets budget 0.
-    bound : {"exact", "paper"}, or a way of accounting
-        By which leakage alpha is held. "exact": "optimal" is a local optimum of all budgets whose exact leakage is at most
-        alpha, found with exact derivatives, and not certified (`error_bound` is None); "upper_bound" is what lasts for ever;
-        "quantified" is the paper's plan, enlarged as far as holds; "uniform" stays alpha / T. "paper": the paper's
-        recursion, by which an accountant counts; "optimal" then comes with a certificate. Where only a set of matrices is
-        known, "exact" is the bound for all of them ("interval"): plans for one matrix, enlarged as far as that bound holds. So
-        are plans with a metric, and those by a way of accounting that somebody made.
-    metric : array_like, shape (n, n), optional
-        As for `temporal_leakage`: budgets multiply the distances, and alpha bounds the odds between any two values.
+    accounting : Accounting
+        The method by which alpha is satisfied. `Exact()`: "optimal" is a local optimum of all budgets whose exact leakage is at
+        most alpha, found with exact derivatives, and not certified (`error_bound` is None); "upper_bound" is the sustainable
+        budget; "quantified" is the paper's plan, enlarged as far as alpha allows; "uniform" stays alpha / T. `PaperBound()`:
+        "optimal" comes with a certificate. By any other method (interval matrices, metric privacy, a method of your own): the
+        plans for one matrix, enlarged as far as its bound allows.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def plan_budget(
     BudgetError
         alpha, the horizon or the weights are not admissible, or contradict the adversary's matrices or one another.
     InputError
-        No such method, objective, bound or metric.
+        No such method or objective, or the accounting method does not apply.
     PlanError
         No positive budget holds alpha with this method; names the two states that are told apart for certain.
 
@@ -89,22 +89,22 @@ def plan_budget(
 
     Examples
     --------
-    >>> from temporaldp import Adversary, TransitionMatrix
+    >>> from temporaldp import Adversary, PaperBound, TransitionMatrix
     >>> adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
     >>> plan = plan_budget(adversary, alpha=1.0, horizon=5)
     >>> plan.epsilons.round(4), round(plan.optimality.error, 4)
     (array([0.367 , 0.2812, 0.2761, 0.3274, 0.3874]), 3.1078)
-    >>> paper = plan_budget(adversary, alpha=1.0, horizon=5, bound="paper")
+    >>> paper = plan_budget(adversary, alpha=1.0, horizon=5, accounting=PaperBound())
     >>> paper.epsilons.round(4), paper.optimality.error_bound <= paper.optimality.error
     (array([0.367 , 0.2812, 0.2761, 0.3274, 0.3874]), True)
-    >>> plan_budget(adversary, alpha=1.0, horizon=5, method="quantified", bound="paper").epsilons.round(4)
+    >>> plan_budget(adversary, alpha=1.0, horizon=5, method="quantified", accounting=PaperBound()).epsilons.round(4)
     array([0.4998, 0.2039, 0.2039, 0.2039, 0.7041])
     """
     if not isinstance(objective, str):
         if weights is not None:
             raise InputError("weights are given twice: as the objective, and as weights")
         objective, weights = "mean_absolute_error", objective
-    request = Request.checked(adversary, alpha, horizon, bound, metric)
+    request = Request.checked(adversary, alpha, horizon, accounting)
     chosen = method or ("upper_bound" if request.horizon is None else "optimal")
     if chosen not in METHODS:
         raise InputError(f"expected method to be one of {', '.join(METHODS)}, got {method!r}")
@@ -113,19 +113,20 @@ def plan_budget(
     if weights is not None and chosen != "optimal":
         raise BudgetError(f"weights are for the method 'optimal'; {chosen!r} treats all steps alike")
     by = measure(objective, weights, request.horizon) if chosen == "optimal" and request.horizon is not None else None
-    make = enlarged_plan
-    if metric is None and not isinstance(bound, Accounting):
-        make = paper_plan if bound == "paper" else enlarged_plan if request.population.is_uncertain else exact_plan
-    return make(request, chosen, by)
+    return _maker(request)(request, chosen, by)
 
 
-def sustainable_budget(
-    adversary: Adversaries,
-    *,
-    alpha: float,
-    bound: AnyBound = "exact",
-    metric: ArrayLike | None = None,
-) -> float:
+def _maker(request: Request) -> Callable[[Request, Method, Measure | None], BudgetPlan]:
+    """The planner for the methods that account for the users."""
+    methods = [method for method, _ in request.methods()]
+    if all(isinstance(method, Exact) and method.distances is None for method in methods):
+        return exact_plan
+    if all(isinstance(method, PaperBound) for method in methods):
+        return paper_plan
+    return enlarged_plan
+
+
+def sustainable_budget(adversary: Adversaries, alpha: float, *, accounting: Accounting[Any, Any] = EXACT) -> float:
     """The budget that every step can spend for ever while temporal privacy leakage stays at or below alpha, in nats.
 
     The largest budget, to 1e-8, whose certified exact supremum is at most alpha. By the paper's bound: Algorithm 2, without its
@@ -136,26 +137,27 @@ def sustainable_budget(
     adversary : Adversary, or an iterable or mapping of them
         With constant matrices, or with `PeriodicMatrices`.
     alpha : float, > 0
-    bound : {"exact", "paper"}, or a way of accounting
-    metric : array_like, shape (n, n), optional
-        As for `temporal_leakage`: the answer multiplies the distances, and alpha bounds the odds between any two values.
+    accounting : Accounting
+        As for `temporal_leakage`.
 
     Raises
     ------
     BudgetError
         alpha is not admissible.
     InputError
-        No such bound or metric, or matrices that vary with time.
+        Matrices that vary with time, or a method that does not apply.
 
     Examples
     --------
-    >>> from temporaldp import Adversary, TransitionMatrix
+    >>> from temporaldp import Adversary, PaperBound, TransitionMatrix
     >>> from scipy.linalg import circulant
     >>> ring = TransitionMatrix(circulant([0.6, 0.2, 0, 0, 0, 0.2]))
-    >>> [round(sustainable_budget(Adversary(ring, ring), alpha=1.0, bound=bound), 4) for bound in ("paper", "exact")]
-    [0.0, 0.0885]
+    >>> round(sustainable_budget(Adversary(ring, ring), 1.0), 4)
+    0.0885
+    >>> sustainable_budget(Adversary(ring, ring), 1.0, accounting=PaperBound())
+    0.0
     """
-    return Request.checked(adversary, alpha, None, bound, metric).lasting_epsilon()
+    return Request.checked(adversary, alpha, None, accounting).lasting_epsilon()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,13 +190,12 @@ class PlanComparison:
 
 def compare_plans(
     adversary: Adversaries,
-    *,
     alpha: float,
     horizon: int,
+    *,
     objective: Objective | ArrayLike = "mean_absolute_error",
     weights: ArrayLike | None = None,
-    bound: AnyBound = "exact",
-    metric: ArrayLike | None = None,
+    accounting: Accounting[Any, Any] = EXACT,
 ) -> PlanComparison:
     """The plan of every method that has one, and why the others have none; arguments and errors as for `plan_budget`.
 
@@ -211,9 +212,7 @@ def compare_plans(
     for method in METHODS:
         own: dict[str, Any] = {"objective": objective, "weights": weights} if method == "optimal" else {}
         try:
-            made.plans[method] = plan_budget(
-                everyone, alpha=alpha, horizon=horizon, method=method, bound=bound, metric=metric, **own
-            )
+            made.plans[method] = plan_budget(everyone, alpha, horizon, method=method, accounting=accounting, **own)
         except PlanError as error:
             made.refusals[method] = error
     return made

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
-from temporaldp.accounting.protocol import Bound
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.metric.method import MetricPrivacy
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversaries
 from temporaldp.errors import BudgetError
 from temporaldp.planning.histogram_noise import Noise, laplace_scales
@@ -40,17 +42,14 @@ class BudgetPlan(Plan):
         How it was made.
     optimality : Optimality or None
         Of an optimal plan, what it minimises and how far from least that can be.
-    metric : array, shape (n, n), or None
-        The distances between values that the budgets multiply; None for plain privacy.
     """
 
     epsilons: FloatArray = field()  # `field()`, or the base's property would be taken for a default
     method: Method
     optimality: Optimality | None = None
-    metric: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        copy_in(self, "epsilons", "metric")
+        copy_in(self, "epsilons")
 
     @property
     def noise(self) -> Noise:
@@ -64,9 +63,9 @@ class BudgetPlan(Plan):
 
     @property
     def description(self) -> str:
-        """The method, and the bound if it is the paper's."""
+        """The method, and how its leakage is bounded if that is by the paper."""
         made = f"{self.method.replace('_', ' ')}: {METHODS[self.method]}"
-        return f"{made}, held by the paper's upper bound" if self.bound == "paper" else made
+        return f"{made}, held by the paper's upper bound" if self.accounting.name == "paper" else made
 
     def measurement(
         self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
@@ -82,13 +81,14 @@ class BudgetPlan(Plan):
 
     @property
     def identity(self) -> list[Any]:
-        """With the metric, if there is one."""
-        plain: list[Any] = [self.horizon, self.epsilons.tolist(), self.terms]
-        return plain if self.metric is None else [*plain, self.metric.tolist()]
+        """With the accounting method."""
+        return [self.horizon, self.epsilons.tolist(), self.terms, self.accounting.document()]
 
     def require_mechanism(self, mechanism: Any) -> None:
         """One that is called with a budget, and promises no less than the plan and the accountants around count."""
-        require_budget_mechanism(mechanism, self.metric, *(one.metric for one in accounting_blocks.charged()))
+        require_budget_mechanism(
+            mechanism, self.accounting.distances, *(one.accounting.distances for one in accounting_blocks.charged())
+        )
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
         """All accountants around with all of them, or nobody with anything."""
@@ -98,12 +98,22 @@ class BudgetPlan(Plan):
         """By what was spent, which may be less than the plan grants."""
         return laplace_scales(epsilons)
 
-    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
+    def leakage_to(
+        self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
+    ) -> LeakageSeries:
         """Of any mechanisms with these epsilons."""
-        return temporal_leakage(adversary, epsilons=self.epsilons_for(n_steps), bound=bound, metric=self.metric)
+        return temporal_leakage(adversary, self.epsilons_for(n_steps), accounting=accounting or self._chosen)
 
-    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
+    def supremum_to(
+        self, adversary: Adversaries, *, accounting: Accounting[Any, Any] | None = None
+    ) -> LeakageSupremum | None:
         """Of any mechanism with this epsilon."""
         if self.horizon is not None:
             return None
-        return leakage_supremum(adversary, epsilon=self.epsilons[0], bound=bound, metric=self.metric)
+        return leakage_supremum(adversary, self.epsilons[0], accounting=accounting or self._chosen)
+
+    @property
+    def _chosen(self) -> Accounting[Any, Any]:
+        """The method for other adversaries: the exact leakage, of the plan's distances if it has some."""
+        distances = self.accounting.distances
+        return Exact() if distances is None else MetricPrivacy(distances)

@@ -12,7 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.monotone_search import LEAST_SHARE, largest_in_few_tries
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.correlation import Adversary, Population
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.interval_matrix import IntervalMatrix
@@ -38,7 +40,7 @@ def enlarged_plan(request: Request, method: Method, by: Measure | None) -> Budge
         return lasting_plan(request, method)
     unit = request.most_promised
     if method == "uniform":
-        return plan_within_level(request, paper_plan(request.by("paper"), method, by).epsilons / unit, method)
+        return plan_within_level(request, paper_plan(request.by(PaperBound()), method, by).epsilons / unit, method)
     found = [_scaled(request, shape / unit) for shape in _shapes(request, method, by)]
     error = by.error if by is not None else _mean_noise
     plan = plan_within_level(request, min(found, key=error), method)
@@ -51,9 +53,9 @@ def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[Fl
     """Budgets for one matrix without a metric, which say how much each step should have."""
     assert request.horizon is not None
     with suppress(PlanError):
-        yield paper_plan(request.by("paper"), method, by).epsilons
+        yield paper_plan(request.by(PaperBound()), method, by).epsilons
     with suppress(PlanError):
-        yield exact_plan(_central(request).by("exact"), method, by).epsilons
+        yield exact_plan(_central(request).by(Exact()), method, by).epsilons
     if by is None or (by.weights > 0.0).all():
         yield np.full(request.horizon, request.alpha / request.horizon)
 

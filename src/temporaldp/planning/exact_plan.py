@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.exact.sides import SLACK
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.errors import PlanError
 from temporaldp.kernels.kernels import SEARCHED, repeated
 from temporaldp.planning.budget_plan import BudgetPlan
@@ -74,7 +75,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
 def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArray:
     """Budgets that hold by the paper's bound: of the same method, or, where it has none, a constant one."""
     with suppress(PlanError):
-        return paper_plan(request.by("paper"), method, by).epsilons
+        return paper_plan(request.by(PaperBound()), method, by).epsilons
     if request.has_constant_matrices:
         budget = request.lasting_epsilon()
         if budget > 0.0:

@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
-from temporaldp.accounting.curve.curves import checked_delta
-from temporaldp.accounting.curve.method import CurveAccounting
-from temporaldp.accounting.curve.pair_method import SETTLING, PairCurveAccounting, affordable, checked_pairs
+from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.curve.pair_method import SETTLING, PairwiseCurves, affordable, checked_pairs
 from temporaldp.accounting.periodic import limits_of
-from temporaldp.accounting.protocol import SIDES, DeltaBound, checked_delta_bound
+from temporaldp.accounting.protocol import SIDES
 from temporaldp.correlation import Adversaries
 from temporaldp.errors import PlanError
 from temporaldp.mechanisms.protocol import epsilon_of_one
 from temporaldp.planning.histogram_noise import Noise, checked_noise, histogram_profile, mean_absolute_noise
 from temporaldp.planning.noise_bound import least_mean_noise
-from temporaldp.planning.noise_plan import NoisePlan, planned_discretization
+from temporaldp.planning.noise_plan import NoisePlan, planned_grid
 from temporaldp.planning.noise_shape import least_shape
 from temporaldp.planning.plan import Optimality
 from temporaldp.planning.request import Request
@@ -62,12 +61,11 @@ SMALLEST_SCALE = 0.05
 
 def plan_noise(
     adversary: Adversaries,
-    *,
     alpha: float,
-    delta: float,
-    noise: Noise = "gaussian",
     horizon: int | None = None,
-    bound: DeltaBound = "exact",
+    *,
+    accounting: ApproximateDP,
+    noise: Noise = "gaussian",
     verify: bool = False,
     failure: float | None = None,
     draws: int = 1_000_000,
@@ -85,15 +83,13 @@ def plan_noise(
         Several: noise that holds for each of them.
     alpha : float, > 0
         Level to hold, in nats, under substitution of one person's value.
-    delta : float, between 0 and 1
-        At which leakage is counted.
+    accounting : ApproximateDP
+        The delta, and whether there is one privacy curve for all pairs of states or one for each. Default: one for each, where
+        that takes minutes at most (``plan.accounting.pairwise``). The grid is the plan's own.
     noise : {"gaussian", "laplace"}
         Discrete Gaussian or discrete Laplace noise on every count.
     horizon : int, optional
         Number of steps T. Without it, the plan holds for ever.
-    bound : {"exact", "curve", "pair_curve"}
-        By which accounting: one privacy curve for all pairs of values, or one for each. Default: one for each, where that takes
-        minutes at most; ``bound`` of the plan says which it was.
     verify : bool
         Look for less noise that simulation shows to hold the level, for the horizon (`verify_leakage`): minutes more.
         ``verification`` of the plan says what came of it.
@@ -116,20 +112,20 @@ def plan_noise(
 
     Examples
     --------
-    >>> from temporaldp import Adversary, TransitionMatrix
+    >>> from temporaldp import Adversary, ApproximateDP, TransitionMatrix
     >>> adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
-    >>> plan_noise(adversary, alpha=1.0, delta=1e-6).scales.round(2)
+    >>> plan_noise(adversary, alpha=1.0, accounting=ApproximateDP(delta=1e-6)).scales.round(2)
     array([9.55])
     """
     request = Request.checked(adversary, alpha, horizon)
-    sought = _Calibration(request, checked_delta(delta), checked_noise(noise), checked_delta_bound(bound))
-    if sought.bound == "pair_curve" or verify:
+    sought = _Calibration(request, accounting.delta, checked_noise(noise), accounting.pairwise)
+    if sought.pairwise or verify:
         checked_pairs(sought.delta)
     by = (
         Simulating(failure, draws, seconds, seed).checked(request.population, sought.delta, horizon) if verify else None
     )
     if horizon is None:
-        _require_forgetting(request)
+        _require_forgetting(request, accounting)
     scales = _least_scales(sought)
     if sought.goes_by_pairs(scales):
         sought = replace(sought, by_pairs=True)
@@ -178,19 +174,19 @@ class _Calibration:
     request: Request
     delta: float
     noise: Noise
-    bound: DeltaBound
+    pairwise: bool | None
     by_pairs: bool = False
     evaluated: dict[bytes, LeakageSeries | LeakageSupremum] = field(default_factory=dict)
 
     @property
-    def discretization(self) -> float:
+    def grid(self) -> float:
         """The grid of privacy losses."""
-        return planned_discretization(self.request.alpha)
+        return planned_grid(self.request.alpha)
 
     @property
-    def pair_discretization(self) -> float:
+    def pair_grid(self) -> float:
         """The grid of the curves of pairs."""
-        return planned_discretization(self.request.alpha, "pair_curve")
+        return planned_grid(self.request.alpha, pairwise=True)
 
     def leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
         """By the public accounting; of scales that were looked at before, as it was."""
@@ -199,24 +195,23 @@ class _Calibration:
         return self.evaluated[scales.tobytes()]
 
     def _leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
-        made = self._profiles(scales)
-        everyone, delta = self.request.population, self.delta
-        bound: DeltaBound = "pair_curve" if self.by_pairs else "curve"
-        h = self.pair_discretization if self.by_pairs else self.discretization
+        made, everyone = self._profiles(scales), self.request.population
+        h = self.pair_grid if self.by_pairs else self.grid
+        method = ApproximateDP(self.delta, pairwise=self.by_pairs, grid=h)
         if self.request.horizon is None:
-            return leakage_supremum(everyone, mechanism=made[0], delta=delta, discretization=h, bound=bound)
-        return temporal_leakage(everyone, mechanisms=made, delta=delta, discretization=h, bound=bound)
+            return leakage_supremum(everyone, made[0], accounting=method)
+        return temporal_leakage(everyone, made, accounting=method)
 
     def goes_by_pairs(self, scales: FloatArray) -> bool:
         """Whether a curve for each pair of values is asked for, or says more in minutes at most, all that a search asks of it.
 
         For ever it says more only where its curves settle, which coarse ones tell.
         """
-        if self.bound != "exact":
-            return self.bound == "pair_curve"
+        if self.pairwise is not None:
+            return self.pairwise
         made = [(histogram_profile(self.noise, self.alone()),)] * (self.request.horizon or 1)
         steps = EVALUATIONS * (self.request.horizon or SETTLING)
-        if not affordable(self.request.users, made, self.pair_discretization, self.delta, steps=steps, settling=steps):
+        if not affordable(self.request.users, made, self.pair_grid, self.delta, steps=steps, settling=steps):
             return False
         if self.request.horizon is not None:
             return True
@@ -256,7 +251,7 @@ class _Calibration:
     def worst(self, scales: FloatArray) -> float:
         """The worst leakage that `leakage` tells, without the lower run that tells how much of it is discretisation."""
         made = self._releases(scales)
-        way = CurveAccounting(self.delta, self.discretization, beyond=self.request.alpha)
+        way = ApproximateDP(self.delta, pairwise=False, grid=self.grid, beyond=self.request.alpha)
         if self.request.horizon is None:
             return limits_of(way, self.request.users, made).temporal
         return way.worst(self.request.users, made)
@@ -272,9 +267,9 @@ class _Calibration:
         """What one release leaks by itself."""
         return epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta)
 
-    def _way_by_pairs(self, coarser: int = 1) -> PairCurveAccounting:
-        h = coarser * self.pair_discretization
-        return PairCurveAccounting(CurveAccounting(self.delta, h), h)
+    def _way_by_pairs(self, coarser: int = 1) -> PairwiseCurves:
+        h = coarser * self.pair_grid
+        return PairwiseCurves(ApproximateDP(self.delta, pairwise=False, grid=h), h)
 
     def _profiles(self, scales: FloatArray) -> list[Any]:
         return [histogram_profile(self.noise, scale) for scale in scales.tolist()]
@@ -321,11 +316,11 @@ def _least_by_pairs(sought: _Calibration, shape: FloatArray) -> FloatArray:
     return around * _least(around, sought.worst_by_pairs, alpha, 1.0 + 0.3 * NEAR, NEAR, low=1.0 - 0.6 * NEAR)
 
 
-def _require_forgetting(request: Request) -> None:
+def _require_forgetting(request: Request, accounting: ApproximateDP) -> None:
     """Constant matrices, none of which tells two values apart for certain: else nothing lasts, however much noise there is."""
     for user, one in enumerate(request.users):
         if any(matrix.leakage_profile().contraction(1.0) >= 1.0 for matrix in one.matrices):
-            raise request.nothing_lasts(user, bound="curve")
+            raise request.nothing_lasts(user, accounting=accounting)
 
 
 def _least(

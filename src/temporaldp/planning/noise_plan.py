@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
-from temporaldp.accounting.protocol import AccountingName, AnyBound, Bound
+from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.protocol import Accounting
+from temporaldp.accounting.simulation.verification import Verified
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
@@ -26,9 +28,9 @@ PAIR_GRID = 4
 """Times the grid of one curve is that of a curve for each pair: what that costs falls with its square, and is in the plan."""
 
 
-def planned_discretization(alpha: float, bound: AccountingName = "curve") -> float:
+def planned_grid(alpha: float, *, pairwise: bool = False) -> float:
     """The grid on which a noise plan for alpha is held, in nats: who checks it on another may find a little more."""
-    return min(alpha / GRID * (PAIR_GRID if bound == "pair_curve" else 1), 0.01)
+    return min(alpha / GRID * (PAIR_GRID if pairwise else 1), 0.01)
 
 
 @compared_by_value
@@ -72,7 +74,7 @@ class NoisePlan(Plan):
         """The noise, and how much of it."""
         low, high = (f"{scale:.4g}" for scale in (self.scales.min(), self.scales.max()))
         noise = f"discrete {self.noise.capitalize()} noise of scale {low if low == high else f'{low} to {high}'} counts"
-        return f"{noise}, verified by simulation" if self.bound == "verified" else noise
+        return f"{noise}, verified by simulation" if isinstance(self.accounting, Verified) else noise
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -113,31 +115,34 @@ class NoisePlan(Plan):
         """The plan's, whatever the epsilons are."""
         return np.array([self.scales_for(1, start=step)[0] for step in steps])
 
-    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
+    def leakage_to(
+        self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
+    ) -> LeakageSeries:
         """Of this noise, by the accounting and on the grid by which the plan was made.
 
         Where that does not show that the level of a verified plan is held, the draws by which it was verified are made again.
         """
         profiles = [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
-        way, h = self._accounting(bound)
-        found = temporal_leakage(adversary, mechanisms=profiles, delta=self.delta, bound=way, discretization=h)
-        if self.bound != "verified" or self.verification is None or found.worst <= self.alpha:
+        found = temporal_leakage(adversary, profiles, accounting=accounting or self._chosen)
+        if not isinstance(self.accounting, Verified) or self.verification is None or found.worst <= self.alpha:
             return found
         users = Population.of(adversary).over(len(self.scales)).users  # all planned steps: the first ones leak no more
         level = {"alpha": self.alpha, "delta": self.delta}
         held = is_verified(users, self.noise, self.scales, by=self.verification, **level)
         return verified_series(found, self.alpha) if held else found
 
-    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
+    def supremum_to(
+        self, adversary: Adversaries, *, accounting: Accounting[Any, Any] | None = None
+    ) -> LeakageSupremum | None:
         """Of this noise, by the accounting and on the grid by which the plan was made."""
         if self.horizon is not None:
             return None
-        profile, (way, h) = histogram_profile(self.noise, float(self.scales[0])), self._accounting(bound)
-        return leakage_supremum(adversary, mechanism=profile, delta=self.delta, bound=way, discretization=h)
+        profile = histogram_profile(self.noise, float(self.scales[0]))
+        return leakage_supremum(adversary, profile, accounting=accounting or self._chosen)
 
-    def _accounting(self, bound: Bound) -> tuple[AnyBound, float]:
-        """The plan's own way of accounting, and its grid; the paper's bound is refused where it is used."""
-        way: AnyBound = bound
-        if bound == "exact":
-            way = "curve" if self.bound == "curve" else "pair_curve"
-        return way, planned_discretization(self.alpha, "pair_curve" if way == "pair_curve" else self.bound)
+    @property
+    def _chosen(self) -> ApproximateDP:
+        """The plan's own method, on its own grid."""
+        own = self.accounting
+        pairwise = not isinstance(own, ApproximateDP) or own.pairwise is not False
+        return ApproximateDP(self.delta, pairwise=pairwise, grid=planned_grid(self.alpha, pairwise=pairwise))

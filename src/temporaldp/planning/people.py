@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.protocol import Bound
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.planning.budget import sustainable_budget
 from temporaldp.progress import progressed
 from temporaldp.values import compared_by_value
+
+EXACT = Exact()
 
 
 @compared_by_value
@@ -54,7 +58,7 @@ class SharePlan:
 
 
 def plan_for_share(
-    adversaries: Iterable[Adversary], *, alpha: float, share: float, bound: Bound = "exact"
+    adversaries: Iterable[Adversary], *, alpha: float, share: float, accounting: Accounting[Any, Any] = EXACT
 ) -> SharePlan:
     """The largest constant budget under which at least a share of people leak at most alpha at every step, for ever.
 
@@ -69,7 +73,7 @@ def plan_for_share(
         In nats.
     share : float
         Above 0, at most 1.
-    bound : {"exact", "paper"}
+    accounting : Accounting
 
     Raises
     ------
@@ -90,7 +94,7 @@ def plan_for_share(
     names, budgets = [], []
     for k, one in enumerate(adversaries):
         names.append(str(k) if one.name is None else one.name)
-        budgets.append(sustainable_budget(one, alpha=alpha, bound=bound))
+        budgets.append(sustainable_budget(one, alpha=alpha, accounting=accounting))
         progressed("everybody's own budget", 0.0)
     if not names:
         raise InputError("expected at least one adversary, got none")

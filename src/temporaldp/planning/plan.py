@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.accounting.protocol import AccountingName, Bound
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw, spread, summary
@@ -108,7 +108,7 @@ class Plan(ABC):
             "leaks at worst, in nats": f"{self.leakage.worst:.6g}",
             "mean absolute noise of a count": f"{self.mean_absolute_noise:.3g}",
         }
-        return summary(type(self).__name__, shown, f"accounted: {self.bound}")
+        return summary(type(self).__name__, shown, f"accounted: {self.accounting.label}")
 
     @property
     def horizon(self) -> int | None:
@@ -121,9 +121,9 @@ class Plan(ABC):
         return self.leakage.epsilons if isinstance(self.leakage, LeakageSeries) else read_only([self.leakage.epsilon])
 
     @property
-    def bound(self) -> AccountingName:
-        """The way of accounting by which alpha is held, as its leakage says."""
-        return self.leakage.bound
+    def accounting(self) -> Accounting[Any, Any]:
+        """The method by which alpha is satisfied: that of its leakage."""
+        return self.leakage.accounting
 
     @property
     def delta(self) -> float:
@@ -207,11 +207,15 @@ class Plan(ABC):
         """
 
     @abstractmethod
-    def leakage_to(self, adversary: Adversaries, n_steps: int, *, bound: Bound = "exact") -> LeakageSeries:
-        """What the plan's first steps leak to somebody, who need not be the one that it was made for."""
+    def leakage_to(
+        self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
+    ) -> LeakageSeries:
+        """What the plan's first steps leak to an adversary, who need not be the one that it was made for; by its own method."""
 
     @abstractmethod
-    def supremum_to(self, adversary: Adversaries, *, bound: Bound = "exact") -> LeakageSupremum | None:
+    def supremum_to(
+        self, adversary: Adversaries, *, accounting: Accounting[Any, Any] | None = None
+    ) -> LeakageSupremum | None:
         """What the plan leaks to somebody if it goes on for ever; None for a plan with a horizon."""
 
     def measurements(

@@ -102,7 +102,6 @@ def replan(
         alpha=alpha,
         source=request.source,
         epsilons=np.concatenate((spent, tail)),
-        metric=accountant.metric,
         method="optimal",
         optimality=Optimality(by.objective, by.error(tail)),
     )

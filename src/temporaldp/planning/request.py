@@ -6,23 +6,25 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.interval.method import IntervalBound
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.paper.supremum import merged_profile
 from temporaldp.accounting.periodic import lasting_epsilon_of
-from temporaldp.accounting.protocol import Accounting, AccountingName, AnyBound, weakest
-from temporaldp.accounting.ways import alike, way_of_epsilons
+from temporaldp.accounting.protocol import Accounting, grouped, weakest
 from temporaldp.correlation import Adversaries, Adversary, IntervalMatrix, Population
 from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.origin import together
 from temporaldp.errors import BudgetError, PlanError
 from temporaldp.kernels import Witness
-from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.planning.source import Source
 from temporaldp.values import positive, whole_number
 
 FloatArray = NDArray[np.float64]
+EXACT = Exact()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,15 +37,14 @@ class Request:
     alpha : float
         In nats.
     horizon : int or None
-    bound, metric
+    accounting : Accounting
         As for `temporal_leakage`.
     """
 
     population: Population
     alpha: float
     horizon: int | None
-    bound: AnyBound = "exact"
-    metric: ArrayLike | None = None
+    accounting: Accounting[Any, Any] = EXACT
 
     @classmethod
     def checked(
@@ -51,8 +52,7 @@ class Request:
         adversary: Adversaries,
         alpha: float,
         horizon: int | None,
-        bound: AnyBound = "exact",
-        metric: ArrayLike | None = None,
+        accounting: Accounting[Any, Any] = EXACT,
     ) -> Self:
         """From what a user gives.
 
@@ -61,16 +61,15 @@ class Request:
         BudgetError
             alpha or the horizon is not admissible, or the horizon is not that of the matrices.
         InputError
-            No such bound or metric.
+            The method cannot account for the matrices.
         """
         made = cls(
             Population.of(adversary),
             positive(alpha, "alpha"),
             None if horizon is None else whole_number(horizon, "the horizon", least=1, error=BudgetError),
-            bound,
-            metric,
+            accounting,
         )
-        made.ways()  # refuses what is no way of accounting
+        made.methods()  # refuses matrices that the method cannot account for
         for name, one in made.population:
             if one.n_steps not in {None, made.horizon}:
                 who = "the adversary" if name is None else f"adversary {name!r}"
@@ -103,60 +102,46 @@ class Request:
             return Source(self.population.states)
         return Source(self.population.states, provenance=origin.sentence, learning_epsilon=origin.epsilon)
 
-    def by(self, bound: AnyBound) -> Self:
-        """A copy of the request by another bound, for plain privacy."""
-        return replace(self, bound=bound, metric=None)
+    def by(self, accounting: Accounting[Any, Any]) -> Self:
+        """A copy of the request by another method."""
+        return replace(self, accounting=accounting)
 
-    def ways(self) -> list[tuple[Accounting[Any, Any], list[Adversary]]]:
-        """The ways of accounting for budgets, and the users who are accounted for by each."""
-        groups = alike(self.population, by_states=self.metric is not None)
-        return [
-            (way_of_epsilons(self.bound, self.metric, kind), [self.users[k] for k in numbers])
-            for kind, numbers in groups
-        ]
-
-    @property
-    def distances(self) -> FloatArray | None:
-        """The metric, checked, in the order of the states."""
-        return checked_distances(self.metric, self.population.states)
-
-    @property
-    def accounting(self) -> AccountingName:
-        """How the level is accounted for."""
-        return weakest([way.name for way, _ in self.ways()])
+    def methods(self) -> list[tuple[Accounting[Any, Any], list[Adversary]]]:
+        """The methods that account for the users, and the users of each."""
+        return [(method, [self.users[k] for k in numbers]) for method, numbers in grouped(self.accounting, self.users)]
 
     @property
     def most_promised(self) -> float:
         """What a release with a budget of one nat leaks by itself, at most: the largest distance of a metric."""
-        return max(float(way.promised(way.of_epsilons(np.ones(1)))[0]) for way, _ in self.ways())
+        return max(float(method.promised(method.of_epsilons(np.ones(1)))[0]) for method, _ in self.methods())
 
     @property
     def unspent(self) -> float:
         """Share of alpha that a plan leaves, so that an accountant, which rounds at every step, admits it."""
-        return 0.0 if self.horizon is None else max(way.unspent(self.horizon) for way, _ in self.ways())
+        return 0.0 if self.horizon is None else max(method.unspent(self.horizon) for method, _ in self.methods())
 
     def series(self, epsilons: FloatArray) -> LeakageSeries:
         """What budgets leak."""
-        return temporal_leakage(self.population, epsilons=epsilons, bound=self.bound, metric=self.metric)
+        return temporal_leakage(self.population, epsilons, accounting=self.accounting)
 
     def supremum(self, epsilon: float) -> LeakageSupremum:
         """What a budget leaks that every step spends."""
-        return leakage_supremum(self.population, epsilon=epsilon, bound=self.bound, metric=self.metric)
+        return leakage_supremum(self.population, epsilon, accounting=self.accounting)
 
     def lasting_epsilon(self) -> float:
         """The budget that every step can spend for ever below alpha, for everybody; a lower bound, 0 if there is none."""
-        return min(lasting_epsilon_of(way, users, self.alpha) for way, users in self.ways())
+        return min(lasting_epsilon_of(method, users, self.alpha) for method, users in self.methods())
 
-    def nothing_lasts(self, user: int = 0, *, bound: AccountingName | None = None) -> PlanError:
-        """Why no budget ("curve": no noise) holds alpha for ever, and what to do."""
-        bound = bound or self.accounting
+    def nothing_lasts(self, user: int = 0, *, accounting: Accounting[Any, Any] | None = None) -> PlanError:
+        """Why no budget (at a delta: no noise) satisfies alpha over an infinite horizon, and what to do."""
+        method = accounting or weakest([method for method, _ in self.methods()])
         name, adversary = self.population.names[user], self.users[user]
         who = "" if name is None else f" of {name!r}"
         otherwise = (
             "Give a horizon of T steps, each of which can spend at least alpha / T; or estimate with a prior, if certainty is "
             "only an artefact of short traces"
         )
-        if bound == "exact":
+        if method.is_exact:
             return PlanError(
                 f"no positive budget holds alpha = {self.alpha:g} for ever: the correlation{who} has values that never lead "
                 "to a common one (several closed classes of values, or values that take turns), so that leakage about them "
@@ -169,18 +154,18 @@ class Request:
             if certain
             else f"the correlation{who} is so strong that no budget was found that lasts"
         )
-        if bound == "interval":
+        if isinstance(method, IntervalBound):
             return PlanError(
                 f"no positive budget holds alpha = {self.alpha:g} for ever for every matrix of the set: {why}. Give narrower "
                 f"bounds. {otherwise}"
             )
-        if bound == "paper":
+        if isinstance(method, PaperBound):
             return PlanError(
                 f"no positive budget holds alpha = {self.alpha:g} for ever by the paper's bound: {why}. Plan by the exact "
                 f"leakage, which is the default. {otherwise}"
             )
-        what = "noise" if bound == "curve" else "positive budget"
-        at = "at any delta" if bound == "curve" else f"by the way of accounting {bound!r}"
+        what = "noise" if method.delta else "positive budget"
+        at = "at any delta" if method.delta else f"by the accounting method {method.name!r}"
         return PlanError(f"no {what} holds alpha = {self.alpha:g} for ever {at}: {why}. {otherwise}")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
-from temporaldp.accounting.simulation.verification import verify_leakage
+from temporaldp.accounting.simulation.verification import Verified, verify_leakage
 from temporaldp.correlation import Adversaries, Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.population import Population
@@ -175,4 +175,6 @@ def verified_series(certified: LeakageSeries, alpha: float) -> LeakageSeries:
         np.minimum(known, alpha) for known in (certified.backward, certified.forward, certified.temporal)
     )
     members = tuple(verified_series(member, alpha) for member in certified.members)
-    return replace(certified, backward=past, forward=future, temporal=both, bound="verified", members=members)
+    return replace(
+        certified, backward=past, forward=future, temporal=both, accounting=Verified(certified.delta), members=members
+    )

@@ -36,7 +36,6 @@ def plan_within_level(
                 source=request.source,
                 epsilons=spent,
                 method=method,
-                metric=request.distances,
             )
     raise request.nothing_lasts()
 

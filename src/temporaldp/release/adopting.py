@@ -8,6 +8,8 @@ from copy import copy
 
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.kept_state import KeptAdoption
+from temporaldp.accounting.methods import accounting_from
+from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError, LedgerError
 from temporaldp.planning import Plan
@@ -111,7 +113,7 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
             f"{ledger.place} is the ledger of a plan alone, which has no accountant: what it may spend was fixed beforehand. "
             "Make a plan with the new correlation, and a ledger for it"
         )
-    if known["metric"] is not None:
+    if known["accounting"]["method"] == MetricPrivacy.name:
         raise InputError(
             f"{ledger.place} is accounted for pair by pair, by distances, which the ledger does not keep: only the exact "
             "leakage goes on with another correlation"
@@ -119,7 +121,11 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
     first = correlations_at(ledger, known["correlations"]["users"])
     held = None if "renewal" in known else known["alpha"]  # the odometer of all epochs
     accountant = TemporalAccountant(
-        first, alpha=held, horizon=known["horizon"], reserve=known["reserve"], bound=known["bound"]
+        first,
+        held,
+        accounting=accounting_from(known["accounting"]),
+        horizon=known["horizon"],
+        reserve=known["reserve"],
     )
     accountant, n_adopted = resumed(accountant, ledger)
     take_in(accountant, ledger, n_adopted)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
-from temporaldp.accounting.protocol import AccountingName
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.errors import InputError, LedgerError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
 from temporaldp.release.adopting import correlations_at, resumed, take_in
-from temporaldp.release.identity import correlations_of, metric_digest, plan_digest
+from temporaldp.release.identity import correlations_of, plan_digest
 from temporaldp.release.kept_correlations import keep_correlations
 from temporaldp.release.kept_reserve import expect_kept_reserve
 from temporaldp.release.ledger import ADOPT, Ledger
@@ -58,7 +58,7 @@ class Guard(ABC):
     """
 
     alpha: float
-    bound: AccountingName
+    accounting: Accounting[Any, Any]
     delta: float = 0.0
     noise: Noise = "laplace"
     horizon: int | None
@@ -92,7 +92,7 @@ class Guard(ABC):
     def require_mechanism(self, mechanism: Mechanism) -> None:
         """Refuse a mechanism that cannot be called with what the steps have, budgets or scales of noise, or leaks more."""
         counting = (self.accountant, *accounting_blocks.charged())
-        require_budget_mechanism(mechanism, *(one.metric for one in counting if one is not None))
+        require_budget_mechanism(mechanism, *(one.accounting.distances for one in counting if one is not None))
 
     def charge(self, epsilon: float, *, last: bool) -> None:
         """Charge the accountants of the blocks around the caller."""
@@ -140,13 +140,18 @@ class PlanGuard(Guard):
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self.alpha, self.bound, self.delta = plan.alpha, plan.bound, plan.delta
+        self.alpha, self.accounting, self.delta = plan.alpha, plan.accounting, plan.delta
         self.promise = self.alpha
         self.noise, self.horizon = plan.noise, plan.horizon
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """The level, the plan, and what it says of itself."""
-        return {"alpha": self.alpha, "bound": self.bound, "plan": plan_digest(self._plan), **self._plan.terms}
+        return {
+            "alpha": self.alpha,
+            "accounting": self.accounting.document(),
+            "plan": plan_digest(self._plan),
+            **self._plan.terms,
+        }
 
     def next_epsilon(self, step: int, *, last: bool) -> float:
         """The plan's."""
@@ -192,7 +197,7 @@ class AccountantGuard(Guard):
     def __init__(self, accountant: TemporalAccountant, plan: BudgetPlan | None) -> None:
         self.alpha = self.promise = _checked_alpha(accountant, plan)
         self.accountant, self.horizon, self._given, self._plan = copy(accountant), accountant.horizon, plan, plan
-        self.bound = accountant.bound
+        self.accounting = accountant.accounting
         self._n_adopted = 0
 
     def begin(self, ledger: Ledger) -> None:
@@ -215,8 +220,7 @@ class AccountantGuard(Guard):
             "alpha": self.alpha,
             "horizon": self.horizon,
             "reserve": self.accountant.asked_reserve,
-            "bound": self.bound,
-            "metric": metric_digest(self.accountant.metric),
+            "accounting": self.accounting.document(),
             "plan": None if self._given is None else plan_digest(self._given),
             "correlations": correlations_of(self.accountant.population.users, salt=salt),
         }
@@ -315,12 +319,12 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
         raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(accountant)} steps")
     if plan is None:
         return accountant.alpha
-    if plan.bound == "exact" and accountant.bound != "exact":
+    if plan.accounting.is_exact and not accountant.accounting.is_exact:
         raise InputError(
             "the plan holds alpha by the exact leakage, and this accountant counts by an upper bound of it, which the plan "
-            "would exceed: make the accountant with bound='exact', plan by the same bound, or give the plan alone"
+            "would exceed: make the accountant with accounting=Exact(), plan by the same method, or give the plan alone"
         )
-    if not _same_metric(plan.metric, accountant.metric):
+    if not np.array_equal(plan.accounting.distances, accountant.accounting.distances):
         raise InputError(
             "the plan's epsilons multiply other distances than the accountant's: make both with one metric"
         )
@@ -331,7 +335,3 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
             f"the plan has {plan.horizon} steps, so the accountant needs a horizon of {plan.horizon}, got {accountant.horizon}"
         )
     return accountant.alpha
-
-
-def _same_metric(one: FloatArray | None, other: FloatArray | None) -> bool:
-    return one is other if one is None or other is None else np.array_equal(one, other)

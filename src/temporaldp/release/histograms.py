@@ -109,7 +109,7 @@ def _assemble(
         tuple(trajectories.times[t] for t in published),
         held.promise if isinstance(held, Guard) else held.alpha,
         consistent,
-        bound=held.bound,
+        accounting=held.accounting,
         delta=held.delta,
         noise=held.noise,
     )

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary, IntervalMatrix, PeriodicMatrices, TransitionMatrix
 from temporaldp.correlation.adversary import matrices_of
@@ -21,13 +20,6 @@ def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None
     """Salted digests of every adversary's matrices, sorted; users are not named."""
     grain = secrets.token_hex(16) if salt is None else salt
     return {"salt": grain, "users": sorted(_digest(adversary, grain) for adversary in adversaries)}
-
-
-def metric_digest(metric: NDArray[np.float64] | None) -> str | None:
-    """A hash of the distances that epsilons are multiplied with; None where there are none."""
-    if metric is None:
-        return None
-    return hashlib.sha256(np.ascontiguousarray(metric, dtype=np.float64).tobytes()).hexdigest()
 
 
 def difference(kept: dict[str, Any], now: dict[str, Any]) -> str | None:

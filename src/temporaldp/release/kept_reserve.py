@@ -11,7 +11,7 @@ from contextlib import suppress
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.errors import BudgetError
 from temporaldp.release.chain import canonical
-from temporaldp.release.identity import correlations_of, metric_digest
+from temporaldp.release.identity import correlations_of
 from temporaldp.release.ledger import Ledger
 
 
@@ -25,7 +25,7 @@ def expect_kept_reserve(accountant: TemporalAccountant, ledger: Ledger) -> None:
     """
     salt = ledger.configuration["correlations"]["salt"]
     users = correlations_of(accountant.population.users, salt=salt)["users"]
-    asked = canonical([users, accountant.alpha, accountant.bound, metric_digest(accountant.metric)])
+    asked = canonical([users, accountant.alpha, accountant.accounting.document()])
     name = "reserve-" + hashlib.sha256(asked.encode("ascii")).hexdigest()[:16]
     kept = ledger.store.read_private(name)
     if kept is None:

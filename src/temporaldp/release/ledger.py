@@ -402,8 +402,6 @@ class Ledger:
         """Refuse a ledger of another configuration, unless it has no steps yet: then it gets this one."""
         asked = json.loads(canonical(configuration))
         kept = {**self.configuration, "correlations": self.correlations, "plan": self.plan}
-        if kept.get("plan") is not None and kept.get("bound") is None:
-            kept["bound"] = asked.get("bound")  # format 2: the plan's digest vouches for it
         differing = [key for key in sorted({*asked, *kept}) if asked.get(key) != kept.get(key)]
         if differing and not self._rows:
             with self._lock, self._store.writing() as transaction:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.protocol import AccountingName, checked_accounting
+from temporaldp.accounting.methods import accounting_from
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.arrow import arrow_stream
 from temporaldp.correlation.states import require_same_states
 from temporaldp.display import draw, spread, summary
@@ -53,9 +54,8 @@ class ReleasedHistograms:
         Whether the counts were post-processed to non-negative integers with the public total.
     neighboring_relation : str
         What the guarantee refers to.
-    bound : {"exact", "paper", "curve"} or None
-        The accounting by which alpha is held: the exact leakage, the paper's bound of it, or, with a delta, one privacy curve a
-        step; None where a file does not say.
+    accounting : Accounting or None
+        The method by which alpha is satisfied; None where a file does not contain it.
     delta : float
         0 for pure differential privacy; otherwise epsilons are at this delta.
     noise : {"laplace", "gaussian"}
@@ -70,7 +70,7 @@ class ReleasedHistograms:
     alpha: float | None = None
     consistent: bool = False
     neighboring_relation: str = REPLACE_ONE
-    bound: AccountingName | None = None
+    accounting: Accounting[Any, Any] | None = None
     delta: float = 0.0
     noise: Noise = "laplace"
 
@@ -201,7 +201,7 @@ def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
         "alpha": released.alpha,
         "delta": released.delta,
         "scales": released.scales.tolist(),
-        "bound": released.bound,
+        "accounting": None if released.accounting is None else released.accounting.document(),
         "consistent": released.consistent,
         "unit": "nats",
     }
@@ -263,7 +263,7 @@ def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedH
         said.get("alpha"),
         bool(said.get("consistent", False)),
         said.get("neighboring_relation", REPLACE_ONE),
-        None if said.get("bound") is None else checked_accounting(said["bound"]),
+        None if said.get("accounting") is None else accounting_from(said["accounting"]),
         float(said.get("delta", 0.0)),
         checked_noise(said.get("noise", "laplace")),
     )

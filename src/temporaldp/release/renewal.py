@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant, temporal_leakage
+from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.monotone_search import largest
-from temporaldp.accounting.protocol import Bound
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.accounting.renewal import leakage_for_ever, leakage_going_on
 from temporaldp.correlation import Population
 from temporaldp.errors import InputError, LedgerError, PlanError
@@ -33,7 +34,7 @@ def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:
     return plan.epsilons if every == STEPS else plan.epsilons.max(keepdims=True)
 
 
-def require_renewable(plan: BudgetPlan, every: Every, people: Population, bound: Bound) -> float:
+def require_renewable(plan: BudgetPlan, every: Every, people: Population, accounting: Accounting[Any, Any]) -> float:
     """What all epochs of a plan never leak more than, in nats.
 
     Raises
@@ -41,13 +42,13 @@ def require_renewable(plan: BudgetPlan, every: Every, people: Population, bound:
     PlanError
         The plan does not hold its level against these people, or renewing it leaks without end.
     """
-    alone = temporal_leakage(people, epsilons=plan.epsilons, bound=bound).worst
+    alone = temporal_leakage(people, plan.epsilons, accounting=accounting).worst
     if alone > plan.alpha * (1.0 + ROUNDED):
         raise PlanError(
             f"the plan's {plan.horizon} steps leak {alone:.6g} nats by themselves against this correlation, more "
             f"than its alpha = {plan.alpha:g}: plan with the correlation, and by the bound, that the release is counted by"
         )
-    for_ever = leakage_for_ever(people, repeated_budgets(plan, every), bound=bound)
+    for_ever = leakage_for_ever(people, repeated_budgets(plan, every), accounting=accounting)
     if math.isinf(for_ever):
         raise PlanError(
             f"renewing this plan of {plan.horizon} steps promises nothing: under this correlation what an epoch says "
@@ -120,7 +121,7 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
     """
     renewal = renewal_of(ledger)
     assert renewal is not None
-    if not isinstance(plan, BudgetPlan) or plan.metric is not None:
+    if not isinstance(plan, BudgetPlan) or plan.accounting.distances is not None:
         raise InputError(
             f"the level of {ledger.place} is renewed, by a plan that rests on the correlation that it was made with: make a "
             "plan with the new one (`temporaldp plan`), and give it too (--plan)"
@@ -130,7 +131,7 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
             f"expected a plan of alpha = {renewal.alpha:g} for {renewal.n_steps} steps, as {ledger.place} has, got one of "
             f"{plan.alpha:g} for {'ever' if plan.horizon is None else f'{plan.horizon} steps'}"
         )
-    require_renewable(plan, renewal.every, accountant.population, "exact")
+    require_renewable(plan, renewal.every, accountant.population, Exact())
     spent, first = ledger.epsilons, (renewal.epochs_of(ledger.times) or [(0, 0)])[-1][0]
     done = len(spent) - first
     rest = plan.epsilons[done:] if done else plan.epsilons[:0]
@@ -138,7 +139,7 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
     of_epoch = [user.between(first, done + len(rest)) for user in people]
 
     def alone(share: float) -> float:
-        return temporal_leakage(of_epoch, epsilons=[*spent[first:], *(share * rest)]).worst
+        return temporal_leakage(of_epoch, [*spent[first:], *(share * rest)]).worst
 
     share = largest(alone, 0.0, 1.0, plan.alpha) if len(rest) else 1.0
     repeated = repeated_budgets(plan, renewal.every)

@@ -7,7 +7,8 @@ from copy import copy
 from typing import Any
 
 from temporaldp.accounting import TemporalAccountant
-from temporaldp.accounting.protocol import Bound
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.errors import BudgetError, InputError, LedgerError, LedgerMismatchError
 from temporaldp.planning import BudgetPlan, Plan
 from temporaldp.planning.measurement import NOTHING, Measurement
@@ -34,8 +35,7 @@ class RenewedGuard(PlanGuard):
         assert plan.horizon is not None
         self.horizon, self._epochs, self._digest = None, Epochs(every, plan.horizon), plan_digest(plan)
         self.accountant = copy(odometer)
-        counted: Bound = "paper" if odometer.bound == "paper" else "exact"
-        self.promise = require_renewable(plan, every, odometer.population, counted)
+        self.promise = require_renewable(plan, every, odometer.population, odometer.accounting)
         self._n_adopted, self._share, self._shared_until = 0, 1.0, 0
 
     def begin(self, ledger: Ledger) -> None:
@@ -62,8 +62,7 @@ class RenewedGuard(PlanGuard):
         return {
             **super().identity(kept),
             "renewal": self._epochs.most if every == STEPS else every,
-            "bound": self.accountant.bound,
-            "metric": None,
+            "accounting": self.accountant.accounting.document(),
             "correlations": correlations_of(self.accountant.population.users, salt=salt),
         }
 
@@ -145,7 +144,7 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, ever
         The plan does not hold its level against the odometer's adversary, or renewing it leaks without end.
     """
     renewing = checked_every(every)
-    if not isinstance(plan, BudgetPlan) or plan.horizon is None or plan.metric is not None:
+    if not isinstance(plan, BudgetPlan) or plan.horizon is None or plan.accounting.distances is not None:
         raise InputError(
             "expected a plan of budgets with a horizon, without a metric, to be renewed after its last step; one without a "
             "horizon lasts for ever, and noise at a delta does not begin again"
@@ -155,6 +154,10 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, ever
             "expected an accountant without alpha that has spent nothing: an odometer, which says what all epochs leak "
             "together. Each of them holds the plan's alpha by itself"
         )
-    if accountant.bound not in {"exact", "paper"} or accountant.metric is not None or accountant.horizon is not None:
+    if (
+        not isinstance(accountant.accounting, Exact | PaperBound)
+        or accountant.accounting.distances is not None
+        or accountant.horizon is not None
+    ):
         raise InputError("expected an odometer of budgets with constant matrices, and without a horizon or a metric")
     return RenewedGuard(plan, accountant, renewing)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.accounting.methods import accounting_from
 from temporaldp.errors import InputError, LedgerMismatchError
 from temporaldp.files.moments import label_of
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
@@ -137,7 +138,7 @@ class SharedRelease:
             raise InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}")
         if math.fsum(known.values()) > 1.0 + ROUNDED:
             raise InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}")
-        require_budget_mechanism(mechanism, accountant.metric)
+        require_budget_mechanism(mechanism, accountant.accounting.distances)
         self._table, self._mechanism, self._described = table, mechanism, described(mechanism)
         self._share = known[table] * (1.0 - 2.0 * ROUNDED)
         if states is not None and set(states) != set(known):
@@ -315,6 +316,9 @@ def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAcc
     now = ledger.correlations
     assert now is not None  # an account has an accountant
     return tables, TemporalAccountant(
-        correlations_at(ledger, now["users"]), alpha=told["alpha"], horizon=told["horizon"], reserve=told["reserve"],
-        bound=told["bound"],
-    )  # fmt: skip
+        correlations_at(ledger, now["users"]),
+        told["alpha"],
+        accounting=accounting_from(told["accounting"]),
+        horizon=told["horizon"],
+        reserve=told["reserve"],
+    )

@@ -14,7 +14,7 @@ from typing import Any, Generic, Self
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
-from temporaldp.accounting.ways import budgets
+from temporaldp.accounting.protocol import budgets
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerError, SpentError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan

@@ -65,7 +65,7 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         series=series,
         number=words.number,
         times_promised=f"{series.worst / series.epsilons.max():.1f}",
-        kind="exact" if series.bound == "exact" else "upper bound",
+        kind=series.accounting.label,
         paper=words.paper(evidence),
         supremum=words.supremum,
         noise=_noise(evidence),

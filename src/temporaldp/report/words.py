@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries, LeakageSupremum, Observation, PairwiseLeakage
+from temporaldp.accounting.simulation.verification import Verified
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import matrix_at
 from temporaldp.correlation.periodic import Matrix
@@ -51,7 +52,7 @@ def guarantee(evidence: Evidence) -> list[str]:
         f"All values of one person together (user level) are protected by {_level(series)}-differential privacy, whatever the "
         "correlation.",
     ]
-    if isinstance(evidence.plan, NoisePlan) and series.bound == "verified":
+    if isinstance(evidence.plan, NoisePlan) and isinstance(series.accounting, Verified):
         assert evidence.plan.verification is not None
         told.append(f"How the level was verified: {evidence.plan.verification.sentence}.")
     if evidence.provenance.epsilon and not series.delta:
@@ -127,22 +128,13 @@ def assumptions(evidence: Evidence) -> list[str]:
 
 def _accounting(series: LeakageSeries) -> str:
     """What the numbers are."""
-    if series.bound == "exact":
+    if series.accounting.is_exact:
         return (
             "The leakage is exact: the largest over every mechanism with these epsilons. It is proved from above, and an "
             f"observation comes as close to it as {number(series.gap, up=True)} nats. For a histogram with Laplace noise it is "
             "that release's own leakage, not a worst case."
         )
-    if series.bound == "interval":
-        return (
-            "The correlation is known up to a set of matrices. The numbers are upper bounds of the definitions for every "
-            "matrix of the set, also if it changes within the set at every step."
-        )
-    kept = {"paper": "one number for all pairs of values", "metric": "one number for each pair of values"}
-    return (
-        "The numbers are upper bounds of the definitions: the recursion keeps "
-        f"{kept.get(series.bound, 'one curve for all pairs of values')}."
-    )
+    return series.accounting.sentence
 
 
 def paper(evidence: Evidence) -> str | None:

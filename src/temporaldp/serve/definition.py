@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
@@ -159,7 +160,9 @@ def unspent(promise: str, expected: float | None) -> TemporalAccountant:
         The reserve that was found when the release was created; it is tried when it is needed.
     """
     told = Definition.model_validate_json(promise)
-    made = TemporalAccountant(told.adversary(), alpha=told.alpha, horizon=told.horizon, bound=told.bound)
+    made = TemporalAccountant(
+        told.adversary(), alpha=told.alpha, horizon=told.horizon, accounting=accounting_from({"method": told.bound})
+    )
     if expected and told.horizon is None:
         made.expect_reserve(expected)
     return made

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.accounting import LeakageSeries, temporal_leakage
+from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw
 from temporaldp.errors import BudgetError, InputError
@@ -149,8 +150,8 @@ class _Setting:
         """Of so many steps with this noise."""
         if self.delta:
             profiles = [histogram_profile(self.noise, scale)] * n_steps
-            return temporal_leakage(self.adversary, mechanisms=profiles, delta=self.delta)
-        return temporal_leakage(self.adversary, epsilons=np.full(n_steps, HISTOGRAM_SENSITIVITY / scale))
+            return temporal_leakage(self.adversary, profiles, accounting=ApproximateDP(self.delta))
+        return temporal_leakage(self.adversary, np.full(n_steps, HISTOGRAM_SENSITIVITY / scale))
 
     def point(self, scale: float, series: LeakageSeries | None = None) -> TradeoffPoint:
         """The same noise at every step; `series` is its leakage, if it is known."""

@@ -131,7 +131,7 @@ def diagnose(
 
 
 def _first_order(trajectories: Traces, spent: FloatArray, prior: float) -> tuple[float, float]:
-    worst = temporal_leakage(next(estimate_adversaries(trajectories, prior=prior)), epsilons=spent).worst
+    worst = temporal_leakage(next(estimate_adversaries(trajectories, prior=prior)), spent).worst
     return worst, worst
 
 
@@ -167,13 +167,13 @@ def _people(trajectories: Traces, spent: FloatArray) -> tuple[float, float]:
         users=[trajectories.users[k] for k in chosen],
         consecutive=trajectories.consecutive,
     )
-    worst = temporal_leakage(estimate_adversaries(some, prior=1.0, per_user=True), epsilons=spent).worst
+    worst = temporal_leakage(estimate_adversaries(some, prior=1.0, per_user=True), spent).worst
     return worst, worst
 
 
 def _phases(trajectories: Traces, spent: FloatArray, period: int) -> tuple[float, float]:
     adversary = estimate_periodic(trajectories, period=period, phase=0)
-    worst = temporal_leakage(adversary, epsilons=spent).worst
+    worst = temporal_leakage(adversary, spent).worst
     return worst, worst
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.lasting_population import lasting_population, worth_the_lasting_kernel
-from temporaldp.accounting.exact.method import GIVEN_UP
+from temporaldp.accounting.exact.method import GIVEN_UP, Exact
 from temporaldp.accounting.exact.population import exact_population, worth_the_kernel
-from temporaldp.accounting.protocol import Bound, checked_bound
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.supremum import leakage_supremum
 from temporaldp.arrow import arrow_stream
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FloatArray = NDArray[np.float64]
+EXACT = Exact()
 
 PEOPLE_AT_ONCE = 1 << 13
 """Whose matrices are in memory together."""
@@ -52,7 +53,7 @@ class LeakageDistribution:
         What every step spends, in nats.
     horizon : int or None
         Number of steps; None for ever.
-    bound : {"exact", "paper"}
+    accounting : Accounting
 
     Raises
     ------
@@ -65,7 +66,7 @@ class LeakageDistribution:
     people: NDArray[np.int64]
     epsilon: float
     horizon: int | None
-    bound: Bound
+    accounting: Accounting[Any, Any]
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class LeakageDistribution:
         *,
         epsilon: float,
         horizon: int | None = None,
-        bound: Bound = "exact",
+        accounting: Accounting[Any, Any] = EXACT,
     ) -> None:
         values = np.array(leakage, dtype=np.float64)
         counts = np.ones(len(values), np.int64) if people is None else np.array(people, dtype=np.int64)
@@ -85,7 +86,7 @@ class LeakageDistribution:
         values, counts = values[order], counts[order]
         for array in (values, counts):
             array.flags.writeable = False
-        fields = tuple(names[k] for k in order), values, counts, epsilon, horizon, bound
+        fields = tuple(names[k] for k in order), values, counts, epsilon, horizon, accounting
         for field, value in zip(self.__slots__, fields, strict=True):
             object.__setattr__(self, field, value)
 
@@ -149,7 +150,9 @@ class LeakageDistribution:
             "95 % of the people": f"up to {self.quantile(0.95):.6g}",
             "worst": f"{self.worst:.6g} ({self.names[0]})",
         }
-        return summary(f"Leakage about each of {self.n_people} people, in nats", shown, f"accounted: {self.bound}")
+        return summary(
+            f"Leakage about each of {self.n_people} people, in nats", shown, f"accounted: {self.accounting.label}"
+        )
 
     def __repr__(self) -> str:
         middle, most = self.quantile(0.5), self.quantile(0.95)
@@ -162,7 +165,7 @@ def leakage_distribution(
     *,
     epsilon: float,
     horizon: int | None = None,
-    bound: Bound = "exact",
+    accounting: Accounting[Any, Any] = EXACT,
     people: dict[str, int] | None = None,
 ) -> LeakageDistribution:
     """The worst temporal leakage of each of many people, or groups, under one release: exact, or the paper's upper bound.
@@ -178,7 +181,7 @@ def leakage_distribution(
         What every step spends, in nats.
     horizon : int, optional
         Number of steps; for ever by default.
-    bound : {"exact", "paper"}
+    accounting : Accounting
     people : dict from names to int, optional
         How many people each group has; 1 by default.
 
@@ -194,41 +197,45 @@ def leakage_distribution(
     >>> found.names, found.leakage.round(3), found.share_above(0.25)
     (('Ann', 'Ben'), array([0.257, 0.221]), 0.5)
     """
-    budget, chosen = positive(epsilon, "epsilon"), checked_bound(bound)
+    budget = positive(epsilon, "epsilon")
     if horizon is not None and horizon < 1:
         raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
     names: list[str] = []
     waiting, parts = iter(adversaries), []
     while some := list(islice(waiting, PEOPLE_AT_ONCE)):
         names += [str(len(names) + k) if one.name is None else one.name for k, one in enumerate(some)]
-        parts.append(_leakage(some, budget, horizon, chosen))
+        parts.append(_leakage(some, budget, horizon, accounting))
         progressed("leakage of every person", 0.0)
     if not names:
         raise InputError("expected at least one adversary, got none")
     counts = None if people is None else [people[name] for name in names]
-    return LeakageDistribution(names, np.concatenate(parts), counts, epsilon=budget, horizon=horizon, bound=chosen)
+    return LeakageDistribution(
+        names, np.concatenate(parts), counts, epsilon=budget, horizon=horizon, accounting=accounting
+    )
 
 
-def _leakage(people: list[Adversary], epsilon: float, horizon: int | None, bound: Bound) -> FloatArray:
+def _leakage(
+    people: list[Adversary], epsilon: float, horizon: int | None, accounting: Accounting[Any, Any]
+) -> FloatArray:
     """The worst leakage of each."""
     spent = np.full(1 if horizon is None else horizon, epsilon)
-    if bound == "exact" and horizon is None and worth_the_lasting_kernel(people, epsilon):
+    if accounting.is_exact and horizon is None and worth_the_lasting_kernel(people, epsilon):
         found = lasting_population(people, epsilon)
-        return _asked_again(people, found.attained, found.proved, lambda one: _for_ever(one, epsilon, bound))
-    if bound == "exact" and horizon is not None and worth_the_kernel(people, spent):
+        return _asked_again(people, found.attained, found.proved, lambda one: _for_ever(one, epsilon, accounting))
+    if accounting.is_exact and horizon is not None and worth_the_kernel(people, spent):
         each = exact_population(people, spent)
         low, high = (side.max(axis=(1, 2))[each.which] for side in (each.attained, each.proved))
-        return _asked_again(people, low, high, lambda one: temporal_leakage(one, epsilons=spent).worst)
+        return _asked_again(people, low, high, lambda one: temporal_leakage(one, spent).worst)
     know_profiles(
         [matrix for one in people for matrix in (one.backward, one.forward) if isinstance(matrix, TransitionMatrix)]
     )
     if horizon is None:
-        return np.array([_for_ever(one, epsilon, bound) for one in people])
-    return np.array([temporal_leakage(one, epsilons=spent, bound=bound).worst for one in people])
+        return np.array([_for_ever(one, epsilon, accounting) for one in people])
+    return np.array([temporal_leakage(one, spent, accounting=accounting).worst for one in people])
 
 
-def _for_ever(one: Adversary, epsilon: float, bound: Bound) -> float:
-    return leakage_supremum(one, epsilon=epsilon, bound=bound).temporal
+def _for_ever(one: Adversary, epsilon: float, accounting: Accounting[Any, Any]) -> float:
+    return leakage_supremum(one, epsilon, accounting=accounting).temporal
 
 
 def _asked_again(

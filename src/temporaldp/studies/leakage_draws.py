@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from temporaldp.accounting.protocol import budgets
 from temporaldp.accounting.series import temporal_leakage
-from temporaldp.accounting.ways import budgets
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.draws import JEFFREYS, bootstrap_adversaries, posterior_adversaries
 from temporaldp.correlation.traces import Traces, as_traces
@@ -106,6 +106,6 @@ def _leakage(adversaries: Sequence[Adversary], spent: FloatArray) -> LeakageDraw
             some = adversaries[first : first + AT_ONCE]
             progressed("leakage of drawn matrices", first / len(adversaries))
             with part(first / len(adversaries), (first + len(some)) / len(adversaries), "leakage of drawn matrices"):
-                series = temporal_leakage(list(some), epsilons=spent)
+                series = temporal_leakage(list(some), spent)
             worst += [member.worst for member in series.members or (series,)]
     return LeakageDraws(np.array(worst))

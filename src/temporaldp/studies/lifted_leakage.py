@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.metric.method import lifted_arrivals
-from temporaldp.accounting.ways import budgets
+from temporaldp.accounting.protocol import budgets
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.lifted_chain import LiftedChain
 from temporaldp.kernels.lifting import lifted, no_trees

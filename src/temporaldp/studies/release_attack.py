@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import temporal_leakage
+from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.population import Population
 from temporaldp.correlation.states import require_same_states
@@ -255,10 +256,10 @@ def _guarantee(one: Adversary, released: ReleasedHistograms, scales: FloatArray,
     """The leakage of the release to the adversary, in nats, at the release's delta."""
     if released.delta:
         made = [histogram_profile(released.noise, scale) if np.isfinite(scale) else None for scale in scales.tolist()]
-        return temporal_leakage(one, mechanisms=made, delta=released.delta).worst
+        return temporal_leakage(one, made, accounting=ApproximateDP(released.delta)).worst
     spent = np.zeros(len(scales))
     spent[steps] = released.epsilons
-    return temporal_leakage(one, epsilons=spent).worst
+    return temporal_leakage(one, spent).worst
 
 
 def _require_different(codes: list[IntArray]) -> None:

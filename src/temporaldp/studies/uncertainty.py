@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temporaldp.accounting.protocol import budgets
 from temporaldp.accounting.series import temporal_leakage
-from temporaldp.accounting.ways import budgets
 from temporaldp.correlation import estimate_adversaries
 from temporaldp.correlation.confidence import checked_confidence
 from temporaldp.correlation.draws import JEFFREYS
@@ -79,7 +79,7 @@ def leakage_uncertainty(
     doing = "leakage of what is plausible"
     with part(0.0, 0.1, doing):
         try:
-            estimate = temporal_leakage(next(estimate_adversaries(trajectories)), epsilons=spent).worst
+            estimate = temporal_leakage(next(estimate_adversaries(trajectories)), spent).worst
         except EstimationError:
             estimate = math.inf
     with part(0.1, 0.5, doing):
@@ -91,6 +91,6 @@ def leakage_uncertainty(
             people = None
     with part(0.8, 1.0, doing):
         adversary = next(estimate_adversaries(trajectories, confidence=level))
-        guaranteed = temporal_leakage(adversary, epsilons=spent).worst
+        guaranteed = temporal_leakage(adversary, spent).worst
         attained = worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst
     return LeakageUncertainty(level, estimate, posterior, people, attained, guaranteed)

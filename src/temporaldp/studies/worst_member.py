@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.exact.evidence import Observation
+from temporaldp.accounting.protocol import budgets
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
-from temporaldp.accounting.ways import budgets
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.correlation.periodic import Matrix
 from temporaldp.errors import InputError
@@ -122,17 +122,17 @@ def _start(adversary: Adversary, rng: np.random.Generator | None) -> Adversary:
 
 def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstMember:
     """Rounds of ascent from one start."""
-    best = WorstMember(start, temporal_leakage(start, epsilons=spent))
+    best = WorstMember(start, temporal_leakage(start, spent))
     for _ in range(MOST_ROUNDS):
         ends = _best_ends(adversary, best.adversary, best.leakage.witness(), spent)
         tried = [_between(adversary, best.adversary, ends, stride) for stride in STRIDES]
-        series = temporal_leakage(tried, epsilons=spent)
+        series = temporal_leakage(tried, spent)
         worst = [one.worst for one in series.members]
         k = int(np.argmax(worst))
         if worst[k] <= best.leakage.worst * (1.0 + LEAST_GAIN):
             break
         named = Adversary(tried[k].backward, tried[k].forward, name=adversary.name)
-        best = WorstMember(named, temporal_leakage(named, epsilons=spent))
+        best = WorstMember(named, temporal_leakage(named, spent))
     return best
 
 

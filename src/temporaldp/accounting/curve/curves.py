@@ -71,9 +71,10 @@ class PrivacyCurve:
 
     Examples
     --------
-    >>> from temporaldp import Adversary, GaussianNoise, TransitionMatrix, temporal_leakage
+    >>> from temporaldp import Adversary, ApproximateDP, GaussianNoise, TransitionMatrix, temporal_leakage
     >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
-    >>> series = temporal_leakage(walk, mechanisms=[GaussianNoise(10.0, sensitivity=1.0)] * 20, delta=1e-6)
+    >>> noise = [GaussianNoise(10.0, sensitivity=1.0)] * 20
+    >>> series = temporal_leakage(walk, noise, accounting=ApproximateDP(delta=1e-6))
     >>> curve = series.evidence.curve(19)
     >>> round(curve.epsilon(1e-6), 3), round(curve.epsilon(1e-9), 3), f"{curve.delta(0.3):.1e}"
     (0.503, 0.673, '3.9e-04')
@@ -166,7 +167,7 @@ class Side:
         if high[-1] - mechanism.limit > tail:
             raise InputError(
                 f"expected a grid of at most {grid.MOST_POINTS} points, but {mechanism} reaches beyond "
-                f"{self.h * size:g} nats at a distance of {self.h:g}; give a larger discretization"
+                f"{self.h * size:g} nats at a distance of {self.h:g}; give a larger grid"
             )
         if self.up:
             return grid.trimmed(np.maximum.accumulate(high[::-1])[::-1], tail, up=True)
@@ -318,12 +319,17 @@ def ceiling(
     return None, most
 
 
-def chosen_discretization(releases: Iterable[Mechanisms], delta: float, given: float | None) -> float:
+def checked_grid(given: float | None) -> float | None:
+    """The distance of a grid of privacy losses, if one is given."""
+    if given is not None and not (isinstance(given, int | float | np.floating) and 1e-9 <= given <= 1.0):
+        raise InputError(f"expected a grid from 1e-9 to 1 nats, got {given!r}")
+    return None if given is None else float(given)
+
+
+def chosen_grid(releases: Iterable[Mechanisms], delta: float, given: float | None) -> float:
     """The distance of the grid: given, or fine enough for the release with the most noise."""
     if given is not None:
-        if not (isinstance(given, int | float | np.floating) and 1e-9 <= given <= 1.0):
-            raise InputError(f"expected a discretization from 1e-9 to 1 nats, got {given!r}")
-        return float(given)
+        return given
     alone = [epsilon_of_one(mechanism, delta=delta) for release in set(releases) for mechanism in release]
     finite = [epsilon for epsilon in alone if 0.0 < epsilon < math.inf]
     if not finite:

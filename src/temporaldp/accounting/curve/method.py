@@ -9,23 +9,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import curves, grid
-from temporaldp.accounting.curve.curves import PrivacyCurve, arriving_curves
+from temporaldp.accounting.curve.curves import (
+    COARSEST,
+    PrivacyCurve,
+    arriving_curves,
+    checked_delta,
+    checked_grid,
+    chosen_grid,
+)
 from temporaldp.accounting.curve.evidence import LeakageCurves, Run, promised
 from temporaldp.accounting.curve.supremum import lasting_curves
-from temporaldp.accounting.exact.method import ExactAccounting
-from temporaldp.accounting.interval.method import IntervalAccounting
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.arrivals import reversed_correlation
-from temporaldp.accounting.paper.method import PaperAccounting
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Filter, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import matrix_at
-from temporaldp.errors import BudgetError
+from temporaldp.correlation.adversary import exactly_known, matrix_at
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.mechanisms.events import release_from
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.output_table import require_values
 from temporaldp.mechanisms.protocol import Mechanisms
@@ -33,7 +42,13 @@ from temporaldp.progress import part
 from temporaldp.values import LARGEST, compared_by_value
 
 FloatArray = NDArray[np.float64]
-EXACT, INTERVAL = ExactAccounting(), IntervalAccounting()
+EXACT, INTERVAL = Exact(), IntervalBound()
+
+COARSER = 4
+"""Ratio of the grid of pairwise curves to that of one curve, unless a grid is given: their cost falls with its square."""
+
+SUPREMUM_STEPS = 1000
+"""Number of steps that a supremum counts as where the cost of pairwise curves is estimated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,28 +80,106 @@ class CurveLimits:
     forward: PrivacyCurve | None
 
 
-class CurveAccounting(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
-    """Releases are tuples of mechanisms; what arrives is a privacy curve.
+class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
+    """(epsilon, delta)-DP_T: the leakage of any mechanisms as the epsilon at one delta, an upper bound.
+
+    Privacy profiles are carried through the correlation and composed with each release (docs/theory.md, sections 9 and 16),
+    on a grid of privacy losses that rounds up. ``series.evidence`` has the whole curves, and how much of the result is
+    discretization.
+
+    Releases are mechanisms (`GaussianNoise`, `LaplaceNoise`, `DiscreteGaussianNoise`, `DiscreteLaplaceNoise`,
+    `RandomizedResponse`, `OutputTable`, `PrivacyGuarantee`), events or privacy loss distributions of dp-accounting under
+    replacement, numbers (any mechanism with that epsilon), None, or a tuple of several that are published at one step. They
+    must not depend on earlier outputs: hockey-stick divergences do not compose along adaptive paths.
 
     Parameters
     ----------
     delta : float
-    discretization : float
-        Distance of the grid of privacy losses, in nats.
-    beyond : float
-        A supremum that is found to be above this is not looked for any further, and is inf.
+        From 1e-60 to below 1.
+    pairwise : bool, optional
+        One privacy curve for each ordered pair of states, which is tighter and takes longer, or one for all pairs. Default: for
+        each pair where that takes minutes at most; ``series.accounting.pairwise`` says which it was.
+    grid : float, optional
+        Distance of the grid of privacy losses, in nats. Default: a 512th of the epsilon of the release with the most noise, at
+        most 0.01.
+
+    Raises
+    ------
+    BudgetError
+        delta is not admissible.
+    InputError
+        The grid is not, or delta is too small for pairwise curves.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, GaussianNoise, TransitionMatrix, temporal_leakage
+    >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
+    >>> series = temporal_leakage(walk, [GaussianNoise(10.0, sensitivity=1.0)] * 20, accounting=ApproximateDP(delta=1e-6))
+    >>> series.backward.round(3)[[0, 1, 2, 19]], series.accounting.pairwise
+    (array([0.397, 0.467, 0.49 , 0.503]), False)
     """
 
-    name = "curve"
+    name = "approximate"
     takes_sets = True
 
-    def __init__(self, delta: float, discretization: float, *, beyond: float = math.inf) -> None:
-        self.delta, self.discretization, self.beyond = delta, discretization, beyond
+    def __init__(
+        self, delta: float, *, pairwise: bool | None = None, grid: float | None = None, beyond: float = math.inf
+    ) -> None:
+        self.delta, self.pairwise, self.grid = checked_delta(delta), pairwise, checked_grid(grid)
+        # A supremum that is found to be above `beyond` is inf: planners need no more.
+        self.beyond = beyond
         self._about: Adversary | None = None
-        self._sides = self._new_sides()
+
+    @property
+    def sentence(self) -> str:
+        """How leakage was computed."""
+        kept = (
+            "one privacy curve for each pair of states"
+            if self.pairwise
+            else "one privacy curve for all pairs of states"
+        )
+        return f"Leakage is the epsilon at delta = {self.delta:g}, an upper bound by {kept}."
+
+    def document(self) -> dict[str, Any]:
+        """The name, delta, and what was chosen."""
+        return {"method": self.name, "delta": self.delta, "pairwise": self.pairwise, "grid": self.grid}
+
+    def applied(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """With the grid that the releases ask for, pair by pair where that is asked for or affordable."""
+        from temporaldp.accounting.curve.pair_method import PairwiseCurves, affordable, checked_pairs
+
+        known = tuple(release_from(one) for one in releases)
+        h = chosen_grid(known, self.delta, self.grid)
+        one = ApproximateDP(self.delta, pairwise=False, grid=h, beyond=self.beyond)
+        if online and self.pairwise:
+            raise InputError(
+                "an accountant counts by one privacy curve: at every step all earlier ones change, for which a curve for each "
+                "pair takes too long. Leave out pairwise=True, or call temporal_leakage with the mechanisms so far"
+            )
+        if online or self.pairwise is False:
+            return one
+        if self.pairwise:
+            checked_pairs(self.delta)
+            for matrix in (matrix for user in users for matrix in user.matrices):
+                exactly_known(matrix)
+        coarser = h if self.grid is not None else min(COARSER * h, COARSEST)
+        steps = len(known) - 1 or SUPREMUM_STEPS
+        if self.pairwise or affordable(users, known, coarser, self.delta, steps=steps):
+            return PairwiseCurves(one, max(coarser, h))
+        return one
+
+    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> tuple[Mechanisms, ...]:
+        """The mechanisms of each step."""
+        return tuple(release_from(one) for one in releases)
 
     def _new_sides(self) -> tuple[curves.Side, curves.Side]:
-        return tuple(curves.Side(self.discretization, self.delta, up=up) for up in (True, False))  # type: ignore[return-value]
+        return tuple(curves.Side(self._h, self.delta, up=up) for up in (True, False))  # type: ignore[return-value]
+
+    @property
+    def _h(self) -> float:
+        return self.grid or COARSEST
 
     def _sides_for(self, user: Adversary) -> tuple[curves.Side, curves.Side]:
         """Curves from above and from below; what was computed about the last user is kept, about others not."""
@@ -100,7 +193,7 @@ class CurveAccounting(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     def promised(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
         """The epsilon of each release at the delta."""
-        return promised(self._sides[0], releases)
+        return promised(self._new_sides()[0], releases)
 
     def arrivals(self, user: Adversary, side: Side, releases: tuple[Mechanisms, ...]) -> CurveArrivals:
         """The kernel of each transition, and composition with each release."""
@@ -155,7 +248,7 @@ class CurveAccounting(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         pure = _pure_epsilons(releases)
         if pure is None:
             return curves
-        return min(curves, max(float(one.temporal.max()) for one in PaperAccounting().series(users, pure)))
+        return min(curves, max(float(one.temporal.max()) for one in PaperBound().series(users, pure)))
 
     def _upper_run(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> Run:
         upper, _ = self._sides_for(user)
@@ -190,8 +283,7 @@ class CurveAccounting(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             known = _pure_limits(user, pure)
             found = [min(one, getattr(known, way)) for one, way in zip(found, DIRECTIONS, strict=True)]
         certificates = [
-            None if high is None else PrivacyCurve(self.discretization, high, low)
-            for high, low in zip(highs, lows, strict=True)
+            None if high is None else PrivacyCurve(self._h, high, low) for high, low in zip(highs, lows, strict=True)
         ]
         return Limits(found[0], found[1], found[2], evidence=CurveLimits(gap, *certificates))
 
@@ -203,7 +295,7 @@ class CurveAccounting(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[Mechanisms, FloatArray]:
         """Curves from above, as far back as any of them changes."""
-        return StepwiseOdometer(CurveSteps(user, self.delta, self.discretization))
+        return StepwiseOdometer(CurveSteps(user, self.delta, self._h))
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None

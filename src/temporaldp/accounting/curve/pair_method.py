@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.curve.curves import INFLATED, LIFTS, NOTHING, Side
-from temporaldp.accounting.curve.method import CurveAccounting, CurveArrivals, CurveLimits
+from temporaldp.accounting.curve.method import ApproximateDP, CurveArrivals, CurveLimits
 from temporaldp.accounting.curve.pair_curves import PairCurves, raised_by
 from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
 from temporaldp.accounting.paper.arrivals import reversed_correlation
-from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Filter, Leakage, Limits, constant_matrix
+from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, constant_matrix
 from temporaldp.accounting.protocol import Side as TimeSide
-from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation, exactly_known, matrix_at
 from temporaldp.correlation.periodic import Matrix
@@ -87,33 +86,30 @@ class PairCurveLimits:
     one: CurveLimits
 
 
-class PairCurveAccounting(Accounting[tuple[Mechanisms, ...], PairCurveArrivals]):
+class PairwiseCurves(ApproximateDP):
     """Releases are tuples of mechanisms; what arrives is a privacy curve for each ordered pair of values.
 
     Parameters
     ----------
-    one : CurveAccounting
+    one : ApproximateDP
         The one curve, with its own grid.
-    discretization : float
+    grid : float
         Distance of the grid of the pairs, in nats.
     """
 
-    name = "pair_curve"
+    takes_sets = False
 
-    def __init__(self, one: CurveAccounting, discretization: float) -> None:
-        self.delta, self.one, self.discretization = one.delta, one, discretization
-        self._about: tuple[Adversary, PairCurves] | None = None
+    def __init__(self, one: ApproximateDP, grid: float) -> None:
+        super().__init__(one.delta, pairwise=True, grid=grid)
+        self.one = one
+        self._curves: tuple[Adversary, PairCurves] | None = None
 
     def _pairs_for(self, user: Adversary) -> PairCurves:
         """What was computed about the last user is kept, about others not."""
-        if self._about is None or self._about[0] is not user:
-            assert user.states is not None
-            self._about = (user, PairCurves(Side(self.discretization, self.delta, up=True), len(user.states)))
-        return self._about[1]
-
-    def of_epsilons(self, epsilons: FloatArray) -> tuple[Mechanisms, ...]:
-        """Any mechanisms with these guarantees."""
-        return self.one.of_epsilons(epsilons)
+        if self._curves is None or self._curves[0] is not user:
+            assert user.n_states is not None
+            self._curves = (user, PairCurves(Side(self._h, self.delta, up=True), user.n_states))
+        return self._curves[1]
 
     def promised(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
         """The epsilon of each release at the delta."""
@@ -181,22 +177,8 @@ class PairCurveAccounting(Accounting[tuple[Mechanisms, ...], PairCurveArrivals])
         if past.curves is not None and future.curves is not None:
             found[2] = min(found[2], pairs.epsilon(pairs.composed(past.curves[1][0], future.curves[0][0])))
         before, after = (None if side.curves is None else side.curves[1][0] for side in (past, future))
-        evidence = PairCurveLimits(self.discretization, user.states or (), before, after, known.evidence)
+        evidence = PairCurveLimits(self._h, user.states or (), before, after, known.evidence)
         return Limits(found[0], found[1], found[2], evidence=evidence)
-
-    def require_countable(self, users: Sequence[Adversary], release: Mechanisms) -> None:
-        """As for the one curve."""
-        self.one.require_countable(users, release)
-
-    def odometer(self, user: Adversary) -> StepwiseOdometer[Mechanisms, FloatArray]:
-        """By the one curve: at every step the past is looked at again, for which all pairs take too long."""
-        return self.one.odometer(user)
-
-    def filters(
-        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
-    ) -> tuple[Sequence[Filter], float]:
-        """There is none, as with one curve."""
-        return self.one.filters(users, alpha, reserve, horizon)
 
 
 def arriving_pair_curves(
@@ -313,8 +295,8 @@ def checked_pairs(delta: float) -> None:
     """
     if delta < SMALLEST_DELTA:
         raise InputError(
-            f"expected a delta of {SMALLEST_DELTA:g} or more with bound='pair_curve', got {delta:g}: rounding, which is added, "
-            "would no longer be small beside it; bound='curve' has no such limit"
+            f"expected a delta of {SMALLEST_DELTA:g} or more with pairwise=True, got {delta:g}: rounding, which is added, "
+            "would no longer be small beside it; pairwise=False has no such limit"
         )
     if not compiles():
-        raise InputError("bound='pair_curve' needs Numba, which cannot be loaded here; bound='curve' does without")
+        raise InputError("pairwise=True needs Numba, which cannot be loaded here; pairwise=False does without")

@@ -6,7 +6,7 @@ reversed. Steps are taken in blocks; what a block proves bounds the likelihoods 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting.exact.pair_bounds import Direction, Pairs
 from temporaldp.accounting.exact.pair_search import FEW_PAIRS, REACHED, Maxima, PairSearch, widest
 from temporaldp.kernels.chain import Chain
-from temporaldp.mechanisms.likelihood_box import LikelihoodBox
+from temporaldp.mechanisms.likelihood_box import widths
 from temporaldp.progress import part
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value
@@ -53,14 +53,6 @@ class Releases:
         """Plain differential privacy: every value's factor lies between 1 and e^epsilon."""
         return cls(epsilons[:, None], np.zeros((len(epsilons), 1)))
 
-    @classmethod
-    def of_boxes(cls, boxes: Sequence[LikelihoodBox | None], n_states: int) -> Releases:
-        """A box for each step; None where nothing is published."""
-        nothing = np.zeros(n_states)
-        return cls(*(
-            np.array([nothing if box is None else getattr(box, side) for box in boxes]) for side in ("high", "low")
-        ))  # fmt: skip
-
     def __getitem__(self, steps: slice) -> Releases:
         return Releases(self.lift[steps], self.drop[steps])
 
@@ -77,11 +69,7 @@ class Releases:
     @property
     def width(self) -> FloatArray:
         """The largest log ratio between any two values, shape (T,): what each step promises by itself."""
-        if self.is_plain:
-            return (self.lift - self.drop)[:, 0]
-        apart = self.lift[:, :, None] - self.drop[:, None, :]
-        apart[:, np.arange(self.lift.shape[1]), np.arange(self.lift.shape[1])] = 0.0
-        return np.asarray(apart.max(axis=(1, 2))) * (1.0 + 4.0 * U)
+        return (self.lift - self.drop)[:, 0] if self.is_plain else widths(self.lift, self.drop)
 
     @property
     def widest(self) -> Pairs:

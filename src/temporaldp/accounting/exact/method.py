@@ -26,7 +26,7 @@ from temporaldp.accounting.exact.sides import SLACK
 from temporaldp.accounting.exact.supremum import Limit, both_limits, exact_limit, leakage_if_held, never_above
 from temporaldp.accounting.monotone_search import CLOSE as CLOSE_TO_LARGEST
 from temporaldp.accounting.monotone_search import largest_lasting
-from temporaldp.accounting.paper.method import PaperAccounting
+from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import (
     DIRECTIONS,
     SIDES,
@@ -36,6 +36,7 @@ from temporaldp.accounting.protocol import (
     Limits,
     Odometer,
     Side,
+    budgets,
     constant_known_matrix,
     largest_limits,
 )
@@ -45,7 +46,7 @@ from temporaldp.correlation.transition import know_profiles
 from temporaldp.kernels.batch import BATCHED
 from temporaldp.kernels.kernels import SEARCHED, chosen_kernels, repeated
 from temporaldp.kernels.recurrence import has_supremum
-from temporaldp.mechanisms.likelihood_box import LikelihoodBox
+from temporaldp.mechanisms.likelihood_box import LikelihoodBox, intervals
 from temporaldp.progress import part
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value
@@ -56,7 +57,7 @@ SPARED = 3e-11
 """Share of alpha that is not spent for ever: the supremum and a long series are proved by rollouts of their own, 1e-12 apart,
 and an accountant admits only what leaves it 1e-11, so that it can leave steps behind."""
 
-PAPER = PaperAccounting()
+PAPER = PaperBound()
 """Its bound is never exceeded."""
 
 CLOSE = 1e-9
@@ -97,13 +98,53 @@ class ExactLimits:
     pair: tuple[str, str]
 
 
-class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
-    """The leakage of the definitions; None arrives through a correlation that nobody knows."""
+class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
+    """The supremum of the definitions over every mechanism with the given guarantees: the default accounting method.
+
+    Each number is the upper side of a certified pair of states, and `LeakageSeries.attained` has the lower side, which an
+    observation attains (the sign rule; docs/theory.md, section 10). For a histogram with Laplace noise it is the leakage of
+    that release itself. Releases are numbers (epsilons in nats), `LikelihoodBox`, or None for a step that publishes nothing.
+    For interval matrices it stands for `IntervalBound`, an upper bound over all matrices of the set.
+    """
 
     name = "exact"
+    is_exact = True
+    takes_sets = True
 
-    def __init__(self, unit: LikelihoodBox | None = None) -> None:
+    def __init__(self, unit: LikelihoodBox | None = None, distances: FloatArray | None = None) -> None:
+        self.distances = distances
         self._unit = Releases.of_epsilons(np.ones(1)) if unit is None else Releases(unit.high[None], unit.low[None])
+
+    @property
+    def sentence(self) -> str:
+        """How leakage was computed."""
+        return "Leakage is exact: the largest likelihood ratio of any observation, over every mechanism with these budgets."
+
+    def document(self) -> dict[str, Any]:
+        """The name; of a box of distances, metric privacy."""
+        return (
+            {"method": self.name}
+            if self.distances is None
+            else {"method": "metric", "distances": self.distances.tolist()}
+        )
+
+    def applied(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """`IntervalBound` for interval matrices."""
+        from temporaldp.accounting.interval.method import IntervalBound
+
+        return IntervalBound() if users[0].is_uncertain else self
+
+    @property
+    def for_epsilons(self) -> Exact:
+        """Without distances."""
+        return Exact()
+
+    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:
+        """A box of likelihoods for each step."""
+        boxes = intervals(releases, users[0].n_states)
+        return self.of_epsilons(budgets(releases)) if boxes is None else Releases(*boxes)
 
     def of_epsilons(self, epsilons: FloatArray) -> Releases:
         """Plain differential privacy, or multiples of the box of a metric."""
@@ -273,7 +314,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
             return max(self._leakage_if_held(user, release, alpha) for user in users)
 
         largest_distance = float(self._unit.width[0])
-        known = PaperAccounting(largest_distance).lasting_epsilon(users, alpha)
+        known = PaperBound(self.distances).lasting_epsilon(users, alpha)
         ceiling = alpha * (1.0 - SPARED)
         found = largest_lasting(worst, alpha / largest_distance, ceiling, known=known)
         # What counts is the public number, which may differ in its last digits.

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSteps, Transition, lasting_arrival
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.monotone_search import largest_in_few_tries
-from temporaldp.accounting.paper.method import PaperAccounting
-from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.paper.method import PaperBound
+from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, budgets, constant_matrix
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary
 from temporaldp.kernels.interval_arrivals import LARGEST_SPREAD
 from temporaldp.kernels.lifting import off_diagonal
+from temporaldp.mechanisms.likelihood_box import intervals, widths
 from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
@@ -53,20 +55,44 @@ LEAST_SHARE = 1e-6
 """Of alpha: a smaller budget for ever is not looked for."""
 
 
-class IntervalAccounting(StepwiseAccounting[IntervalArrival]):
-    """Releases are epsilons, shape (T,); a matrix that is known exactly counts as an interval of no width.
+class IntervalBound(StepwiseAccounting[IntervalArrival]):
+    """An upper bound for every matrix of a set, also where it changes within the set at every step.
+
+    `Exact()` stands for it where an adversary has an `IntervalMatrix` (docs/theory.md, section 12). Releases are numbers
+    (epsilons in nats) or boxes of likelihoods, which count by their width. A matrix that is known exactly counts as an interval
+    of no width.
 
     Parameters
     ----------
-    largest_distance : float
-        Of a metric, which multiplies epsilons: what a release says about any two values is no more than about those two.
+    distances : array_like, shape (n, n), optional
+        Of metric privacy (`MetricPrivacy`): every epsilon is multiplied by the largest of them.
     """
 
     name = "interval"
     takes_sets = True
 
-    def __init__(self, largest_distance: float = 1.0) -> None:
-        self.largest_distance, self._paper = largest_distance, PaperAccounting(largest_distance)
+    def __init__(self, distances: ArrayLike | None = None) -> None:
+        self._paper = PaperBound(distances)
+        self.distances, self.largest_distance = self._paper.distances, self._paper.largest_distance
+
+    @property
+    def sentence(self) -> str:
+        """How leakage was computed."""
+        return "Leakage is an upper bound for every matrix within the intervals, also if it changes at every step."
+
+    def document(self) -> dict[str, Any]:
+        """The name, and the distances if there are some."""
+        return self._paper.document() | {"method": self.name}
+
+    @property
+    def for_epsilons(self) -> IntervalBound:
+        """Without distances."""
+        return IntervalBound()
+
+    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
+        """The epsilon of each step; the width of a box."""
+        boxes = intervals(releases, users[0].n_states)
+        return budgets(releases) if boxes is None else widths(*boxes)
 
     def steps(self, user: Adversary) -> IntervalSteps:
         """Its transitions."""

@@ -9,20 +9,25 @@ b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.metric.supremum import MetricSearch, lasting_metric
 from temporaldp.accounting.paper.arrivals import reversed_correlation
-from temporaldp.accounting.paper.method import PaperAccounting
-from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, constant_known_matrix
+from temporaldp.accounting.paper.method import PaperBound
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, constant_known_matrix
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation, exactly_known, known_at, matrix_at
 from temporaldp.kernels.lifting import Trees, lifted, no_trees, off_diagonal
+from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
@@ -34,17 +39,58 @@ HEADROOM = 4.0
 """What is tried is the metric plus so many times that: enough where a step passes on less than three quarters."""
 
 
-class MetricAccounting(StepwiseAccounting[FloatArray]):
-    """Releases are epsilons, shape (T,), that multiply `distances`; what arrives is a metric, shape (n, n), at each step.
+class MetricPrivacy(StepwiseAccounting[FloatArray]):
+    """Metric privacy (geo-indistinguishability): a release with budget e changes the odds of i against j by at most e D(i, j).
 
-    An instance remembers where searches for suprema ended, so that the next one, for a similar budget, begins there.
+    One number for each pair of states is carried, an upper bound (docs/theory.md, section 8; the lifting of Chatzikokolakis et
+    al., CONCUR 2014). Where the distances are those of a box of likelihoods, leakage is exact (`Exact` for that box). For
+    interval matrices the largest distance counts (`IntervalBound`).
+
+    Parameters
+    ----------
+    distances : array_like, shape (n, n)
+        At least 0, zeros on the diagonal; it may be asymmetric. A pandas table with the states' names is put in their order.
+        Where a way round over other states is shorter, that distance counts.
+
+    Raises
+    ------
+    InputError
+        The distances are no metric; `StateError` where they are used with other states.
     """
 
     name = "metric"
+    takes_sets = True
 
-    def __init__(self, distances: FloatArray) -> None:
-        self.distances, self._paper = distances, PaperAccounting(float(distances.max()))
+    def __init__(self, distances: ArrayLike) -> None:
+        self._given = distances
+        self.distances = checked_distances(distances, None)
+        self._paper = PaperBound(self.distances)
+        # Where searches for suprema ended: the next one, for a similar budget, begins there.
         self._searches: dict[tuple[int, Side], MetricSearch] = {}
+
+    @property
+    def sentence(self) -> str:
+        """How leakage was computed."""
+        return "Leakage is an upper bound, computed for each pair of states from the distances between them."
+
+    def document(self) -> dict[str, Any]:
+        """The name and the distances, in the order of the states."""
+        return {"method": self.name, "distances": self.distances.tolist()}
+
+    @property
+    def for_epsilons(self) -> Exact:
+        """Without distances."""
+        return Exact()
+
+    def applied(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """In the order of the users' states; the exact leakage of a box, unless releases come one after the other."""
+        distances = checked_distances(self._given, users[0].states)
+        if users[0].is_uncertain:
+            return IntervalBound(distances)
+        box = None if online and (distances + np.eye(len(distances)) != 1.0).any() else box_of(distances)
+        return MetricPrivacy(distances) if box is None else Exact(box, distances)
 
     def promised(self, releases: FloatArray) -> FloatArray:
         """For the two values furthest apart."""

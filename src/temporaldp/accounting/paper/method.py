@@ -7,28 +7,61 @@ Cao, Yoshikawa, Xiao and Xiong, ICDE 2017); for ever, their Theorem 5 with `<` f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.paper.arrivals import arrivals_of_users, reversed_correlation
 from temporaldp.accounting.paper.online import SPARE, PaperFilter, PaperSteps, Reserve, asked_reserve, largest_reserve
-from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, constant_matrix
+from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, budgets, constant_matrix
 from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
+from temporaldp.mechanisms.distances import checked_distances
+from temporaldp.mechanisms.likelihood_box import intervals, widths
 from temporaldp.values import ULP
 
 FloatArray = NDArray[np.float64]
 
 
-class PaperAccounting(Accounting[FloatArray, FloatArray]):
-    """Releases are epsilons, shape (T,); what arrives at each step is one number, shape (T,)."""
+class PaperBound(Accounting[FloatArray, FloatArray]):
+    """The paper's recursions: one number is carried from step to step, an upper bound in microseconds.
+
+    ``BPL_t = L_B(BPL_{t-1}) + e_t``, ``FPL_t = L_F(FPL_{t+1}) + e_t``, ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15, 10
+    of Cao, Yoshikawa, Xiao and Xiong, ICDE 2017). Releases are numbers (epsilons in nats) or boxes of likelihoods, which count
+    by their width.
+
+    Parameters
+    ----------
+    distances : array_like, shape (n, n), optional
+        Of metric privacy (`MetricPrivacy`): every epsilon is multiplied by the largest of them.
+    """
 
     name = "paper"
     takes_sets = True
 
-    def __init__(self, largest_distance: float = 1.0) -> None:
-        self.largest_distance = largest_distance
+    def __init__(self, distances: ArrayLike | None = None) -> None:
+        self.distances = None if distances is None else checked_distances(distances, None)
+        self.largest_distance = 1.0 if self.distances is None else float(self.distances.max())
+
+    @property
+    def sentence(self) -> str:
+        """How leakage was computed."""
+        return "Leakage is an upper bound by the recursions of the paper, BPL + FPL - epsilon at every step."
+
+    def document(self) -> dict[str, Any]:
+        """The name, and the distances if there are some."""
+        return {"method": self.name} | ({} if self.distances is None else {"distances": self.distances.tolist()})
+
+    @property
+    def for_epsilons(self) -> PaperBound:
+        """Without distances."""
+        return PaperBound()
+
+    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
+        """The epsilon of each step; the width of a box."""
+        boxes = intervals(releases, users[0].n_states)
+        return self.of_epsilons(budgets(releases) if boxes is None else widths(*boxes))
 
     def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
         """What each promises for the two values furthest apart."""

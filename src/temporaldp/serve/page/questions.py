@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
+from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.correlation import Adversary, TransitionMatrix, estimate_adversaries
 from temporaldp.errors import InputError, TraceError
 from temporaldp.extras import needing
@@ -58,7 +59,7 @@ class SupremumQuestion(Question):
 
     def answer(self) -> dict[str, Any]:
         """Suprema in nats; null where there is none."""
-        found = leakage_supremum(self.adversary(), epsilon=self.epsilon)
+        found = leakage_supremum(self.adversary(), self.epsilon)
         return {"temporal": _finite(found.temporal), "certified": found.certified}
 
 
@@ -85,13 +86,17 @@ class DeltaQuestion(Question):
     noise: Literal["gaussian", "laplace"]
     scale: float = Field(ge=0.05, le=50_000.0)
     delta: float = Field(ge=1e-30, lt=1.0)
-    bound: Literal["curve", "exact"]
+    pairwise: bool = Field(
+        False, description="Whether a curve for each pair of states may be used, if that is affordable."
+    )
 
     def answer(self) -> dict[str, Any]:
         """Leakage at every step, an upper bound: quick by one privacy curve for all pairs of values, or tighter."""
         release = histogram_profile(self.noise, self.scale)
         found = temporal_leakage(
-            self.adversary(), mechanisms=[release] * self.horizon, delta=self.delta, bound=self.bound
+            self.adversary(),
+            [release] * self.horizon,
+            accounting=ApproximateDP(self.delta, pairwise=None if self.pairwise else False),
         )
         return _series(found) | {"error": mean_absolute_noise([self.scale], self.noise)}
 
@@ -106,7 +111,11 @@ class NoiseQuestion(Question):
     def answer(self) -> dict[str, Any]:
         """Scales a step, and what they mean."""
         plan = plan_noise(
-            self.adversary(), alpha=self.alpha, delta=self.delta, noise=self.noise, horizon=self.horizon, bound="curve"
+            self.adversary(),
+            alpha=self.alpha,
+            noise=self.noise,
+            horizon=self.horizon,
+            accounting=ApproximateDP(self.delta, pairwise=False),
         )
         scales = plan.scales.tolist()
         return {"scales": scales, "noise": mean_absolute_noise(scales, self.noise)}

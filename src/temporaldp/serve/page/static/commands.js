@@ -34,14 +34,16 @@ export function python(setting, known, tight) {
     const width = noise === "gaussian" ? `${scale}.0`.replace(/(\.\d+)\.0$/, "$1") : `2.0 / ${epsilon}`;
     lines.push(
       `noisy = tdp.${kind}(scale=${width})`,
-      `series = tdp.temporal_leakage(adversary, mechanisms=[noisy] * ${horizon}, delta=${delta}${tight ? "" : ', bound="curve"'})`,
-      `plan = tdp.plan_noise(adversary, alpha=${alpha}, delta=${delta}, noise=${quoted(noise)}, horizon=${horizon}, bound="curve")`,
+      `accounting = tdp.ApproximateDP(delta=${delta}${tight ? "" : ", pairwise=False"})`,
+      `series = tdp.temporal_leakage(adversary, [noisy] * ${horizon}, accounting=accounting)`,
+      `one_curve = tdp.ApproximateDP(delta=${delta}, pairwise=False)`,
+      `plan = tdp.plan_noise(adversary, ${alpha}, ${horizon}, noise=${quoted(noise)}, accounting=one_curve)`,
     );
   } else {
     lines.push(
-      `series = tdp.temporal_leakage(adversary, epsilons=[${epsilon}] * ${horizon})`,
-      `paper = tdp.temporal_leakage(adversary, epsilons=[${epsilon}] * ${horizon}, bound="paper")`,
-      `plan = tdp.plan_budget(adversary, alpha=${alpha}, horizon=${horizon})`,
+      `series = tdp.temporal_leakage(adversary, [${epsilon}] * ${horizon})`,
+      `paper = tdp.temporal_leakage(adversary, [${epsilon}] * ${horizon}, accounting=tdp.PaperBound())`,
+      `plan = tdp.plan_budget(adversary, ${alpha}, ${horizon})`,
     );
   }
   lines.push("print(series.worst, series.worst_time + 1)  # nats, and the step (from 1) where it is reached");

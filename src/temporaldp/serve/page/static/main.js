@@ -85,8 +85,8 @@ function viewAtDelta(view, asked, k) {
   const scale = noise === "gaussian" ? view.setting.scale : 2 / epsilon;
   const question = { ...asked, noise, scale, delta };
   drop(`supremum ${k}`);
-  const quick = told("delta", k, { ...question, bound: "curve" }, "quick");
-  const tight = quick?.found ? told("delta", k, { ...question, bound: "exact" }, "tight") : null;
+  const quick = told("delta", k, { ...question, pairwise: false }, "quick");
+  const tight = quick?.found ? told("delta", k, { ...question, pairwise: true }, "tight") : null;
   const reply = tight?.found ? tight : quick;
   if (!reply?.found) {
     const problem =
