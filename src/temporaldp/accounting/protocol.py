@@ -33,8 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.monotone_search import largest_lasting
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Correlation, exactly_known
-from temporaldp.correlation.periodic import Matrix, PeriodicMatrices
+from temporaldp.correlation.adversary import Matrix, exactly_known
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
 from temporaldp.values import LARGEST
@@ -364,21 +363,18 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
 
 def require_lasting(user: Adversary, side: Side) -> None:
     """Refuse matrices for a number of steps only, by `InputError`."""
-    correlation: Correlation = getattr(user, side)
-    if isinstance(correlation, tuple):
+    n_steps = getattr(user, side).n_steps
+    if n_steps is not None:
         raise InputError(
-            f"the supremum needs constant matrices, got a sequence of {len(correlation)}; nothing is known of later steps. "
-            "Use temporal_leakage for the steps that the sequence covers, or PeriodicMatrices if they come again"
+            f"the supremum needs constant matrices, got a sequence of {n_steps - 1}; nothing determines later steps. Use "
+            "temporal_leakage for the steps that the sequence covers, or Periodic if they repeat"
         )
 
 
 def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
     """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
     require_lasting(user, side)
-    correlation: Correlation = getattr(user, side)
-    assert not isinstance(correlation, tuple)
-    assert not isinstance(correlation, PeriodicMatrices)  # `temporaldp.accounting.periodic` writes clocks out
-    return correlation
+    return getattr(user, side).at(0)  # clocks are written out by `temporaldp.accounting.periodic`
 
 
 def constant_known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:

@@ -135,7 +135,7 @@ def sustainable_budget(adversary: Adversaries, alpha: float, *, accounting: Acco
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        With constant matrices, or with `PeriodicMatrices`.
+        With constant matrices, or with `Periodic`.
     alpha : float, > 0
     accounting : Accounting
         As for `temporal_leakage`.

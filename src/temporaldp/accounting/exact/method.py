@@ -41,7 +41,7 @@ from temporaldp.accounting.protocol import (
     largest_limits,
 )
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import known_at
+from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.kernels.batch import BATCHED
 from temporaldp.kernels.kernels import SEARCHED, chosen_kernels, repeated
@@ -157,7 +157,7 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
     def arrivals(self, user: Adversary, side: Side, releases: Releases) -> ExactArrivals | None:
         """Rollouts, and the pair of values that each step's tell apart best."""
         correlation = getattr(user, side)
-        if correlation is None:
+        if not correlation:
             return None
         ceiling = PAPER.arrivals(user, side, releases.width) + releases.width
         narrowed, _ = releases.narrowed
@@ -165,7 +165,9 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         if turned:
             narrowed, ceiling = narrowed.reversed, ceiling[::-1]
         matrices, into = ordered_matrices(correlation, len(releases), turned=turned)
-        return ExactArrivals(*arrivals(matrices, into, narrowed, ceiling, likely_pairs(known_at(correlation, 0))))
+        return ExactArrivals(
+            *arrivals(matrices, into, narrowed, ceiling, likely_pairs(exactly_known(correlation.at(0))))
+        )
 
     def leakage(
         self,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.paper.arrivals import arrivals_of_users, reversed_correlation
+from temporaldp.accounting.paper.arrivals import arrivals_of_users
 from temporaldp.accounting.paper.online import SPARE, PaperFilter, PaperSteps, Reserve, asked_reserve, largest_reserve
 from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, budgets, constant_matrix
 from temporaldp.accounting.stepwise import StepwiseOdometer
@@ -132,4 +132,4 @@ def _arrivals(users: Sequence[Adversary], side: Side, releases: FloatArray) -> F
     if side == "backward":
         return arrivals_of_users([user.backward for user in users], releases)
     # Forward leakage runs from the last step to the first: the same recursion on everything reversed.
-    return arrivals_of_users([reversed_correlation(user.forward) for user in users], releases[::-1])[:, ::-1]
+    return arrivals_of_users([user.forward.in_reverse() for user in users], releases[::-1])[:, ::-1]
