@@ -34,7 +34,7 @@ from temporaldp import (
     NoisyHistogram,
     OutputTable,
     PaperBound,
-    PeriodicMatrices,
+    Periodic,
     PlanComparison,
     PrivacyGuarantee,
     PublicCorrelation,
@@ -112,7 +112,7 @@ def uncertain(matrix, budget):
     found = temporaldp.leakage_uncertainty(walks, epsilons=epsilons, n_draws=8)
     diagnosis = temporaldp.diagnose(walks, epsilon=budget)
     return [
-        near, dataclasses.replace(near.origin, source="learnt", epsilon=budget, spend="one"), PeriodicMatrices([near, matrix]),
+        near, dataclasses.replace(near.origin, source="learnt", epsilon=budget, spend="one"), Periodic([near, matrix]),
         chain, temporaldp.lifted_leakage(chain, epsilons=epsilons),
         found, found.posterior, temporaldp.worst_member(Adversary(near), epsilons=epsilons), diagnosis, *diagnosis.models,
         temporaldp.leakage_distribution(people, epsilon=budget), plan_for_share(people, alpha=budget, share=0.5),

@@ -100,7 +100,8 @@ def _all_phases(user: Adversary) -> Adversary:
 
 
 def _bounds(matrix: Any) -> tuple[FloatArray, FloatArray]:
-    return matrix.bounds
+    low, high = matrix.bounds
+    return low, high
 
 
 def _bounded(way: Accounting[Any, Any], user: Adversary, epsilon: float, length: int) -> Limits | None:

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.monotone_search import largest_lasting
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix, exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
 from temporaldp.values import LARGEST
@@ -340,7 +341,7 @@ def listed(releases: Any, n_steps: int | None) -> Sequence[Any]:
         return [releases] * n_steps
     if not len(each):
         raise BudgetError("expected one number or mechanism per step, and at least one step, got none")
-    return each
+    return each if isinstance(each, Sequence) else each.tolist() if each.dtype == object else each  # type: ignore[return-value]
 
 
 def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
@@ -363,7 +364,8 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
 
 def require_lasting(user: Adversary, side: Side) -> None:
     """Refuse matrices for a number of steps only, by `InputError`."""
-    n_steps = getattr(user, side).n_steps
+    correlation: Correlation = getattr(user, side)
+    n_steps = correlation.n_steps
     if n_steps is not None:
         raise InputError(
             f"the supremum needs constant matrices, got a sequence of {n_steps - 1}; nothing determines later steps. Use "
@@ -374,7 +376,9 @@ def require_lasting(user: Adversary, side: Side) -> None:
 def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
     """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
     require_lasting(user, side)
-    return getattr(user, side).at(0)  # clocks are written out by `temporaldp.accounting.periodic`
+    correlation: Correlation = getattr(user, side)
+    matrix: Matrix | None = correlation.at(0)
+    return matrix  # clocks are written out by `temporaldp.accounting.periodic`
 
 
 def constant_known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -233,7 +233,7 @@ class Adversary:
         if self.states is not None and adversary.states is not None:
             require_same_states(self.states, adversary.states, what="the new correlation")
         backward, forward = (
-            before.changed(max(first, 0), now.at(0)) if before else before
+            before.changed(max(first, 0), now.matrices[0]) if before else before
             for before, now, first in zip(self.directions, adversary.directions, (step - 1, step), strict=True)
         )
         return Adversary(backward, forward, name=self.name)
@@ -253,9 +253,9 @@ class Adversary:
         return self if self.period is None else self.between(0, n_steps)
 
 
-def exactly_known(matrix: Any) -> TransitionMatrix:
+def exactly_known(matrix: Matrix | None) -> TransitionMatrix:
     """The matrix, where only one that is known exactly will do; `InputError` for intervals."""
-    if matrix.is_set:
+    if not isinstance(matrix, TransitionMatrix):
         raise InputError(
             "expected a matrix that is known exactly, got an IntervalMatrix: for a set of matrices there are bounds, by "
             "temporal_leakage, leakage_supremum and plan_budget; or take one of its matrices, such as matrix.central()"

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from temporaldp.correlation.adversary import Adversary, Correlation
+from temporaldp.correlation.adversary import Adversary
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.trajectories import ABSENT, Trajectories
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import InputError, TraceError

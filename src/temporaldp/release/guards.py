@@ -324,7 +324,9 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
             "the plan holds alpha by the exact leakage, and this accountant counts by an upper bound of it, which the plan "
             "would exceed: make the accountant with accounting=Exact(), plan by the same method, or give the plan alone"
         )
-    if not np.array_equal(plan.accounting.distances, accountant.accounting.distances):
+    if plan.accounting.distances is not accountant.accounting.distances and not np.array_equal(
+        np.asarray(plan.accounting.distances), np.asarray(accountant.accounting.distances)
+    ):
         raise InputError(
             "the plan's epsilons multiply other distances than the accountant's: make both with one metric"
         )

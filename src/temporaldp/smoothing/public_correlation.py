@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +9,12 @@ from numpy.typing import ArrayLike
 
 from temporaldp.correlation import (
     Adversary,
-    IntervalMatrix,
-    Periodic,
     Traces,
     TransitionMatrix,
     estimate_transition_matrix,
 )
+from temporaldp.correlation.adversary import Known, exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning import Source
@@ -65,7 +64,7 @@ class PublicCorrelation:
 
     def __init__(
         self,
-        forward: TransitionMatrix | IntervalMatrix | Sequence[TransitionMatrix | IntervalMatrix] | Periodic,
+        forward: Known,
         *,
         source: str | Source,
         initial: ArrayLike | None = None,
@@ -127,14 +126,15 @@ class PublicCorrelation:
             return cls(adversary.forward, source=source, initial=initial)
         if not (adversary.backward and adversary.backward.is_constant):
             raise InputError("expected an adversary with a forward correlation, or with one constant backward matrix")
-        backward = adversary.backward.at(0).central()
+        backward = adversary.backward.matrices[0].central()
         reversed_chain = backward.reversed(backward.stationary_distribution())
         return cls(reversed_chain, source=source, initial=initial)
 
     @property
     def states(self) -> tuple[str, ...]:
         """The states that all matrices name."""
-        return self.forward.matrices[0].states
+        states: tuple[str, ...] = self.forward.matrices[0].states
+        return states
 
     def matrix(self, transition: int) -> TransitionMatrix:
         """The matrix of one transition (from 0).
@@ -149,7 +149,7 @@ class PublicCorrelation:
                 f"the correlation has {self.forward.n_steps - 1} matrices, for {self.forward.n_steps} steps, but step "
                 f"{transition + 2} was asked for; give one matrix per transition, or a constant one"
             )
-        return self.forward.at(transition)
+        return exactly_known(self.forward.at(transition))
 
     def reordered(self, states: tuple[str, ...]) -> PublicCorrelation:
         """With its states in this order, which must name the same states."""

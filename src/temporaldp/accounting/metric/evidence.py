@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import Direction
 from temporaldp.correlation import TransitionMatrix
+from temporaldp.correlation.adversary import NONE
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import InputError
 from temporaldp.kernels.lifting import flow_of
@@ -65,8 +66,8 @@ class PairwiseLeakage:
     guarantee: FloatArray
     past: tuple[FloatArray, ...]
     future: tuple[FloatArray, ...]
-    backward_matrices: Correlation = None
-    forward_matrices: Correlation = None
+    backward_matrices: Correlation = NONE
+    forward_matrices: Correlation = NONE
 
     def __post_init__(self) -> None:
         for array in (self.epsilons, self.guarantee, *self.past, *self.future):

@@ -63,7 +63,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
 
     def __init__(self, distances: ArrayLike) -> None:
         self._given = distances
-        self.distances = checked_distances(distances, None)
+        self.distances: FloatArray = checked_distances(distances, None)
         self._paper = PaperBound(self.distances)
         # Where searches for suprema ended: the next one, for a similar budget, begins there.
         self._searches: dict[tuple[int, Side], MetricSearch] = {}
