@@ -365,11 +365,10 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
 def require_lasting(user: Adversary, side: Side) -> None:
     """Refuse matrices for a number of steps only, by `InputError`."""
     correlation: Correlation = getattr(user, side)
-    n_steps = correlation.n_steps
-    if n_steps is not None:
+    if not correlation.is_constant and correlation.period is None:
         raise InputError(
-            f"the supremum needs constant matrices, got a sequence of {n_steps - 1}; nothing determines later steps. Use "
-            "temporal_leakage for the steps that the sequence covers, or Periodic if they repeat"
+            f"the supremum needs constant matrices, got {len(correlation.matrices)} that vary with time; nothing determines "
+            "later steps. Use temporal_leakage for the steps that the sequence covers, or Periodic if they repeat"
         )
 
 

@@ -249,8 +249,10 @@ class Adversary:
         return Adversary(*(one.between(first, last) for one in self.directions), name=self.name)
 
     def over(self, n_steps: int) -> Adversary:
-        """The adversary of a release of `n_steps` steps: the matrices of a clock are written out, one for each step."""
-        return self if self.period is None else self.between(0, n_steps)
+        """The adversary of a release of `n_steps` steps: matrices without a last step are written out, one per transition."""
+        if all(one.is_constant or one.n_steps is not None for one in self.directions):
+            return self
+        return Adversary(*(one.over(n_steps) for one in self.directions), name=self.name)
 
 
 def exactly_known(matrix: Matrix | None) -> TransitionMatrix:

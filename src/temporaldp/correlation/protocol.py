@@ -63,13 +63,19 @@ class Correlation(ABC):
     def at(self, transition: int) -> Matrix | None:
         """The matrix of a transition, counted from 0 in the order of time; None if the correlation is unknown."""
 
-    @abstractmethod
     def between(self, first: int, last: int) -> Correlation:
         """The correlation of transitions `first`, ..., `last` - 1 alone, with a matrix for each unless it is constant."""
+        return PerStep(tuple(map(self.at, range(first, last)))) if last > first else NoCorrelation()  # type: ignore[arg-type]
 
-    @abstractmethod
+    def over(self, n_steps: int) -> Correlation:
+        """The correlation of a release of `n_steps` steps, with a matrix for each transition unless it is constant."""
+        return self if self.is_constant or self.n_steps is not None else self.between(0, n_steps - 1)
+
     def in_reverse(self) -> Correlation:
         """The correlation with its transitions in the opposite order; `InputError` where there is no last one."""
+        raise InputError(
+            f"expected matrices for a number of steps, got a correlation without an end ({self.kind}); restrict it by `between`"
+        )
 
     @abstractmethod
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Correlation:
@@ -292,16 +298,6 @@ class Periodic(Correlation):
         """That of its phase."""
         return self.each[(self.phase + transition) % len(self.each)]
 
-    def between(self, first: int, last: int) -> Correlation:
-        """A matrix for each transition; no correlation where there is none."""
-        return PerStep(tuple(map(self.at, range(first, last)))) if last > first else NoCorrelation()
-
-    def in_reverse(self) -> Periodic:
-        """Refused: a clock has no last step."""
-        raise InputError(
-            "expected matrices for a number of steps, got a clock without an end; restrict it by `between`"
-        )
-
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Periodic:
         """Each changed."""
         return Periodic(map(change, self.each), phase=self.phase)
@@ -344,16 +340,6 @@ class Changing(Correlation):
     def at(self, transition: int) -> Matrix:
         """That of the last change up to the transition."""
         return self.each[bisect_right(self.starts, transition) - 1]
-
-    def between(self, first: int, last: int) -> Correlation:
-        """A matrix for each transition; no correlation where there is none."""
-        return PerStep(tuple(map(self.at, range(first, last)))) if last > first else NoCorrelation()
-
-    def in_reverse(self) -> Changing:
-        """Refused: it has no last step."""
-        raise InputError(
-            "expected matrices for a number of steps, got a correlation without an end; restrict it by `between`"
-        )
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Changing:
         """Each changed."""
