@@ -130,7 +130,7 @@ def backward_by_bayes() -> Finding:
     """One matrix a step, unless the chain starts in its stationary distribution."""
     chain = THREE_PLACES
     known = Adversary.from_forward(chain, initial=[1 / 3, 1 / 3, 1 / 3], horizon=4)
-    cells = [matrix.dense()[0, 2] for matrix in known.backward.matrices]
+    cells = [matrix.central().dense()[0, 2] for matrix in known.backward.matrices]
     steady = Adversary.from_forward(chain, initial=chain.stationary_distribution())
     constant = isinstance(steady.backward, TransitionMatrix)
     return Finding(
