@@ -70,7 +70,7 @@ def test_a_clock_that_never_forgets_has_no_supremum():
 def test_phases_may_be_intervals():
     around = [IntervalMatrix.around(matrix, width=0.02) for matrix in (NIGHT, DAY)]
     limit = leakage_supremum(following(around), 0.2)
-    assert limit.bound == "interval"
+    assert limit.accounting.name == "interval"
     assert limit.backward > leakage_supremum(following([NIGHT, DAY]), 0.2).backward
 
 

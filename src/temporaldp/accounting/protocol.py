@@ -308,10 +308,20 @@ def weakest(methods: Sequence[Accounting[Any, Any]]) -> Accounting[Any, Any]:
     return next((one for one in methods if not one.is_exact), methods[0])
 
 
+def require_method(accounting: Any) -> None:
+    """Refuse what is no accounting method, such as its name or its class, by `InputError`."""
+    if not isinstance(accounting, Accounting):
+        raise InputError(
+            "expected accounting to be an accounting method, such as Exact(), PaperBound() or ApproximateDP(delta=1e-6), got "
+            f"{accounting!r}"
+        )
+
+
 def grouped(
     accounting: Accounting[Any, Any], users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
 ) -> list[tuple[Accounting[Any, Any], list[int]]]:
     """The methods that account for these users, and the numbers of the users of each."""
+    require_method(accounting)
     groups: dict[Any, list[int]] = {}
     for number, user in enumerate(users):
         groups.setdefault((user.states, user.is_uncertain), []).append(number)

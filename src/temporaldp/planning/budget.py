@@ -121,7 +121,7 @@ def _maker(request: Request) -> Callable[[Request, Method, Measure | None], Budg
     methods = [method for method, _ in request.methods()]
     if all(isinstance(method, Exact) and method.distances is None for method in methods):
         return exact_plan
-    if all(isinstance(method, PaperBound) for method in methods):
+    if all(isinstance(method, PaperBound) and method.distances is None for method in methods):
         return paper_plan
     return enlarged_plan
 

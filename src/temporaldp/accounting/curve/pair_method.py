@@ -16,7 +16,7 @@ from temporaldp.accounting.curve.curves import INFLATED, LIFTS, NOTHING, Side
 from temporaldp.accounting.curve.method import ApproximateDP, CurveArrivals, CurveLimits
 from temporaldp.accounting.curve.pair_curves import PairCurves, raised_by
 from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
-from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, constant_matrix
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, constant_matrix
 from temporaldp.accounting.protocol import Side as TimeSide
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix, exactly_known
@@ -137,6 +137,10 @@ class PairwiseCurves(ApproximateDP):
         )
         backward, forward, temporal = (evidence.epsilons(way) for way in DIRECTIONS)
         return Leakage(backward, forward, temporal, evidence)
+
+    def series(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> list[Leakage]:
+        """User by user, without the shortcut for one curve."""
+        return Accounting.series(self, users, releases)
 
     def worst(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> float:
         """The largest TPL of the pairs alone: for planners, which have tried the one curve before."""

@@ -90,7 +90,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         if users[0].is_uncertain:
             return IntervalBound(distances)
         box = None if online and (distances + np.eye(len(distances)) != 1.0).any() else box_of(distances)
-        return MetricPrivacy(distances) if box is None else Exact(box, distances)
+        return MetricPrivacy(distances) if box is None else Exact(distances)
 
     def promised(self, releases: FloatArray) -> FloatArray:
         """For the two values furthest apart."""

@@ -41,6 +41,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
     takes_sets = True
 
     def __init__(self, distances: ArrayLike | None = None) -> None:
+        self._given = distances
         self.distances = None if distances is None else checked_distances(distances, None)
         self.largest_distance = 1.0 if self.distances is None else float(self.distances.max())
 
@@ -53,6 +54,13 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         """The name, and the distances if there are some."""
         return {"method": self.name} | ({} if self.distances is None else {"distances": self.distances.tolist()})
 
+    def applied(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """With the distances in the order of the users' states."""
+        method = super().applied(users, releases, online=online)
+        return method if self._given is None else PaperBound(checked_distances(self._given, users[0].states))
+
     @property
     def for_epsilons(self) -> PaperBound:
         """Without distances."""
@@ -60,7 +68,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
-        boxes = intervals(releases, users[0].n_states)
+        boxes = intervals(releases, users[0].n_states, self.distances)
         return self.of_epsilons(budgets(releases) if boxes is None else widths(*boxes))
 
     def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
