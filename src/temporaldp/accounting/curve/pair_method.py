@@ -17,7 +17,7 @@ from temporaldp.accounting.curve.method import ApproximateDP, CurveArrivals, Cur
 from temporaldp.accounting.curve.pair_curves import PairCurves, raised_by
 from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
 from temporaldp.accounting.paper.arrivals import reversed_correlation
-from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, constant_matrix
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, constant_matrix
 from temporaldp.accounting.protocol import Side as TimeSide
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation, exactly_known, matrix_at
@@ -138,6 +138,10 @@ class PairwiseCurves(ApproximateDP):
         )
         backward, forward, temporal = (evidence.epsilons(way) for way in DIRECTIONS)
         return Leakage(backward, forward, temporal, evidence)
+
+    def series(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> list[Leakage]:
+        """User by user, without the shortcut for one curve."""
+        return Accounting.series(self, users, releases)
 
     def worst(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> float:
         """The largest TPL of the pairs alone: for planners, which have tried the one curve before."""
