@@ -20,12 +20,10 @@ import numpy as np
 import peak
 import solvers
 import sorting
-from measure import exponent, in_a_child, median, over_rows, settings, short, table
+from measure import ACCOUNTING, exponent, in_a_child, median, over_rows, settings, short, table
 
 import temporaldp as tdp
-from methods import method_of
 from reproduction.peers import algorithm_1, survey
-from temporaldp.accounting.protocol import Bound
 from temporaldp.kernels import compute_profile
 
 SIZES = (50, 150, 500, 1000)
@@ -218,26 +216,26 @@ def populations() -> Iterator[str]:
 
 def series(rng: np.random.Generator) -> Iterator[str]:
     """Leakage at every step, for one user and for many."""
-    yield "## Series: `temporal_leakage(adversary, epsilons=..., bound=...)`\n\n"
+    yield "## Series: `temporal_leakage(adversary, epsilons, accounting=...)`\n\n"
     yield "Budgets differ from step to step, so that no fixed point is reached; backward and forward.\n\n"
     large, small = tdp.random_correlation(50, rng=SEED), tdp.random_correlation(5, rng=SEED)
     large.leakage_profile()
-    asked: list[tuple[Bound, int, int, list[tdp.TransitionMatrix]]] = [
+    asked: list[tuple[str, int, int, list[tdp.TransitionMatrix]]] = [
         *(("paper", 50, steps, [large]) for steps in (10_000, 100_000, 1_000_000)),
         *(("paper", 10, 1_000, stack_of(rng, users)) for users in (1_000, 5_000)),
         *(("exact", 5, steps, [small]) for steps in (100, 1_000)),
         ("exact", 10, 50, stack_of(rng, 1_000)),
     ]
     rows = []
-    for bound, n, steps, matrices in asked:
+    for method, n, steps, matrices in asked:
         spent = rng.uniform(0.01, 0.2, steps)
         for known in ("backward", "both"):
             who = [tdp.Adversary(m, m if known == "both" else None, name=str(k)) for k, m in enumerate(matrices)]
             with settings(kernels="numba", threads=CORES):
-                seconds = median(lambda w=who, s=spent, b=bound: tdp.temporal_leakage(w, s, accounting=method_of(b)))
-            row = [bound, f"{len(who):,}", str(n), f"{steps:,}", known, short(seconds)]
+                seconds = median(lambda w=who, s=spent, b=method: tdp.temporal_leakage(w, s, accounting=ACCOUNTING[b]))
+            row = [method, f"{len(who):,}", str(n), f"{steps:,}", known, short(seconds)]
             rows.append([*row, short(seconds / len(who) / steps)])
-    yield table(["bound", "users", "values", "steps", "matrices", "seconds", "a step of a user"], rows) + "\n\n"
+    yield table(["accounting", "users", "values", "steps", "matrices", "seconds", "a step of a user"], rows) + "\n\n"
 
 
 def stack_of(rng: np.random.Generator, count: int) -> list[tdp.TransitionMatrix]:
@@ -305,7 +303,7 @@ def memory() -> Iterator[str]:
     code = (
         "import temporaldp as tdp\nm = tdp.random_correlation(50, rng=0)\ntdp.loss(m, alpha=1.0)\nm.leakage_profile()"
     )
-    code += "\ntdp.temporal_leakage(tdp.Adversary(m), epsilons=[0.1] * 100_000)"
+    code += "\ntdp.temporal_leakage(tdp.Adversary(m), [0.1] * 100_000)"
     with tempfile.TemporaryDirectory() as folder:
         first = in_a_child(code, NUMBA_CACHE_DIR=folder, TEMPORALDP_KERNELS="numba")["seconds"]
         second = in_a_child(code, NUMBA_CACHE_DIR=folder, TEMPORALDP_KERNELS="numba")["seconds"]

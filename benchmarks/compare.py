@@ -70,16 +70,17 @@ def ours(adversary: tdp.Adversary) -> list[Answer]:
     assumed = "whoever knows more than this correlation"
     return [
         Answer(
-            "temporaldp", "`temporal_leakage(adversary, epsilons=[0.1] * 47)`", f"{exact.worst:.4f}",
+            "temporaldp", "`temporal_leakage(adversary, [0.1] * 47)`", f"{exact.worst:.4f}",
             f"temporal leakage, exact, at its worst step; {lasting:.4f} however long the release goes on", assumed,
             brief="one value, all steps, against who knows how values follow one another: exact",
         ),
         Answer(
-            "temporaldp", "the same with `mechanisms=[DiscreteLaplaceNoise(20)] * 47, delta=1e-6`", f"{delta.worst:.4f}",
+            "temporaldp",
+            "`temporal_leakage(adversary, [DiscreteLaplaceNoise(20)] * 47, accounting=ApproximateDP(1e-6))`", f"{delta.worst:.4f}",
             "temporal leakage at delta = 1e-6, an upper bound", assumed,
         ),
         Answer(
-            "the paper's bound", '`temporal_leakage(adversary, epsilons=[0.1] * 47, bound="paper")`', f"{paper.worst:.4f}",
+            "the paper's bound", "`temporal_leakage(adversary, [0.1] * 47, accounting=PaperBound())`", f"{paper.worst:.4f}",
             "an upper bound of temporal leakage",
             f"{assumed}; that the worst that each step passes on cannot come together here",
             brief=BOUND,

@@ -15,6 +15,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from dp_accounting.pld import pld_pmf
@@ -24,6 +25,8 @@ from measure import in_a_child, short, table
 
 import temporaldp as tdp
 from temporaldp.accounting.curve.curves import Side
+from temporaldp.accounting.protocol import Accounting
+from temporaldp.accounting.simulation.verification import Verified
 
 DELTA = 1e-6
 VERIFIED_DELTA = 1e-3
@@ -119,39 +122,48 @@ def gains() -> str:
 
 
 def noise_row(name: str, adversary: tdp.Adversary) -> list[str]:
-    """Mean absolute noise of a count that holds alpha = 1 for ever, by each way of accounting."""
+    """Mean absolute noise of a count that holds alpha = 1 for ever, by each accounting method."""
     plans: list[Callable[..., tdp.BudgetPlan | tdp.NoisePlan]] = [
-        partial(tdp.plan_budget, bound="paper"),
+        partial(tdp.plan_budget, accounting=tdp.PaperBound()),
         tdp.plan_budget,
-        partial(tdp.plan_noise, delta=DELTA, noise="laplace", bound="curve"),
-        partial(tdp.plan_noise, delta=DELTA, bound="curve"),
-        partial(tdp.plan_noise, delta=DELTA),
+        partial(tdp.plan_noise, accounting=tdp.ApproximateDP(DELTA, pairwise=False), noise="laplace"),
+        partial(tdp.plan_noise, accounting=tdp.ApproximateDP(DELTA, pairwise=False)),
+        partial(tdp.plan_noise, accounting=tdp.ApproximateDP(DELTA)),
     ]
-    return planned_row(name, adversary, plans, "pair_curve")
+    return planned_row(name, adversary, plans, "pairwise")
 
 
 def horizon_row(name: str, adversary: tdp.Adversary) -> list[str]:
-    """The noise of few steps at a larger delta by each way of accounting, and what simulation verifies."""
-    made = {"delta": VERIFIED_DELTA, "horizon": STEPS}
+    """The noise of few steps at a larger delta by each accounting method, and what simulation verifies."""
+    quick = tdp.ApproximateDP(VERIFIED_DELTA, pairwise=False)
+    tight = tdp.ApproximateDP(VERIFIED_DELTA)
     plans: list[Callable[..., tdp.BudgetPlan | tdp.NoisePlan]] = [
-        partial(tdp.plan_budget, bound="paper", horizon=STEPS),
+        partial(tdp.plan_budget, horizon=STEPS, accounting=tdp.PaperBound()),
         partial(tdp.plan_budget, horizon=STEPS),
-        partial(tdp.plan_noise, bound="curve", **made),
-        partial(tdp.plan_noise, **made),
-        partial(tdp.plan_noise, verify=True, draws=DRAWS, seconds=LIMIT, **made),
+        partial(tdp.plan_noise, horizon=STEPS, accounting=quick),
+        partial(tdp.plan_noise, horizon=STEPS, accounting=tight),
+        partial(tdp.plan_noise, horizon=STEPS, accounting=tight, verify=True, draws=DRAWS, seconds=LIMIT),
     ]
-    return planned_row(name, adversary, plans, "pair_curve", "verified")
+    return planned_row(name, adversary, plans, "pairwise", "verified")
+
+
+def accounted(method: Accounting[Any, Any]) -> str:
+    """What the columns call a method."""
+    if isinstance(method, Verified):
+        return "verified"
+    return "pairwise" if isinstance(method, tdp.ApproximateDP) and method.pairwise else "one curve"
 
 
 def planned_row(
     name: str, adversary: tdp.Adversary, plans: list[Callable[..., tdp.BudgetPlan | tdp.NoisePlan]], *last: str
 ) -> list[str]:
-    """The noise of each plan, the way of accounting where the last ones are by another than their column says, and the time."""
+    """The noise of each plan, the accounting method where the last ones are by another than their column says, and the time."""
     cells, started = [], time.perf_counter()
     for plan, way in zip(plans, [""] * (len(plans) - len(last)) + list(last), strict=True):
         try:
             found = plan(adversary, alpha=1.0)
-            cells.append(number(found.mean_absolute_noise) + ("" if way in {"", found.bound} else f" ({found.bound})"))
+            kind = accounted(found.accounting)
+            cells.append(number(found.mean_absolute_noise) + ("" if way in {"", kind} else f" ({kind})"))
         except (tdp.PlanError, tdp.InputError):
             cells.append("none")
     row = [name, *cells, short(time.perf_counter() - started)]
@@ -181,7 +193,7 @@ walk = tdp.TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 noise = tdp.GaussianNoise(10.0, sensitivity=1.0)
 started = time.perf_counter()
 {noise}
-series = tdp.temporal_leakage(tdp.Adversary(walk, walk), mechanisms=releases, delta=1e-6, discretization={h})
+series = tdp.temporal_leakage(tdp.Adversary(walk, walk), releases, accounting=tdp.ApproximateDP(1e-6, grid={h}))
 result.update(took=time.perf_counter() - started, worst=series.worst, gap=float(series.evidence.gaps()[series.worst_time]))
 """
 CONSTANT = "releases = [noise] * {n}"
@@ -324,7 +336,7 @@ delta, which is part of it. In brackets the accounting that the noise is held by
 OWN = f"""
 ## Bounds, and what a release itself leaks
 
-Gaussian noise on every count, 25 steps of the sample, from the past alone: `temporal_leakage(..., bound="curve")` and `"pair_curve"`, against `own_leakage` with {DRAWS:,} draws.
+Gaussian noise on every count, 25 steps of the sample, from the past alone: one privacy curve (`ApproximateDP(delta, pairwise=False)`) and one for each pair (`pairwise=True`), against `own_leakage` with {DRAWS:,} draws.
 """
 
 COST = """

@@ -18,7 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from measure import short, table
+from measure import ACCOUNTING, short, table
 
 import temporaldp as tdp
 from temporaldp.accounting.metric.method import MetricPrivacy
@@ -29,7 +29,6 @@ from temporaldp.planning.search import largest
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 from data_sets import bike_locations, dod_sequences, income_quintiles  # noqa: E402
-from methods import method_of
 
 DATA = Path(os.environ.get("TEMPORALDP_SHARED", HERE.parent.parent / "shared")) / "data"
 BOUNDS = ("paper", "pair by pair", "exact")
@@ -99,9 +98,9 @@ def measured(name: str, adversary: tdp.Adversary) -> Row:
             }
         else:
             calls = {
-                "series": lambda b=bound: tdp.temporal_leakage(adversary, spent, accounting=method_of(b)).worst,
-                "for ever": lambda b=bound: tdp.leakage_supremum(adversary, EPSILON, accounting=method_of(b)).temporal,
-                "budget": lambda b=bound: tdp.sustainable_budget(adversary, alpha=ALPHA, accounting=method_of(b)),
+                "series": lambda b=bound: tdp.temporal_leakage(adversary, spent, accounting=ACCOUNTING[b]).worst,
+                "for ever": lambda b=bound: tdp.leakage_supremum(adversary, EPSILON, accounting=ACCOUNTING[b]).temporal,
+                "budget": lambda b=bound: tdp.sustainable_budget(adversary, alpha=ALPHA, accounting=ACCOUNTING[b]),
             }
         found = {}
         for what, call in calls.items():
@@ -254,12 +253,13 @@ def metric_privacy(walk: tdp.Adversary, distances: np.ndarray) -> str:
     rows, spent = [], np.full(STEPS, EPSILON)
     for name, metric in ((f"{EPSILON} for any two stations", None), (f"{EPSILON} a kilometre", distances)):
         series, seconds = {}, {}
-        for bound in ("paper", "exact"):
+        best = tdp.Exact() if metric is None else tdp.MetricPrivacy(metric)
+        for bound, accounting in (("paper", tdp.PaperBound(metric)), ("exact", best)):
             started = time.perf_counter()
-            series[bound] = tdp.temporal_leakage(walk, spent, accounting=tdp.MetricPrivacy(metric))
-            limit = tdp.leakage_supremum(walk, EPSILON, accounting=tdp.MetricPrivacy(metric)).temporal
+            series[bound] = tdp.temporal_leakage(walk, spent, accounting=accounting)
+            limit = tdp.leakage_supremum(walk, EPSILON, accounting=accounting).temporal
             seconds[bound] = limit, time.perf_counter() - started
-        kind = {"exact": "exact", "metric": "pair by pair"}[series["exact"].bound]
+        kind = "exact" if series["exact"].accounting.is_exact else "pair by pair"
         rows.append(
             [
                 name,

@@ -15,6 +15,11 @@ from typing import Any
 
 import numpy as np
 
+import temporaldp as tdp
+
+ACCOUNTING = {"exact": tdp.Exact(), "paper": tdp.PaperBound()}
+"""The accounting methods that tables compare, by the names of their rows."""
+
 PATIENCE = 1.5
 """Seconds spent on one median, at least three runs and at most 25."""
 

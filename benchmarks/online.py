@@ -16,10 +16,9 @@ from pathlib import Path
 import diffprivlib
 import numpy as np
 from bench import machine
-from measure import short, table
+from measure import ACCOUNTING, short, table
 
 import temporaldp as tdp
-from methods import method_of
 
 STEPS = (1_000, 10_000, 100_000, 1_000_000)
 AROUND = 1_000
@@ -168,7 +167,7 @@ def ledgers() -> Iterator[str]:
     yield "full synchronisation), and seconds to open the ledger, check the whole chain and release one more step, SQLite.\n\n"
     rows = []
     for bound in ("exact", "paper"):
-        accountant = tdp.TemporalAccountant(sample(), alpha=1.0, accounting=method_of(bound))
+        accountant = tdp.TemporalAccountant(sample(), alpha=1.0, accounting=ACCOUNTING[bound])
         with tempfile.TemporaryDirectory() as folder:
             for steps in LEDGER_STEPS:
                 rows.append([f"{bound}", f"{steps:,}", *_ledger(Path(folder) / "release.db", accountant, steps)])

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from measure import ACCOUNTING
 
 import temporaldp as tdp
-from methods import method_of
 
 N_STATES = 50
 SMOOTHING = (0.001, 0.01, 0.1)
@@ -58,7 +58,7 @@ def exact_row(name: str, adversary: tdp.Adversary, horizon: int, alpha: float) -
     seconds = time.perf_counter() - started
     paper = tdp.plan_budget(adversary, alpha=alpha, horizon=horizon, accounting=tdp.PaperBound())
     for_ever = [
-        tdp.sustainable_budget(adversary, alpha=alpha, accounting=method_of(bound)) for bound in ("exact", "paper")
+        tdp.sustainable_budget(adversary, alpha=alpha, accounting=ACCOUNTING[bound]) for bound in ("exact", "paper")
     ]
     cells = [
         f"{exact.optimality.error:.5g}",

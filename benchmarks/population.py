@@ -27,21 +27,21 @@ def people(count, seed):
     return [tdp.Adversary(past, future) for past, future in zip(made[::2], made[1::2])]
 
 epsilons = np.full({STEPS}, {EPSILON})
-tdp.temporal_leakage(people(400, 1), epsilons=epsilons)  # machine code is there
-tdp.temporal_leakage(people(1, 1)[0], epsilons=epsilons)
+tdp.temporal_leakage(people(400, 1), epsilons)  # machine code is there
+tdp.temporal_leakage(people(1, 1)[0], epsilons)
 given = people(%d, 0)
 before = peak()
 started = time.perf_counter()
 """
 
 TOGETHER = """
-series = tdp.temporal_leakage(given, epsilons=epsilons)
+series = tdp.temporal_leakage(given, epsilons)
 result = {"taken": time.perf_counter() - started, "more": peak() - before, "gap": series.gap / series.worst}
 """
 
 ONE_BY_ONE = """
 for one in given:
-    tdp.temporal_leakage(one, epsilons=epsilons)
+    tdp.temporal_leakage(one, epsilons)
 result = {"taken": time.perf_counter() - started}
 """
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 import workers
-from methods import method_of
 from temporaldp import (
     Adversary,
     ContinualRelease,
     DiscreteLaplaceHistogram,
+    Exact,
     TemporalAccountant,
     TransitionMatrix,
     temporal_leakage,
@@ -35,10 +35,21 @@ MECHANISM = DiscreteLaplaceHistogram(n_states=2)
 CERTAIN = TransitionMatrix(np.eye(2))
 
 
+EXACT = Exact()
+
+
 def opened(
-    place, *, mechanism=MECHANISM, adversary=ADVERSARY, alpha=1.0, horizon=None, reserve=None, bound="exact", **schema
+    place,
+    *,
+    mechanism=MECHANISM,
+    adversary=ADVERSARY,
+    alpha=1.0,
+    horizon=None,
+    reserve=None,
+    accounting=EXACT,
+    **schema,
 ):
-    terms = {"alpha": alpha, "horizon": horizon, "reserve": reserve, "bound": bound}
+    terms = {"alpha": alpha, "horizon": horizon, "reserve": reserve, "accounting": accounting}
     accountant = (
         unspent(adversary, **terms) if isinstance(adversary, Adversary) else TemporalAccountant(adversary, **terms)
     )
@@ -68,8 +79,8 @@ def noted(path):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def require_level_held(epsilons, adversary, alpha, bound="exact"):
-    assert temporal_leakage(adversary, epsilons, accounting=method_of(bound)).worst <= alpha
+def require_level_held(epsilons, adversary, alpha, accounting=EXACT):
+    assert temporal_leakage(adversary, epsilons, accounting=accounting).worst <= alpha
 
 
 def in_a_child(act):

@@ -22,6 +22,7 @@ import numpy as np
 
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     ContinualRelease,
     DiscreteLaplaceHistogram,
     LeakageSeries,
@@ -84,7 +85,7 @@ def noise_plan():
     leaked = [np.full(STEPS_PLANNED, value) for value in (0.3, 0.5, 0.5, 0.7)]
     scales = np.linspace(20.0, 40.0, STEPS_PLANNED)
     return NoisePlan(
-        leakage=LeakageSeries(*leaked, bound="curve", delta=DELTA), alpha=1.0, noise="gaussian", scales=scales
+        leakage=LeakageSeries(*leaked, accounting=ApproximateDP(DELTA)), alpha=1.0, noise="gaussian", scales=scales
     )
 
 

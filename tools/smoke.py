@@ -32,12 +32,12 @@ deployment:
 def alone() -> None:
     """Leakage, suprema, plans and accountants, with nothing but the base."""
     assert tdp.__version__
-    series = tdp.temporal_leakage(ADVERSARY, epsilons=[0.1, 0.1])
+    series = tdp.temporal_leakage(ADVERSARY, [0.1, 0.1])
     other = tdp.loss(WALK, alpha=0.1) + 0.1  # two steps, two values: the paper's recursion is exact
     assert abs(series.worst - other) < 1e-12, series
-    assert tdp.leakage_supremum(ADVERSARY, epsilon=0.1).temporal > series.worst
+    assert tdp.leakage_supremum(ADVERSARY, 0.1).temporal > series.worst
     assert tdp.plan_budget(ADVERSARY, alpha=1.0, horizon=5).leakage.worst <= 1.0
-    noise = tdp.plan_noise(ADVERSARY, alpha=1.0, delta=1e-6)
+    noise = tdp.plan_noise(ADVERSARY, alpha=1.0, accounting=tdp.ApproximateDP(delta=1e-6))
     assert noise.scales[0] > 0.0
     accountant = tdp.TemporalAccountant(ADVERSARY, alpha=1.0)
     assert accountant.spend(accountant.remaining()).total() <= 1.0
@@ -69,7 +69,7 @@ def report(folder: Path) -> None:
     from temporaldp.report.style import save_figure
 
     save_figure(
-        leakage_figure(tdp.temporal_leakage(ADVERSARY, epsilons=[0.1] * 5), times=tuple("12345")),
+        leakage_figure(tdp.temporal_leakage(ADVERSARY, [0.1] * 5), times=tuple("12345")),
         folder / "leakage.png",
     )
     assert (folder / "leakage.png").stat().st_size > 5_000
@@ -144,7 +144,7 @@ def dp_accounting(folder: Path) -> None:
     with needing("dp-accounting"):
         from dp_accounting import LaplaceDpEvent
 
-    series = tdp.temporal_leakage(ADVERSARY, mechanisms=[LaplaceDpEvent(20.0)] * 3, delta=1e-6)
+    series = tdp.temporal_leakage(ADVERSARY, [LaplaceDpEvent(20.0)] * 3, accounting=tdp.ApproximateDP(delta=1e-6))
     assert 0.0999 < series.epsilons[0] <= 0.1001, series.epsilons
 
 

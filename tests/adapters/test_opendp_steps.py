@@ -9,6 +9,7 @@ import pytest
 
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     InputError,
     LeakageBudgetError,
@@ -172,7 +173,7 @@ def test_a_context_without_a_bound_cannot_be_paid_for():
 
 
 def test_rho_and_delta_are_counted_at_a_delta():
-    temporal = accountant(delta=1e-6)
+    temporal = accountant(accounting=ApproximateDP(1e-6))
     gaussian = dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=10.0)
     adapters.opendp(gaussian, temporal, d_in=2.0**0.5)([5, 6])
     adapters.opendp(dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(gaussian), 1e-7), temporal, d_in=2.0**0.5)([5, 6])

@@ -13,6 +13,7 @@ import pytest
 from conftest import REPOSITORY
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     BudgetError,
     InputError,
     LeakageBudgetError,
@@ -65,7 +66,7 @@ def test_a_session_is_one_step_and_is_paid_for_whole():
 
 
 def test_rho_and_delta_grow_as_groups_do():
-    temporal = accountant(delta=1e-6)
+    temporal = accountant(accounting=ApproximateDP(1e-6))
     adapters.tumult(Session(RhoZCDPBudget(0.01)), temporal, RhoZCDPBudget(0.01))
     adapters.tumult(Session(RhoZCDPBudget(0.04)), temporal, RhoZCDPBudget(0.04), moves=1)
     adapters.tumult(Session(ApproxDPBudget(0.1, 1e-9)), temporal, ApproxDPBudget(0.1, 1e-9))

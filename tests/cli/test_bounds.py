@@ -18,6 +18,7 @@ import pytest
 from command import refused, temporaldp
 from conftest import REPOSITORY
 from temporaldp import (
+    Exact,
     Ledger,
     PaperBound,
     TransitionMatrix,
@@ -55,7 +56,7 @@ def test_audit_as_json_has_both_sides_the_observation_and_the_paper():
     (adversary,) = estimate_adversaries(load_sample())
     series = temporal_leakage(adversary, [0.1] * 47)
     paper = temporal_leakage(adversary, [0.1] * 47, accounting=PaperBound())
-    assert found["bound"] == "exact"
+    assert found["accounting"] == {"method": "exact"}
     for name in ("backward", "forward", "temporal"):
         assert found[name] == pytest.approx(getattr(series, name).tolist(), rel=1e-12)
         assert found["paper"][name] == pytest.approx(getattr(paper, name).tolist(), rel=1e-12)
@@ -78,7 +79,7 @@ def test_the_paper_s_bound_alone_says_nothing_of_another():
     assert "0.663" not in words
     assert "exact" not in words
     found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper", "--json").stdout)
-    assert found["bound"] == "paper"
+    assert found["accounting"] == {"method": "paper"}
     assert found["worst_leakage"] == pytest.approx(1.03325, abs=1e-4)
     assert [found[name] for name in ("paper", "attained", "witness", "worst_pair")] == [None] * 4
 
@@ -124,9 +125,9 @@ def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
     assert "optimality not proved: another plan that holds the level could need less noise" in words
     assert "leakage, at worst (exact) 1 of 1" in words
     loaded = load_plan(plan)
-    assert loaded.bound == "exact"
+    assert loaded.accounting == Exact()
     assert temporaldp("release", SAMPLE, "--plan", plan, "-o", counts).returncode == 0
-    assert load_released(counts).bound == "exact"
+    assert load_released(counts).accounting == Exact()
     report = ("report", SAMPLE, "--plan", plan, "--released", counts)
     words_of(temporaldp(*report, "-o", page))
     text = " ".join(page.read_text().split())
@@ -144,7 +145,7 @@ def test_a_plan_by_the_paper_s_bound_says_so_and_is_held(tmp_path):
     assert "no plan that holds the level by the same accounting has less noise by more than" in words
     words = words_of(temporaldp("release", SAMPLE, "--plan", plan, "-o", counts))
     assert "by the paper's upper bound of the leakage" in words
-    assert load_released(counts).bound == "paper"
+    assert load_released(counts).accounting == PaperBound()
     worst = {}
     for bound in ("exact", "paper"):
         words_of(temporaldp("report", SAMPLE, "--plan", plan, "--bound", bound, "-o", page))
@@ -176,7 +177,7 @@ def test_an_accountant_counts_by_the_exact_leakage_and_takes_a_plan_by_it(tmp_pa
     assert temporaldp(*ledger, *history).returncode == 0
     adversary = next(estimate_adversaries(read_traces(SAMPLE), prior=0.1))
     with Ledger(database) as kept:
-        assert kept.configuration["bound"] == "exact"
+        assert kept.configuration["accounting"] == {"method": "exact"}
         assert kept.epsilons == pytest.approx(load_plan(plan).epsilons_for(len(kept)), rel=1e-6)
         exact = temporal_leakage(adversary, kept.epsilons).worst
         assert 0.9 < exact <= 1.0 and kept[-1].leakage == pytest.approx(exact, rel=1e-11)

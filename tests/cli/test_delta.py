@@ -44,10 +44,10 @@ def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
         and "times the promise" in words
     )
     assert "of the release itself, by simulation between" in words and "1e-05 that the draws deceive" in words
-    assert "no two values are told apart better" in words and found["bound"] == "pair_curve"
+    assert "no two values are told apart better" in words and found["accounting"]["pairwise"] is True
     found = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--delta", "1e-2", "--json").stdout)
     pure = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--json").stdout)
-    assert found["delta"] == 1e-2 and found["gap"] is None and found["bound"] == "pair_curve"
+    assert found["delta"] == 1e-2 and found["gap"] is None and found["accounting"]["pairwise"] is True
     assert (np.array(found["temporal"]) <= np.array(pure["temporal"])).all()
     assert found["worst_leakage"] < 0.8 * pure["paper"]["worst_leakage"]
     refused = temporaldp(*audit, "--max-leakage", "0.05")

@@ -20,7 +20,7 @@ def test_a_range_that_somebody_states_needs_no_data(tmp_path):
     figure = tmp_path / "range.png"
     options = ("--stays", "0.7:0.9", "--states", "home,work", "--horizon", 6, "--epsilon", 0.2)
     found = as_json("audit", *options, "--figure", figure)
-    assert found["bound"] == "interval"
+    assert found["accounting"] == {"method": "interval"}
     assert found["attained"] is None
     assert found["worst_leakage"] <= found["paper"]["worst_leakage"]
     assert found["correlation"].startswith("Stated: a value stays with probability 0.7 to 0.9")

@@ -129,7 +129,7 @@ def test_plans_come_back_whole(tmp_path, horizon):
     again = load_plan(tmp_path / "plan.json")
     assert again.epsilons.tolist() == plan.epsilons.tolist()
     assert again.leakage.worst == plan.leakage.worst
-    for field in ("alpha", "horizon", "method", "source", "optimality", "bound", "delta"):
+    for field in ("alpha", "horizon", "method", "source", "optimality", "accounting", "delta"):
         assert getattr(again, field) == getattr(plan, field)
 
 

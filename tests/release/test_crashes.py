@@ -70,7 +70,7 @@ def require_each_step_drawn_and_spent_once(place, folder):
     """How many steps a ledger has, how many outputs were handed out, and how many were drawn."""
     with Ledger(place) as ledger:
         ledger.verify()
-        assert ledger.configuration["bound"] == "exact"
+        assert ledger.configuration["accounting"] == {"method": "exact"}
         stored = [output.tolist() for output in ledger.outputs]
         spent = DiscreteLaplaceHistogram(n_states=3).epsilon_spent(workers.accountant().reserve)
         assert ledger.epsilons.tolist() == [spent] * len(ledger), "a budget was lost or spent twice"

@@ -174,7 +174,7 @@ def test_histograms_of_a_stream_keep_their_noise_in_the_file(tmp_path):
         released = release_histograms(people, stream, consistent=True)
         again = release_histograms(people, stream, consistent=True)
     assert released.times == ("1", "2") and released.scales.tolist() == [7.0, 6.0]
-    assert (released.delta, released.noise, released.bound) == (1e-6, "gaussian", "curve")
+    assert (released.delta, released.noise, released.accounting) == (1e-6, "gaussian", plan.accounting)
     assert released.epsilons.tolist() == plan.epsilons[1:3].tolist()
     np.testing.assert_array_equal(again.counts, released.counts)
     for name in ("r.csv", "r.parquet"):

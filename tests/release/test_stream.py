@@ -12,10 +12,12 @@ from temporaldp import (
     BudgetError,
     ContinualRelease,
     DiscreteLaplaceHistogram,
+    Exact,
     InputError,
     LeakageBudgetError,
     LedgerError,
     LedgerMismatchError,
+    MetricPrivacy,
     PaperBound,
     TemporalAccountant,
     TransitionMatrix,
@@ -98,20 +100,20 @@ def test_the_last_step_may_use_the_reserve_and_nothing_follows(place):
         stream.release([70, 30], time=2)
 
 
-@pytest.mark.parametrize("bound", ["exact", "paper"])
-def test_a_horizon_is_planned_optimally_and_again_when_less_was_spent(bound, place):
-    with opened(place, horizon=6, bound=bound) as stream:
+@pytest.mark.parametrize("name", ["exact", "paper"])
+def test_a_horizon_is_planned_optimally_and_again_when_less_was_spent(name, place):
+    with opened(place, horizon=6, accounting=method_of(name)) as stream:
         stream.release([70, 30], time=0, epsilon=0.05)
         for time in range(1, 6):
             stream.release([70, 30], time=time)
         spent = stream.ledger.epsilons
         with pytest.raises(BudgetError, match="horizon"):
             stream.release([70, 30], time=6)
-    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=6, accounting=method_of(bound)).epsilons
+    planned = plan_budget(ADVERSARY, alpha=1.0, horizon=6, accounting=method_of(name)).epsilons
     assert (spent[1:] > planned[1:] * (1 - 1e-6)).all()  # both are optimal to about that share
     assert np.mean(1.0 / spent[1:]) < 0.95 * np.mean(1.0 / planned[1:])
     assert spent[1] > planned[1] * 1.05
-    assert 1.0 - 1e-6 < temporal_leakage(ADVERSARY, spent, accounting=method_of(bound)).worst <= 1.0
+    assert 1.0 - 1e-6 < temporal_leakage(ADVERSARY, spent, accounting=method_of(name)).worst <= 1.0
 
 
 def test_a_plan_alone_holds_the_level(place):
@@ -295,7 +297,7 @@ def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
         (
             TemporalAccountant(ADVERSARY, alpha=1.0, accounting=PaperBound()),
             plan_budget(ADVERSARY, alpha=1.0),
-            "make the accountant with bound='exact', plan by the same bound",
+            r"make the accountant with accounting=Exact\(\), plan by the same method",
         ),
     ],
 )
@@ -318,7 +320,7 @@ def test_without_a_lasting_budget_there_is_no_default(place):
 
 @pytest.mark.parametrize("planned", ["exact", "paper"])
 @pytest.mark.parametrize("horizon", [None, 5])
-def test_an_exact_accountant_follows_a_plan_by_either_bound(planned, horizon, tmp_path):
+def test_an_exact_accountant_follows_a_plan_by_either_method(planned, horizon, tmp_path):
     plan = plan_budget(ADVERSARY, alpha=1.0, horizon=horizon, accounting=method_of(planned))
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0, horizon=horizon)
     with ContinualRelease(MECHANISM, ledger=tmp_path / "a.db", accountant=accountant, plan=plan) as stream:
@@ -333,16 +335,18 @@ def test_an_exact_accountant_follows_a_plan_by_either_bound(planned, horizon, tm
     assert leaked[-1] <= 1.0
 
 
-def test_a_ledger_counted_by_another_bound_or_with_other_distances_is_refused(place):
-    far = [[0.0, 2.0], [2.0, 0.0]]
-    kinds = ({}, {"bound": "paper"}, {"metric": far})
-    messages = ("", "bound: the ledger has exact, this release paper", "metric: the ledger has none, this release")
+def test_a_ledger_counted_by_another_method_or_with_other_distances_is_refused(place):
+    methods = (Exact(), PaperBound(), MetricPrivacy([[0.0, 2.0], [2.0, 0.0]]))
+    messages = (
+        "",
+        *(f"accounting: the ledger has method exact, this release .*method {name}" for name in ("paper", "metric")),
+    )
     with opened(place) as stream:
         stream.release([70, 30], time=0)
-        assert (stream.ledger.configuration["bound"], stream.ledger.configuration["metric"]) == ("exact", None)
-    for how, message in zip(kinds, messages, strict=True):
-        accountant = TemporalAccountant(ADVERSARY, alpha=1.0, **how)
-        if not how:
+        assert stream.ledger.configuration["accounting"] == {"method": "exact"}
+    for method, message in zip(methods, messages, strict=True):
+        accountant = TemporalAccountant(ADVERSARY, alpha=1.0, accounting=method)
+        if not message:
             with ContinualRelease(MECHANISM, ledger=place, accountant=accountant) as stream:
                 stream.release([70, 30], time=1)
         else:

@@ -9,7 +9,6 @@ from copy import copy
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.kept_state import KeptAdoption
 from temporaldp.accounting.methods import accounting_from
-from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError, LedgerError
 from temporaldp.planning import Plan
@@ -113,10 +112,10 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
             f"{ledger.place} is the ledger of a plan alone, which has no accountant: what it may spend was fixed beforehand. "
             "Make a plan with the new correlation, and a ledger for it"
         )
-    if known["accounting"]["method"] == MetricPrivacy.name:
+    if "distances" in known["accounting"]:
         raise InputError(
-            f"{ledger.place} is accounted for pair by pair, by distances, which the ledger does not keep: only the exact "
-            "leakage goes on with another correlation"
+            f"{ledger.place} is accounted for with distances between states: only a release by Exact() without distances "
+            "goes on with another correlation"
         )
     first = correlations_at(ledger, known["correlations"]["users"])
     held = None if "renewal" in known else known["alpha"]  # the odometer of all epochs

@@ -488,5 +488,7 @@ def _differs(key: str, kept: Any, asked: Any) -> str:
 
 
 def _brief(value: Any) -> str:
+    if isinstance(value, dict):
+        value = [f"{key} {each}" for key, each in value.items()]
     text = "none" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
     return text if len(text) <= 120 else f"{text[:60]} ... {text[-40:]}"
