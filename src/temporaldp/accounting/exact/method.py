@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.arrivals import Releases, arrivals, both_ways
 from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, likely_pairs, ordered_matrices, rows_of
-from temporaldp.accounting.exact.odometer import CountedExactly, ExactOdometer
-from temporaldp.accounting.exact.online import ExactStanding
+from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
 from temporaldp.accounting.exact.pair_bounds import Direction
 from temporaldp.accounting.exact.pair_search import RISE, Maxima
 from temporaldp.accounting.exact.population import MemberLeakage, exact_population, worth_the_kernel
-from temporaldp.accounting.exact.sides import SLACK
+from temporaldp.accounting.exact.reserve import SLACK
 from temporaldp.accounting.exact.supremum import Limit, both_limits, exact_limit, leakage_if_held, never_above
 from temporaldp.accounting.monotone_search import CLOSE as CLOSE_TO_LARGEST
 from temporaldp.accounting.monotone_search import largest_lasting
@@ -294,7 +293,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
 
     def odometer(self, user: Adversary) -> Odometer:
         """By rollouts that are continued from step to step; of plain privacy only."""
-        return CountedExactly(ExactOdometer.at_start(user))
+        return ExactOdometer.at_start(user)
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
@@ -303,7 +302,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         kept = reserve
         if kept is None:
             kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
-        found = [ExactStanding.at_start(user, alpha=alpha, reserve=kept, horizon=horizon) for user in users]
+        found = [ExactFilter.at_start(user, alpha=alpha, reserve=kept, horizon=horizon) for user in users]
         return found, min(one.reserve for one in found)
 
 
