@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.evidence import rows_of
+from temporaldp.accounting.exact.arrivals import rows_of
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Correlation, exactly_known, known_at
 from temporaldp.kernels.chain import Chain, Items
