@@ -47,8 +47,8 @@ LARGEST_EXPONENT = 600.0
 HUGE = 1e150
 """Coefficients beyond are scaled down: only ratios count."""
 
-LONGEST = 20_000
-"""Steps after which a rollout over an infinite horizon is given up. If doubled: suprema near the border of existence take
+LONGEST = 20_000.0
+"""Steps (a float, as Numba compiles a function anew for each integer constant that it is called with) after which a rollout over an infinite horizon is given up. If doubled: suprema near the border of existence take
 four times as long, and a few more of them are certified."""
 
 NEGLIGIBLE, BLURRED = 2.0**-52, 2.0**-4
@@ -69,7 +69,7 @@ SLOW = 0.5
 MOST_ROUNDS, MOST_PROOFS, MOST_UNFINISHED = 100, 8, 3
 """Rollouts of a pair, of which these many above the root in search of a proof; and rollouts that reach `LONGEST`."""
 
-STATIC_DEPTH = 2
+STATIC_DEPTH = 2.0
 """Steps of the rollouts that bound pairs at all steps at once. If doubled: fewer pairs are left, each bound takes twice as long."""
 
 SMALL = 30.0
@@ -101,9 +101,9 @@ class Chain(NamedTuple):
         Number of states.
     into : int array, shape (T,)
         Number of the matrix of the transition into each step; that of the first is not used.
-    up, down : array, shape (T, n), or (T, 1) where all states are alike
-        The largest factor of each state at each step less 1, and the smallest less 1; both >= 0.
-    spread, growth, excess : array, shape (T,)
+    factors : array, shape (T, 2, n), or (T, 2, 1) where all states are alike
+        The largest factor of each state at each step less 1 (`up`), and the smallest less 1 (`down`); both >= 0.
+    spreads : array, shape (T, 3)
         a of each step, e^a and e^a - 1; see `set_spread`.
     endless : bool
         Whether each step repeats over an infinite horizon.
@@ -118,11 +118,8 @@ class Chain(NamedTuple):
     starts: IntArray
     n: int
     into: IntArray
-    up: FloatArray
-    down: FloatArray
-    spread: FloatArray
-    growth: FloatArray
-    excess: FloatArray
+    factors: FloatArray
+    spreads: FloatArray
     endless: bool
     plain: bool
     gamma: float
@@ -151,16 +148,13 @@ class Chain(NamedTuple):
             data = stacked.data.astype(np.float64)
             columns, starts = stacked.indices.astype(np.int64), stacked.indptr.astype(np.int64)
             gamma = (n + 5) * UNIT
-        steps = (np.ascontiguousarray(one, dtype=np.float64) for one in (up, down))
-        above = np.array(spread, dtype=np.float64)
         plain = up.shape[1] == 1 and not down.any()
-        made = cls(
-            data, columns, starts, n, np.ascontiguousarray(into), *steps, above, above.copy(), above.copy(), endless,
-            plain, gamma,
-        )  # fmt: skip
-        for s in range(len(above)):
-            set_spread(made, s, above[s])
-        return made
+        within = np.minimum(spread, LARGEST_EXPONENT)
+        above = [np.where(spread <= LARGEST_EXPONENT, one, np.inf) for one in (np.exp(within), np.expm1(within))]
+        spreads = np.stack((spread, *above), axis=1)
+        return cls(
+            data, columns, starts, n, np.array(into, np.int64), np.stack((up, down), axis=1), spreads, endless, plain, gamma
+        )
 
 
 def rounding(n: int) -> float:
@@ -171,40 +165,50 @@ def rounding(n: int) -> float:
 @kernel
 def set_spread(chain, s, a):
     """Store the spread of the likelihoods up to and including step s."""
-    chain.spread[s] = a
-    chain.growth[s] = math.exp(a) if a <= LARGEST_EXPONENT else np.inf
-    chain.excess[s] = math.expm1(a) if a <= LARGEST_EXPONENT else np.inf
+    chain.spreads[s, 0] = a
+    chain.spreads[s, 1] = math.exp(a) if a <= LARGEST_EXPONENT else np.inf
+    chain.spreads[s, 2] = math.expm1(a) if a <= LARGEST_EXPONENT else np.inf
+
+
+@kernel
+def dense_through(data, base, n, g, out):
+    """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, and few passes over `out`."""
+    for m in range(n):
+        out[m] = 0.0
+    whole = n - n % 8
+    for k in range(0, whole, 8):
+        a, b, c, d, e, f, h, i = g[k], g[k + 1], g[k + 2], g[k + 3], g[k + 4], g[k + 5], g[k + 6], g[k + 7]
+        r = base + k * n
+        for m in range(n):
+            left = (a * data[r + m] + b * data[r + n + m]) + (c * data[r + 2 * n + m] + d * data[r + 3 * n + m])
+            right = (e * data[r + 4 * n + m] + f * data[r + 5 * n + m]) + (h * data[r + 6 * n + m] + i * data[r + 7 * n + m])
+            out[m] += left + right
+    if n - whole >= 4:
+        a, b, c, d = g[whole], g[whole + 1], g[whole + 2], g[whole + 3]
+        r = base + whole * n
+        for m in range(n):
+            left = a * data[r + m] + b * data[r + n + m]
+            out[m] += left + (c * data[r + 2 * n + m] + d * data[r + 3 * n + m])
+        whole += 4
+    for k in range(whole, n):
+        a = g[k]
+        r = base + k * n
+        for m in range(n):
+            out[m] += a * data[r + m]
 
 
 @kernel
 def through(chain, s, g, out):
-    """``out = g P`` for the transition into step s. Eight rows at a time: few roundings, and few passes over `out`."""
+    """``out = g P`` for the transition into step s."""
     n, first = chain.n, chain.into[s] * chain.n
-    for m in range(n):
-        out[m] = 0.0
     if chain.columns.size:
+        for m in range(n):
+            out[m] = 0.0
         for k in range(n):
             for e in range(chain.starts[first + k], chain.starts[first + k + 1]):
                 out[chain.columns[e]] += g[k] * chain.data[e]
         return
-    P = chain.data[first * n : (first + n) * n].reshape((n, n))
-    whole = n - n % 8
-    for k in range(0, whole, 8):
-        a, b, c, d, e, f, h, i = g[k], g[k + 1], g[k + 2], g[k + 3], g[k + 4], g[k + 5], g[k + 6], g[k + 7]
-        for m in range(n):
-            left = (a * P[k, m] + b * P[k + 1, m]) + (c * P[k + 2, m] + d * P[k + 3, m])
-            right = (e * P[k + 4, m] + f * P[k + 5, m]) + (h * P[k + 6, m] + i * P[k + 7, m])
-            out[m] += left + right
-    if n - whole >= 4:
-        a, b, c, d = g[whole], g[whole + 1], g[whole + 2], g[whole + 3]
-        for m in range(n):
-            left = a * P[whole, m] + b * P[whole + 1, m]
-            out[m] += left + (c * P[whole + 2, m] + d * P[whole + 3, m])
-        whole += 4
-    for k in range(whole, n):
-        a = g[k]
-        for m in range(n):
-            out[m] += a * P[k, m]
+    dense_through(chain.data, first * n, n, g, out)
 
 
 @kernel
@@ -238,29 +242,34 @@ def coefficients(chain, t, i, j, rho, work):
 
 
 @kernel
-def roll(chain, t, i, j, rho, sign_only, most, work):
-    """F(rho) of a pair at step t, from at most so many steps; with `sign_only`, only as far as its sign is open.
+def roll(chain, t, i, j, rho, most, work):
+    """F(rho) of a pair at step t, from at most so many steps; if `most` is negative, only as far as its sign is open.
 
     Returns low, high, slope, slope_high, summed, summed_high, error, backward, depth, below, in a unit of their own:
     ``low <= F <= high`` but for the backward error (in nats of the root), ``summed <= F <= summed_high`` but for `error`;
     slopes are the derivatives of low and high with their sign changed; `below`: F is proved to be at most 0.
     """
-    n, wide = chain.n, chain.up.shape[1] > 1
+    n, wide = chain.n, chain.factors.shape[2] > 1
     gamma, sums = chain.gamma, (chain.n + 4) * UNIT
     apart, balance = coefficients(chain, t, i, j, rho, work)
     c, v, g, spare = work[0], work[1], work[2], work[3]
     scale, level = 1.0 / (1.0 + rho), math.log1p(rho)
     total, error = -rho * scale, UNIT * rho * scale
     drift = 4.0 * gamma * (apart + rho * scale) + abs(balance)
-    limit = most if chain.endless else min(most, t)
+    sign_only, limit = most < 0.0, int(abs(most))
+    # Fields are read once: each access counts references, which would take as long as a step.
+    factors, spreads, into, data, is_dense = chain.factors, chain.spreads, chain.into, chain.data, chain.columns.size == 0
+    endless, plain = chain.endless, chain.plain
+    if not endless:
+        limit = min(limit, t)
     low, high, slope, slope_high, summed_high, bound, backward = -np.inf, np.inf, 1.0, 1.0, np.inf, np.inf, 0.0
     for depth in range(limit):
-        s = t if chain.endless else t - 1 - depth
-        last = not chain.endless and s == 0
-        growth, excess = chain.growth[s], chain.excess[s]
+        s = t if endless else t - 1 - depth
+        last = not endless and s == 0
+        growth, excess = spreads[s, 1], spreads[s, 2]
         p = w = raised = lowered = widest = 0.0
         for k in range(n):
-            a, b = chain.up[s, k if wide else 0], chain.down[s, k if wide else 0]
+            a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
             positive = max(c[k], 0.0)
             negative = positive - c[k]
             widest = max(widest, a, b)
@@ -284,14 +293,14 @@ def roll(chain, t, i, j, rho, sign_only, most, work):
         if sign_only:
             trusted = backward <= BACKWARD_SHARE * level
             below = summed_high + bound <= 0.0 or (high <= 0.0 and trusted)
-            if chain.plain:  # F grows with the number of steps, so that a positive sign stays
+            if plain:  # F grows with the number of steps, so that a positive sign stays
                 done = below or total + add > bound or (low > 0.0 and trusted)
             else:
                 done = below or (p > (growth * w if w > 0.0 else 0.0) and trusted)
         else:
             slope = slope_high = nearer = 0.0
             for k in range(n):
-                a, b = chain.up[s, k if wide else 0], chain.down[s, k if wide else 0]
+                a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
                 if c[k] > 0.0:
                     nearer += v[k] * (a - excess)
                     slope_high += v[k] * growth
@@ -303,7 +312,7 @@ def roll(chain, t, i, j, rho, sign_only, most, work):
                 slope += v[k]
             slope_high = slope if last else slope_high
             unknown = (excess * p if p > 0.0 else 0.0) - add
-            if not chain.plain:  # outputs multiply D too: what counts is high / slope_high against low / slope
+            if not plain:  # outputs multiply D too: what counts is high / slope_high against low / slope
                 near = unknown + high * (nearer / slope_high)
                 unknown = abs(near if excess < 1.0 else high * (slope / slope_high) - low)
             blur = min(bound, gamma * 2.0 * (depth + 2) * (1.0 + rho) * slope)
@@ -312,10 +321,16 @@ def roll(chain, t, i, j, rho, sign_only, most, work):
             done = done or (high < 0.0 and summed_high < 0.0 and unknown <= -ROUGH * max(low, total + add))
         if last or done or depth == limit - 1:
             return low, high, slope, slope_high, total + add, summed_high, bound, backward, depth + 1, below
-        through(chain, s, g, c)
-        if not sign_only:
-            through(chain, s, v, spare)
-            v, spare = spare, v
+        if is_dense:
+            dense_through(data, into[s] * n * n, n, g, c)
+            if not sign_only:
+                dense_through(data, into[s] * n * n, n, v, spare)
+                v, spare = spare, v
+        else:
+            through(chain, s, g, c)
+            if not sign_only:
+                through(chain, s, v, spare)
+                v, spare = spare, v
         drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
         error += UNIT * abs(total)
         total += add
@@ -355,17 +370,17 @@ def both_sides(low, high, slope, summed, summed_high, error, backward, rho):
 @kernel
 def is_silent(chain, t):
     """Whether nothing arrives at step t, because no earlier step distinguishes states."""
-    return (t == 0 or chain.spread[t - 1] <= 0.0) if not chain.endless else chain.spread[t] <= 0.0
+    return (t == 0 or chain.spreads[t - 1, 0] <= 0.0) if not chain.endless else chain.spreads[t, 0] <= 0.0
 
 
 @kernel
-def stays_below(chain, t, i, j, room, most, work):
+def stays_below(chain, t, i, j, room, work):
     """Whether K of a pair at step t is proved to be at most room (1 + `BACKWARD_SHARE`); and the depth of the rollout."""
     if is_silent(chain, t):
         return room >= 0.0, 0
     if not 0.0 < room <= LARGEST_EXPONENT:
-        return room > LARGEST_EXPONENT and chain.spread[t if chain.endless else t - 1] <= room, 0
-    found = roll(chain, t, i, j, math.expm1(room), True, most, work)
+        return room > LARGEST_EXPONENT and chain.spreads[t if chain.endless else t - 1, 0] <= room, 0
+    found = roll(chain, t, i, j, math.expm1(room), -LONGEST, work)
     return found[9], found[8]
 
 
@@ -379,14 +394,12 @@ def pair_value(chain, t, i, j, guess, work):
     if is_silent(chain, t):
         return 0.0, 0.0, 0.0, 0
     # No step raises what is known: states are told apart at most as well as any two likelihoods before.
-    attained, proved = 0.0, chain.spread[t if chain.endless else t - 1] * (1.0 + 4.0 * UNIT)
+    attained, proved = 0.0, chain.spreads[t if chain.endless else t - 1, 0] * (1.0 + 4.0 * UNIT)
     best, here, last = 0.0, max(guess, 0.0), np.inf
     proofs = slow = unfinished = 0
     deepest = 0
     for _ in range(MOST_ROUNDS):
-        low, high, slope, _, summed, summed_high, error, backward, depth, _ = roll(
-            chain, t, i, j, here, False, LONGEST, work
-        )
+        low, high, slope, _, summed, summed_high, error, backward, depth, _ = roll(chain, t, i, j, here, LONGEST, work)
         below, above = both_sides(low, high, slope, summed, summed_high, error, backward, here)
         if below > attained:
             attained, best = below, here
@@ -423,61 +436,73 @@ def pair_value(chain, t, i, j, guess, work):
 
 
 @kernel
-def static_bound(chain, i, j, depth, work):
-    """Upper bound of K of a pair from so many steps back; inf where none is found. Within some per cent of what is possible."""
-    if is_silent(chain, 0):
-        return 0.0
-    rho = math.expm1(min(0.5 * chain.spread[0], 30.0))
-    for _ in range(3):
-        found = roll(chain, 0, i, j, rho, False, depth, work)
-        moved = rho + found[1] / found[3]
+def worst_step(chain, a):
+    """An endless chain that leaks at least as much as any step of one with a single matrix, whose spreads are at most a."""
+    factors, into = np.zeros((1, 2, chain.factors.shape[2])), np.zeros(1, np.int64)
+    into[0] = chain.into[chain.into.size - 1]
+    for k in range(chain.factors.shape[2]):
+        factors[0, 1, k] = np.inf
+        for s in range(chain.factors.shape[0]):
+            factors[0, 0, k] = max(factors[0, 0, k], chain.factors[s, 0, k])
+            factors[0, 1, k] = min(factors[0, 1, k], chain.factors[s, 1, k])
+    worst = Chain(
+        chain.data, chain.columns, chain.starts, chain.n, into, factors, np.zeros((1, 3)), True, chain.plain, chain.gamma
+    )
+    set_spread(worst, into[0] * 0, a)
+    return worst
+
+
+@kernel
+def static_bounds(chain, first, last, found):
+    """Fill rows first .. last - 1 of `found`, shape (n, n), with upper bounds of K over an infinite horizon, from few steps.
+
+    At any rho the root is at most rho + F(rho), as D >= 1 where all factors are. One Newton step from a guess makes F small.
+    """
+    n, work, t = chain.n, np.empty((4, chain.n)), 0 * first
+    for pair in range(first * n, last * n):
+        i, j = pair // n, pair % n
+        found[i, j] = 0.0
+        if i == j or chain.spreads[t, 0] <= 0.0:
+            continue
+        rho = math.expm1(min(0.5 * chain.spreads[t, 0], 30.0))
+        rolled = roll(chain, t, i, j, rho, STATIC_DEPTH, work)
+        moved = rho + rolled[1] / rolled[3]
         rho = moved if 0.0 <= moved < np.inf else rho
-    rho = rho * (1.0 + 1e-3) + 4.0 * UNIT
-    found = roll(chain, 0, i, j, rho, True, depth, work)
-    return math.log1p(rho) * RISE if found[9] else np.inf
+        rolled = roll(chain, t, i, j, rho, STATIC_DEPTH, work)
+        above = max(rolled[5] + rolled[6], 0.0) * (1.0 + rho) * (1.0 + 1e-9)
+        found[i, j] = math.log1p(rho + above) * RISE if above < np.inf else np.inf
 
 
 @kernel
-def static_bounds(chain, depth, first, last, found):
-    """Fill rows first .. last - 1 of `found`, shape (n, n), with `static_bound`."""
-    work = np.empty((4, chain.n))
-    for i in range(first, last):
-        for j in range(chain.n):
-            found[i, j] = static_bound(chain, i, j, depth, work) if i != j else 0.0
-
-
-@kernel
-def weigh(chains, n_sides, steps, i, j, room, static, guesses, work, depths):
+def weigh(chains, steps, i, j, room, static, guesses, work, depths):
     """Leakage that arrives at a pair from one or two sides: attained and proved, or -1 and 0 where it is proved to be below room.
 
     `depths` keeps the greatest depth of each side; `guesses`, shape (2, n, n), ratios less 1 of the last values.
     """
+    n_sides, attained, proved = steps.size, 0.0, 0.0
     if room > 0.0:
-        if n_sides == 1:
-            below, depth = stays_below(chains[0], steps[0], i, j, room, LONGEST, work)
-            depths[0] = max(depths[0], depth)
-        else:
+        share = 1.0
+        if n_sides == 2:
             past, future = math.log1p(guesses[0, i, j]), math.log1p(guesses[1, i, j])
             if past + future <= 0.0:
                 past, future = min(static[0, i, j], LARGEST_EXPONENT), min(static[1, i, j], LARGEST_EXPONENT)
             share = past / (past + future) if past + future > 0.0 else 0.5
-            below, depth = stays_below(chains[0], steps[0], i, j, share * room, LONGEST, work)
-            depths[0] = max(depths[0], depth)
+        below = True
+        for side in range(n_sides):
             if below:
-                below, depth = stays_below(chains[1], steps[1], i, j, room - share * room, LONGEST, work)
-                depths[1] = max(depths[1], depth)
+                part = share * room if side == 0 else room - share * room
+                below, depth = stays_below(chains[side], steps[side], i, j, part, work)
+                depths[side] = max(depths[side], depth)
         if below:
             return -1.0, 0.0
-    attained = proved = 0.0
     for side in range(n_sides):
-        left = room - proved
-        guess = guesses[side, i, j]
-        if side == 1 or n_sides == 1:
-            if n_sides == 2 and left > 0.0:
-                below, depth = stays_below(chains[1], steps[1], i, j, left, LONGEST, work)
-                depths[1] = max(depths[1], depth)
-                if below:
-                    return -1.0, 0.0
+        guess, left = guesses[side, i, j], room - proved
+        if side > 0 and left > 0.0:
+            below, depth = stays_below(chains[side], steps[side], i, j, left, work)
+            depths[side] = max(depths[side], depth)
+            if below:
+                return -1.0, 0.0
+        if side == n_sides - 1 and left > 0.0:
             guess = max(guess, math.expm1(min(left, LARGEST_EXPONENT)))
         low, high, rho, depth = pair_value(chains[side], steps[side], i, j, guess, work)
         guesses[side, i, j] = rho
@@ -488,7 +513,7 @@ def weigh(chains, n_sides, steps, i, j, room, static, guesses, work, depths):
 
 
 @kernel
-def largest(chains, n_sides, steps, lift, drop, floor, limit, ceiling, static, guesses, candidates, work, depths):
+def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, candidates, work, depths):
     """The largest leakage over pairs of what arrives from one or two sides and the step's own part.
 
     Branch and bound: candidates (pairs ``i n + j``) are computed first; any other pair is first compared with the best so far
@@ -496,6 +521,8 @@ def largest(chains, n_sides, steps, lift, drop, floor, limit, ceiling, static, g
 
     Parameters
     ----------
+    static : array, shape (2, n, n), or empty
+        Bounds of each side that hold at all steps. Empty: only candidates are computed, and the answer is `ceiling`.
     floor : float
         Pairs that do not exceed it need not be computed; -1 if there is none.
     limit : float
@@ -518,23 +545,25 @@ def largest(chains, n_sides, steps, lift, drop, floor, limit, ceiling, static, g
         i, j = pair // n, pair % n
         if i == j:
             continue
+        again = False
+        for k in range(min(place, n_first)):
+            again = again or candidates[k] == pair
+        if again:
+            continue
         own = lift[i if wide else 0] - drop[j if wide else 0]
         room = -1.0
         if place >= n_first:
             if best >= ceiling * DONE_BEFORE:
                 return min(best, ceiling), ceiling, chosen
             room = best * LEVEL_ROOM - own
+            if not static.size:
+                break
             known = static[0, i, j]
-            if n_sides == 2:
+            if steps.size == 2:
                 known += static[1, i, j]
             if known <= room:
                 continue
-            again = False
-            for k in range(n_first):
-                again = again or candidates[k] == pair
-            if again:
-                continue
-        low, high = weigh(chains, n_sides, steps, i, j, room, static, guesses, work, depths)
+        low, high = weigh(chains, steps, i, j, room, static, guesses, work, depths)
         if low < 0.0:
             continue
         low, high = (own + low) * (1.0 - 4.0 * UNIT), (own + high) * (1.0 + 4.0 * UNIT)
@@ -543,8 +572,17 @@ def largest(chains, n_sides, steps, lift, drop, floor, limit, ceiling, static, g
             best, chosen = low, pair
             if best > limit:
                 return best, np.inf, chosen
-    proved = min(max(top, best * RISE), ceiling)
+    proved = min(max(top, best * RISE), ceiling) if static.size else ceiling
     return min(best, proved), proved, chosen
+
+
+@kernel
+def extremes(chain, first, last):
+    """The least and the largest spread of steps first .. last - 1."""
+    least, most = np.inf, 0.0
+    for s in range(first, last):
+        least, most = min(least, chain.spreads[s, 0]), max(most, chain.spreads[s, 0])
+    return least, most
 
 
 @kernel
@@ -555,31 +593,30 @@ def series(chain, lift, drop, ceiling, runs, static, guesses, likely, attained, 
     and spreads too, the same rollouts prove the same of the next step, up to the end of the run. Return the next step, which
     may be beyond `last`.
     """
-    n_steps, n = lift.shape[0], chain.n
-    work, depths = np.empty((4, n)), np.zeros(2, np.int64)
-    candidates = np.append(likely, likely[:1])
+    work, depths, steps = np.empty((4, chain.n)), np.zeros(2, np.int64), np.zeros(1, np.int64)
+    candidates = likely
     t = first
     while t < last:
-        if t:
-            candidates[-1] = pairs[t - 1]
+        steps[0] = t
         attained[t], top, pairs[t] = largest(
-            (chain, chain), 1, (t, t), lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates, work, depths
+            (chain, chain), steps, lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates, work, depths
         )
         proved[t] = top
         set_spread(chain, t, top * SPREAD_ROOM)
-        if t:
-            candidates = candidates[-1:]
-        depth = depths[0]
+        candidates = pairs[t : t + 1]
         t += 1
-        if depth > 0 and t - 1 - depth >= max(1, runs[t - 1]):
-            window = chain.spread[t - 1 - depth : t - 1]
-            # What a bound that was known lowered may be higher later.
-            rolled = np.inf if top >= ceiling[t - 1] else top
-            if max(window.max() / SPREAD_ROOM, top) * (1.0 + 8.0 * UNIT) <= window.min():
-                while t < n_steps and runs[t] == runs[t - 1] and proved[t - 1] * (1.0 + 8.0 * UNIT) <= window.min():
-                    attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
-                    set_spread(chain, t, proved[t] * SPREAD_ROOM)
-                    t += 1
+        begin = t - 1 - depths[0]
+        if depths[0] == 0 or begin < max(1, runs[t - 1]):
+            continue
+        least, most = extremes(chain, begin, t)
+        if most * (1.0 + 8.0 * UNIT) > least * SPREAD_ROOM:
+            continue
+        # What a known bound lowered may be higher later.
+        rolled = np.inf if top >= ceiling[t - 1] else top
+        while t < lift.shape[0] and runs[t] == runs[t - 1] and proved[t - 1] * (1.0 + 8.0 * UNIT) <= least:
+            attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
+            set_spread(chain, t, proved[t] * SPREAD_ROOM)
+            t += 1
     return t
 
 
@@ -591,37 +628,32 @@ def both_series(past, future, lift, drop, ceiling, runs, static, before, after, 
     each side in its own order of steps.
     """
     n_steps, n = lift.shape[0], past.n
-    work, depths = np.empty((4, n)), np.zeros(2, np.int64)
+    work, depths, steps = np.empty((4, n)), np.zeros(2, np.int64), np.zeros(2, np.int64)
     guesses, candidates = np.zeros((2, n, n)), np.empty(3, np.int64)
     t = first
     while t < last:
-        candidates[0], candidates[1], candidates[2] = before[t], after[t], pairs[t - 1] if t > first else before[t]
-        n_first = 1
-        for k in range(1, 3):
-            if candidates[k] != candidates[0] and (k == 1 or candidates[2] != candidates[1]):
-                candidates[n_first] = candidates[k]
-                n_first += 1
         ahead = n_steps - 1 - t
+        steps[0], steps[1] = t, ahead
+        candidates[0], candidates[1], candidates[2] = before[t], after[t], pairs[t - 1] if t > first else before[t]
         attained[t], top, pairs[t] = largest(
-            (past, future), 2, (t, ahead), lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates[:n_first],
-            work, depths,
-        )  # fmt: skip
+            (past, future), steps, lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates, work, depths
+        )
         proved[t] = top
         t += 1
         begin, end = t - 1 - depths[0], ahead - depths[1]
-        if min(depths[0], depths[1]) > 0 and begin >= max(1, runs[0, t - 1]) and end >= max(1, runs[1, ahead]):
-            rolled = np.inf if top >= ceiling[t - 1] else top
-            old, new = past.spread[begin : t - 1], future.spread[end:ahead]
-            room_past, room_future = old.min() * SPREAD_ROOM, new.min() * SPREAD_ROOM
-            fits = old.max() * (1.0 + 8.0 * UNIT) <= room_past and new.max() * (1.0 + 8.0 * UNIT) <= room_future
-            while fits and t < last and runs[0, t] == runs[0, t - 1]:
-                end -= 1
-                fits = end >= max(1, runs[1, ahead])
-                fits = fits and past.spread[t - 1] * (1.0 + 8.0 * UNIT) <= room_past
-                fits = fits and future.spread[max(end, 0)] * (1.0 + 8.0 * UNIT) <= room_future
-                if fits:
-                    attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
-                    t += 1
+        if min(depths[0], depths[1]) == 0 or begin < max(1, runs[0, t - 1]) or end < max(1, runs[1, ahead]):
+            continue
+        least_past, most_past = extremes(past, begin, t - 1)
+        least_future, most_future = extremes(future, end, ahead)
+        rolled = np.inf if top >= ceiling[t - 1] else top
+        while t < last and runs[0, t] == runs[0, t - 1] and end > max(1, runs[1, ahead]):
+            end -= 1
+            most_past = max(most_past, past.spreads[t - 1, 0])
+            most_future = max(most_future, future.spreads[end, 0])
+            if max(most_past / least_past, most_future / least_future) * (1.0 + 8.0 * UNIT) > SPREAD_ROOM:
+                break
+            attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
+            t += 1
 
 
 @kernel
@@ -632,26 +664,199 @@ def supremum(chain, lift, drop, ceiling, static, guesses, likely, work, depths):
     what they prove for every pair is at most the level, the supposition holds by induction on the horizon. A finite `ceiling`
     needs no supposition. Without a certificate the ceiling is returned.
     """
-    n = chain.n
-    width = lift.max() - drop.min()
-    supposed = ceiling if ceiling < SMALL else min(ceiling, FIRST_LEVEL * width)
-    candidates = likely.copy()
+    supposed = ceiling if ceiling < SMALL else min(ceiling, FIRST_LEVEL * (lift.max() - drop.min()))
+    steps, candidates = np.zeros(1, np.int64), likely.copy()
     best, top, pair, unfinished = 0.0, np.inf, likely[0], 0
     for _ in range(MOST_LEVELS):
-        set_spread(chain, 0, supposed)
-        static_bounds(chain, STATIC_DEPTH, 0, n, static[0])
+        set_spread(chain, steps[0], supposed)
+        if static.size:
+            static_bounds(chain, steps[0], chain.n, static[0])
         limit = supposed if supposed < ceiling else np.inf
         best, top, pair = largest(
-            (chain, chain), 1, (0, 0), lift, drop, -1.0, limit, np.inf, static, guesses, candidates, work, depths
+            (chain, chain), steps, lift, drop, -1.0, limit, np.inf, static, guesses, candidates, work, depths
         )
         if top <= supposed or supposed == ceiling:
             top = min(top, ceiling)
-            set_spread(chain, 0, min(top, supposed))
+            set_spread(chain, steps[0], min(top, supposed))
             return min(best, top), top, pair
         unfinished += depths[0] >= LONGEST
         if supposed > LARGEST_EXPONENT or unfinished >= MOST_UNFINISHED:
             break
-        candidates = np.array([pair])
+        candidates[:] = pair
         supposed = min(ceiling, LEVEL_RAISED * max(best, supposed))
-    set_spread(chain, 0, np.inf)
+    set_spread(chain, steps[0], np.inf)
     return best, ceiling, pair
+
+
+@kernel
+def values(chain, t, i, j, guess, attained, proved, depth):
+    """K of many pairs at steps t, arrays of shape (m,): fill attained, proved and depth. `guess` holds ratios less 1."""
+    work = np.empty((4, chain.n))
+    for item in range(t.size):
+        attained[item], proved[item], _, depth[item] = pair_value(chain, t[item], i[item], j[item], guess[item], work)
+
+
+@kernel
+def observation(chain, t, i, j, rho, high):
+    """Fill `high`, shape (t, n): the states that the output of each earlier step favours to reach the ratio 1 + rho."""
+    n, wide, work = chain.n, chain.factors.shape[2] > 1, np.empty((4, chain.n))
+    coefficients(chain, t, i, j, rho, work)
+    c, g = work[0], work[2]
+    for s in range(t - 1, -1, -1):
+        size = 0.0
+        for k in range(n):
+            high[s, k] = c[k] > 0.0
+            g[k] = c[k] * (1.0 + chain.factors[s, 0 if c[k] > 0.0 else 1, k if wide else 0])
+            size = max(size, abs(g[k]))
+        if s > 0 and size > 0.0:
+            for k in range(n):
+                g[k] /= size
+            through(chain, s, g, c)
+
+
+@kernel
+def derivatives(chain, t, i, j, rho, found):
+    """Fill `found`, shape (m, most), with the derivative of K of each pair by the budget of step t - 1 - k; plain releases.
+
+    By the envelope theorem: the share of N that step s raised less the share of D. With c at the root, where
+    N = (1 + rho) D, that is the sum of the positive entries of c times the likelihoods x, over N.
+    """
+    n, most = chain.n, found.shape[1]
+    work, parts, scales = np.empty((4, n)), np.zeros((most, n)), np.zeros(most)
+    for item in range(t.size):
+        depth = min(most, t[item])
+        found[item] = 0.0
+        if depth == 0:
+            continue
+        coefficients(chain, t[item], i[item], j[item], rho[item], work)
+        c, g = work[0], work[2]
+        for back in range(depth):
+            s = t[item] - 1 - back
+            for k in range(n):
+                parts[back, k] = max(c[k], 0.0)
+                g[k] = c[k] + chain.factors[s, 0, 0] * parts[back, k]
+            through(chain, s, g, c)
+        x = g
+        x[:] = 1.0
+        log_scale = 0.0
+        for back in range(depth - 1, -1, -1):
+            s = t[item] - 1 - back
+            if back < depth - 1:
+                likelihoods(chain, s, x, c)
+            top = 0.0
+            for k in range(n):
+                x[k] = (c[k] if back < depth - 1 else 1.0) * (
+                    1.0 + (chain.factors[s, 0, 0] if parts[back, k] > 0.0 else 0.0)
+                )
+                top = max(top, x[k])
+            log_scale += math.log(top)
+            scales[back] = log_scale
+            for k in range(n):
+                x[k] /= top
+                found[item, back] += parts[back, k] * x[k]
+        read_row(chain, t[item], i[item], c)
+        whole = 0.0
+        for k in range(n):
+            whole += c[k] * x[k]
+        for back in range(depth):
+            found[item, back] *= math.exp(scales[back] - log_scale) * (1.0 + rho[item]) / whole
+
+
+@kernel
+def likelihoods(chain, s, x, out):
+    """``out = P x`` for the transition into step s."""
+    n, first = chain.n, chain.into[s] * chain.n
+    for k in range(n):
+        out[k] = 0.0
+        if chain.columns.size:
+            for e in range(chain.starts[first + k], chain.starts[first + k + 1]):
+                out[k] += chain.data[e] * x[chain.columns[e]]
+        else:
+            for m in range(n):
+                out[k] += chain.data[(first + k) * n + m] * x[m]
+
+
+@kernel
+def chain_of(data, n, number, factors, endless, gamma):
+    """A chain of one of many dense matrices, for plain releases."""
+    nothing, into = np.empty(0, np.int64), np.empty(factors.shape[0], np.int64)
+    into[:] = number
+    return Chain(data, nothing, nothing, n, into, factors, np.zeros((factors.shape[0], 3)), endless, True, gamma)
+
+
+@kernel
+def population(data, n, members, factors, lift, drop, ceilings, runs, gamma, first, last, attained, proved, pairs):
+    """Series of users first .. last - 1: fill attained, proved and pairs, shape (users, 3, T), rows BPL, FPL and TPL.
+
+    Parameters
+    ----------
+    data : array
+        Entries of all dense matrices, shape (n, n) each.
+    members : int array, shape (users, 2)
+        Number of the backward and the forward matrix; -1 where it is unknown.
+    factors, lift, drop, runs : arrays
+        Those of each side's own order of steps, shape (2, T, ...).
+    ceilings : array, shape (users, 3, T)
+        Known bounds, in order of time.
+    """
+    n_steps, start = lift.shape[1], np.ones(1, np.int64)
+    for user in range(first, last):
+        static = np.zeros((2, n, n))
+        sides = (
+            chain_of(data, n, max(members[user, 0], 0), factors[0], False, gamma),
+            chain_of(data, n, max(members[user, 1], 0), factors[1], False, gamma),
+        )
+        for side in range(2):
+            order = 1 - 2 * side
+            found = attained[user, side, ::order], proved[user, side, ::order], pairs[user, side, ::order]
+            if members[user, side] < 0:
+                found[0][:], found[1][:], found[2][:] = lift[side, :, 0], lift[side, :, 0], 1
+                continue
+            ceiling = ceilings[user, side, ::order].copy()
+            worst = worst_step(sides[side], ceiling.max())
+            static_bounds(worst, 0 * n, n, static[side])
+            made = np.empty(n_steps), np.empty(n_steps), np.empty(n_steps, np.int64)
+            series(
+                sides[side], lift[side], drop[side], ceiling, runs[side], static[side : side + 1], np.zeros((1, n, n)), start,
+                made[0], made[1], made[2], 0 * n, n_steps,
+            )  # fmt: skip
+            found[0][:], found[1][:], found[2][:] = made
+        both = attained[user, 2], proved[user, 2], pairs[user, 2]
+        if min(members[user, 0], members[user, 1]) < 0:
+            known = 0 if members[user, 0] >= 0 else 1
+            both[0][:], both[1][:], both[2][:] = attained[user, known], proved[user, known], pairs[user, known]
+        else:
+            both_series(
+                sides[0], sides[1], lift[0], drop[0], ceilings[user, 2], runs, static, pairs[user, 0], pairs[user, 1],
+                both[0], both[1], both[2], 0 * n, n_steps,
+            )  # fmt: skip
+
+
+@kernel
+def suprema(data, n, members, factors, lift, drop, ceilings, gamma, first, last, attained, proved):
+    """Suprema of users first .. last - 1: fill attained and proved, shape (users, 3); arguments as in `population`."""
+    steps, depths, work = np.zeros(2, np.int64), np.zeros(2, np.int64), np.empty((4, n))
+    for user in range(first, last):
+        static, guesses, candidates = np.zeros((2, n, n)), np.zeros((2, n, n)), np.ones(2, np.int64)
+        sides = (
+            chain_of(data, n, max(members[user, 0], 0), factors, True, gamma),
+            chain_of(data, n, max(members[user, 1], 0), factors, True, gamma),
+        )
+        certified = True
+        for side in range(2):
+            attained[user, side], proved[user, side] = lift[0], lift[0]
+            if members[user, side] >= 0:
+                attained[user, side], proved[user, side], candidates[side] = supremum(
+                    sides[side], lift, drop, ceilings[user, side], static[side : side + 1], guesses[side : side + 1],
+                    candidates[:1], work, depths,
+                )  # fmt: skip
+                certified = certified and sides[side].spreads[0, 0] < np.inf
+        known = 0 if members[user, 0] >= 0 else 1
+        attained[user, 2], proved[user, 2] = attained[user, known], proved[user, known]
+        if min(members[user, 0], members[user, 1]) >= 0:
+            attained[user, 2], proved[user, 2] = max(attained[user, 0], attained[user, 1]), ceilings[user, 2]
+            if certified:
+                attained[user, 2], proved[user, 2], _ = largest(
+                    (sides[0], sides[1]), steps, lift, drop, -1.0, np.inf, ceilings[user, 2], static, guesses, candidates,
+                    work, depths,
+                )  # fmt: skip

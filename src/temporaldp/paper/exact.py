@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage
-from temporaldp.accounting.exact.evidence import rows_of
-from temporaldp.kernels.chain import Chain, Items
-from temporaldp.kernels.rollouts import solve
+from temporaldp.accounting.exact.arrivals import rows_of
+from temporaldp.accounting.exact.evidence import pair_values
+from temporaldp.kernels.exact import Chain
 from temporaldp.paper.exhibit import FloatArray
 
 EXACT = "exact"
@@ -32,28 +32,22 @@ def exact_backward(matrix: TransitionMatrix, epsilon: float, steps: FloatArray, 
     n_steps = int(steps.max())
     budgets = np.full(n_steps, epsilon)
     spread = temporal_leakage(Adversary(backward=matrix), epsilons=budgets, bound="paper").backward * ROOM
-    chain = Chain(
-        (rows_of(matrix),),
-        np.zeros(n_steps, np.int64),
-        np.full((n_steps, 1), np.expm1(epsilon)),
-        np.zeros((n_steps, 1)),
-    )
+    up, down = np.full((n_steps, 1), np.expm1(epsilon)), np.zeros((n_steps, 1))
+    chain = Chain.of((rows_of(matrix),), np.zeros(n_steps, np.int64), up, down, spread)
     i, j = _pairs(chain.n, alike)
     at = steps.astype(np.int64) - 1
-    items = Items(np.repeat(at, len(i)), np.tile(i, len(at)), np.tile(j, len(at)))
-    found: FloatArray = solve(chain, items, spread).proved.reshape(len(at), -1).max(axis=1) + epsilon
+    each = pair_values(chain, np.repeat(at, len(i)), np.tile(i, len(at)), np.tile(j, len(at)))[1]
+    found: FloatArray = each.reshape(len(at), -1).max(axis=1) + epsilon
     return found
 
 
 def exact_supremum(matrix: TransitionMatrix, epsilon: float) -> float:
     """Exact supremum of BPL in nats, for a matrix whose pairs of values are all alike."""
     limit = leakage_supremum(Adversary(backward=matrix), epsilon=epsilon, bound="paper").backward
-    chain = Chain(
-        (rows_of(matrix),), np.zeros(1, np.int64), np.full((1, 1), np.expm1(epsilon)), np.zeros((1, 1)), endless=True
-    )
+    up, down = np.full((1, 1), np.expm1(epsilon)), np.zeros((1, 1))
+    chain = Chain.of((rows_of(matrix),), np.zeros(1, np.int64), up, down, np.array([limit * ROOM]), endless=True)
     i, j = _pairs(chain.n, alike=True)
-    found = solve(chain, Items(np.zeros(1, np.int64), i, j), np.array([limit * ROOM]))
-    return float(found.proved[0]) + epsilon
+    return float(pair_values(chain, np.zeros(1, np.int64), i, j)[1][0]) + epsilon
 
 
 def _pairs(n: int, alike: bool) -> tuple[np.ndarray, np.ndarray]:

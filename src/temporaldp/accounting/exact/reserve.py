@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.evidence import rows_of
+from temporaldp.accounting.exact.arrivals import rows_of
 from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known, known_at
@@ -112,10 +112,9 @@ class Transitions:
         from temporaldp.kernels.exact import Chain, rounding
 
         none, n = np.zeros(0, np.int64), self.matrices.shape[1]
-        with np.errstate(over="ignore"):
-            growth, excess = np.exp(spread), np.expm1(spread)
-        steps = (np.array(up)[:, None], np.zeros((len(up), 1)), np.array(spread), growth, excess)
-        return Chain(self.matrices.ravel(), none, none, n, np.array(into), *steps, endless, True, rounding(n))
+        factors = np.stack((up, 0.0 * up), axis=1)[:, :, None]
+        spreads = np.stack((spread, np.exp(spread), np.expm1(spread)), axis=1)
+        return Chain(self.matrices.ravel(), none, none, n, np.array(into), factors, spreads, endless, True, rounding(n))
 
     @property
     def memory(self) -> float:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from temporaldp.kernels.compiled.options import kernel
-from temporaldp.kernels.exact import LONGEST, RISE, UNIT, pair_value, set_spread, stays_below, through
+from temporaldp.kernels.exact import LONGEST, RISE, UNIT, dense_through, pair_value, set_spread, stays_below
 
 RESOLUTION, LEAST = 1e-12, 1e-18
 """Relative distance from the largest budget at which halving ends, and nats below which a budget counts as none. If the first
@@ -20,13 +20,14 @@ def is_below(chain, start, kept, total, error, drift, depth, room, work):
     """
     n = chain.n
     gamma, sums = (n + 5) * UNIT, (n + 4) * UNIT
-    c, g = work[0], work[1]
+    c, g, data, into = work[0], work[1], chain.data, chain.into
+    spreads, factors, endless = chain.spreads, chain.factors, chain.endless
     for k in range(n):
         c[k] = kept[k]
-    for taken in range(LONGEST if chain.endless else start):
+    for taken in range(int(LONGEST) if endless else start):
         s = max(start - 1 - taken, 0)
-        last = not chain.endless and s == 0
-        h = chain.up[s, 0]
+        last = not endless and s == 0
+        h = factors[s, 0, 0]
         p = w = 0.0
         for k in range(n):
             positive = max(c[k], 0.0)
@@ -38,9 +39,9 @@ def is_below(chain, start, kept, total, error, drift, depth, room, work):
         bound = error + 4.0 * UNIT * abs(total)
         high, summed = larger - w, now
         if not last:
-            high = (chain.growth[s] * p if p > 0.0 else 0.0) - w
-            summed = total + (chain.excess[s] * p if p > 0.0 else 0.0)
-            bound += chain.excess[s] * (drift + 2.0 * sums * p)
+            high = (spreads[s, 1] * p if p > 0.0 else 0.0) - w
+            summed = total + (spreads[s, 2] * p if p > 0.0 else 0.0)
+            bound += spreads[s, 2] * (drift + 2.0 * sums * p)
         trusted = 2.0 * (gamma * (depth + 1.0) + 2.0 * sums) <= room
         if summed + bound <= 0.0 or (high <= 0.0 and trusted):
             return True
@@ -51,15 +52,15 @@ def is_below(chain, start, kept, total, error, drift, depth, room, work):
         drift = (1.0 + h) * drift + 2.0 * gamma * (larger + w)
         total = now
         depth += 1.0
-        through(chain, s, g, c)
+        dense_through(data, into[s] * n * n, n, g, c)
     return False
 
 
 @kernel
 def fits(chain, epsilon, incoming, kept, total, error, drift, depth, room, work):
     """Whether F <= 0 is proved of an item if the last step of the chain, which is overwritten, spends a budget."""
-    last = chain.up.shape[0] - 1
-    chain.up[last, 0] = math.expm1(epsilon)
+    last = chain.factors.shape[0] - 1
+    chain.factors[last, 0, 0] = math.expm1(epsilon)
     set_spread(chain, last, (epsilon + incoming) * (1.0 + 4.0 * UNIT))
     return is_below(chain, last + 1, kept, total, error, drift, depth, room, work)
 
@@ -107,7 +108,7 @@ def largest_sum(chain, t, i, j, offset, known, guess, work):
     for number in range(i.size):
         item = (first + number) % i.size
         if known[item] < 0.0:
-            if number and stays_below(chain, t, i[item], j[item], best - offset[item], LONGEST, work)[0]:
+            if number and stays_below(chain, t, i[item], j[item], best - offset[item], work)[0]:
                 continue
             _, known[item], guess[item], _ = pair_value(chain, t, i[item], j[item], guess[item], work)
         best = max(best, offset[item] + known[item])
@@ -140,7 +141,7 @@ def count_final(chain, i, j, epsilons, arrived, forward, temporal, share):
     for k in range(epsilons.size - 1, -1, -1):
         for item in range(i.size):
             room = min(forward[k] * share, temporal[k] * share - arrived[k, item]) - epsilons[k]
-            if not stays_below(chain, k + 1, i[item], j[item], room, LONGEST, work)[0]:
+            if not stays_below(chain, k + 1, i[item], j[item], room, work)[0]:
                 return n_final
         n_final += 1
     return n_final
