@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
+import numpy as np
+
 from temporaldp.accounting.accountant_checks import checked_budget
 from temporaldp.accounting.adoption import Adoption, adoption_of, caught_up
 from temporaldp.accounting.counted_odometers import CountedOdometers
 from temporaldp.accounting.filter import Filters, filters_at_start
-from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, Resumed, checked_state, restored, state_document
+from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, checked_state
 from temporaldp.accounting.past_budgets import PastBudgets
-from temporaldp.accounting.protocol import Accounting, Odometer, grouped
+from temporaldp.accounting.protocol import Accounting, Filter, Leakage, Odometer, grouped, listed
 from temporaldp.accounting.refusal import MOST_SHOWN, refusal
 from temporaldp.correlation import Adversary, Population
-from temporaldp.errors import BudgetError
+from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import release_from
 
 NEVER = -1
@@ -59,13 +61,13 @@ class Account:
         self.alpha, self.horizon, self.asked_reserve = alpha, horizon, asked_reserve
         self.spent = PastBudgets()
         self.expected_reserve: float | None = None
-        self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
+        self._methods: list[tuple[Accounting[Any, Any], list[int]]] | None = None
         self._adoptions: tuple[Adoption, ...] = ()
         self._timelines: tuple[Adversary, ...] = ()
         self._last_allowed: Filters | None = None
         self._n_reserved = 0
         self._counted: CountedOdometers | None = None
-        self._resumed: Resumed | None = None
+        self._resumed: CountedOdometers | None = None
         self._end: int | None = None
 
     def __len__(self) -> int:
@@ -77,18 +79,18 @@ class Account:
         made.__dict__.update(self.__dict__ | {"spent": copy(self.spent), "_counted": copy(self._counted)})
         return made
 
-    def ways(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
-        """The ways of accounting, and the users who are counted by each. At a delta the grid depends on the first release.
+    def methods(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
+        """The methods, and the users whom each accounts for. At a delta the grid depends on the first release.
 
         That is `following` if nothing was spent yet; nothing is kept then.
         """
-        if self._ways is not None:
-            return self._ways
+        if self._methods is not None:
+            return self._methods
         first = [*self.spent[:1], following][:1] if self.delta else []
-        ways = grouped(self.accounting, self.population.users, first, online=True)
+        found = grouped(self.accounting, self.population.users, first, online=True)
         if self.spent or not self.delta:
-            self._ways = ways
-        return ways
+            self._methods = found
+        return found
 
     def odometers(self, following: Any = None) -> list[Odometer]:
         """Everybody's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
@@ -112,7 +114,7 @@ class Account:
         """What was allowed when it was last asked; looked for when it is first needed. None for an odometer."""
         if self._last_allowed is None and self.alpha is not None:
             self._last_allowed = filters_at_start(
-                self._first_ways(),
+                self._first_methods(),
                 self._first.users,
                 self.alpha,
                 self.horizon,
@@ -127,6 +129,18 @@ class Account:
         known = self.last_allowed
         self._last_allowed = None if known is None else caught_up(known, self._adoptions, self.spent)
         return self._last_allowed
+
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """What the level still allows each user; empty for an odometer."""
+        allowed = self.allowed
+        return () if allowed is None else allowed.each
+
+    def expect_reserve(self, reserve: float) -> None:
+        """Begin with what an earlier accountant of the same release found that it can keep, if that holds (it is tried)."""
+        if not (self.alpha is not None and 0.0 < reserve <= self.alpha):
+            raise BudgetError(f"expected a reserve up to alpha = {self.alpha}, got {reserve!r}")
+        self.expected_reserve = reserve
 
     @property
     def reserve(self) -> float:
@@ -144,32 +158,53 @@ class Account:
         """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""
         if check_end and self.is_over:
             raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
-        budget = self._countable(given) if self.delta else checked_budget(given)
+        budget = self._countable(given) if self.delta else checked_budget(given, self.accounting)
         if check_end and self.horizon is not None and len(self) >= self.horizon:
             raise BudgetError(f"all {self.horizon} steps of the horizon are over; nothing may follow")
         return budget
 
-    def admitted(self, given: Any, last: bool) -> Any:
-        """What is to be spent, if it may be; `LeakageBudgetError` otherwise."""
-        budget = self.possible(given)
-        if self._are_reserved([budget]):
-            return budget
-        allowed = self.allowed
-        if allowed is not None:
-            number = allowed.refusing(budget, last)
-            if number is not None:
-                way = next(way for way, numbers in self.ways() if number in numbers)
-                user, name = self.population.users[number], self.population.names[number]
-                if self._timelines:
-                    user = self._timelines[number].between(0, len(self) + MOST_SHOWN)
-                raise refusal(allowed, way, user, name, self.spent[:], budget, last=last)
-        return budget
+    def listed(self, releases: Any) -> list[Any]:
+        """Releases of the next steps, one each; each as it is counted: a number, or at a delta mechanisms."""
+        several = isinstance(releases, list | np.ndarray) or (isinstance(releases, tuple) and not self.delta)
+        each = list(listed(releases, None)) if several else [releases]
+        return [self._countable(one) if self.delta else checked_budget(one, self.accounting) for one in each]
 
-    def admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
+    def require(self, releases: list[Any], last: bool) -> None:
+        """Raise `LeakageBudgetError`, or `BudgetError`, unless these may be spent at the next steps."""
+        if self.horizon is not None and 0 < self.horizon - len(self) < len(releases):
+            raise BudgetError(
+                f"{len(releases)} budgets, but only {self.horizon - len(self)} of the horizon's {self.horizon} steps are left"
+            )
+        now = self
+        for number, release in enumerate(releases, start=1):
+            final = last and number == len(releases)
+            now._require_one(release, final)
+            if number < len(releases):
+                now = copy(now)
+                now.note([release], False)
+
+    def _require_one(self, release: Any, last: bool) -> None:
+        budget = self.possible(release)
+        allowed = None if self._are_reserved([budget]) else self.allowed
+        number = None if allowed is None else allowed.refusing(budget, last)
+        if allowed is not None and number is not None:
+            method = next(method for method, numbers in self.methods() if number in numbers)
+            user, name = self.population.users[number], self.population.names[number]
+            if self._timelines:
+                user = self._timelines[number].between(0, len(self) + MOST_SHOWN)
+            raise refusal(allowed, method, user, name, self.spent[:], budget, last=last)
+
+    def admits(self, releases: Sequence[Any], last: bool = False) -> bool:
         """Whether these may be spent at the next steps, one each."""
-        if self.is_over or (self.horizon is not None and len(self) + len(epsilons) > self.horizon):
+        if self.is_over or (self.horizon is not None and len(self) + len(releases) > self.horizon):
             return False
-        return self._are_reserved(epsilons) or self.allowed is None or self.allowed.admits(epsilons, last)
+        return self._are_reserved(releases) or self.allowed is None or self.allowed.admits(releases, last)
+
+    def known_leakage(self) -> list[Leakage] | None:
+        """The leakage of every step so far about each user, where odometers keep it up to date; None elsewhere."""
+        found = [odometer.leakage(self.spent[:]) for odometer in self.odometers()]
+        each = [one for one in found if one is not None]
+        return each if len(each) == len(found) else None
 
     def note(self, budgets: list[Any], last: bool) -> None:
         """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""
@@ -180,12 +215,12 @@ class Account:
 
     def adopt(self, now: Population, *, both: bool, reserve: float | None) -> None:
         """Account by other matrices from the next step on; as `TemporalAccountant.adopt`."""
-        way = self.ways()[0][0]
+        way = self.methods()[0][0]
         made, self._timelines = adoption_of(
             self.population, now, self._timelines, len(self), way, self.allowed if reserve is None else None, self.horizon,
             both=both, reserve=reserve, asked=self.asked_reserve,
         )  # fmt: skip
-        self._n_reserved, self._ways = len(self), None
+        self._n_reserved, self._methods = len(self), None
         self.population, self._adoptions = made.population, (*self._adoptions, made)
 
     def adversaries_until(self, n_steps: int) -> Population:
@@ -204,7 +239,13 @@ class Account:
             "n_adopted": len(self._adoptions),
             "reserved": self._are_reserved([]),
         }
-        return state_document(known, self.odometers(), self.allowed)
+        allowed = self.allowed
+        self.odometers()
+        odometers = None if self._counted is None else self._counted.saved()
+        filters = None if allowed is None else allowed.saved()
+        if odometers is None or (filters is None and allowed is not None):
+            return None
+        return {**known, "odometers": odometers, "filters": filters}
 
     def resume(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
         """Go on from a kept state; as `TemporalAccountant.resume`."""
@@ -214,25 +255,31 @@ class Account:
                 self.adopt(Population.of(one.adversary), both=one.both, reserve=one.reserve)
             self.spent = PastBudgets(state["n_steps"], read)
             self._n_reserved = len(self) if state["reserved"] else NEVER
-            self._resumed = restored(state, self.alpha, self._first.users, self._adoptions, self.horizon)
-            self._last_allowed = self._resumed.filters
+            if state["horizon"] != self.horizon:
+                raise InputError(f"the state is for {state['horizon']} steps")
+            if (state["filters"] is None) != (self.alpha is None):
+                raise InputError("the state has a filter without a level, or the level no filter")
+            timelines = self._timelines or self._first.users
+            self._resumed = CountedOdometers.restored(state["odometers"], timelines, len(self), len(adopted))
+            if self.alpha is not None:
+                self._last_allowed = Filters.restored(state["filters"], timelines, self.alpha, self.horizon)
 
     def _nothing_counted(self, following: Any) -> CountedOdometers:
         """Before the first step, and before anything was adopted; or a resumed state."""
         if self._resumed is not None:
-            return self._resumed.counted
-        return CountedOdometers.at_start(self._first_ways(following), self._first.users)
+            return copy(self._resumed)
+        return CountedOdometers.at_start(self._first_methods(following), self._first.users)
 
-    def _first_ways(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
+    def _first_methods(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
         """The ways of accounting of everybody who was known in the beginning."""
         if self._adoptions:
             return grouped(self.accounting, self._first.users, online=True)
-        return self.ways(following)
+        return self.methods(following)
 
     def _countable(self, given: Any) -> Any:
         """What is published at a step, at a delta, if it can be counted."""
         release = release_from(given)
-        for way, numbers in self.ways(release):
+        for way, numbers in self.methods(release):
             way.require_countable([self.population.users[k] for k in numbers], release)
         return release
 

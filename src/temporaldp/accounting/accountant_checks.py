@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import ArrayLike
-
-from temporaldp.accounting.protocol import budgets, listed
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Population
 from temporaldp.errors import BudgetError
-from temporaldp.mechanisms.events import release_from
+from temporaldp.mechanisms.distances import require_no_nearer
+from temporaldp.mechanisms.events import epsilon_of
 from temporaldp.values import LARGEST, whole_number
 
 
-def checked_budget(epsilon: Any) -> float:
-    """A budget in nats, 0 or more; `BudgetError` for anything else."""
+def checked_budget(epsilon: Any, accounting: Accounting[Any, Any]) -> float:
+    """A budget in nats, 0 or more, also of an event of dp-accounting; `BudgetError` for anything else."""
+    if type(epsilon).__module__.startswith("dp_accounting."):
+        spent = epsilon_of(epsilon)
+        if spent > 0.0:
+            require_no_nearer(accounting.distances, repr(epsilon))
+        return spent
     try:
         budget = math.nan if isinstance(epsilon, str | bytes | bool) else float(epsilon)
     except (TypeError, ValueError):
         budget = math.nan
     if not 0.0 <= budget <= LARGEST:
         raise BudgetError(
-            f"expected epsilon to be a number from 0 to {LARGEST:g} nats, got {epsilon!r}; mechanisms are counted at a delta"
+            f"expected epsilon to be a number from 0 to {LARGEST:g} nats, got {epsilon!r}; mechanisms are "
+            "counted with accounting=ApproximateDP(delta)"
         )
     return budget
 
@@ -49,10 +53,3 @@ def checked_horizon(population: Population, horizon: int | None) -> int | None:
             raise BudgetError(f"{who} has matrices for {serves} steps, but the horizon is {known}")
         known = known if serves is None else serves
     return known
-
-
-def checked_releases(given: ArrayLike | Sequence[Any], delta: float) -> list[Any]:
-    """What is published at each of some steps: budgets in nats, or at a delta releases; `BudgetError` for anything else."""
-    if not delta:
-        return list(budgets(given).tolist())
-    return [release_from(one) for one in listed(given, None)]

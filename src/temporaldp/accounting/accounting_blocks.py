@@ -38,14 +38,16 @@ def charged() -> tuple[TemporalAccountant, ...]:
 
 def charge(epsilons: Sequence[float], *, last: bool = False) -> None:
     """Spend these budgets, one a step, with everybody around: all of them with all of them, or nothing with anybody."""
+    from temporaldp.accounting.accountant import lock_of
+
     around = charged()
     with ExitStack() as locked:  # in one order for all threads, so that none waits for another that waits for it
         for accountant in sorted(around, key=id):
-            locked.enter_context(accountant.lock)
+            locked.enter_context(lock_of(accountant))
         for accountant in around:
-            accountant.check_all(epsilons, last=last)
+            accountant.check(list(epsilons), last=last)
         for accountant in around:
-            accountant.spend_all(epsilons, last=last)
+            accountant.spend(list(epsilons), last=last)
 
 
 def begin(accountant: TemporalAccountant) -> None:

@@ -99,6 +99,9 @@ class Odometer(Protocol):
     def worst_with(self, release: Any) -> tuple[float, int]:
         """The same if `release` came next; changes nothing."""
 
+    def leakage(self, spent: Sequence[Any]) -> Leakage | None:
+        """The leakage of every step so far, where it is kept up to date; `spent` is every release so far. None elsewhere."""
+
 
 class Filter(Protocol):
     """What a level still allows one user; a spend gives another one."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
 from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, Observation
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
-from temporaldp.accounting.protocol import DIRECTIONS, Accounting, grouped, listed, weakest
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, grouped, listed, weakest
 from temporaldp.arrow import arrow_stream
-from temporaldp.correlation import Adversaries, Population
+from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.values import LARGEST, compared_by_value, read_only
@@ -52,9 +53,8 @@ class LeakageSeries:
         One per user where there are several; empty for a single user.
     accounting : Accounting
         The method that the numbers are from: `Exact()`, an upper bound, or at a delta (epsilon, delta)-DP_T.
-    evidence : ExactLeakage, PairwiseLeakage, LeakageCurves or None
-        What the way of accounting can tell beyond these numbers, for a single user; None for the paper's, and for a
-        user of whom no correlation is known.
+    details : optional
+        `evidence`, or a function without parameters that returns it.
     """
 
     epsilons: FloatArray
@@ -64,11 +64,11 @@ class LeakageSeries:
     name: str | None = None
     members: tuple[LeakageSeries, ...] = ()
     accounting: Accounting[Any, Any] = EXACT
-    evidence: ExactLeakage | PairwiseLeakage | LeakageCurves | PairLeakageCurves | None = None
+    details: Any = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for field in ("epsilons", *DIRECTIONS):
-            object.__setattr__(self, field, _frozen(getattr(self, field)))
+        for name in ("epsilons", *DIRECTIONS):
+            object.__setattr__(self, name, _frozen(getattr(self, name)))
 
     def __len__(self) -> int:
         return len(self.epsilons)
@@ -77,6 +77,17 @@ class LeakageSeries:
         who = f", worst user {self.worst_user!r}" if self.worst_user else ""
         at = f" at delta {self.delta:g}" if self.delta else ""
         return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats{at} at step {self.worst_time}{who})"
+
+    @property
+    def evidence(self) -> ExactLeakage | PairwiseLeakage | LeakageCurves | PairLeakageCurves | None:
+        """What the accounting method has beyond these numbers, for a single user: pairs, observations, or whole curves.
+
+        None by the paper's bound, and for a user whose correlations are unknown.
+        """
+        if callable(self.details):
+            object.__setattr__(self, "details", self.details())
+        known: ExactLeakage | PairwiseLeakage | LeakageCurves | PairLeakageCurves | None = self.details
+        return known
 
     @property
     def delta(self) -> float:
@@ -334,9 +345,25 @@ def temporal_leakage(
         for k, leakage in zip(numbers, method.series(users, kept), strict=True):
             past, future, both = (getattr(leakage, direction) for direction in DIRECTIONS)
             members[k] = LeakageSeries(
-                promised, past, future, both, population.names[k], accounting=method, evidence=leakage.evidence
+                promised, past, future, both, population.names[k], accounting=method, details=leakage.evidence
             )
     return _largest([members[k] for k in range(len(population))])
+
+
+def series_of(
+    population: Population, epsilons: FloatArray, leakages: Sequence[Leakage], accounting: Accounting[Any, Any]
+) -> LeakageSeries:
+    """The series of leakages that are known already, one for each user; evidence is computed when it is asked for."""
+    members = []
+    for (name, user), leakage in zip(population, leakages, strict=True):
+        past, future, both = (getattr(leakage, direction) for direction in DIRECTIONS)
+        later = partial(_evidence, user, epsilons, accounting)
+        members.append(LeakageSeries(epsilons, past, future, both, name, accounting=accounting, details=later))
+    return _largest(members)
+
+
+def _evidence(user: Adversary, epsilons: FloatArray, accounting: Accounting[Any, Any]) -> Any:
+    return temporal_leakage(user, epsilons, accounting=accounting).evidence
 
 
 def _largest(members: list[LeakageSeries]) -> LeakageSeries:

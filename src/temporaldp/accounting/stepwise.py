@@ -129,6 +129,9 @@ class StepwiseOdometer(Generic[One, Arrived]):
             known.append((self._leaked[top], top))
         return max(known, key=lambda pair: (pair[0], -pair[1]))
 
+    def leakage(self, spent: Sequence[One]) -> None:
+        """Nothing is kept up to date but the temporal leakage."""
+
     @property
     def next_arrival(self) -> Arrived:
         """What arrives at the next step from those so far."""

@@ -78,7 +78,7 @@ def charge(accountant: TemporalAccountant, promised: Promise) -> None:
     with accountant:
         for one in accounting_blocks.charged():
             require_no_nearer(one.accounting.distances, "another library's mechanism")
-            if not isinstance(promised, float) and not one.delta:
+            if not isinstance(promised, float) and not one.accounting.delta:
                 raise BudgetError(
                     f"this accountant counts epsilons with delta = 0, and the step promises {promised!r}: give a "
                     "TemporalAccountant with a delta, which counts any mechanism"

@@ -74,7 +74,7 @@ def _accountant_class() -> type:
             return None
 
         def _spent(self, event: Any) -> Any:
-            return release_of(event) if self.temporal.delta else epsilon_of(event)
+            return release_of(event) if self.temporal.accounting.delta else epsilon_of(event)
 
         def compose(self, event: Any, count: int = 1) -> Any:
             """Spend so many steps with this event: all of them, or none."""
@@ -87,8 +87,8 @@ def _accountant_class() -> type:
 
         def get_epsilon(self, target_delta: float) -> float:
             """The largest temporal leakage of any step so far, in nats."""
-            if self.temporal.delta and target_delta != self.temporal.delta:
-                raise BudgetError(f"this accountant counts at delta = {self.temporal.delta:g}, got {target_delta:g}")
+            if self.temporal.accounting.delta and target_delta != self.temporal.accounting.delta:
+                raise BudgetError(f"this accountant counts at delta = {self.temporal.accounting.delta:g}, got {target_delta:g}")
             return self.temporal.total()
 
     return StepAccountant

@@ -76,7 +76,7 @@ def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) ->
     ...     domain=dp.vector_domain(dp.atom_domain(bounds=(0, 1))),
     ... )
     >>> context = tdp.adapters.opendp(context, accountant)
-    >>> isinstance(context.query().sum().laplace().release(), int), accountant.ledger.round(6)    # a row goes and another comes
+    >>> isinstance(context.query().sum().laplace().release(), int), accountant.spent.round(6)    # a row goes and another comes
     (True, array([0.2, 0.4]))
     """
     with needing("release"):

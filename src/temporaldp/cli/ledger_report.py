@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from temporaldp import InputError, LeakageSeries, Ledger, LedgerError, ReleasedHistograms, temporal_leakage
 from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.cli.inputs import Inputs
@@ -126,11 +127,13 @@ def released_in(ledger: Ledger) -> ReleasedHistograms | None:
 
 def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     """The adversaries that the accountant counts, with their matrices of every step, and where they come from."""
-    users = accountant.adversaries_until(len(ledger)).users
+    users = account_of(accountant).adversaries_until(len(ledger)).users
     changes = [f"another one from step {event.step + 1} on" for event in ledger.events if event.kind == ADOPT]
     name = ", ".join(["kept beside the ledger", *changes])
     if not users:
         raise LedgerError(f"{ledger.place} accounts for nobody")
     return Inputs(
-        users, Provenance("matrices", per_user=len(accountant.population) > 1 + len(changes), name=name), None
+        users,
+        Provenance("matrices", per_user=len(account_of(accountant).population) > 1 + len(changes), name=name),
+        None,
     )

@@ -22,11 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries
-from temporaldp.accounting.exact.evidence import ordered_matrices
+from temporaldp.accounting.exact.arrivals import ordered_matrices
+from temporaldp.accounting.exact.evidence import pair_values
 from temporaldp.correlation import Adversary
-from temporaldp.kernels.best_observation import derivatives
-from temporaldp.kernels.chain import Chain, Items
-from temporaldp.kernels.rollouts import roots
+from temporaldp.kernels.exact import Chain, derivatives
 from temporaldp.planning.optimal import POWERS, Measure
 from temporaldp.progress import progressed
 
@@ -60,21 +59,22 @@ class Constraints:
     """Pairs of values of users at steps whose leakage must stay below the level."""
 
     user: IntArray
-    items: Items
+    t: IntArray
+    i: IntArray
+    j: IntArray
 
     def __len__(self) -> int:
         return len(self.user)
 
     def joined(self, other: Constraints) -> Constraints:
-        """Both, each item once."""
+        """Both, each pair once."""
         columns = [np.concatenate(pair) for pair in zip(self.columns, other.columns, strict=True)]
-        kept = np.unique(np.stack(columns), axis=1)
-        return Constraints(kept[0], Items(kept[1], kept[2], kept[3]))
+        return Constraints(*np.unique(np.stack(columns), axis=1))
 
     @property
     def columns(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """User, step, value and other value."""
-        return self.user, *self.items.arrays
+        """User, step, state and other state."""
+        return self.user, self.t, self.i, self.j
 
 
 class Program:
@@ -93,49 +93,48 @@ class Program:
     def leakage(self, epsilons: FloatArray, at: Constraints, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
         """g, and the ratios less 1 of both directions, shape (m, 2); `rho` is a guess of them."""
         found = rho.copy()
-        for user, side, members, items in self._groups(at):
-            found[members, side] = roots(self._chain(user, side, epsilons), items, self._spread(), rho[members, side])
-        return epsilons[at.items.t] + np.log1p(found).sum(axis=1), found
+        for user, side, members, pairs in self._groups(at):
+            arriving = pair_values(self._chain(user, side, epsilons), *pairs, rho[members, side])[0]
+            found[members, side] = np.expm1(arriving)
+        return epsilons[at.t] + np.log1p(found).sum(axis=1), found
 
     def jacobian(self, epsilons: FloatArray, at: Constraints, rho: FloatArray) -> Any:
         """J, as a sparse matrix."""
         from scipy.sparse import coo_array
 
         m, horizon = len(at), self._horizon
-        rows, columns, values = [np.arange(m)], [at.items.t], [np.ones(m)]
-        for user, side, members, items in self._groups(at):
-            each = derivatives(self._chain(user, side, epsilons), items, rho[members, side], horizon - 1)
+        rows, columns, values = [np.arange(m)], [at.t], [np.ones(m)]
+        for user, side, members, pairs in self._groups(at):
+            each = np.zeros((len(members), horizon - 1))
+            derivatives(self._chain(user, side, epsilons), *pairs, rho[members, side], each)
             item, back = np.nonzero(each > NEGLIGIBLE)
             rows.append(members[item])
-            step = items.t[item] - 1 - back
+            step = pairs[0][item] - 1 - back
             columns.append(horizon - 1 - step if side else step)
             values.append(each[item, back])
         data = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
         return coo_array(data, shape=(m, horizon)).tocsr()
 
-    def _groups(self, at: Constraints) -> list[tuple[int, int, IntArray, Items]]:
-        """User, direction, positions, and items as the direction counts their steps."""
+    def _groups(self, at: Constraints) -> list[tuple[int, int, IntArray, tuple[IntArray, IntArray, IntArray]]]:
+        """User, direction, positions, and pairs at steps as the direction counts them."""
         groups = []
         for user in np.unique(at.user).tolist():
             members = np.flatnonzero(at.user == user)
-            here = at.items[members]
-            turned = Items(self._horizon - 1 - here.t, here.i, here.j)
+            t, i, j = at.t[members], at.i[members], at.j[members]
             groups += [
-                (user, side, members, items)
-                for side, items in enumerate((here, turned))
+                (user, side, members, (steps, i, j))
+                for side, steps in enumerate((t, self._horizon - 1 - t))
                 if self._known[user][side] is not None
             ]
         return groups
 
     def _chain(self, user: int, side: int, epsilons: FloatArray) -> Chain:
+        """Rollouts of a direction. A plan that satisfies alpha implies no better bound of its spreads than alpha."""
         known = self._known[user][side]
         assert known is not None
         spent = epsilons[::-1] if side else epsilons
-        return Chain(*known, np.expm1(spent)[:, None], np.zeros((self._horizon, 1)))
-
-    def _spread(self) -> FloatArray:
-        """A plan that holds alpha tells nothing better than alpha."""
-        return np.full(self._horizon, self._alpha)
+        spreads = np.full(self._horizon, self._alpha)
+        return Chain.of(*known, np.expm1(spent)[:, None], np.zeros((self._horizon, 1)), spreads)
 
 
 def least_noise(
@@ -199,9 +198,8 @@ def worst_pairs(series: LeakageSeries, alpha: float, *, share: float) -> Constra
         i.append(first[steps])
         j.append(second[steps])
     if not user:
-        empty = np.zeros(0, np.int64)
-        return Constraints(empty, Items(empty, empty, empty))
-    return Constraints(np.concatenate(user), Items(np.concatenate(t), np.concatenate(i), np.concatenate(j)))
+        return Constraints(*np.zeros((4, 0), np.int64))
+    return Constraints(*map(np.concatenate, (user, t, i, j)))
 
 
 def _shrunk(

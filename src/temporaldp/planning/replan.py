@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant
-from temporaldp.accounting.exact.online import ExactStanding
-from temporaldp.accounting.exact.sides import SLACK
+from temporaldp.accounting.accountant import account_of
+from temporaldp.accounting.exact.online import ExactFilter
+from temporaldp.accounting.exact.reserve import SLACK
 from temporaldp.accounting.paper.online import SPARE, PaperFilter
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
@@ -81,12 +82,12 @@ def replan(
     """
     alpha, rest = _checked(accountant)
     by = measure(objective, weights, rest)
-    spent = accountant.ledger
-    request = Request(accountant.population, alpha, accountant.horizon)
+    spent = accountant.spent
+    request = Request(account_of(accountant).population, alpha, accountant.horizon)
 
     def whole(epsilons: FloatArray) -> LeakageSeries:
         budgets = np.concatenate((spent, epsilons))
-        return accountant.leakage_of(budgets)
+        return accountant.leakage(budgets)
 
     def admitted(epsilons: FloatArray) -> FloatArray:
         for halving in range(53):
@@ -95,7 +96,7 @@ def replan(
                 return tail
         raise _nothing_left(alpha, rest)
 
-    make = _exactly if all(isinstance(one, ExactStanding) for one in accountant.filters) else _as_admitted
+    make = _exactly if all(isinstance(one, ExactFilter) for one in account_of(accountant).filters) else _as_admitted
     tail = make(accountant, request, by, admitted, whole)
     return BudgetPlan(
         leakage=whole(tail),
@@ -112,7 +113,7 @@ def _exactly(
 ) -> FloatArray:
     """The steps to come, as large as the exact leakage of all steps allows."""
     start = _constant(accountant, by, admitted)
-    spent = accountant.ledger
+    spent = accountant.spent
     n_spent = len(spent)
     if len(by.weights) == 1:
         return start
@@ -155,7 +156,7 @@ def _as_admitted(
     """The steps to come: optimal by the paper's bound where the accountant counts by it, else one budget for all of them."""
     rest = len(by.weights)
     start = _constant(accountant, by, admitted)
-    standings = [one for one in accountant.filters if isinstance(one, PaperFilter)]
+    standings = [one for one in account_of(accountant).filters if isinstance(one, PaperFilter)]
     if rest == 1 or not standings:
         return start
     after = [user.between(len(accountant), rest) for user in request.users]

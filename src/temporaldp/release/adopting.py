@@ -7,6 +7,7 @@ import os
 from copy import copy
 
 from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.kept_state import KeptAdoption
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Adversaries, Population
@@ -150,7 +151,7 @@ def resumed(accountant: TemporalAccountant, ledger: Ledger) -> tuple[TemporalAcc
         def read() -> list[float]:  # older rows are read only if somebody asks
             return [row.epsilon for row in ledger[: checkpoint.n_steps]]
 
-        trial.resume(checkpoint.accountant, known, read)
+        account_of(trial).resume(checkpoint.accountant, known, read)
     except (InputError, LedgerError):
         return accountant, 0
     return trial, len(adopted)
@@ -178,7 +179,7 @@ def correlations_at(ledger: Ledger, users: list[str]) -> Population:
 
 def _record(accountant: TemporalAccountant, ledger: Ledger, end: int) -> None:
     for row in ledger[len(accountant) : end]:
-        accountant.record(row.epsilon, last=row.last)  # another machine's rounding must not refuse a fact
+        accountant.spend(row.epsilon, last=row.last, enforce=False)  # another machine's rounding must not refuse a fact
 
 
 def _account_name() -> str:

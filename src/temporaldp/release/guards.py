@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.errors import InputError, LedgerError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
@@ -204,11 +205,13 @@ class AccountantGuard(Guard):
         """Keep the matrices beside the ledger; with adoptions in it, begin with those that were valid at the first step."""
         known = ledger.configuration["correlations"]
         with suppress(LedgerError):  # a disk that is full or read-only: needed only if something is adopted one day
-            keep_correlations(ledger.store, self.accountant.population, known["salt"])
+            keep_correlations(ledger.store, account_of(self.accountant).population, known["salt"])
         if any(event.kind == ADOPT for event in ledger.events):
             before = correlations_at(ledger, known["users"])
-            self.accountant = TemporalAccountant(before, alpha=self.alpha, reserve=self.accountant.asked_reserve)
-        if self.horizon is None and self.accountant.asked_reserve is None and known["users"]:
+            self.accountant = TemporalAccountant(
+                before, alpha=self.alpha, reserve=account_of(self.accountant).asked_reserve
+            )
+        if self.horizon is None and account_of(self.accountant).asked_reserve is None and known["users"]:
             with suppress(LedgerError):
                 expect_kept_reserve(self.accountant, ledger)
         self.accountant, self._n_adopted = resumed(self.accountant, ledger)
@@ -219,10 +222,10 @@ class AccountantGuard(Guard):
         return {
             "alpha": self.alpha,
             "horizon": self.horizon,
-            "reserve": self.accountant.asked_reserve,
+            "reserve": account_of(self.accountant).asked_reserve,
             "accounting": self.accounting.document(),
             "plan": None if self._given is None else plan_digest(self._given),
-            "correlations": correlations_of(self.accountant.population.users, salt=salt),
+            "correlations": correlations_of(account_of(self.accountant).population.users, salt=salt),
         }
 
     def next_epsilon(self, step: int, *, last: bool) -> float:
@@ -270,11 +273,11 @@ class AccountantGuard(Guard):
 
     def kept_state(self) -> dict[str, Any] | None:
         """The accountant's; a plan that is made anew reads what was spent."""
-        return self.accountant.kept_state()
+        return account_of(self.accountant).kept_state()
 
     def leakage_after(self, epsilon: float) -> float:
         """By the accountant."""
-        return self.accountant.total_after(epsilon)
+        return self.accountant.total(epsilon)
 
     def _current_plan(self) -> BudgetPlan | None:
         """The plan, made anew where less was spent than planned."""
@@ -282,7 +285,7 @@ class AccountantGuard(Guard):
         if accountant.horizon is None or accountant.reserve > 0.0 or len(accountant) >= accountant.horizon:
             return self._plan
         planned = 0.0 if self._plan is None else self._plan.epsilons[: len(accountant)].sum()
-        if self._plan is None or accountant.ledger.sum() < planned * (1.0 - LESS_THAN_PLANNED):
+        if self._plan is None or accountant.spent.sum() < planned * (1.0 - LESS_THAN_PLANNED):
             self._plan = replan(accountant)
         return self._plan
 

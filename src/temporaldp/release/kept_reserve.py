@@ -9,6 +9,7 @@ import hashlib
 from contextlib import suppress
 
 from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.accountant import account_of
 from temporaldp.errors import BudgetError
 from temporaldp.release.chain import canonical
 from temporaldp.release.identity import correlations_of
@@ -24,7 +25,7 @@ def expect_kept_reserve(accountant: TemporalAccountant, ledger: Ledger) -> None:
         It cannot be read or kept.
     """
     salt = ledger.configuration["correlations"]["salt"]
-    users = correlations_of(accountant.population.users, salt=salt)["users"]
+    users = correlations_of(account_of(accountant).population.users, salt=salt)["users"]
     asked = canonical([users, accountant.alpha, accountant.accounting.document()])
     name = "reserve-" + hashlib.sha256(asked.encode("ascii")).hexdigest()[:16]
     kept = ledger.store.read_private(name)
@@ -32,4 +33,4 @@ def expect_kept_reserve(accountant: TemporalAccountant, ledger: Ledger) -> None:
         ledger.store.write_private(name, repr(accountant.reserve))
         return
     with suppress(ValueError, BudgetError):  # somebody wrote something else there
-        accountant.expect_reserve(float(kept))
+        account_of(accountant).expect_reserve(float(kept))

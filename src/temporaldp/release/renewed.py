@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any
 
 from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.errors import BudgetError, InputError, LedgerError, LedgerMismatchError
@@ -35,7 +36,7 @@ class RenewedGuard(PlanGuard):
         assert plan.horizon is not None
         self.horizon, self._epochs, self._digest = None, Epochs(every, plan.horizon), plan_digest(plan)
         self.accountant = copy(odometer)
-        self.promise = require_renewable(plan, every, odometer.population, odometer.accounting)
+        self.promise = require_renewable(plan, every, account_of(odometer).population, odometer.accounting)
         self._n_adopted, self._share, self._shared_until = 0, 1.0, 0
 
     def begin(self, ledger: Ledger) -> None:
@@ -43,7 +44,7 @@ class RenewedGuard(PlanGuard):
         known = ledger.configuration["correlations"]
         require_enough_steps(self._epochs.every, self._epochs.most, ledger.configuration["step"])
         with suppress(LedgerError):  # a disk that is full or read-only: a report needs it, a step does not
-            keep_correlations(ledger.store, self.accountant.population, known["salt"])
+            keep_correlations(ledger.store, account_of(self.accountant).population, known["salt"])
         if not any(event.kind == RENEWAL for event in ledger.events):
             with ledger.writing() as writer:
                 if not any(event.kind == RENEWAL for event in ledger.events):
@@ -63,7 +64,7 @@ class RenewedGuard(PlanGuard):
             **super().identity(kept),
             "renewal": self._epochs.most if every == STEPS else every,
             "accounting": self.accountant.accounting.document(),
-            "correlations": correlations_of(self.accountant.population.users, salt=salt),
+            "correlations": correlations_of(account_of(self.accountant).population.users, salt=salt),
         }
 
     def position(self, n_steps: int, time: str | None) -> int:
@@ -109,12 +110,12 @@ class RenewedGuard(PlanGuard):
 
     def kept_state(self) -> dict[str, Any] | None:  # type: ignore[override]
         """The odometer's, and where the epoch began."""
-        state = self.accountant.kept_state()
+        state = account_of(self.accountant).kept_state()
         return None if state is None else {**state, "epochs": self._epochs.document()}
 
     def leakage_after(self, epsilon: float) -> float:  # type: ignore[override]
         """Of all epochs together."""
-        return self.accountant.total_after(epsilon)
+        return self.accountant.total(epsilon)
 
     def trial(self) -> Guard:
         """With epochs of its own."""

@@ -14,6 +14,7 @@ from typing import Any, Generic, Self
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import budgets
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerError, SpentError
 from temporaldp.files.moments import label_of
@@ -117,7 +118,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self._guard = guard_of(accountant, plan) if renewed is None else renewed_guard(accountant, plan, renewed)
         self._guard.require_mechanism(mechanism)
         self._mechanism = mechanism
-        known = [one.states for one in accountant.population.users] if accountant is not None else []
+        known = [one.states for one in account_of(accountant).population.users] if accountant is not None else []
         schema = states or (plan.source.states if plan is not None else None) or next(iter(known), None)
         _require_schema(mechanism, schema)
         self._configured: dict[str, Any] = {

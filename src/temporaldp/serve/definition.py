@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.errors import InputError
@@ -164,7 +165,7 @@ def unspent(promise: str, expected: float | None) -> TemporalAccountant:
         told.adversary(), alpha=told.alpha, horizon=told.horizon, accounting=accounting_from({"method": told.bound})
     )
     if expected and told.horizon is None:
-        made.expect_reserve(expected)
+        account_of(made).expect_reserve(expected)
     return made
 
 

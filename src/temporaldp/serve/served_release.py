@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.accountant import account_of
 from temporaldp.errors import InputError, SpentError, TemporaldpError
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import take_in
@@ -251,7 +252,7 @@ class ServedRelease:
                 counted, n_known = copy(self._guard.accountant), len(self)
             if len(counted) < n_known:
                 take_in(counted, self._ledger)
-                _ = counted.filters
+                _ = account_of(counted).filters
                 with self._lock:
                     if len(self._guard.accountant) < len(counted) <= len(self):
                         self._guard.accountant = copy(counted)
@@ -261,7 +262,7 @@ class ServedRelease:
         """Count what was spent, which may take long: not while everybody waits for the release."""
         self._prove()
         self._guard.replay(self._ledger)
-        _ = self._guard.accountant.filters
+        _ = account_of(self._guard.accountant).filters
 
     def _prove(self) -> None:
         """Have an accountant whose filters are there: they are made once for all releases with this promise."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.lasting_population import lasting_population, worth_the_lasting_kernel
-from temporaldp.accounting.exact.method import GIVEN_UP, Exact
-from temporaldp.accounting.exact.population import exact_population, worth_the_kernel
+from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.supremum import leakage_supremum
@@ -219,13 +217,12 @@ def _leakage(
 ) -> FloatArray:
     """The worst leakage of each."""
     spent = np.full(1 if horizon is None else horizon, epsilon)
-    if accounting == EXACT and horizon is None and worth_the_lasting_kernel(people, epsilon):
-        found = lasting_population(people, epsilon)
-        return _asked_again(people, found.attained, found.proved, lambda one: _for_ever(one, epsilon, accounting))
-    if accounting == EXACT and horizon is not None and worth_the_kernel(people, spent):
-        each = exact_population(people, spent)
-        low, high = (side.max(axis=(1, 2))[each.which] for side in (each.attained, each.proved))
-        return _asked_again(people, low, high, lambda one: temporal_leakage(one, spent).worst)
+    if accounting == EXACT:
+        exact = EXACT
+        releases = exact.of_epsilons(spent)
+        if horizon is None:
+            return np.array([limits.temporal for limits in exact.limits_of_each(people, releases)])
+        return np.array([leakage.temporal.max() for leakage in exact.series(people, releases)])
     know_profiles(
         [matrix for one in people for matrix in (one.backward, one.forward) if isinstance(matrix, TransitionMatrix)]
     )
@@ -236,13 +233,3 @@ def _leakage(
 
 def _for_ever(one: Adversary, epsilon: float, accounting: Accounting[Any, Any]) -> float:
     return leakage_supremum(one, epsilon, accounting=accounting).temporal
-
-
-def _asked_again(
-    people: list[Adversary], attained: FloatArray, proved: FloatArray, alone: Callable[[Adversary], float]
-) -> FloatArray:
-    """What is proved of everybody; of those whom a kernel gave up, what is found of each of them alone."""
-    worst = proved.copy()
-    for k in np.flatnonzero(~np.isfinite(proved) | (proved - attained > GIVEN_UP * proved)):
-        worst[k] = alone(people[k])
-    return worst

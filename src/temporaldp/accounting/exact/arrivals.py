@@ -1,45 +1,61 @@
 """The exact leakage of a sequence of releases: backward, forward and temporal, at every step, from both sides.
 
 Each direction runs away from the first release that it sees, so that forward leakage is backward leakage of everything
-reversed. Steps are taken in blocks; what a block proves bounds the likelihoods in which later rollouts end.
+reversed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.pair_bounds import Direction, Pairs
-from temporaldp.accounting.exact.pair_search import FEW_PAIRS, REACHED, Maxima, PairSearch, widest
-from temporaldp.kernels.chain import Chain
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.adversary import exactly_known
+from temporaldp.correlation.protocol import Correlation
+from temporaldp.kernels import exact
+from temporaldp.kernels.exact import Chain
+from temporaldp.kernels.kernels import spread
 from temporaldp.mechanisms.likelihood_box import widths
-from temporaldp.progress import part
+from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Pairs = tuple[IntArray, IntArray]
 
-FIRST_BLOCK, LAST_BLOCK = 64, 256
-"""Steps of the first block, which doubles up to the last."""
+BLOCK = 64
+"""Steps between two reports of progress, and steps that a thread takes at once."""
 
 LARGEST_FACTOR = 300.0
-"""Nats that one output may say about a value in rollouts, so that coefficients stay within the range of doubles."""
+"""Nats that one output may say about a state in rollouts, so that coefficients stay within the range of doubles."""
 
-ROOM = 1.0 + 1e-6
-"""Bounds on likelihoods are raised by this before they are used: steps that have all but settled then share an answer."""
+EFFORT = 2.5e12
+"""Products that may be spent on comparing all pairs once, some minutes: 1,200 states. Beyond, the paper's bound is the answer
+from above, and only candidates are computed."""
+
+USERS_BLOCK = 1 << 13
+"""Users whose series are computed between two reports of progress."""
+
+CANDIDATES = 6
+"""Pairs of the leakage profile that a search begins with."""
+
+STEP_WORK = 64
+"""Products of a state's pairs at one step that cost as much as one entry of other kernels, for the choice of threads."""
 
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class Releases:
-    """What the output of each step can say for each value: log of its largest and smallest factor.
+    """What the output of each step can say for each state: log of its largest and smallest factor.
 
-    `lift` and `drop` have shape (T, n), or (T, 1) where all values are alike: epsilon and 0 for plain differential privacy.
+    `lift` and `drop` have shape (T, n), or (T, 1) where all states are alike: epsilon and 0 for plain differential privacy.
     """
 
     lift: FloatArray
@@ -50,7 +66,7 @@ class Releases:
 
     @classmethod
     def of_epsilons(cls, epsilons: FloatArray) -> Releases:
-        """Plain differential privacy: every value's factor lies between 1 and e^epsilon."""
+        """Plain differential privacy: every state's factor lies between 1 and e^epsilon."""
         return cls(epsilons[:, None], np.zeros((len(epsilons), 1)))
 
     def __getitem__(self, steps: slice) -> Releases:
@@ -58,7 +74,7 @@ class Releases:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all values are alike."""
+        """Whether all states are alike."""
         return int(self.lift.shape[1]) == 1
 
     @property
@@ -68,17 +84,24 @@ class Releases:
 
     @property
     def width(self) -> FloatArray:
-        """The largest log ratio between any two values, shape (T,): what each step promises by itself."""
+        """The largest log ratio between any two states, shape (T,): what each step promises by itself."""
         return (self.lift - self.drop)[:, 0] if self.is_plain else widths(self.lift, self.drop)
 
     @property
-    def widest(self) -> Pairs:
-        """The pair of values that each step's own output tells apart best."""
-        return widest(self.lift, self.drop)
+    def widest(self) -> IntArray:
+        """The pair ``i n + j`` of states that each step's own output distinguishes best, shape (T,)."""
+        if self.is_plain:
+            return np.ones(len(self), np.int64)
+        return self._apart().reshape(len(self), -1).argmax(axis=1)
+
+    def _apart(self) -> FloatArray:
+        """Log ratio of each pair at each step, shape (T, n, n); -inf on the diagonal."""
+        n = self.lift.shape[1]
+        return self.lift[:, :, None] - self.drop[:, None, :] - np.where(np.eye(n, dtype=bool), np.inf, 0.0)
 
     @property
     def factors(self) -> tuple[FloatArray, FloatArray]:
-        """Each value's largest and smallest factor less 1, scaled so that the least of a step is 1: 1 + x keeps its digits.
+        """Each state's largest and smallest factor less 1, scaled so that the least of a step is 1: 1 + x keeps its digits.
 
         One rounding each, where the machine has a longer mantissa.
         """
@@ -102,142 +125,273 @@ class Releases:
         """The last step first."""
         return self[::-1]
 
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        """`lift` and `drop` as kernels take them."""
+        return np.ascontiguousarray(self.lift), np.ascontiguousarray(self.drop)
 
-def arrivals(
-    matrices: tuple[FloatArray, ...], into: IntArray, releases: Releases, ceiling: FloatArray, likely: Pairs
-) -> tuple[Direction, Maxima]:
-    """Rollouts in one direction, and the largest of what arrives at each step and its own part.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Largest:
+    """The largest leakage over pairs at each step, shape (T,): attained by the pair ``i n + j``, proved for all pairs."""
+
+    attained: FloatArray
+    proved: FloatArray
+    pairs: IntArray
+
+    @classmethod
+    def alone(cls, releases: Releases) -> Largest:
+        """What each step leaks by itself."""
+        return cls(releases.attained.copy(), releases.width.copy(), releases.widest)
+
+    @classmethod
+    def empty(cls, n_steps: int) -> Largest:
+        """Room for all steps."""
+        return cls(np.zeros(n_steps), np.full(n_steps, np.inf), np.ones(n_steps, np.int64))
+
+    @property
+    def reversed(self) -> Largest:
+        """The last step first."""
+        return Largest(*(np.ascontiguousarray(one[::-1]) for one in (self.attained, self.proved, self.pairs)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactArrivals:
+    """Rollouts of one direction, and the largest of what arrives with the step's own part, in the direction's order of steps."""
+
+    chain: Chain
+    largest: Largest
+
+
+def rollouts(correlation: Correlation, releases: Releases, spreads: FloatArray, *, turned: bool) -> Chain:
+    """Rollouts in one direction: `releases` and `spreads` in order of time, the chain from the last step on if `turned`."""
+    matrices, into = ordered_matrices(correlation, len(releases), turned=turned)
+    order = slice(None, None, -1 if turned else 1)
+    return Chain.of(matrices, into, *releases[order].factors, spreads[order])
+
+
+def arrivals(correlation: Correlation, releases: Releases, ceiling: FloatArray, *, turned: bool) -> ExactArrivals:
+    """The largest of what arrives at each step in one direction and its own part.
 
     Parameters
     ----------
-    matrices : tuple of arrays, shape (n, n)
-    into : int array, shape (T,)
-        Number of the matrix of the transition into each step.
+    correlation : TransitionMatrix, or a tuple with one for each transition
     releases : Releases
-        In this direction's order of steps.
     ceiling : array, shape (T,)
-        Bounds on the answers that are known already: the paper's.
-    likely : two int arrays
-        Pairs to begin with.
-    """
-    chain = Chain(matrices, into, *releases.factors)
-    n_steps, width = len(releases), releases.width
-    spread, used = np.zeros(n_steps), np.zeros(n_steps)
-    maxima = Maxima.empty(n_steps)
-    n_pairs = chain.n * (chain.n - 1)
-    direction = Direction(chain, used, np.zeros((2, n_steps, n_pairs)) if n_pairs <= FEW_PAIRS else None)
-    search = PairSearch((direction,), releases.lift, releases.drop)
-    ceiling = ceiling * (1.0 + 16.0 * U * (2.0 + np.arange(n_steps)))  # each step of it has a dozen roundings
-    run_starts = _run_starts(chain, releases)
-    block, first = FIRST_BLOCK, 0
-    while first < n_steps:
-        steps = np.arange(first, min(n_steps, first + block))
-        # Of a block's own steps only so much is known beforehand: what came before it, and its budgets.
-        before = spread[first - 1] if first else 0.0
-        used[steps] = np.minimum(ceiling[steps], before + np.cumsum(width[steps])) * ROOM
-        last = max(first - 1, 0)
-        candidates = [(np.array(i), np.array(j)) for i, j in zip(*likely, strict=True)]
-        candidates.append((maxima.i[last], maxima.j[last]))
-        guess = 0.5 * np.maximum(used[steps] - width[steps], 0.0)
-        with part(first / n_steps, (first + len(steps)) / n_steps, "leakage of every step"):
-            depth = search.largest(maxima, steps, candidates, guess, ceiling[steps])
-        proved = float(maxima.proved[steps[-1]])
-        maxima.lower(steps, ceiling[steps])
-        spread[steps] = maxima.proved[steps]
-        at = int(steps[-1])
-        first, window = at + 1, slice(at - depth, at)
-        # Where everything that the last step's rollouts saw stays as it is, so does the answer.
-        same = depth > 0 and at - depth >= max(1, run_starts[at])
-        if same and max(spread[window].max(), spread[at]) <= used[window].min():
-            first = int(np.searchsorted(run_starts, run_starts[at], side="right"))
-            maxima.copy_from(slice(at + 1, first), at)
-            # What was lowered to a step's ceiling holds at a later step up to that step's own.
-            rolled = np.inf if maxima.attained[at] >= ceiling[at] * REACHED or proved >= ceiling[at] else proved
-            maxima.proved[at + 1 : first] = np.minimum(rolled, ceiling[at + 1 : first])
-            spread[at + 1 : first] = maxima.proved[at + 1 : first]
-            if direction.solved is not None:
-                direction.solved[:, at + 1 : first] = direction.solved[:, at, None]
-        used[:first] = spread[:first] * ROOM
-        block = min(2 * block, LAST_BLOCK)
-    return direction, maxima
-
-
-def _run_starts(chain: Chain, releases: Releases) -> IntArray:
-    """For each step the first of the run of steps, up to it, with the same budgets and matrices."""
-    changed = np.zeros(len(releases), bool)
-    for one in (releases.lift, releases.drop):
-        changed[1:] |= (one[1:] != one[:-1]).any(axis=1)
-    changed[2:] |= chain.into[2:] != chain.into[1:-1]
-    return np.maximum.accumulate(np.where(changed, np.arange(len(releases)), 0))
-
-
-def both_ways(
-    past: Direction, before: Maxima, future: Direction, after: Maxima, releases: Releases, ceiling: FloatArray
-) -> Maxima:
-    """TPL: the largest over pairs of what arrives from both directions and the step's own part.
-
-    `past` and `before` are in order of time; `future` and `after` in reverse, as `arrivals` gives them. `ceiling`, shape (T,),
-    holds bounds on the answers that are known already, in order of time.
+        Bounds of the answers that are known already: the paper's.
+    turned : bool
+        Whether leakage arrives from the last step on. The answer is in the direction's own order of steps then.
     """
     n_steps = len(releases)
-    maxima = Maxima.empty(n_steps)
-    search = PairSearch((past, future.reversed()), releases.lift, releases.drop)
-    which = _numbered((before.same_as, after.same_as[::-1], *releases.lift.T, *releases.drop.T))
-    firsts = np.unique(which, return_index=True)[1]
-    deepest = np.zeros(n_steps, np.int64)
-    rolled = np.full(n_steps, np.inf)
-
-    def fill(steps: IntArray) -> None:
-        for first in range(0, len(steps), LAST_BLOCK):
-            block = steps[first : first + LAST_BLOCK]
-            ahead = n_steps - 1 - block
-            ends = [(before.i[block], before.j[block]), (after.i[ahead], after.j[ahead])]
-            some = [(i[k], j[k]) for i, j in ends for k in (0, len(block) // 2, -1)]
-            arriving = np.maximum(0.5 * (before.proved[block] + after.proved[ahead]) - releases.width[block], 0.0)
-            with part(first / len(steps), (first + len(block)) / len(steps), "past and future together"):
-                deepest[block] = search.largest(maxima, block, [*ends, *some], arriving, ceiling[block])
-            known = (maxima.attained[block] >= ceiling[block] * REACHED) | (maxima.proved[block] >= ceiling[block])
-            rolled[block] = np.where(known, np.inf, maxima.proved[block])
-
-    fill(np.sort(firsts))
-    # A pair that is no maximum of either direction may have looked back further than what settles their maxima.
-    alone = _not_shared(past, future, which, deepest[firsts], releases)
-    maxima.copy_from(np.arange(n_steps), firsts[which])
-    rolled = rolled[firsts[which]]
-    fill(alone)
-    maxima.proved[:] = rolled
-    maxima.lower(np.arange(n_steps), ceiling)
-    return maxima
-
-
-def _not_shared(past: Direction, future: Direction, which: IntArray, depths: IntArray, releases: Releases) -> IntArray:
-    """The steps whose answer is not that of the first step with the same number, as rollouts there saw what differs."""
-    n_steps = len(which)
-    every = np.arange(n_steps)
-    alone = np.zeros(n_steps, bool)
-    counts = np.bincount(which)
-    firsts, lasts = np.full(len(counts), n_steps), np.zeros(len(counts), np.int64)
-    np.minimum.at(firsts, which, every)
-    np.maximum.at(lasts, which, every)
-    for direction, low, high, run_starts in (
-        (past, firsts, lasts, _run_starts(past.chain, releases)),
-        (future, n_steps - 1 - lasts, n_steps - 1 - firsts, _run_starts(future.chain, releases.reversed)),
-    ):
-        for group in np.flatnonzero((counts > 1) & (depths > 0)):
-            start = int(low[group] - depths[group])
-            seen = slice(max(start, 0), int(low[group]))
-            largest = max(float(direction.spread[seen].max(initial=0.0)), float(direction.spread[high[group]]))
-            if start < max(1, run_starts[low[group]]) or direction.spread[seen].min(initial=np.inf) * ROOM < largest:
-                alone |= which == group
-    alone[firsts] = False
-    return np.flatnonzero(alone)
+    chain = rollouts(correlation, releases, np.zeros(n_steps), turned=turned)
+    order = slice(None, None, -1 if turned else 1)
+    ceiling = ceiling[order] * (1.0 + 16.0 * U * (2.0 + np.arange(n_steps)))  # each step of it has a dozen roundings
+    lift, drop = releases[order].sides
+    runs = _runs(chain)
+    found, guesses = Largest.empty(n_steps), np.zeros((1, chain.n, chain.n))
+    static = static_bounds(chain, float(ceiling.max()))[None]
+    likely = np.append(likely_pairs(exactly_known(correlation.at(0))), releases[order].widest[:1])
+    first = 0
+    while first < n_steps:
+        progressed("leakage of every step", first / n_steps)
+        last = min(n_steps, first + BLOCK)
+        first = exact.series(
+            chain,
+            lift,
+            drop,
+            ceiling,
+            runs,
+            static,
+            guesses,
+            likely,
+            found.attained,
+            found.proved,
+            found.pairs,
+            first,
+            last,
+        )
+        likely = found.pairs[first - 1 : first]
+    return ExactArrivals(chain, found)
 
 
-def _numbered(columns: Iterable[NDArray[Any]]) -> IntArray:
-    """A number for each step, equal where all columns are; a column at a time, as whole rows sort slowly."""
-    found: IntArray | None = None
-    for column in columns:
-        values, number = np.unique(column, return_inverse=True)
-        found = number if found is None else np.unique(found * len(values) + number, return_inverse=True)[1]
-    assert found is not None
+def static_bounds(chain: Chain, a: float) -> FloatArray:
+    """Bounds of each pair that hold at all steps, shape (n, n), if spreads are at most a; inf where matrices vary.
+
+    Empty where there are too many pairs to look at.
+    """
+    n = chain.n
+    if float(n) ** 4 > EFFORT:
+        return np.zeros((0, 0))
+    if (chain.into[1:] != chain.into[-1]).any():
+        return np.full((n, n), np.inf)
+    found, worst = np.zeros((n, n)), exact.worst_step(chain, a)
+    spread(lambda first, last: exact.static_bounds(worst, first, last, found), n, step=1, work=n**4)
     return found
+
+
+def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releases, ceiling: FloatArray) -> Largest:
+    """TPL: the largest over pairs of what arrives from both directions and the step's own part.
+
+    `ceiling`, shape (T,), holds bounds of the answers that are known already.
+    """
+    n_steps, n = len(releases), past.chain.n
+    lift, drop = releases.sides
+    found, chains = Largest.empty(n_steps), (past.chain, future.chain)
+    runs = np.stack([_runs(chain) for chain in chains])
+    static = np.stack([static_bounds(chain, float(chain.spreads[:, 0].max())) for chain in chains])
+    before, after = past.largest.pairs, future.largest.reversed.pairs
+    # Whole runs, so that what is solved never depends on the number of threads.
+    starts = np.unique(runs[0][np.arange(0, n_steps, BLOCK)]).tolist()
+
+    def fill(first: int, last: int) -> None:
+        for start, end in itertools.pairwise([*starts[first:last], *[*starts, n_steps][last : last + 1]]):
+            exact.both_series(
+                *chains,
+                lift,
+                drop,
+                ceiling,
+                runs,
+                static,
+                before,
+                after,
+                found.attained,
+                found.proved,
+                found.pairs,
+                start,
+                end,
+            )
+
+    progressed("past and future together", 0.0)
+    spread(fill, len(starts), step=1, work=STEP_WORK * len(np.unique(runs[0])) * n**3)
+    return found
+
+
+def _runs(chain: Chain) -> IntArray:
+    """For each step the first of the run of steps, up to it, with the same budgets and matrices."""
+    n_steps = len(chain.factors)
+    changed = np.zeros(n_steps, bool)
+    changed[1:] = (chain.factors[1:] != chain.factors[:-1]).any(axis=(1, 2))
+    changed[2:] |= chain.into[2:] != chain.into[1:-1]
+    return np.maximum.accumulate(np.where(changed, np.arange(n_steps), 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """Users with constant dense matrices of one size, each matrix once.
+
+    `rows` are the matrices, shape (m, n, n), and `numbers`, shape (users, 2), those of each user's two correlations: -1 where
+    one is unknown.
+    """
+
+    rows: FloatArray
+    numbers: IntArray
+
+    @classmethod
+    def of(cls, users: Sequence[Adversary]) -> Members | None:
+        """None where matrices vary, are sparse, or differ in size."""
+        sides = [side for user in users for side in (user.backward, user.forward)]
+        known = {id(side): side for side in sides if side is not None}
+        if not known or any(not isinstance(one, TransitionMatrix) or one.is_sparse for one in known.values()):
+            return None
+        if len({len(one.states) for one in known.values() if isinstance(one, TransitionMatrix)}) > 1:
+            return None
+        numbers = {key: k for k, key in enumerate(known)}
+        stack = np.stack([one.dense() for one in known.values() if isinstance(one, TransitionMatrix)])
+        which = np.array([-1 if side is None else numbers[id(side)] for side in sides], np.int64).reshape(-1, 2)
+        sums = np.array([math.fsum(row) for row in stack.reshape(-1, stack.shape[2]).tolist()])
+        return cls(stack / sums.reshape(len(stack), -1, 1), which)
+
+    @property
+    def n(self) -> int:
+        """Number of states."""
+        return int(self.rows.shape[1])
+
+    def spread(self, function: Any, n_steps: int, doing: str) -> None:
+        """``function(first, last)`` over all users, on as many threads as pay."""
+        n_users = len(self.numbers)
+        for start in range(0, n_users, USERS_BLOCK):
+            progressed(doing, start / n_users)
+            here = min(USERS_BLOCK, n_users - start)
+            spread(
+                lambda first, last, start=start: function(start + first, start + last),
+                here,
+                step=1,
+                work=STEP_WORK * here * n_steps * self.n**3,
+            )
+
+
+def population_series(
+    members: Members, releases: Releases, ceilings: FloatArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """The exact leakage of many users under the same plain releases: attained, proved and pairs, each of shape (users, 3, T).
+
+    `ceilings` have the same shape: bounds that are known already.
+    """
+    n_steps, n = len(releases), members.n
+    lift, drop, factors = (
+        np.stack((one, one[::-1])) for one in (releases.lift, releases.drop, np.stack(releases.factors, axis=1))
+    )
+    changed = np.diff(releases.lift[:, 0], prepend=releases.lift[0]) != 0.0
+    runs = np.stack([
+        np.maximum.accumulate(np.where(one, np.arange(n_steps), 0)) for one in (changed, np.roll(changed[::-1], 1))
+    ])  # fmt: skip
+    attained, proved, pairs = np.empty(ceilings.shape), np.empty(ceilings.shape), np.empty(ceilings.shape, np.int64)
+    ceilings = ceilings * (1.0 + 16.0 * U * (2.0 + n_steps))
+    data = members.rows.ravel()
+
+    def fill(first: int, last: int) -> None:
+        exact.population(
+            data,
+            n,
+            members.numbers,
+            factors,
+            lift,
+            drop,
+            ceilings,
+            runs,
+            exact.rounding(n),
+            first,
+            last,
+            attained,
+            proved,
+            pairs,
+        )
+
+    members.spread(fill, n_steps, "leakage of every person")
+    return attained, proved, pairs
+
+
+def ordered_matrices(correlation: Correlation, n_steps: int, *, turned: bool) -> tuple[tuple[Any, ...], IntArray]:
+    """The different matrices of one direction, and which of them leads into each step; the last step first if `turned`."""
+    into = np.zeros(n_steps, np.int64)
+    if correlation.is_constant:
+        return (rows_of(exactly_known(correlation.at(0))),), into
+    ordered = tuple(map(exactly_known, (correlation.in_reverse() if turned else correlation).matrices))
+    distinct = {id(matrix): matrix for matrix in ordered}
+    numbers = {key: k for k, key in enumerate(distinct)}
+    into[1:] = [numbers[id(matrix)] for matrix in ordered]
+    return tuple(map(rows_of, distinct.values())), into
+
+
+def rows_of(matrix: TransitionMatrix) -> Any:
+    """The probabilities with rows divided by their sums, which tolerate an error in the last digits; sums have one rounding."""
+    rows = matrix.probabilities
+    if isinstance(rows, np.ndarray):
+        sums = np.array([math.fsum(row) for row in rows.tolist()])
+        return np.ascontiguousarray(rows / sums[:, None])
+    ends = rows.indptr.tolist()
+    data = rows.data.tolist()
+    sums = np.array([math.fsum(data[a:b]) for a, b in itertools.pairwise(ends)])
+    scaled = rows.copy()
+    scaled.data = scaled.data / np.repeat(sums, np.diff(scaled.indptr))
+    return scaled
+
+
+def likely_pairs(matrix: TransitionMatrix) -> IntArray:
+    """Pairs ``i n + j`` that the leakage profile consists of: distinguished best by one step."""
+    witnesses, n = matrix.leakage_profile().witnesses, len(matrix.states)
+    if not len(witnesses):
+        return np.ones(1, np.int64)
+    position = {state: k for k, state in enumerate(matrix.states)}
+    chosen = [witnesses[int(k)] for k in np.unique(np.linspace(0, len(witnesses) - 1, CANDIDATES).astype(int))]
+    return np.unique([position[one.value] * n + position[one.other_value] for one in chosen])

@@ -1,35 +1,25 @@
-"""From adversaries to exact leakage: matrices in the order in which rollouts take them, and what can be told of the result."""
+"""Details of an exact leakage: what observations attain, the pairs of states behind it, and those observations."""
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.arrivals import Releases
-from temporaldp.accounting.exact.pair_bounds import Direction, Pairs, every_pair_at, own_part
+from temporaldp.accounting.exact.arrivals import Pairs, Releases, rollouts
 from temporaldp.accounting.protocol import Direction as DirectionName
-from temporaldp.correlation import TransitionMatrix
-from temporaldp.correlation.adversary import exactly_known
-from temporaldp.correlation.protocol import Correlation
+from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
-from temporaldp.kernels.best_observation import observation
-from temporaldp.kernels.chain import Items
-from temporaldp.kernels.rollouts import solve
+from temporaldp.kernels import exact
+from temporaldp.kernels.exact import Chain
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value, whole_number
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-MOST_LIKELY = 6
-"""Pairs of the leakage profile that a search begins with."""
 
 
 @compared_by_value
@@ -81,29 +71,28 @@ class Observation:
 
 
 @compared_by_value
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ExactLeakage:
-    """What can be told of the exact leakage about one user beyond the largest numbers.
+    """Details of the exact leakage of one user: pairs of states and observations, computed on request.
 
     Parameters
     ----------
-    states : tuple of str
+    adversary : Adversary
     releases : Releases
-    past, future : Direction or None
-        Rollouts in both directions; None for a correlation that nobody knows.
     attained : Attained
-    pairs : dict of (T,) int arrays
-        For each of "backward", "forward" and "temporal", the positions of the two values.
+    spreads : array, shape (2, T)
+        Bounds of BPL and FPL, in which rollouts end.
+    codes : int array, shape (3, T)
+        The pair ``i n + j`` of states that BPL, FPL and TPL are about.
     beyond : float
         Nats by which what is proved of these releases may be less than what others leak that were too loud for rollouts.
     """
 
-    states: tuple[str, ...]
+    adversary: Adversary = field(compare=False)
     releases: Releases
-    past: Direction | None = field(compare=False)
-    future: Direction | None = field(compare=False)
     attained: Attained
-    pairs: dict[str, Pairs]
+    spreads: FloatArray = field(compare=False)
+    codes: IntArray
     beyond: float = 0.0
 
     def __len__(self) -> int:
@@ -112,63 +101,82 @@ class ExactLeakage:
     def __repr__(self) -> str:
         return f"ExactLeakage({len(self)} steps, {len(self.states)} states)"
 
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states that the user's matrices name."""
+        assert self.adversary.states is not None
+        return self.adversary.states
+
+    @property
+    def pairs(self) -> dict[str, Pairs]:
+        """For each of "backward", "forward" and "temporal", the positions of the two states, arrays of shape (T,)."""
+        return {name: np.divmod(self.codes[k], len(self.states)) for k, name in enumerate(Attained._fields)}
+
     def worst_pair(self, step: int, direction: DirectionName = "temporal") -> tuple[str, str]:
-        """The value that is leaked about most at a step, and the one it is told from."""
+        """The state that most is leaked about at a step, and the one that it is compared with."""
         i, j = self._pair(self._step(step), direction)
         return self.states[i], self.states[j]
 
     def metric(self, step: int, direction: DirectionName = "temporal") -> FloatArray:
-        """Exact leakage of every ordered pair at a step, shape (n, n): row = the value, column = the one it is told from.
+        """Exact leakage of every ordered pair at a step, shape (n, n): row = the state, column = the one it is compared with.
 
-        Upper sides, in nats; zero on the diagonal. Row and column follow `states`.
+        Upper bounds, in nats, within rounding; zero on the diagonal. Row and column follow `states`.
 
         Raises
         ------
         InputError
             There is no such step or direction.
         """
-        at = self._step(step)
-        n = len(self.states)
+        at, n = self._step(step), len(self.states)
         i, j = np.nonzero(~np.eye(n, dtype=bool))
-        pairs = i.astype(np.int64), j.astype(np.int64)
-        items = every_pair_at(np.array([at]), pairs)
+        wide = not self.releases.is_plain
         found = np.zeros((n, n))
-        found[pairs] = own_part(self.releases.lift, self.releases.drop, items)
-        for one in self._directions(direction):
-            turned = one.turn(items)
-            found[pairs] += solve(one.chain, turned, one.spread).proved
-        found[pairs] += self.beyond
+        found[i, j] = self.releases.lift[at, i if wide else 0] - self.releases.drop[at, j if wide else 0]
+        for chain, t, _ in self._chains(at, direction):
+            found[i, j] += pair_values(chain, np.full(len(i), t), i, j)[1]
+        found[i, j] += self.beyond
         return found * (1.0 + 4.0 * U)
 
     def witness(self, step: int) -> Observation:
-        """The observation that gives most away about a step: which values' counts come out high, step by step."""
+        """The observation that leaks most about a step: which states' counts come out high, step by step."""
         at = self._step(step)
         i, j = self._pair(at, "temporal")
-        item = Items(np.array([at]), np.array([i]), np.array([j]))
-        leakage = float(own_part(self.releases.lift, self.releases.drop, item)[0])
+        wide = not self.releases.is_plain
+        leakage = float(self.releases.lift[at, i if wide else 0] - self.releases.drop[at, j if wide else 0])
         high = np.zeros((len(self), len(self.states)), bool)
         high[at, i] = True
-        if self.past is not None and at > 0:
-            high[:at], arrives = _observed(self.past, item)
-            leakage += arrives
-        if self.future is not None and at < len(self) - 1:
-            turned, arrives = _observed(self.future, item)
-            high[at + 1 :] = turned[::-1]
-            leakage += arrives
+        for chain, t, turned in self._chains(at, "temporal"):
+            if t == 0:
+                continue
+            attained, _, rho, _ = exact.pair_value(chain, t, i, j, 0.0, np.empty((4, chain.n)))
+            favoured = np.zeros((t, chain.n), bool)
+            exact.observation(chain, t, i, j, rho, favoured)
+            if turned:
+                high[at + 1 :] = favoured[::-1]
+            else:
+                high[:at] = favoured
+            leakage += attained
         high &= np.any(self.releases.lift > self.releases.drop, axis=1, keepdims=True)
         return Observation(at, self.states[i], self.states[j], self.states, high, leakage * (1.0 - 4.0 * U))
 
-    def _directions(self, direction: str) -> Sequence[Direction]:
-        known = {"backward": (self.past,), "forward": (self.future,), "temporal": (self.past, self.future)}
-        if direction not in known:
-            raise InputError(f"expected direction to be backward, forward or temporal, got {direction!r}")
-        return [one for one in known[direction] if one is not None]
+    def _chains(self, step: int, name: str) -> list[tuple[Chain, int, bool]]:
+        """Rollouts of the directions that a name stands for, the step as each of them counts it, and whether it is turned."""
+        self._require(name)
+        found = []
+        for side, correlation in enumerate((self.adversary.backward, self.adversary.forward)):
+            if correlation is not None and name in (Attained._fields[side], "temporal"):
+                chain = rollouts(correlation, self.releases, self.spreads[side], turned=bool(side))
+                found.append((chain, len(self) - 1 - step if side else step, bool(side)))
+        return found
 
-    def _pair(self, step: int, direction: str) -> tuple[int, int]:
-        if direction not in self.pairs:
-            raise InputError(f"expected direction to be backward, forward or temporal, got {direction!r}")
-        i, j = self.pairs[direction]
-        return int(i[step]), int(j[step])
+    def _pair(self, step: int, name: str) -> tuple[int, int]:
+        self._require(name)
+        i, j = divmod(int(self.codes[Attained._fields.index(name), step]), len(self.states))
+        return i, j
+
+    def _require(self, name: str) -> None:
+        if name not in Attained._fields:
+            raise InputError(f"expected direction to be backward, forward or temporal, got {name!r}")
 
     def _step(self, step: int) -> int:
         at = whole_number(step, "a step")
@@ -177,47 +185,13 @@ class ExactLeakage:
         return range(len(self))[at]
 
 
-def _observed(direction: Direction, item: Items) -> tuple[BoolArray, float]:
-    """Which values each step's output speaks for, in the chain's own order of steps, and what arrives of that."""
-    turned = direction.turn(item)
-    found = solve(direction.chain, turned, direction.spread)
-    (t,), (i,), (j,) = turned.arrays
-    return observation(direction.chain, int(t), int(i), int(j), float(found.rho[0])), float(found.attained[0])
+def pair_values(
+    chain: Chain, t: IntArray, i: IntArray, j: IntArray, guess: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Leakage that arrives at pairs of states at steps, arrays of shape (m,): attained and proved, in nats.
 
-
-def ordered_matrices(correlation: Correlation, n_steps: int, *, turned: bool) -> tuple[tuple[Any, ...], IntArray]:
-    """The different matrices of one direction, and which of them leads into each step; the last step first if `turned`."""
-    into = np.zeros(n_steps, np.int64)
-    if correlation.is_constant:
-        return (rows_of(exactly_known(correlation.at(0))),), into
-    ordered = tuple(map(exactly_known, (correlation.in_reverse() if turned else correlation).matrices))
-    distinct = {id(matrix): matrix for matrix in ordered}
-    numbers = {key: k for k, key in enumerate(distinct)}
-    into[1:] = [numbers[id(matrix)] for matrix in ordered]
-    return tuple(map(rows_of, distinct.values())), into
-
-
-def rows_of(matrix: TransitionMatrix) -> Any:
-    """The probabilities with rows divided by their sums, which tolerate an error in the last digits; sums have one rounding."""
-    rows = matrix.probabilities
-    if isinstance(rows, np.ndarray):
-        sums = np.array([math.fsum(row) for row in rows.tolist()])
-        return np.ascontiguousarray(rows / sums[:, None])
-    ends = rows.indptr.tolist()
-    data = rows.data.tolist()
-    sums = np.array([math.fsum(data[a:b]) for a, b in itertools.pairwise(ends)])
-    scaled = rows.copy()
-    scaled.data = scaled.data / np.repeat(sums, np.diff(scaled.indptr))
-    return scaled
-
-
-def likely_pairs(matrix: TransitionMatrix) -> Pairs:
-    """Pairs that the leakage profile is made of: told apart best by one step."""
-    witnesses = matrix.leakage_profile().witnesses
-    if not len(witnesses):
-        return np.array([0]), np.array([1])
-    position = {state: k for k, state in enumerate(matrix.states)}
-    chosen = np.unique(np.linspace(0, len(witnesses) - 1, MOST_LIKELY).astype(int))
-    pairs = {(position[witnesses[int(k)].value], position[witnesses[int(k)].other_value]) for k in chosen}
-    i, j = zip(*sorted(pairs), strict=True)
-    return np.array(i), np.array(j)
+    `guess` holds ratios less 1 to begin with.
+    """
+    attained, proved, depth = np.zeros(len(t)), np.zeros(len(t)), np.zeros(len(t), np.int64)
+    exact.values(chain, t, i, j, np.zeros(len(t)) if guess is None else guess, attained, proved, depth)
+    return attained, proved

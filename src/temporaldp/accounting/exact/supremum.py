@@ -1,4 +1,4 @@
-"""The exact leakage that no horizon exceeds, under a release that repeats for ever; with a certificate, or infinite.
+"""The exact leakage that no horizon exceeds, under a release that repeats; with a certificate, or infinite.
 
 **Certificate.** Suppose that no horizon's leakage exceeds a level, and let rollouts end in likelihoods within that level of one
 another. If what they prove for every pair is at most the level, the supposition holds by induction on the horizon, since a
@@ -11,165 +11,209 @@ supposition.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.arrivals import ROOM, Releases
-from temporaldp.accounting.exact.pair_bounds import Direction, Pairs, every_pair_at, not_ruled_out
-from temporaldp.accounting.exact.pair_search import FEW_PAIRS, Maxima, PairSearch
-from temporaldp.kernels.chain import Chain
-from temporaldp.kernels.rollouts import LARGEST_LEAKAGE, LONGEST
+from temporaldp.accounting.exact.arrivals import EFFORT, Members, Releases, likely_pairs, rows_of, static_bounds
+from temporaldp.correlation import TransitionMatrix
+from temporaldp.kernels import exact
+from temporaldp.kernels.exact import Chain
 from temporaldp.progress import progressed
+from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 
-SMALL = 30.0
-"""Nats. A bound of the paper's up to this needs no supposition that would be tighter: rollouts grow with its logarithm."""
+SETTLED = 100
+"""Steps after which leakage has mostly settled, for the choice of threads."""
 
-DEEP_ENOUGH = (1, 2, 4, 8, 32)
-"""Steps back that are looked for a proof that somebody's leakage stays below that of somebody else."""
+SYSTEMS = 3
+"""Linear systems that are solved for a proof of existence, each from what the last one led to."""
 
-TRIES, RAISED = 12, 2.5
-"""Levels that are supposed, each so many times what the last one led to: rollouts grow with the logarithm of a level only."""
-
-MOST_GIVEN_UP = 3
-"""Levels whose rollouts came to no end, and proved nothing, after which there is no certificate."""
+LARGEST_BUDGET = 700.0
+"""Nats. Larger budgets outweigh every probability there is of coming back to a state that is left for good in the end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """The supremum through one direction, or through both: `attained` is approached by some horizon, `proved` exceeded by none.
+    """The supremum through one direction, or both: `attained` is approached by some horizon, `proved` exceeded by none.
 
-    `direction` (None where there is no supremum) has endless rollouts that end within what is proved.
+    `pair` is ``i n + j``. `chain` (None where there is no supremum) has endless rollouts that end within what is proved.
     """
 
     attained: float
     proved: float
-    i: int
-    j: int
-    direction: Direction | None
+    pair: int
+    chain: Chain | None
+
+    @property
+    def spread(self) -> float:
+        """Bound of the log spread of likelihoods in which rollouts end."""
+        return math.inf if self.chain is None else float(self.chain.spreads[0, 0])
 
 
-def exact_limit(matrix: FloatArray, release: Releases, ceiling: float, likely: Pairs) -> Limit:
-    """The supremum of what arrives through one direction and a step's own part.
-
-    Parameters
-    ----------
-    matrix : array, shape (n, n)
-        Rows sum to 1, to rounding.
-    release : Releases
-        One step.
-    ceiling : float
-        The paper's supremum; may be inf.
-    likely : two int arrays
-        Pairs to begin with.
-    """
-    ceiling *= 1.0 + 1e-12  # known to rounding
+def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> Limit:
+    """The supremum of what arrives through one direction and a step's own part; `ceiling` is the paper's."""
+    likely = np.append(likely_pairs(matrix), release.widest)
     if release.narrowed[1] > 0.0:  # too loud for rollouts
-        (i,), (j,) = release.widest
-        return Limit(float(release.attained[0]), ceiling, int(i), int(j), None)
-    chain = Chain((matrix,), np.zeros(1, np.int64), *release.factors, endless=True)
-    own = float(release.width[0])
-    n_pairs = chain.n * (chain.n - 1)
-    steps = np.zeros(1, np.int64)
-    maxima = Maxima.empty(1)
-    candidates = [(np.array([i]), np.array([j])) for i, j in zip(*likely, strict=True)]
-    supposed = ceiling if ceiling < SMALL else min(ceiling, 4.0 * own)
-    given_up = 0
-    for attempt in range(TRIES):
-        progressed("leakage for ever", attempt / TRIES)
-        kept = np.zeros((2, 1, n_pairs)) if n_pairs <= FEW_PAIRS else None
-        direction = Direction(chain, np.array([supposed]), kept)
-        search = PairSearch((direction,), release.lift, release.drop)
-        depth = search.largest(maxima, steps, candidates, np.array([max(0.7 * supposed - own, 0.0)]))
-        attained, proved = float(maxima.attained[0]), float(maxima.proved[0])
-        pair = int(maxima.i[0]), int(maxima.j[0])
-        if proved <= supposed or supposed == ceiling:
-            proved = min(proved, ceiling)
-            direction = replace(direction, spread=np.array([min(proved, supposed)]))
-            return Limit(min(attained, proved), proved, *pair, direction)
-        given_up += depth >= LONGEST
-        if not math.isfinite(proved) or supposed > LARGEST_LEAKAGE or given_up == MOST_GIVEN_UP:
-            break
-        candidates = [(maxima.i.copy(), maxima.j.copy())]
-        supposed = min(ceiling, RAISED * max(proved, supposed))
-    return Limit(float(maxima.attained[0]), ceiling, int(maxima.i[0]), int(maxima.j[0]), None)
+        return Limit(float(release.attained[0]), ceiling, int(likely[-1]), None)
+    if release.is_plain and not has_supremum(matrix.probabilities, float(release.width[0])):
+        return Limit(math.inf, math.inf, int(likely[0]), None)
+    progressed("leakage over an infinite horizon", 0.0)
+    chain, (lift, drop) = endless(matrix, release), release.sides
+    n = chain.n
+    static = np.zeros((1, n, n)) if float(n) ** 4 <= EFFORT else np.zeros((1, 0, 0))
+    attained, proved, pair = exact.supremum(
+        chain, lift[0], drop[0], ceiling, static, np.zeros((1, n, n)), likely, np.empty((4, n)), np.zeros(2, np.int64)
+    )
+    return Limit(attained, proved, pair, chain if chain.spreads[0, 0] < math.inf else None)
 
 
-def both_limits(past: Limit, future: Limit, release: Releases) -> Limit:
+def endless(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Chain:
+    """Rollouts of a release that repeats, in likelihoods within e^a of one another."""
+    up, down = release.factors
+    return Chain.of((rows_of(matrix),), np.zeros(1, np.int64), up, down, np.array([a]), endless=True)
+
+
+def both_limits(past: Limit, future: Limit, release: Releases, ceiling: float) -> Limit:
     """The supremum of TPL: the largest over pairs of what arrives through both directions and a step's own part."""
-    assert past.direction is not None
-    assert future.direction is not None
-    search = PairSearch((past.direction, future.direction), release.lift, release.drop)
-    maxima = Maxima.empty(1)
-    own = float(release.width[0])
-    candidates = [(np.array([one.i]), np.array([one.j])) for one in (past, future)]
-    guess = max(0.5 * (past.proved + future.proved) - own, 0.0)
-    search.largest(maxima, np.zeros(1, np.int64), candidates, np.array([guess]))
-    return Limit(float(maxima.attained[0]), float(maxima.proved[0]), int(maxima.i[0]), int(maxima.j[0]), None)
+    assert past.chain is not None
+    assert future.chain is not None
+    candidates = np.array([past.pair, future.pair])
+    attained, proved, pair = _largest((past.chain, future.chain), release, math.inf, ceiling, candidates)
+    return Limit(attained, proved, pair, past.chain)
 
 
-def never_above(users: Sequence[tuple[Any, ...]], release: Releases, levels: FloatArray) -> NDArray[np.bool_]:
-    """Whose BPL, FPL and TPL are proved never to exceed three levels times `RISE`, shape (users,): by signs, all users at once.
+def leakage_within(
+    past: TransitionMatrix | None, future: TransitionMatrix | None, release: Releases, level: float
+) -> float:
+    """TPL over an infinite horizon if it is at most `level`, an upper bound; otherwise more than the level.
 
-    Parameters
-    ----------
-    users : sequence of two matrices each
-        The backward and the forward one, None where nothing arrives. All of one shape, with rows that sum to 1, to rounding.
-    release : Releases
-        One step.
-    levels : array, shape (3,)
-        For all users alike. The third is no less than the others. Levels a little higher are supposed, so that what is proved
-        is within them.
-    """
-    below, own = np.ones(len(users), bool), float(release.width[0])
-    up, down = (np.repeat(one, len(users), axis=0) for one in release.factors)
-    every, directions = np.arange(len(users)), []
-    for way, level in enumerate(levels[:2]):
-        known = np.array([user[way] is not None for user in users])
-        if not known.any():
-            return below
-        filler = users[int(np.argmax(known))][way]
-        matrices = tuple(filler if user[way] is None else user[way] for user in users)
-        chain = Chain(matrices, every, up, down, endless=True)
-        directions.append(Direction(chain, np.full(len(users), level * ROOM), None))
-        search = PairSearch(directions[-1:], release.lift, release.drop)
-        items = every_pair_at(every[known], search.pairs())
-        left, _ = not_ruled_out(directions[-1:], items, np.full(len(items), level - own), DEEP_ENOUGH)
-        below[left.t] = False
-    both = np.array([user[0] is not None and user[1] is not None for user in users])
-    items = every_pair_at(every[both & below], search.pairs())
-    left, _ = not_ruled_out(directions, items, np.full(len(items), levels[2] - own), DEEP_ENOUGH)
-    below[left.t] = False
-    return below
-
-
-def leakage_if_held(past: FloatArray | None, future: FloatArray | None, release: Releases, level: float) -> float:
-    """TPL for ever, supposing that no horizon's exceeds a level: if the answer is at most the level, the supposition holds.
-
-    `past` and `future` are matrices whose rows sum to 1, or None where nothing arrives. An upper bound; above the level it says
-    no more than that.
+    Suppose that no horizon's leakage exceeds the level. If what follows is at most the level, the supposition holds.
     """
     if release.narrowed[1] > 0.0:
         return math.inf
-    directions = []
-    steps, maxima = np.zeros(1, np.int64), Maxima.empty(1)
-    guess = np.array([max(0.5 * (level - float(release.width[0])), 0.0)])
-    for matrix in (past, future):
-        if matrix is None:
-            continue
-        chain = Chain((matrix,), steps, *release.factors, endless=True)
-        n_pairs = chain.n * (chain.n - 1)
-        kept = np.zeros((2, 1, n_pairs)) if n_pairs <= FEW_PAIRS else None
-        directions.append(Direction(chain, np.array([level]), kept))
-        if kept is not None:
-            PairSearch(directions[-1:], release.lift, release.drop).largest(maxima, steps, [], guess)
-    if not directions:
+    chains = [endless(matrix, release, level) for matrix in (past, future) if matrix is not None]
+    if not chains:
         return float(release.width[0])
-    if len(directions) == 2 or not maxima.proved[0] < math.inf:
-        PairSearch(directions, release.lift, release.drop).largest(maxima, steps, [], guess)
-    return float(maxima.proved[0])
+    candidates = np.concatenate([likely_pairs(one) for one in (past, future) if one is not None])
+    return _largest(tuple(chains), release, level, math.inf, candidates)[1]
+
+
+def _largest(
+    chains: tuple[Chain, ...], release: Releases, limit: float, ceiling: float, candidates: NDArray[np.int64]
+) -> tuple[float, float, int]:
+    """The largest leakage of one or two directions over an infinite horizon: attained, proved, and the pair."""
+    n, (lift, drop) = chains[0].n, release.sides
+    static = np.stack([static_bounds(one, float(one.spreads[0, 0])) for one in chains])
+    found: tuple[float, float, int] = exact.largest(
+        (chains[0], chains[-1]), np.zeros(len(chains), np.int64), lift[0], drop[0], -1.0, limit, ceiling, static,
+        np.zeros((len(chains), n, n)), candidates, np.empty((4, n)), np.zeros(2, np.int64),
+    )  # fmt: skip
+    return found
+
+
+def population_suprema(members: Members, release: Releases, ceilings: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Suprema of many users under one plain release: attained and proved, shape (users, 3), where a certificate is found.
+
+    `ceilings` has the same shape: the paper's. It is what is proved where no certificate is found.
+    """
+    n, (lift, drop) = members.n, release.sides
+    factors = np.ascontiguousarray(np.stack(release.factors, axis=1))
+    attained, proved, data = np.empty(ceilings.shape), np.empty(ceilings.shape), members.rows.ravel()
+
+    def fill(first: int, last: int) -> None:
+        exact.suprema(
+            data,
+            n,
+            members.numbers,
+            factors,
+            lift[0],
+            drop[0],
+            ceilings,
+            exact.rounding(n),
+            first,
+            last,
+            attained,
+            proved,
+        )
+
+    members.spread(fill, SETTLED, "leakage over an infinite horizon")
+    return attained, proved
+
+
+def has_supremum(matrix: Any, epsilon: float) -> bool:
+    """Whether the exact leakage of releases that spend epsilon each is proved to have a supremum over all horizons.
+
+    It has one if and only if there is one closed class of values, it is aperiodic, and ``epsilon < -log lambda``, lambda the
+    spectral radius of the matrix on its other values (docs/theory.md, section 10). Otherwise two values exist that no later
+    observation confuses, and leakage about them adds up for ever. Classes and periods depend on which entries are 0 alone; the
+    inequality is proved, rounding included, and counts as false where rounding leaves it open.
+
+    Parameters
+    ----------
+    matrix : array or sparse array, shape (n, n)
+        Rows sum to 1, to rounding.
+    epsilon : float, > 0
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = csr_array(matrix)
+    count, label = connected_components(graph, directed=True, connection="strong")
+    rows, columns = graph.nonzero()
+    leaves = np.unique(label[rows[label[rows] != label[columns]]])
+    closed = np.setdiff1d(np.arange(count), leaves)
+    if len(closed) > 1:
+        return False
+    inside = label == closed[0]
+    if _period(graph[inside][:, inside]) > 1:
+        return False
+    # The block of the transient values is triangular by classes.
+    blocks = (graph[members][:, members].toarray() for members in (label == one for one in leaves))
+    return all(_stays_below_one(block, epsilon) for block in blocks)
+
+
+def _stays_below_one(block: FloatArray, epsilon: float) -> bool:
+    """Whether ``e^epsilon`` times the spectral radius of a block is proved to be below 1.
+
+    By Collatz and Wielandt it is if some v > 0 is above ``e^epsilon block v`` everywhere. The solution of
+    ``v - e^epsilon block v = 1`` is one, if there is one, and so is that with v in place of 1, where entries are of different
+    sizes; they are tried as they were computed. Eigenvalues would not do: of a class that hardly holds together they are known
+    to half of their digits.
+    """
+    n = len(block)
+    if not block.any():
+        return True
+    if epsilon > LARGEST_BUDGET:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        raised: FloatArray = math.exp(epsilon) * block
+        v: FloatArray = np.ones(n)
+        for _ in range(SYSTEMS):
+            try:
+                v[:] = np.linalg.solve(np.eye(n) - raised, v)
+            except np.linalg.LinAlgError:
+                return False
+            if not (v > 0.0).all():
+                return False
+            v /= v.max()
+            passed_on = raised @ v
+            # n products and sums; what e^epsilon is known to, and rows are divided by: a few roundings more.
+            if (v - passed_on > U * (2.0 * n + 16.0) * (v + passed_on)).all():
+                return True
+    return False
+
+
+def _period(graph: Any) -> int:
+    """The greatest common divisor of the lengths of all cycles of a strongly connected graph."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    order, before = breadth_first_order(graph, 0, directed=True)
+    level = np.zeros(graph.shape[0], np.int64)
+    for node in order[1:]:
+        level[node] = level[before[node]] + 1
+    rows, columns = graph.nonzero()
+    return int(np.gcd.reduce(level[rows] + 1 - level[columns]))

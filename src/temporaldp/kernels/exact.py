@@ -1,0 +1,888 @@
+"""The exact leakage of a pair of states and its maximum over pairs: the sign rule, in machine code.
+
+Notation
+--------
+P         transition matrix into a step: row = state there, column = state one step further away
+q, d      rows of the two states i and j
+m_s(k)    likelihood of the output of step s given state k, up to a common factor: between 1 + down_s(k) and 1 + up_s(k)
+N, D      likelihood of all outputs given i and given j; both linear in every m_s by itself
+rho       a ratio less 1:  F(rho) = max over all m of N - (1 + rho) D
+c, v      coefficients of N - (1 + rho) D and of D, rolled from the nearest step (s = t - 1) to the furthest (s = 0)
+p, w      sums of the positive and of the negative entries of c, both >= 0
+total     running sum of c: -rho plus what each step adds
+a         log spread of the likelihoods of everything up to and including a step; growth = e^a, excess = e^a - 1
+K         incoming leakage of a pair, log(1 + root of F)
+room      level that K is compared with
+
+``c = q - (1 + rho) d``; at each step multiply ``c_k`` by the largest factor where c_k > 0 and by the smallest elsewhere, then
+``c <- c P``. F is the sum of what is left. It is convex and decreasing. After any number of steps
+``p - w <= F <= growth p - w`` (for factors of at least 1, in units of the smallest D), so that a rollout ends where what lies
+before no longer matters.
+
+Rounding is bounded in two ways, and the better bound is used. *Backward:* what is computed is exactly F for matrices and
+factors whose entries differ by at most gamma a step, so that a computed sign proves K to ``2 gamma`` a step. *Sums:* where all
+factors are near 1, `total` keeps its digits however small budgets are, and `drift` bounds what all entries of c together can
+be wrong by. Proofs: docs/theory.md, section 10.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.kernels.compiled.options import kernel
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+UNIT = 2.0**-53
+"""Unit roundoff."""
+
+LARGEST_EXPONENT = 600.0
+"""Nats. Ratios beyond e^600 are not looked for, and a spread beyond does not cut a rollout short."""
+
+HUGE = 1e150
+"""Coefficients beyond are scaled down: only ratios count."""
+
+LONGEST = 20_000.0
+"""Steps (a float, as Numba compiles a function anew for each integer constant that it is called with) after which a rollout over an infinite horizon is given up. If doubled: suprema near the border of existence take
+four times as long, and a few more of them are certified."""
+
+NEGLIGIBLE, BLURRED = 2.0**-52, 2.0**-4
+"""Shares of the value, and of its rounding error, below which what lies before a step no longer counts."""
+
+ROUGH = 2.0**-10
+"""Far from the root a rollout ends where what it leaves out changes Newton's step by this share."""
+
+BACKWARD_SHARE = 2.0**-42
+"""Share of a level up to which the backward error of a sign is accepted. What such a sign proves is raised by as much."""
+
+TIGHT, CLOSE = 2.0**-42, 2.0**-40
+"""Relative distance of both sides at which a pair is done, and relative length of Newton's last step."""
+
+SLOW = 0.5
+"""A Newton step longer than this share of the one before gains little; the middle of the bracket comes next."""
+
+MOST_ROUNDS, MOST_PROOFS, MOST_UNFINISHED = 100, 8, 3
+"""Rollouts of a pair, of which these many above the root in search of a proof; and rollouts that reach `LONGEST`."""
+
+STATIC_DEPTH = 2.0
+"""Steps of the rollouts that bound pairs at all steps at once. If doubled: fewer pairs are left, each bound takes twice as long."""
+
+SMALL = 30.0
+"""Nats. A supremum of the paper's up to this needs no supposition that would be tighter: depths grow with its logarithm."""
+
+FIRST_LEVEL, LEVEL_RAISED, MOST_LEVELS = 4.0, 2.5, 12
+"""Levels that are supposed for a supremum: the first in units of a step's own part, each next one this many times what the
+last one led to, and how many."""
+
+LEVEL_ROOM, RISE = 1.0 + 2.0**-43, 1.0 + 2.0**-41
+"""Raise what is attained to the level that other pairs are compared with, and to what such signs prove, rounding included."""
+
+SPREAD_ROOM = 1.0 + 1e-6
+"""Raises a spread before rollouts end in it, so that steps that have almost settled share one answer."""
+
+DONE_BEFORE = 1.0 - 8e-13
+"""Share of a known bound from which on a pair counts as reaching it."""
+
+
+class Chain(NamedTuple):
+    """One direction of a correlation with the likelihoods of each step's output.
+
+    Parameters
+    ----------
+    data, columns, starts : arrays
+        The distinct matrices: all entries in order if `columns` is empty, else those stored, with the column of each and the
+        place of the first of each row, as in ``csr_array``. Rows sum to 1, to rounding.
+    n : int
+        Number of states.
+    into : int array, shape (T,)
+        Number of the matrix of the transition into each step; that of the first is not used.
+    factors : array, shape (T, 2, n), or (T, 2, 1) where all states are alike
+        The largest factor of each state at each step less 1 (`up`), and the smallest less 1 (`down`); both >= 0.
+    spreads : array, shape (T, 3)
+        a of each step, e^a and e^a - 1; see `set_spread`.
+    endless : bool
+        Whether each step repeats over an infinite horizon.
+    plain : bool
+        Whether all factors lie between 1 and one number a step: plain differential privacy.
+    gamma : float
+        Relative error of an entry in one step.
+    """
+
+    data: FloatArray
+    columns: IntArray
+    starts: IntArray
+    n: int
+    into: IntArray
+    factors: FloatArray
+    spreads: FloatArray
+    endless: bool
+    plain: bool
+    gamma: float
+
+    @classmethod
+    def of(
+        cls,
+        matrices: tuple[Any, ...],
+        into: IntArray,
+        up: FloatArray,
+        down: FloatArray,
+        spread: FloatArray,
+        *,
+        endless: bool = False,
+    ) -> Chain:
+        """A chain of dense or sparse matrices, shape (n, n)."""
+        n = int(matrices[0].shape[0])
+        columns, starts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        if all(isinstance(matrix, np.ndarray) for matrix in matrices):
+            data = np.stack(matrices).astype(np.float64).ravel()
+            gamma = rounding(n)
+        else:
+            from scipy.sparse import csr_array, vstack
+
+            stacked = csr_array(vstack([csr_array(matrix) for matrix in matrices]))
+            data = stacked.data.astype(np.float64)
+            columns, starts = stacked.indices.astype(np.int64), stacked.indptr.astype(np.int64)
+            gamma = (n + 5) * UNIT
+        plain = up.shape[1] == 1 and not down.any()
+        within = np.minimum(spread, LARGEST_EXPONENT)
+        above = [np.where(spread <= LARGEST_EXPONENT, one, np.inf) for one in (np.exp(within), np.expm1(within))]
+        spreads = np.stack((spread, *above), axis=1)
+        return cls(
+            data,
+            columns,
+            starts,
+            n,
+            np.array(into, np.int64),
+            np.stack((up, down), axis=1),
+            spreads,
+            endless,
+            plain,
+            gamma,
+        )
+
+
+def rounding(n: int) -> float:
+    """Gamma of a dense matrix: a sum of n products (by eights, then by fours), a factor (three), rows that sum to 1 (two)."""
+    return (n // 8 + n % 8 // 4 + n % 4 + 8) * UNIT
+
+
+@kernel
+def set_spread(chain, s, a):
+    """Store the spread of the likelihoods up to and including step s."""
+    chain.spreads[s, 0] = a
+    chain.spreads[s, 1] = math.exp(a) if a <= LARGEST_EXPONENT else np.inf
+    chain.spreads[s, 2] = math.expm1(a) if a <= LARGEST_EXPONENT else np.inf
+
+
+@kernel
+def dense_through(data, base, n, g, out):
+    """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, and few passes over `out`."""
+    for m in range(n):
+        out[m] = 0.0
+    whole = n - n % 8
+    for k in range(0, whole, 8):
+        a, b, c, d, e, f, h, i = g[k], g[k + 1], g[k + 2], g[k + 3], g[k + 4], g[k + 5], g[k + 6], g[k + 7]
+        r = base + k * n
+        for m in range(n):
+            left = (a * data[r + m] + b * data[r + n + m]) + (c * data[r + 2 * n + m] + d * data[r + 3 * n + m])
+            right = (e * data[r + 4 * n + m] + f * data[r + 5 * n + m]) + (
+                h * data[r + 6 * n + m] + i * data[r + 7 * n + m]
+            )
+            out[m] += left + right
+    if n - whole >= 4:
+        a, b, c, d = g[whole], g[whole + 1], g[whole + 2], g[whole + 3]
+        r = base + whole * n
+        for m in range(n):
+            left = a * data[r + m] + b * data[r + n + m]
+            out[m] += left + (c * data[r + 2 * n + m] + d * data[r + 3 * n + m])
+        whole += 4
+    for k in range(whole, n):
+        a = g[k]
+        r = base + k * n
+        for m in range(n):
+            out[m] += a * data[r + m]
+
+
+@kernel
+def through(chain, s, g, out):
+    """``out = g P`` for the transition into step s."""
+    n, first = chain.n, chain.into[s] * chain.n
+    if chain.columns.size:
+        for m in range(n):
+            out[m] = 0.0
+        for k in range(n):
+            for e in range(chain.starts[first + k], chain.starts[first + k + 1]):
+                out[chain.columns[e]] += g[k] * chain.data[e]
+        return
+    dense_through(chain.data, first * n, n, g, out)
+
+
+@kernel
+def read_row(chain, t, k, out):
+    """Row k of the matrix into step t."""
+    n, at = chain.n, chain.into[t] * chain.n + k
+    if chain.columns.size:
+        for m in range(n):
+            out[m] = 0.0
+        for e in range(chain.starts[at], chain.starts[at + 1]):
+            out[chain.columns[e]] = chain.data[e]
+    else:
+        for m in range(n):
+            out[m] = chain.data[at * n + m]
+
+
+@kernel
+def coefficients(chain, t, i, j, rho, work):
+    """Write c and v of a pair, divided by 1 + rho; return the sums of |q - d| and of q - d, divided too."""
+    read_row(chain, t, i, work[0])
+    read_row(chain, t, j, work[1])
+    scale = 1.0 / (1.0 + rho)
+    apart = balance = 0.0
+    for k in range(chain.n):
+        q, d = work[0, k], work[1, k]
+        work[0, k] = (q - d) * scale - (rho * scale) * d
+        work[1, k] = d * scale
+        apart += abs(q - d)
+        balance += q - d
+    return apart * scale, balance * scale
+
+
+@kernel
+def roll(chain, t, i, j, rho, most, work):
+    """F(rho) of a pair at step t, from at most so many steps; if `most` is negative, only as far as its sign is open.
+
+    Returns low, high, slope, slope_high, summed, summed_high, error, backward, depth, below, in a unit of their own:
+    ``low <= F <= high`` but for the backward error (in nats of the root), ``summed <= F <= summed_high`` but for `error`;
+    slopes are the derivatives of low and high with their sign changed; `below`: F is proved to be at most 0.
+    """
+    n, wide = chain.n, chain.factors.shape[2] > 1
+    gamma, sums = chain.gamma, (chain.n + 4) * UNIT
+    apart, balance = coefficients(chain, t, i, j, rho, work)
+    c, v, g, spare = work[0], work[1], work[2], work[3]
+    scale, level = 1.0 / (1.0 + rho), math.log1p(rho)
+    total, error = -rho * scale, UNIT * rho * scale
+    drift = 4.0 * gamma * (apart + rho * scale) + abs(balance)
+    sign_only, limit = most < 0.0, int(abs(most))
+    # Fields are read once: each access counts references, which would take as long as a step.
+    factors, spreads, into, data, is_dense = (
+        chain.factors,
+        chain.spreads,
+        chain.into,
+        chain.data,
+        chain.columns.size == 0,
+    )
+    endless, plain = chain.endless, chain.plain
+    if not endless:
+        limit = min(limit, t)
+    low, high, slope, slope_high, summed_high, bound, backward = -np.inf, np.inf, 1.0, 1.0, np.inf, np.inf, 0.0
+    for depth in range(limit):
+        s = t if endless else t - 1 - depth
+        last = not endless and s == 0
+        growth, excess = spreads[s, 1], spreads[s, 2]
+        p = w = raised = lowered = widest = 0.0
+        for k in range(n):
+            a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
+            positive = max(c[k], 0.0)
+            negative = positive - c[k]
+            widest = max(widest, a, b)
+            p += positive
+            w += negative
+            raised += positive * a
+            lowered += negative * b
+            g[k] = (c[k] + positive * a) - negative * b
+        add, larger, smaller = raised - lowered, p + raised, w + lowered
+        error += widest * (drift + 2.0 * sums * (p + w))
+        backward = 2.0 * (gamma * (depth + 2) + 2.0 * sums)
+        bound = error + 4.0 * UNIT * abs(total)
+        low = larger - smaller
+        if last:
+            high, summed_high = low, total + add
+        else:
+            high = (growth * p if p > 0.0 else 0.0) - w
+            summed_high = total + (excess * p if p > 0.0 else 0.0)
+            bound += excess * (drift + 2.0 * sums * p)
+        below = False
+        if sign_only:
+            trusted = backward <= BACKWARD_SHARE * level
+            below = summed_high + bound <= 0.0 or (high <= 0.0 and trusted)
+            if plain:  # F grows with the number of steps, so that a positive sign stays
+                done = below or total + add > bound or (low > 0.0 and trusted)
+            else:
+                done = below or (p > (growth * w if w > 0.0 else 0.0) and trusted)
+        else:
+            slope = slope_high = nearer = 0.0
+            for k in range(n):
+                a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
+                if c[k] > 0.0:
+                    nearer += v[k] * (a - excess)
+                    slope_high += v[k] * growth
+                    v[k] *= 1.0 + a
+                else:
+                    nearer += v[k] * b
+                    slope_high += v[k]
+                    v[k] *= 1.0 + b
+                slope += v[k]
+            slope_high = slope if last else slope_high
+            unknown = (excess * p if p > 0.0 else 0.0) - add
+            if not plain:  # outputs multiply D too: what counts is high / slope_high against low / slope
+                near = unknown + high * (nearer / slope_high)
+                unknown = abs(near if excess < 1.0 else high * (slope / slope_high) - low)
+            blur = min(bound, gamma * 2.0 * (depth + 2) * (1.0 + rho) * slope)
+            done = unknown <= max(NEGLIGIBLE * rho * slope, BLURRED * blur)
+            done = done or (low > 0.0 and total + add > 0.0 and w <= ROUGH * p)
+            done = done or (high < 0.0 and summed_high < 0.0 and unknown <= -ROUGH * max(low, total + add))
+        if last or done or depth == limit - 1:
+            return low, high, slope, slope_high, total + add, summed_high, bound, backward, depth + 1, below
+        if is_dense:
+            dense_through(data, into[s] * n * n, n, g, c)
+            if not sign_only:
+                dense_through(data, into[s] * n * n, n, v, spare)
+                v, spare = spare, v
+        else:
+            through(chain, s, g, c)
+            if not sign_only:
+                through(chain, s, v, spare)
+                v, spare = spare, v
+        drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
+        error += UNIT * abs(total)
+        total += add
+        if larger + smaller > HUGE:
+            shrink = 1.0 / (larger + smaller)
+            for k in range(n):
+                c[k] *= shrink
+                v[k] *= shrink
+            total, drift, error = total * shrink, drift * shrink, error * shrink
+    return low, high, slope, slope_high, -np.inf, summed_high, bound, backward, 0, False
+
+
+@kernel
+def both_sides(low, high, slope, summed, summed_high, error, backward, rho):
+    """What the observation of a rollout at rho attains, and what the rollout proves; inf where F may be positive.
+
+    An observation's ratio less 1 is ``rho + F / D``. D has a backward error of its own, so that little follows where rho is
+    far above the ratio.
+    """
+    gain = (summed - error) / slope
+    attained = math.log1p(max(rho + (gain - (backward + 8.0 * UNIT) * abs(gain)), 0.0)) * (1.0 - 4.0 * UNIT)
+    gain = low / slope
+    gain -= (backward + 8.0 * UNIT) * abs(gain)
+    by_ratio = math.log1p(max(rho + gain, 0.0)) * (1.0 - 4.0 * UNIT) - backward
+    if not attained >= by_ratio:
+        attained = by_ratio
+    if not 0.0 < attained < np.inf:
+        attained = 0.0
+    proved = np.inf
+    if summed_high + error <= 0.0:
+        proved = math.log1p(rho)
+    elif high <= 0.0:
+        proved = math.log1p(rho) + backward
+    return attained, proved * (1.0 + 4.0 * UNIT)
+
+
+@kernel
+def is_silent(chain, t):
+    """Whether nothing arrives at step t, because no earlier step distinguishes states."""
+    return (t == 0 or chain.spreads[t - 1, 0] <= 0.0) if not chain.endless else chain.spreads[t, 0] <= 0.0
+
+
+@kernel
+def stays_below(chain, t, i, j, room, work):
+    """Whether K of a pair at step t is proved to be at most room (1 + `BACKWARD_SHARE`); and the depth of the rollout."""
+    if is_silent(chain, t):
+        return room >= 0.0, 0
+    if not 0.0 < room <= LARGEST_EXPONENT:
+        return room > LARGEST_EXPONENT and chain.spreads[t if chain.endless else t - 1, 0] <= room, 0
+    found = roll(chain, t, i, j, math.expm1(room), -LONGEST, work)
+    return found[9], found[8]
+
+
+@kernel
+def pair_value(chain, t, i, j, guess, work):
+    """K of a pair at step t: what is attained, what is proved, the ratio less 1 of the observation, and the depth.
+
+    Newton's steps (Dinkelbach's) from `guess` within a bracket, then rollouts just above the root until one proves F <= 0.
+    Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes next.
+    """
+    if is_silent(chain, t):
+        return 0.0, 0.0, 0.0, 0
+    # No step raises what is known: states are told apart at most as well as any two likelihoods before.
+    attained, proved = 0.0, chain.spreads[t if chain.endless else t - 1, 0] * (1.0 + 4.0 * UNIT)
+    best, here, last = 0.0, max(guess, 0.0), np.inf
+    proofs = slow = unfinished = 0
+    deepest = 0
+    for _ in range(MOST_ROUNDS):
+        low, high, slope, _, summed, summed_high, error, backward, depth, _ = roll(chain, t, i, j, here, LONGEST, work)
+        below, above = both_sides(low, high, slope, summed, summed_high, error, backward, here)
+        if below > attained:
+            attained, best = below, here
+        deepest = max(deepest, depth)
+        proved = min(proved, above)
+        unfinished += chain.endless and depth >= LONGEST
+        top = math.expm1(min(proved, LARGEST_EXPONENT))
+        by_sums = error < backward * (1.0 + here) * slope
+        newton = min(max(here + (summed if by_sums else low) / slope, 0.0), top)
+        room = 2.0 * (max(summed_high, 0.0) + error) / slope + 4.0 * UNIT * here
+        if not room < backward * (1.0 + here):
+            room = max(high, 0.0) / slope + 8.0 * UNIT * (1.0 + here)
+        if not newton >= 0.0:  # where coefficients overflowed
+            newton = top
+        step = abs(newton - here)
+        known_to = min(backward, error / slope + 4.0 * UNIT * here)
+        left = proved - attained
+        if left <= TIGHT * proved or unfinished >= MOST_UNFINISHED:
+            break
+        if step <= max(CLOSE * here, known_to):
+            if (proofs > 1 and left <= 4.0 * known_to) or proofs >= MOST_PROOFS:
+                break
+            # From the fourth attempt on rounding has hidden the root: the attempts spread out.
+            here = min(here + room * 2.0 ** (proofs if proofs < 4 else 6 * (proofs - 3)), top)
+            proofs += 1
+        elif step <= SLOW * last:
+            here = newton
+        else:
+            slow += 1
+            middle = math.expm1(min(0.5 * (proved + attained), LARGEST_EXPONENT))
+            here = min(middle, newton + 2.0 ** min(4 * slow, 1000) * step)
+        last = step
+    return min(attained, proved), proved, best, deepest
+
+
+@kernel
+def worst_step(chain, a):
+    """An endless chain that leaks at least as much as any step of one with a single matrix, whose spreads are at most a."""
+    factors, into = np.zeros((1, 2, chain.factors.shape[2])), np.zeros(1, np.int64)
+    into[0] = chain.into[chain.into.size - 1]
+    for k in range(chain.factors.shape[2]):
+        factors[0, 1, k] = np.inf
+        for s in range(chain.factors.shape[0]):
+            factors[0, 0, k] = max(factors[0, 0, k], chain.factors[s, 0, k])
+            factors[0, 1, k] = min(factors[0, 1, k], chain.factors[s, 1, k])
+    worst = Chain(
+        chain.data,
+        chain.columns,
+        chain.starts,
+        chain.n,
+        into,
+        factors,
+        np.zeros((1, 3)),
+        True,
+        chain.plain,
+        chain.gamma,
+    )
+    set_spread(worst, into[0] * 0, a)
+    return worst
+
+
+@kernel
+def static_bounds(chain, first, last, found):
+    """Fill rows first .. last - 1 of `found`, shape (n, n), with upper bounds of K over an infinite horizon, from few steps.
+
+    At any rho the root is at most rho + F(rho), as D >= 1 where all factors are. One Newton step from a guess makes F small.
+    """
+    n, work, t = chain.n, np.empty((4, chain.n)), 0 * first
+    for pair in range(first * n, last * n):
+        i, j = pair // n, pair % n
+        found[i, j] = 0.0
+        if i == j or chain.spreads[t, 0] <= 0.0:
+            continue
+        rho = math.expm1(min(0.5 * chain.spreads[t, 0], 30.0))
+        rolled = roll(chain, t, i, j, rho, STATIC_DEPTH, work)
+        moved = rho + rolled[1] / rolled[3]
+        rho = moved if 0.0 <= moved < np.inf else rho
+        rolled = roll(chain, t, i, j, rho, STATIC_DEPTH, work)
+        above = max(rolled[5] + rolled[6], 0.0) * (1.0 + rho) * (1.0 + 1e-9)
+        found[i, j] = math.log1p(rho + above) * RISE if above < np.inf else np.inf
+
+
+@kernel
+def weigh(chains, steps, i, j, room, static, guesses, work, depths):
+    """Leakage that arrives at a pair from one or two sides: attained and proved, or -1 and 0 where it is proved to be below room.
+
+    `depths` keeps the greatest depth of each side; `guesses`, shape (2, n, n), ratios less 1 of the last values.
+    """
+    n_sides, attained, proved = steps.size, 0.0, 0.0
+    if room > 0.0:
+        share = 1.0
+        if n_sides == 2:
+            past, future = math.log1p(guesses[0, i, j]), math.log1p(guesses[1, i, j])
+            if past + future <= 0.0:
+                past, future = min(static[0, i, j], LARGEST_EXPONENT), min(static[1, i, j], LARGEST_EXPONENT)
+            share = past / (past + future) if past + future > 0.0 else 0.5
+        below = True
+        for side in range(n_sides):
+            if below:
+                part = share * room if side == 0 else room - share * room
+                below, depth = stays_below(chains[side], steps[side], i, j, part, work)
+                depths[side] = max(depths[side], depth)
+        if below:
+            return -1.0, 0.0
+    for side in range(n_sides):
+        guess, left = guesses[side, i, j], room - proved
+        if side > 0 and left > 0.0:
+            below, depth = stays_below(chains[side], steps[side], i, j, left, work)
+            depths[side] = max(depths[side], depth)
+            if below:
+                return -1.0, 0.0
+        if side == n_sides - 1 and left > 0.0:
+            guess = max(guess, math.expm1(min(left, LARGEST_EXPONENT)))
+        low, high, rho, depth = pair_value(chains[side], steps[side], i, j, guess, work)
+        guesses[side, i, j] = rho
+        depths[side] = max(depths[side], depth)
+        attained += low
+        proved += high
+    return attained, proved
+
+
+@kernel
+def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, candidates, work, depths):
+    """The largest leakage over pairs of what arrives from one or two sides and the step's own part.
+
+    Branch and bound: candidates (pairs ``i n + j``) are computed first; any other pair is first compared with the best so far
+    by its static bound, then by signs.
+
+    Parameters
+    ----------
+    static : array, shape (2, n, n), or empty
+        Bounds of each side that hold at all steps. Empty: only candidates are computed, and the answer is `ceiling`.
+    floor : float
+        Pairs that do not exceed it need not be computed; -1 if there is none.
+    limit : float
+        Once a pair exceeds it, the others do not matter, and nothing is proved.
+    ceiling : float
+        A bound of the answer that is known.
+
+    Returns
+    -------
+    attained, proved : float
+        By one pair, and for all pairs.
+    pair : int
+    """
+    n, wide = chains[0].n, lift.size > 1
+    best, top, chosen = floor, 0.0, 1
+    depths[:] = 0
+    n_first = candidates.size
+    for place in range(n_first + n * n):
+        pair = candidates[place] if place < n_first else place - n_first
+        i, j = pair // n, pair % n
+        if i == j:
+            continue
+        again = False
+        for k in range(min(place, n_first)):
+            again = again or candidates[k] == pair
+        if again:
+            continue
+        own = lift[i if wide else 0] - drop[j if wide else 0]
+        room = -1.0
+        if place >= n_first:
+            if best >= ceiling * DONE_BEFORE:
+                return min(best, ceiling), ceiling, chosen
+            room = best * LEVEL_ROOM - own
+            if not static.size:
+                break
+            known = static[0, i, j]
+            if steps.size == 2:
+                known += static[1, i, j]
+            if known <= room:
+                continue
+        low, high = weigh(chains, steps, i, j, room, static, guesses, work, depths)
+        if low < 0.0:
+            continue
+        low, high = (own + low) * (1.0 - 4.0 * UNIT), (own + high) * (1.0 + 4.0 * UNIT)
+        top = max(top, high)
+        if low > best:
+            best, chosen = low, pair
+            if best > limit:
+                return best, np.inf, chosen
+    proved = min(max(top, best * RISE), ceiling) if static.size else ceiling
+    return min(best, proved), proved, chosen
+
+
+@kernel
+def extremes(chain, first, last):
+    """The least and the largest spread of steps first .. last - 1."""
+    least, most = np.inf, 0.0
+    for s in range(first, last):
+        least, most = min(least, chain.spreads[s, 0]), max(most, chain.spreads[s, 0])
+    return least, most
+
+
+@kernel
+def series(chain, lift, drop, ceiling, runs, static, guesses, likely, attained, proved, pairs, first, last):
+    """Fill steps first .. last - 1 of the largest leakage from one side: attained, proved and the pair, shape (T,).
+
+    Where budgets and matrices are those of the steps that the last rollouts reached (`runs`: first step of each step's run),
+    and spreads too, the same rollouts prove the same of the next step, up to the end of the run. Return the next step, which
+    may be beyond `last`.
+    """
+    work, depths, steps = np.empty((4, chain.n)), np.zeros(2, np.int64), np.zeros(1, np.int64)
+    candidates = likely
+    t = first
+    while t < last:
+        steps[0] = t
+        attained[t], top, pairs[t] = largest(
+            (chain, chain), steps, lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates, work, depths
+        )
+        proved[t] = top
+        set_spread(chain, t, top * SPREAD_ROOM)
+        candidates = pairs[t : t + 1]
+        t += 1
+        begin = t - 1 - depths[0]
+        if depths[0] == 0 or begin < max(1, runs[t - 1]):
+            continue
+        least, most = extremes(chain, begin, t)
+        if most * (1.0 + 8.0 * UNIT) > least * SPREAD_ROOM:
+            continue
+        # What a known bound lowered may be higher later.
+        rolled = np.inf if top >= ceiling[t - 1] else top
+        while t < lift.shape[0] and runs[t] == runs[t - 1] and proved[t - 1] * (1.0 + 8.0 * UNIT) <= least:
+            attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
+            set_spread(chain, t, proved[t] * SPREAD_ROOM)
+            t += 1
+    return t
+
+
+@kernel
+def both_series(past, future, lift, drop, ceiling, runs, static, before, after, attained, proved, pairs, first, last):
+    """Fill steps first .. last - 1 of the largest leakage from both sides. `future` counts steps from the last one on.
+
+    `before` and `after` are the pairs of each side's largest, in order of time. `runs`, shape (2, T): as in `series`, for
+    each side in its own order of steps.
+    """
+    n_steps, n = lift.shape[0], past.n
+    work, depths, steps = np.empty((4, n)), np.zeros(2, np.int64), np.zeros(2, np.int64)
+    guesses, candidates = np.zeros((2, n, n)), np.empty(3, np.int64)
+    t = first
+    while t < last:
+        ahead = n_steps - 1 - t
+        steps[0], steps[1] = t, ahead
+        candidates[0], candidates[1], candidates[2] = before[t], after[t], pairs[t - 1] if t > first else before[t]
+        attained[t], top, pairs[t] = largest(
+            (past, future), steps, lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates, work, depths
+        )
+        proved[t] = top
+        t += 1
+        begin, end = t - 1 - depths[0], ahead - depths[1]
+        if min(depths[0], depths[1]) == 0 or begin < max(1, runs[0, t - 1]) or end < max(1, runs[1, ahead]):
+            continue
+        least_past, most_past = extremes(past, begin, t - 1)
+        least_future, most_future = extremes(future, end, ahead)
+        rolled = np.inf if top >= ceiling[t - 1] else top
+        while t < last and runs[0, t] == runs[0, t - 1] and end > max(1, runs[1, ahead]):
+            end -= 1
+            most_past = max(most_past, past.spreads[t - 1, 0])
+            most_future = max(most_future, future.spreads[end, 0])
+            if max(most_past / least_past, most_future / least_future) * (1.0 + 8.0 * UNIT) > SPREAD_ROOM:
+                break
+            attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
+            t += 1
+
+
+@kernel
+def supremum(chain, lift, drop, ceiling, static, guesses, likely, work, depths):
+    """Supremum of the leakage from one side over an infinite horizon: attained, proved, pair. Sets the chain's spread.
+
+    Suppose that no horizon's leakage exceeds a level, and let rollouts end in likelihoods within that level of one another. If
+    what they prove for every pair is at most the level, the supposition holds by induction on the horizon. A finite `ceiling`
+    needs no supposition. Without a certificate the ceiling is returned.
+    """
+    supposed = ceiling if ceiling < SMALL else min(ceiling, FIRST_LEVEL * (lift.max() - drop.min()))
+    steps, candidates = np.zeros(1, np.int64), likely.copy()
+    best, top, pair, unfinished = 0.0, np.inf, likely[0], 0
+    for _ in range(MOST_LEVELS):
+        set_spread(chain, steps[0], supposed)
+        if static.size:
+            static_bounds(chain, steps[0], chain.n, static[0])
+        limit = supposed if supposed < ceiling else np.inf
+        best, top, pair = largest(
+            (chain, chain), steps, lift, drop, -1.0, limit, np.inf, static, guesses, candidates, work, depths
+        )
+        if top <= supposed or supposed == ceiling:
+            top = min(top, ceiling)
+            set_spread(chain, steps[0], min(top, supposed))
+            return min(best, top), top, pair
+        unfinished += depths[0] >= LONGEST
+        if supposed > LARGEST_EXPONENT or unfinished >= MOST_UNFINISHED:
+            break
+        candidates[:] = pair
+        supposed = min(ceiling, LEVEL_RAISED * max(best, supposed))
+    set_spread(chain, steps[0], np.inf)
+    return best, ceiling, pair
+
+
+@kernel
+def values(chain, t, i, j, guess, attained, proved, depth):
+    """K of many pairs at steps t, arrays of shape (m,): fill attained, proved and depth. `guess` holds ratios less 1."""
+    work = np.empty((4, chain.n))
+    for item in range(t.size):
+        attained[item], proved[item], _, depth[item] = pair_value(chain, t[item], i[item], j[item], guess[item], work)
+
+
+@kernel
+def observation(chain, t, i, j, rho, high):
+    """Fill `high`, shape (t, n): the states that the output of each earlier step favours to reach the ratio 1 + rho."""
+    n, wide, work = chain.n, chain.factors.shape[2] > 1, np.empty((4, chain.n))
+    coefficients(chain, t, i, j, rho, work)
+    c, g = work[0], work[2]
+    for s in range(t - 1, -1, -1):
+        size = 0.0
+        for k in range(n):
+            high[s, k] = c[k] > 0.0
+            g[k] = c[k] * (1.0 + chain.factors[s, 0 if c[k] > 0.0 else 1, k if wide else 0])
+            size = max(size, abs(g[k]))
+        if s > 0 and size > 0.0:
+            for k in range(n):
+                g[k] /= size
+            through(chain, s, g, c)
+
+
+@kernel
+def derivatives(chain, t, i, j, rho, found):
+    """Fill `found`, shape (m, most), with the derivative of K of each pair by the budget of step t - 1 - k; plain releases.
+
+    By the envelope theorem: the share of N that step s raised less the share of D. With c at the root, where
+    N = (1 + rho) D, that is the sum of the positive entries of c times the likelihoods x, over N.
+    """
+    n, most = chain.n, found.shape[1]
+    work, parts, scales = np.empty((4, n)), np.zeros((most, n)), np.zeros(most)
+    for item in range(t.size):
+        depth = min(most, t[item])
+        found[item] = 0.0
+        if depth == 0:
+            continue
+        coefficients(chain, t[item], i[item], j[item], rho[item], work)
+        c, g = work[0], work[2]
+        for back in range(depth):
+            s = t[item] - 1 - back
+            for k in range(n):
+                parts[back, k] = max(c[k], 0.0)
+                g[k] = c[k] + chain.factors[s, 0, 0] * parts[back, k]
+            through(chain, s, g, c)
+        x = g
+        x[:] = 1.0
+        log_scale = 0.0
+        for back in range(depth - 1, -1, -1):
+            s = t[item] - 1 - back
+            if back < depth - 1:
+                likelihoods(chain, s, x, c)
+            top = 0.0
+            for k in range(n):
+                x[k] = (c[k] if back < depth - 1 else 1.0) * (
+                    1.0 + (chain.factors[s, 0, 0] if parts[back, k] > 0.0 else 0.0)
+                )
+                top = max(top, x[k])
+            log_scale += math.log(top)
+            scales[back] = log_scale
+            for k in range(n):
+                x[k] /= top
+                found[item, back] += parts[back, k] * x[k]
+        read_row(chain, t[item], i[item], c)
+        whole = 0.0
+        for k in range(n):
+            whole += c[k] * x[k]
+        for back in range(depth):
+            found[item, back] *= math.exp(scales[back] - log_scale) * (1.0 + rho[item]) / whole
+
+
+@kernel
+def likelihoods(chain, s, x, out):
+    """``out = P x`` for the transition into step s."""
+    n, first = chain.n, chain.into[s] * chain.n
+    for k in range(n):
+        out[k] = 0.0
+        if chain.columns.size:
+            for e in range(chain.starts[first + k], chain.starts[first + k + 1]):
+                out[k] += chain.data[e] * x[chain.columns[e]]
+        else:
+            for m in range(n):
+                out[k] += chain.data[(first + k) * n + m] * x[m]
+
+
+@kernel
+def chain_of(data, n, number, factors, endless, gamma):
+    """A chain of one of many dense matrices, for plain releases."""
+    nothing, into = np.empty(0, np.int64), np.empty(factors.shape[0], np.int64)
+    into[:] = number
+    return Chain(data, nothing, nothing, n, into, factors, np.zeros((factors.shape[0], 3)), endless, True, gamma)
+
+
+@kernel
+def population(data, n, members, factors, lift, drop, ceilings, runs, gamma, first, last, attained, proved, pairs):
+    """Series of users first .. last - 1: fill attained, proved and pairs, shape (users, 3, T), rows BPL, FPL and TPL.
+
+    Parameters
+    ----------
+    data : array
+        Entries of all dense matrices, shape (n, n) each.
+    members : int array, shape (users, 2)
+        Number of the backward and the forward matrix; -1 where it is unknown.
+    factors, lift, drop, runs : arrays
+        Those of each side's own order of steps, shape (2, T, ...).
+    ceilings : array, shape (users, 3, T)
+        Known bounds, in order of time.
+    """
+    n_steps, start = lift.shape[1], np.ones(1, np.int64)
+    for user in range(first, last):
+        static = np.zeros((2, n, n))
+        sides = (
+            chain_of(data, n, max(members[user, 0], 0), factors[0], False, gamma),
+            chain_of(data, n, max(members[user, 1], 0), factors[1], False, gamma),
+        )
+        for side in range(2):
+            order = 1 - 2 * side
+            found = attained[user, side, ::order], proved[user, side, ::order], pairs[user, side, ::order]
+            if members[user, side] < 0:
+                found[0][:], found[1][:], found[2][:] = lift[side, :, 0], lift[side, :, 0], 1
+                continue
+            ceiling = ceilings[user, side, ::order].copy()
+            worst = worst_step(sides[side], ceiling.max())
+            static_bounds(worst, 0 * n, n, static[side])
+            made = np.empty(n_steps), np.empty(n_steps), np.empty(n_steps, np.int64)
+            series(
+                sides[side], lift[side], drop[side], ceiling, runs[side], static[side : side + 1], np.zeros((1, n, n)), start,
+                made[0], made[1], made[2], 0 * n, n_steps,
+            )  # fmt: skip
+            found[0][:], found[1][:], found[2][:] = made
+        both = attained[user, 2], proved[user, 2], pairs[user, 2]
+        if min(members[user, 0], members[user, 1]) < 0:
+            known = 0 if members[user, 0] >= 0 else 1
+            both[0][:], both[1][:], both[2][:] = attained[user, known], proved[user, known], pairs[user, known]
+        else:
+            both_series(
+                sides[0], sides[1], lift[0], drop[0], ceilings[user, 2], runs, static, pairs[user, 0], pairs[user, 1],
+                both[0], both[1], both[2], 0 * n, n_steps,
+            )  # fmt: skip
+
+
+@kernel
+def suprema(data, n, members, factors, lift, drop, ceilings, gamma, first, last, attained, proved):
+    """Suprema of users first .. last - 1: fill attained and proved, shape (users, 3); arguments as in `population`."""
+    steps, depths, work = np.zeros(2, np.int64), np.zeros(2, np.int64), np.empty((4, n))
+    for user in range(first, last):
+        static, guesses, candidates = np.zeros((2, n, n)), np.zeros((2, n, n)), np.ones(2, np.int64)
+        sides = (
+            chain_of(data, n, max(members[user, 0], 0), factors, True, gamma),
+            chain_of(data, n, max(members[user, 1], 0), factors, True, gamma),
+        )
+        certified = True
+        for side in range(2):
+            attained[user, side], proved[user, side] = lift[0], lift[0]
+            if members[user, side] >= 0:
+                attained[user, side], proved[user, side], candidates[side] = supremum(
+                    sides[side], lift, drop, ceilings[user, side], static[side : side + 1], guesses[side : side + 1],
+                    candidates[:1], work, depths,
+                )  # fmt: skip
+                certified = certified and sides[side].spreads[0, 0] < np.inf
+        known = 0 if members[user, 0] >= 0 else 1
+        attained[user, 2], proved[user, 2] = attained[user, known], proved[user, known]
+        if min(members[user, 0], members[user, 1]) >= 0:
+            attained[user, 2], proved[user, 2] = max(attained[user, 0], attained[user, 1]), ceilings[user, 2]
+            if certified:
+                attained[user, 2], proved[user, 2], _ = largest(
+                    (sides[0], sides[1]), steps, lift, drop, -1.0, np.inf, ceilings[user, 2], static, guesses, candidates,
+                    work, depths,
+                )  # fmt: skip
