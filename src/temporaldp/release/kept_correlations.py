@@ -20,7 +20,7 @@ from temporaldp.release.identity import correlations_of
 from temporaldp.release.store import Store
 
 MISSING = (
-    "the matrices that {place} was accounted with are not kept beside it (it was made by an older version, or copied without "
+    "the matrices that {place} was accounted with are not kept beside it (it was copied without "
     "its folder .private): run the release once more with the correlation that it had, which keeps them, and then again this"
 )
 
@@ -83,8 +83,8 @@ def _name(users: Sequence[str]) -> str:
 def _user(adversary: Adversary, name: str | None, salt: str) -> dict[str, Any]:
     return {
         "name": hashed_name(name, salt),
-        "backward": _document(adversary.backward),
-        "forward": _document(adversary.forward),
+        "backward": _document(adversary.backward.at(0)),
+        "forward": _document(adversary.forward.at(0)),
     }
 
 
