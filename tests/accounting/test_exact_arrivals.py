@@ -14,10 +14,13 @@ from methods import method_of
 from temporaldp import (
     Adversary,
     BudgetError,
+    Exact,
     GaussianNoise,
     InputError,
+    IntervalBound,
     LikelihoodBox,
     MetricPrivacy,
+    PaperBound,
     StateError,
     TransitionMatrix,
     leakage_supremum,
@@ -27,6 +30,8 @@ from temporaldp import (
 DIRECTIONS = ("backward", "forward", "temporal")
 WALK = TransitionMatrix([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
 BOTH = Adversary(WALK, WALK)
+BOX_OF_THREE = LikelihoodBox([0] * 3, [1] * 3)
+PLAIN = 1.0 - np.eye(3)
 
 
 @pytest.mark.parametrize(
@@ -39,39 +44,44 @@ BOTH = Adversary(WALK, WALK)
         (lambda: LikelihoodBox.add_or_remove(1.0, 3, absent=3), ("absent", "from 0 to 2", "got 3")),
         (
             lambda: temporal_leakage(BOTH, [LikelihoodBox([0, 0], [1, 1])]),
-            ("mechanisms[0]", "2 values", "3 states"),
+            ("releases[0]", "2 values", "3 states"),
         ),
         (
             lambda: temporal_leakage({"ann": BOTH}, [None, LikelihoodBox([0, 0], [1, 1])]),
-            ("mechanisms[1]", "3 states"),
+            ("releases[1]", "3 states"),
         ),
-        (lambda: temporal_leakage(BOTH, [None, None]), ("at least one step with a LikelihoodBox",)),
-        (lambda: temporal_leakage(BOTH, [GaussianNoise(1.0, 1.0)]), ("GaussianNoise needs a delta",)),
+        (lambda: temporal_leakage(BOTH, [GaussianNoise(1.0, 1.0)]), ("got GaussianNoise", "ApproximateDP(delta)")),
         (
-            lambda: temporal_leakage(BOTH, [1.0]),
-            ("without epsilons",),
+            lambda: temporal_leakage(BOTH, [LikelihoodBox([0] * 3, [1] * 3), "noise"]),
+            ("LikelihoodBox, a number", "'noise' at step 1"),
         ),
-        (
-            lambda: temporal_leakage(BOTH, [LikelihoodBox([0] * 3, [1] * 3)], accounting=MetricPrivacy(np.eye(3))),
-            ("without a metric",),
+        *(
+            (
+                lambda accounting=accounting: temporal_leakage(BOTH, [BOX_OF_THREE], accounting=accounting),
+                ("got a LikelihoodBox", "without distances"),
+            )
+            for accounting in (PaperBound(PLAIN), IntervalBound(PLAIN), MetricPrivacy(PLAIN), Exact(PLAIN))
         ),
         (
             lambda: temporal_leakage(Adversary([WALK]), [LikelihoodBox([0] * 3, [1] * 3)] * 3),
             ("serve 2 steps", "3 releases"),
         ),
         (lambda: leakage_supremum(BOTH, LikelihoodBox([0, 0], [1, 1])), ("2 values", "3 states")),
-        (
-            lambda: leakage_supremum(BOTH, 0.1),
-            ("either epsilon or a mechanism",),
-        ),
         (lambda: leakage_supremum(Adversary([WALK]), LikelihoodBox([0] * 3, [1] * 3)), ("constant",)),
-        (lambda: leakage_supremum(BOTH, LikelihoodBox([0] * 3, [0] * 3)), ("promises by itself", "> 0")),
+        (lambda: leakage_supremum(BOTH, LikelihoodBox([0] * 3, [0] * 3)), ("epsilon of each release", "> 0")),
     ],
 )
 def test_bad_use_of_boxes_is_refused(call, words):
     with pytest.raises((InputError, BudgetError, StateError)) as refused:
         call()
     assert all(word in str(refused.value) for word in words), str(refused.value)
+
+
+def test_a_step_without_a_release_has_budget_0():
+    for accounting in (Exact(), PaperBound(), MetricPrivacy(PLAIN)):
+        some, same = (temporal_leakage(BOTH, [0.3, one, 0.2], accounting=accounting) for one in (None, 0.0))
+        assert some == same
+        assert temporal_leakage(BOTH, [None, None], accounting=accounting).worst == 0.0
 
 
 def test_a_step_without_a_release_is_an_empty_box():

@@ -276,7 +276,7 @@ def test_a_continual_release_keeps_its_ledger_for_a_set(tmp_path):
         ) as release:
             release.release([3, 4], time=str(place))
     with Ledger(tmp_path / "set.db") as ledger:
-        assert ledger.configuration["bound"] == "interval"
+        assert ledger.configuration["accounting"] == {"method": "interval"}
         assert len(ledger) == 2
     narrower = TemporalAccountant(uncertain([[0.7, 0.1], [0.1, 0.8]], [[0.9, 0.3], [0.2, 0.9]]), alpha=1.0)
     with pytest.raises(LedgerMismatchError, match="correlations"):

@@ -158,7 +158,7 @@ def adopted_filters(filters: Filters, lines: Sequence[tuple[int, Adversary]]) ->
         standing = filters.each[parent]
         if not isinstance(standing, ExactFilter):
             raise InputError(
-                "expected an accountant by the exact leakage (bound='exact', without a metric): only that one can go on with "
+                "expected an accountant by the exact leakage, Exact() without distances: only that one can go on with "
                 "another correlation; begin another release, whose level counts by itself"
             )
         found.append(standing.adopted(user))

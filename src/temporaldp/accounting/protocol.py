@@ -358,7 +358,9 @@ def listed(releases: Any, n_steps: int | None) -> Sequence[Any]:
 
 
 def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
-    """`releases` as a checked, non-empty vector of finite numbers >= 0."""
+    """`releases` as a checked, non-empty vector of finite numbers >= 0; None for a step without a release counts as 0."""
+    if isinstance(releases, Sequence):
+        releases = [0.0 if one is None else one for one in releases]
     try:
         spent = np.array(releases, dtype=np.float64)
     except (TypeError, ValueError):

@@ -81,7 +81,7 @@ def pair_adversary(adversary: Adversary) -> Adversary:
     >>> pairs = pair_adversary(Adversary(walk, walk))
     >>> pairs.states
     ('0 > 0', '0 > 1', '1 > 0', '1 > 1')
-    >>> temporal_leakage(pairs, epsilons=[0.1] * 10).worst > temporal_leakage(Adversary(walk, walk), epsilons=[0.1] * 10).worst
+    >>> temporal_leakage(pairs, [0.1] * 10).worst > temporal_leakage(Adversary(walk, walk), [0.1] * 10).worst
     True
     """
     if adversary.states is None:
