@@ -39,7 +39,15 @@ EXACT = Exact()
 
 
 def opened(
-    place, *, mechanism=MECHANISM, adversary=ADVERSARY, alpha=1.0, horizon=None, reserve=None, accounting=EXACT, **schema
+    place,
+    *,
+    mechanism=MECHANISM,
+    adversary=ADVERSARY,
+    alpha=1.0,
+    horizon=None,
+    reserve=None,
+    accounting=EXACT,
+    **schema,
 ):
     terms = {"alpha": alpha, "horizon": horizon, "reserve": reserve, "accounting": accounting}
     accountant = (

@@ -24,6 +24,7 @@ from temporaldp import (
     DiscreteGaussianNoise,
     DiscreteLaplaceHistogram,
     DiscreteLaplaceNoise,
+    Exact,
     GaussianNoise,
     GroupedHistogram,
     InputError,
@@ -71,8 +72,8 @@ def values(budget):
     metric = temporal_leakage(somebody, epsilons, accounting=MetricPrivacy(ONE_WAY))
     noise = [GaussianNoise(1.0 / budget, sensitivity=1.0)] * 3
     pairs, curves = (
-        temporal_leakage(somebody, noise, accounting=ApproximateDP(1e-3, pairwise=PAIRWISE[b]))
-        for b in ("exact", "curve")
+        temporal_leakage(somebody, noise, accounting=ApproximateDP(1e-3, pairwise=pairwise))
+        for pairwise in (None, False)
     )
     verified = temporaldp.verify_leakage(somebody, noise, delta=1e-3, epsilon=budget, draws=200)
     own = temporaldp.own_leakage(somebody, noise, delta=1e-3, draws=200)
@@ -80,7 +81,8 @@ def values(budget):
     plan = plan_budget(somebody, alpha=budget, horizon=3, accounting=PaperBound())
     noisy = plan_noise(somebody, alpha=budget, horizon=3, accounting=ApproximateDP(1e-2))
     pure, held, at_delta = (
-        leakage_supremum(somebody, budget, **more) for more in ({}, {"metric": ONE_WAY}, {"delta": 1e-3})
+        leakage_supremum(somebody, budget, accounting=method)
+        for method in (Exact(), MetricPrivacy(ONE_WAY), ApproximateDP(1e-3))
     )
     sparse_one = TransitionMatrix(sparse.csr_array(matrix.dense()), matrix.states)
     return [

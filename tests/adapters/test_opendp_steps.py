@@ -8,8 +8,8 @@ import opendp.prelude as dp
 import pytest
 
 from temporaldp import (
-    ApproximateDP,
     Adversary,
+    ApproximateDP,
     BudgetError,
     InputError,
     LeakageBudgetError,

@@ -12,8 +12,8 @@ import pytest
 
 from conftest import REPOSITORY
 from temporaldp import (
-    ApproximateDP,
     Adversary,
+    ApproximateDP,
     BudgetError,
     InputError,
     LeakageBudgetError,

@@ -266,7 +266,9 @@ def test_the_leakage_that_the_ledger_tells_is_the_accountings(bound, days):
         assert f"by{':' if command == 'verify' else ''} {words}" in " ".join(
             run(days, "ledger", command, "release.db").stdout.split()
         )
-        assert json.loads(run(days, "ledger", command, "release.db", "--json").stdout)["accounting"] == {"method": bound}
+        assert json.loads(run(days, "ledger", command, "release.db", "--json").stdout)["accounting"] == {
+            "method": bound
+        }
     other = () if bound == "paper" else ("--bound", "paper")
     message = refused("release", "one.csv", *EXACT, *other, "-o", "x.csv", cwd=days, code=4)
     assert f"accounting: the ledger has method {bound}, this release" in " ".join(message.split())

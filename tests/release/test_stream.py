@@ -337,7 +337,10 @@ def test_an_exact_accountant_follows_a_plan_by_either_method(planned, horizon, t
 
 def test_a_ledger_counted_by_another_method_or_with_other_distances_is_refused(place):
     methods = (Exact(), PaperBound(), MetricPrivacy([[0.0, 2.0], [2.0, 0.0]]))
-    messages = ("", *(f"accounting: the ledger has method exact, this release .*method {name}" for name in ("paper", "metric")))
+    messages = (
+        "",
+        *(f"accounting: the ledger has method exact, this release .*method {name}" for name in ("paper", "metric")),
+    )
     with opened(place) as stream:
         stream.release([70, 30], time=0)
         assert stream.ledger.configuration["accounting"] == {"method": "exact"}

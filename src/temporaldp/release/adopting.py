@@ -114,8 +114,8 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
         )
     if "distances" in known["accounting"]:
         raise InputError(
-            f"{ledger.place} is accounted for with distances between states: only a release by Exact() without distances goes on "
-            "with another correlation"
+            f"{ledger.place} is accounted for with distances between states: only a release by Exact() without distances "
+            "goes on with another correlation"
         )
     first = correlations_at(ledger, known["correlations"]["users"])
     held = None if "renewal" in known else known["alpha"]  # the odometer of all epochs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.protocol import budgets
+from temporaldp.accounting.protocol import budgets, listed
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.draws import JEFFREYS, bootstrap_adversaries, posterior_adversaries
@@ -77,7 +77,7 @@ def leakage_posterior(
     (50, True)
     """
     traces = as_traces(trajectories)
-    spent = budgets(epsilons, n_steps=traces.n_times)
+    spent = budgets(listed(epsilons, traces.n_times))
     return _leakage(posterior_adversaries(traces, n_draws=n_draws, prior=prior, rng=rng), spent)
 
 
@@ -95,7 +95,7 @@ def leakage_bootstrap(
     alike.
     """
     traces = as_traces(trajectories)
-    spent = budgets(epsilons, n_steps=traces.n_times)
+    spent = budgets(listed(epsilons, traces.n_times))
     return _leakage(bootstrap_adversaries(traces, n_draws=n_draws, prior=prior, rng=rng), spent)
 
 

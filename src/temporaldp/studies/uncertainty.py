@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temporaldp.accounting.protocol import budgets
+from temporaldp.accounting.protocol import budgets, listed
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import estimate_adversaries
 from temporaldp.correlation.confidence import checked_confidence
@@ -74,7 +74,7 @@ def leakage_uncertainty(
     >>> found.estimate < found.posterior.quantile(0.95) < found.attained <= found.guaranteed
     True
     """
-    spent, level = budgets(epsilons, n_steps=trajectories.n_times), checked_confidence(confidence)
+    spent, level = budgets(listed(epsilons, trajectories.n_times)), checked_confidence(confidence)
     generator = np.random.default_rng(rng)
     doing = "leakage of what is plausible"
     with part(0.0, 0.1, doing):

@@ -88,7 +88,7 @@ def worst_member(
     >>> found.adversary.backward.dense().round(6)
     array([[0.85, 0.15],
            [0.15, 0.85]])
-    >>> guaranteed = temporal_leakage(adversary, epsilons=[0.1] * 5)
+    >>> guaranteed = temporal_leakage(adversary, [0.1] * 5)
     >>> round(found.leakage.worst, 12) == round(guaranteed.worst, 12)            # two values: some matrix attains it
     True
     """
