@@ -96,7 +96,7 @@ picture: demo  ## the pictures in the README and in docs/, but for those of the 
 
 bench: $(READY)  ## docs/measured/performance.md: every claim about speed, measured in one run (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
-	$(BIN)/python benchmarks/bench.py docs/measured/performance.md
+	PYTHONPATH=. $(BIN)/python benchmarks/bench.py docs/measured/performance.md
 
 bench-online: $(READY)  ## docs/measured/online.md: what an accountant and a ledger cost, step by step (two minutes)
 	$(BIN)/python benchmarks/online.py docs/measured/online.md
@@ -150,9 +150,9 @@ mutation: $(READY)  ## docs/measured/mutation.md: which small changes of the cod
 deployments: $(READY)  ## docs/measured/deployments.md: records of published systems, audited without their data (ten seconds; needs the records)
 	$(BIN)/python benchmarks/deployments.py docs/measured/deployments.md
 
-paper: $(READY)  ## docs/measured/paper.md: the paper's figures, table and claims, reproduced (half a minute once the environment is there)
+paper: $(READY)  ## docs/measured/paper.md: the paper's figures, table and claims, reproduced (a minute once the environment is there)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt gurobipy
-	$(BIN)/temporaldp reproduce --output $(PAPER)
+	$(BIN)/python -m reproduction --output $(PAPER)
 	cp $(PAPER)/claims.md docs/measured/paper.md
 	cp $(PAPER)/figure3.png docs/pictures/figure3.png
 

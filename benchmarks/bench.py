@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
+import algorithm1
 import numpy as np
 import peak
 import solvers
@@ -22,9 +23,8 @@ import sorting
 from measure import ACCOUNTING, exponent, in_a_child, median, over_rows, settings, short, table
 
 import temporaldp as tdp
+from reproduction.peers import algorithm_1, survey
 from temporaldp.kernels import compute_profile
-from temporaldp.paper.compiled import algorithm1
-from temporaldp.paper.survey import survey
 
 SIZES = (50, 150, 500, 1000)
 LARGE = (2000, 4000)
@@ -67,8 +67,8 @@ def one_loss() -> Iterator[str]:
     yield "## One loss value: `temporaldp.loss(matrix, alpha=...)` against the paper's Algorithm 1\n\n"
     yield (
         "*literal*: every loop of the paper's pseudocode, compiled with Numba. *best*: the fastest compiled form that we could "
-        "write with one bound a pair (whole rows, padded, no branch). *NumPy*: vectorised over the other rows. Ratios are to ours "
-        "on the same number of threads (NumPy: one). As printed, Algorithm 1 reports too little in double precision from alpha = 37 or so on: its comparison rounds to equality and the last candidates go (`temporaldp.paper.compiled.algorithm1`). From n = "
+        "write with one bound a pair (whole rows, padded, no branch). *NumPy*: as printed, vectorised over the other rows. Ratios are to ours "
+        "on the same number of threads (NumPy: one). As printed, Algorithm 1 reports too little in double precision from alpha = 37 or so on: its comparison rounds to equality and the last candidates go (`benchmarks/algorithm1.py`). From n = "
         f"{EXTRAPOLATED_FROM} on, Algorithm 1 is timed on the first 1/32 of the rows.\n\n"
     )
     rows = []
@@ -84,7 +84,8 @@ def one_loss() -> Iterator[str]:
                 for peer in (algorithm1.literal_rows, algorithm1.compacted_rows):
                     cells.append(_ratio(peer, P, alpha, threads, ours))
                 if threads == 1:
-                    cells.append(_ratio(algorithm1.in_numpy_rows, P, alpha, 1, ours) if n <= SIZES[2] else "")
+                    in_numpy = median(lambda p=P, a=alpha: algorithm_1(p, a)) if n <= SIZES[1] else None
+                    cells.append(f"{in_numpy / ours:,.0f}" if in_numpy else "")
             rows.append(cells)
     head = ["n", "alpha", "ours, 1 thread", "literal", "best", "NumPy", f"ours, {CORES} threads", "literal", "best"]
     yield table(head, rows) + "\n\n"

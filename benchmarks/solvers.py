@@ -1,7 +1,6 @@
 """General solvers on the paper's linear-fractional program, one ordered pair of rows at a time.
 
-Those of the paper's Figure 5 are the package's (`temporaldp.paper.solvers`, which says what a call includes); this adds an
-interior-point solver, and what starting a process costs.
+Those of the paper's Figure 5 are in `reproduction/peers.py`; this adds an interior-point solver, and the time of starting a process.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ import time
 import numpy as np
 from scipy import sparse
 
-from temporaldp.paper.solvers import LIMIT, OPTIMAL, Answer, Form, Row, answer, program
-from temporaldp.paper.solvers import SOLVERS as OF_THE_PAPER
-from temporaldp.paper.survey import Result, survey
+from reproduction.peers import LIMIT, OPTIMAL, Answer, Form, Result, Row, answer, program, survey
+from reproduction.peers import SOLVERS as OF_THE_PAPER
 
 
 def process_start(repeats: int = 20) -> float:

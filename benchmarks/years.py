@@ -31,7 +31,6 @@ from temporaldp import (
 )
 from temporaldp.release.chain import LedgerEvent, LedgerRow, chained
 from temporaldp.release.checkpoints import CHECKPOINT, EVERY
-from temporaldp.release.migrations import CURRENT
 from temporaldp.release.outputs import as_text
 from temporaldp.release.tables import tables
 
@@ -82,7 +81,7 @@ def build(place: Path, n_steps: int) -> float:
                     head, n_events = chained(head, event.signed), n_events + 1
                     events.append(event._replace(hash=head))
                 output = as_text(rng.integers(0, 100, 3))
-                row = LedgerRow(step, label(step), epsilon, epsilon, leakage, False, output, None, CURRENT, "")
+                row = LedgerRow(step, label(step), epsilon, epsilon, leakage, False, output, None, "")
                 head = chained(head, row.signed)
                 rows.append(row._replace(hash=head))
             with ledger.store.writing() as transaction:

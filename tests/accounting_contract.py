@@ -1,6 +1,7 @@
-"""What every way of accounting must do, whoever wrote it: a test class inherits `Contract` and names a `WayOfAccounting`.
+"""What every accounting method must satisfy, including one of a user's own: a test class inherits `Contract` and names a
+`TestedMethod`.
 
-Nothing here looks inside a way of accounting. The definition is enumerated (`exact_oracles`, `oracles`), which shares no code
+Nothing here looks inside a method. The definition is enumerated (`exact_oracles`, `oracles`), which shares no code
 with the package.
 """
 
@@ -27,6 +28,7 @@ from temporaldp import (
     sustainable_budget,
     temporal_leakage,
 )
+from temporaldp.accounting import Accounting
 
 DIRECTIONS = ("backward", "forward", "temporal")
 ROUNDING = 1e-12
@@ -43,33 +45,35 @@ N, TAIL = 3, 120
 
 
 @dataclass(frozen=True)
-class WayOfAccounting:
-    """How a user asks for it, and what is true of it beside the contract.
+class TestedMethod:
+    """An accounting method, and what is true of it beside the contract.
 
-    `outputs(n, epsilon)` are likelihoods, shape (outputs, n), of a mechanism that keeps the promise of an epsilon; for ways
-    without a delta, of one that says the most for any two values. `online` names the way by which an accountant counts where it
-    says more than the series; None if it says the same.
+    `name` is that of the method which is applied. `outputs(n, epsilon)` are likelihoods, shape (outputs, n), of a mechanism
+    that keeps the promise of an epsilon; without a delta, of the one that reveals most about any two states. `online` names the
+    method by which an accountant counts where its numbers exceed those of the series; None if they are equal.
     """
 
+    __test__ = False
+
     name: str
-    asked: dict[str, Any]
+    accounting: Accounting
     outputs: Callable[[int, float], np.ndarray]
     is_exact: bool = False
     online: str | None = None
     distance: float = 1.0
 
     def series(self, adversary, epsilons):
-        return temporal_leakage(adversary, epsilons, **self.asked)
+        return temporal_leakage(adversary, epsilons, accounting=self.accounting)
 
     def accountant(self, adversary, **arguments):
-        return TemporalAccountant(adversary, **self.asked, **arguments)
+        return TemporalAccountant(adversary, accounting=self.accounting, **arguments)
 
-    def reordered(self, order) -> WayOfAccounting:
-        """The same about values that stand in another order."""
-        asked = dict(self.asked)
-        if asked.get("metric") is not None:
-            asked["metric"] = np.asarray(asked["metric"])[np.ix_(order, order)]
-        return WayOfAccounting(self.name, asked, self.outputs)
+    def reordered(self, order) -> TestedMethod:
+        """The same method for states in another order."""
+        accounting = self.accounting
+        if accounting.distances is not None:
+            accounting = type(accounting)(np.asarray(accounting.distances)[np.ix_(order, order)])
+        return TestedMethod(self.name, accounting, self.outputs)
 
 
 def mixing(rng, n=N, share=0.5) -> TransitionMatrix:
@@ -97,24 +101,24 @@ def dense(correlation, transitions):
 class Contract:
     """Series and suprema."""
 
-    way: WayOfAccounting
+    tested: TestedMethod
 
     @pytest.fixture(params=range(2))
     def rng(self, request) -> np.random.Generator:
         return np.random.default_rng(request.param)
 
     def test_it_is_called_by_its_name(self):
-        assert self.way.series(Adversary(), [0.1]).bound == self.way.name
-        assert self.way.accountant(Adversary()).bound == (self.way.online or self.way.name)
+        assert self.tested.series(Adversary(), [0.1]).accounting.name == self.tested.name
+        assert self.tested.accountant(Adversary()).accounting.name == (self.tested.online or self.tested.name)
 
     def test_more_budget_at_any_step_never_lowers_any_leakage(self, rng):
         for n_steps in (None, 5):
             adversary, epsilons = adversaries(rng, n_steps), rng.choice([0.0, 0.05, 0.4, 1.5], 5)
-            before = self.way.series(adversary, epsilons)
+            before = self.tested.series(adversary, epsilons)
             for step in range(5):
                 more = epsilons.copy()
                 more[step] += float(rng.choice([1e-6, 0.1, 1.0]))
-                after = self.way.series(adversary, more)
+                after = self.tested.series(adversary, more)
                 for way in DIRECTIONS:
                     assert (getattr(after, way) >= getattr(before, way) * (1.0 - ROUNDING) - 1e-15).all()
 
@@ -123,11 +127,11 @@ class Contract:
         for n_steps in (None, 4):
             adversary, epsilons = adversaries(rng, n_steps), rng.choice([0.1, 0.5, 1.5], 4) * rng.uniform(0.5, 1.0, 4)
             rows = dense(adversary.backward, 3), dense(adversary.forward, 3)
-            defined = defined_leakage(*rows, epsilons, self.way.outputs)
-            series = self.way.series(adversary, epsilons)
+            defined = defined_leakage(*rows, epsilons, self.tested.outputs)
+            series = self.tested.series(adversary, epsilons)
             for way, least in zip(DIRECTIONS, defined, strict=True):
                 assert (getattr(series, way) >= least - 1e-12).all()
-                if self.way.is_exact:
+                if self.tested.is_exact:
                     assert getattr(series, way) == pytest.approx(least, rel=1e-9)
 
     def test_names_and_order_of_values_do_not_matter(self, rng):
@@ -138,15 +142,15 @@ class Contract:
             return None if matrix is None else TransitionMatrix(matrix.dense()[np.ix_(order, order)], states=names)
 
         other = Adversary(renamed(adversary.backward), renamed(adversary.forward))
-        before = self.way.series(adversary, epsilons)
-        after = self.way.reordered(order).series(other, epsilons)
+        before = self.tested.series(adversary, epsilons)
+        after = self.tested.reordered(order).series(other, epsilons)
         for way in DIRECTIONS:
             assert getattr(after, way) == pytest.approx(getattr(before, way), rel=CLOSE)
 
     def test_between_the_steps_own_part_and_the_sum(self, rng):
         adversary, epsilons = adversaries(rng), rng.uniform(0.0, 0.5, 6)
-        series = self.way.series(adversary, epsilons)
-        most = self.way.distance * epsilons.sum() * (1.0 + ROUNDING)
+        series = self.tested.series(adversary, epsilons)
+        most = self.tested.distance * epsilons.sum() * (1.0 + ROUNDING)
         for way in DIRECTIONS:
             leakage = getattr(series, way)
             assert (leakage >= series.epsilons * (1.0 - ROUNDING)).all()
@@ -155,46 +159,46 @@ class Contract:
 
     def test_of_several_users_the_largest_counts(self, rng):
         users, epsilons = [adversaries(rng) for _ in range(4)], rng.uniform(0.05, 1.0, 6)
-        together = self.way.series(users, epsilons)
-        each = [self.way.series(user, epsilons) for user in users]
+        together = self.tested.series(users, epsilons)
+        each = [self.tested.series(user, epsilons) for user in users]
         for way in DIRECTIONS:
             assert getattr(together, way) == pytest.approx(np.max([getattr(o, way) for o in each], axis=0), rel=CLOSE)
 
     def test_no_horizon_exceeds_a_supremum(self, rng):
         adversary, epsilon = adversaries(rng), float(rng.choice([0.05, 0.2]))
-        limits = leakage_supremum(adversary, epsilon, **self.way.asked)
-        series = self.way.series(adversary, np.full(TAIL, epsilon))
+        limits = leakage_supremum(adversary, epsilon, accounting=self.tested.accounting)
+        series = self.tested.series(adversary, np.full(TAIL, epsilon))
         for way in DIRECTIONS:
             assert getattr(series, way).max() <= getattr(limits, way) * (1.0 + ROUNDING)
-        if self.way.is_exact:
+        if self.tested.is_exact:
             assert series.worst >= limits.temporal * (1.0 - 1e-6)
 
     def test_an_odometer_says_what_the_series_says(self, rng):
         users = [adversaries(rng) for _ in range(2)]
-        odometer = self.way.accountant(users)
+        odometer = self.tested.accountant(users)
         for epsilon in rng.choice([0.0, 0.05, 0.3, 1.0], 10) * rng.uniform(0.5, 1.0, 10):
             expected = odometer.total_after(epsilon)
             odometer.spend(epsilon)
             series = odometer.leakage()
             assert odometer.total() >= series.worst * (1.0 - ROUNDING)
             assert expected == pytest.approx(odometer.total(), rel=CLOSE)
-            if self.way.online is None:
+            if self.tested.online is None:
                 assert odometer.total() == pytest.approx(series.worst, rel=CLOSE)
                 assert series.temporal[odometer.worst_time] == pytest.approx(series.worst, rel=CLOSE)
 
     def test_an_odometer_takes_matrices_that_vary(self, rng):
         adversary, spent = adversaries(rng, 7), rng.uniform(0.0, 0.6, 7)
-        odometer = self.way.accountant(adversary)
+        odometer = self.tested.accountant(adversary)
         for epsilon in spent:
             odometer.spend(epsilon)
-            if self.way.online is None:
+            if self.tested.online is None:
                 assert odometer.total() == pytest.approx(odometer.leakage().worst, rel=CLOSE)
-        assert odometer.total() >= self.way.series(adversary, spent).worst * (1.0 - ROUNDING)
+        assert odometer.total() >= self.tested.series(adversary, spent).worst * (1.0 - ROUNDING)
 
     def test_what_was_recorded_late_counts_at_once(self, rng):
         """Several steps between two questions give the answer of one step at a time."""
         adversary, spent = adversaries(rng), rng.uniform(0.0, 0.6, 9)
-        slow, fast = self.way.accountant(adversary), self.way.accountant(adversary)
+        slow, fast = self.tested.accountant(adversary), self.tested.accountant(adversary)
         for epsilon in spent:
             slow.spend(epsilon).total()
         fast.spend_all(spent)
@@ -203,7 +207,7 @@ class Contract:
     @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
     def test_copies_go_on_alike(self, duplicate):
         rng = np.random.default_rng(5)
-        first = self.way.accountant([adversaries(rng), adversaries(rng)])
+        first = self.tested.accountant([adversaries(rng), adversaries(rng)])
         first.spend_all([0.1, 0.5]).total()
         second = duplicate(first)
         for one in (first, second):
@@ -219,23 +223,24 @@ class Contract:
 
 
 class FilterContract(Contract):
-    """And a filter: for ways without a delta."""
+    """And a filter: for methods without a delta."""
 
     room_is_used: bool = True
 
     def test_a_budget_that_lasts_holds_the_level(self, rng):
         adversary, alpha = adversaries(rng), float(rng.choice([0.3, 1.0, 3.0]))
-        asked = {key: self.way.asked[key] for key in ("bound", "metric") if key in self.way.asked}
-        epsilon = sustainable_budget(adversary, alpha=alpha, **asked)
+        epsilon = sustainable_budget(adversary, alpha=alpha, accounting=self.tested.accounting)
         assert epsilon > 0.0
-        assert self.way.series(adversary, np.full(TAIL, epsilon)).worst <= alpha
-        assert leakage_supremum(adversary, epsilon, **self.way.asked).temporal <= alpha * (1.0 + ROUNDING)
+        assert self.tested.series(adversary, np.full(TAIL, epsilon)).worst <= alpha
+        assert leakage_supremum(adversary, epsilon, accounting=self.tested.accounting).temporal <= alpha * (
+            1.0 + ROUNDING
+        )
 
     def holds(self, accountant, adversary, alpha):
         """By the series, with the reserve for as long as there are steps."""
         left = TAIL if accountant.horizon is None else accountant.horizon - len(accountant)
         whole = [*accountant.ledger, *[accountant.reserve] * left]
-        assert self.way.series(adversary, whole).worst <= alpha * (1.0 + 1e-14)
+        assert self.tested.series(adversary, whole).worst <= alpha * (1.0 + 1e-14)
 
     @pytest.mark.parametrize(
         "kind", ["reserve", "asked reserve", "horizon", "varying", "varying with reserve", "users"]
@@ -249,10 +254,10 @@ class FilterContract(Contract):
             population = [adversaries(rng) for _ in range(3)]
         asked: dict[str, Any] = {"horizon": n_steps} if kind == "horizon" else {}
         if kind == "asked reserve":
-            asked["reserve"] = 0.5 * self.way.accountant(population, alpha=alpha).reserve
+            asked["reserve"] = 0.5 * self.tested.accountant(population, alpha=alpha).reserve
         if kind == "varying with reserve":
-            asked["reserve"] = 0.02 * alpha / self.way.distance
-        accountant = self.way.accountant(population, alpha=alpha, **asked)
+            asked["reserve"] = 0.02 * alpha / self.tested.distance
+        accountant = self.tested.accountant(population, alpha=alpha, **asked)
         assert (accountant.reserve > 0.0) == (kind not in {"horizon", "varying"})
         self.holds(accountant, population, alpha)
         for _ in range(n_steps):
@@ -265,17 +270,17 @@ class FilterContract(Contract):
 
     def test_what_remains_is_all_that_the_series_allows(self, rng):
         if not self.room_is_used:
-            pytest.skip("this way gives some room away")
+            pytest.skip("this method gives some room away")
         for n_steps in (None, 5):
             adversary = adversaries(rng, n_steps)
-            accountant = self.way.accountant(adversary, alpha=1.0)
+            accountant = self.tested.accountant(adversary, alpha=1.0)
             for _ in range(3):
                 accountant.spend(0.7 * accountant.remaining())
             known, reserve = accountant.ledger, accountant.reserve
             tail = [reserve] * TAIL if n_steps is None else [0.0] * (n_steps - len(known) - 1)
 
             def leaked(epsilon, known=known, adversary=adversary, tail=tail):
-                return self.way.series(adversary, [*known, epsilon, *tail]).worst
+                return self.tested.series(adversary, [*known, epsilon, *tail]).worst
 
             # Where the reserve is the largest that lasts, a last digit of alpha is worth many of what remains.
             assert leaked(accountant.remaining() * (1.0 - CLOSE)) <= 1.0
@@ -283,7 +288,9 @@ class FilterContract(Contract):
 
     def test_the_last_step_may_use_what_was_kept(self, rng):
         adversary, alpha = adversaries(rng), 1.0
-        accountant = self.way.accountant(adversary, alpha=alpha).spend_all(np.array([0.06, 0.03]) / self.way.distance)
+        accountant = self.tested.accountant(adversary, alpha=alpha).spend_all(
+            np.array([0.06, 0.03]) / self.tested.distance
+        )
         last = accountant.remaining(last=True)
         assert last >= accountant.remaining()
         accountant.spend(last, last=True)
@@ -295,13 +302,13 @@ class FilterContract(Contract):
 
     def test_too_large_a_reserve_is_refused(self, rng):
         adversary = adversaries(rng)
-        most = self.way.accountant(adversary, alpha=1.0).reserve
+        most = self.tested.accountant(adversary, alpha=1.0).reserve
         with pytest.raises(ValueError, match="reserve"):
-            self.way.accountant(adversary, alpha=1.0, reserve=most * 1.01)
+            self.tested.accountant(adversary, alpha=1.0, reserve=most * 1.01)
 
     def test_what_was_spent_above_the_level_is_taken_note_of(self, rng):
         adversary, alpha = adversaries(rng), 1.0
-        accountant = self.way.accountant(adversary, alpha=alpha).spend(0.06 / self.way.distance)
+        accountant = self.tested.accountant(adversary, alpha=alpha).spend(0.06 / self.tested.distance)
         accountant.record(5.0 * alpha)
         assert accountant.total() >= accountant.leakage().worst * (1.0 - ROUNDING)
         assert accountant.total() > alpha
@@ -312,14 +319,14 @@ class FilterContract(Contract):
 
     def test_a_record_that_fits_is_a_spend(self, rng):
         adversary = adversaries(rng)
-        spent, recorded = (self.way.accountant(adversary, alpha=1.0) for _ in range(2))
-        for epsilon in np.array([0.06, 0.0, 0.03]) / self.way.distance:
+        spent, recorded = (self.tested.accountant(adversary, alpha=1.0) for _ in range(2))
+        for epsilon in np.array([0.06, 0.0, 0.03]) / self.tested.distance:
             spent.spend(epsilon)
             recorded.record(epsilon)
         assert recorded.remaining() == spent.remaining()
 
     def test_copies_of_a_filter_go_on_alike(self, rng):
-        first = self.way.accountant(adversaries(rng), alpha=1.0).spend(0.06 / self.way.distance)
+        first = self.tested.accountant(adversaries(rng), alpha=1.0).spend(0.06 / self.tested.distance)
         copies = [copy.copy(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))]
         for one in copies:
             assert one.spend(0.01).remaining() == copy.copy(first).spend(0.01).remaining()

@@ -41,7 +41,6 @@ ROOMS = (
     "cluster",
     "report",
     "deployment",
-    "paper",
     "serve",
     "cli",
 )
@@ -112,11 +111,21 @@ def test_a_module_imports_only_from_rooms_before_its_own(path):
     assert room in ROOMS
     for other in rooms - {room}:
         if other == "":  # the package itself: the public names, for those who stand at the very end
-            assert room in {"cli", "report", "deployment", "paper"}
+            assert room in {"cli", "report", "deployment"}
             continue
         assert ROOMS.index(other) < ROOMS.index(room), f"{relative} imports {other}"
     if room in PURE:
         assert others & HEAVY <= ALLOWED.get(str(relative), set())
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "reproduction").glob("*.py")), ids=lambda path: path.name)
+def test_the_reproduction_uses_only_public_names(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "temporaldp":
+            assert node.module == "temporaldp"
+            assert {alias.name for alias in node.names} <= set(temporaldp.__all__)
+        elif isinstance(node, ast.Import):
+            assert not any(alias.name.startswith("temporaldp") for alias in node.names)
 
 
 def loaded_by(code, *arguments):
@@ -195,7 +204,7 @@ def test_what_the_base_does_not_install_is_imported_where_its_extra_is_named():
     base, extras = libraries(PROJECT["dependencies"]), PROJECT["optional-dependencies"]
     brought = {"starlette": "fastapi", "pydantic": "fastapi", "py4j": "pyspark"}
     for path, (name, extra) in ((module, found) for module in modules() for found in unguarded(module)):
-        if name in base or name in {"torch", "gurobipy"} or (name in BEHIND_THE_DOOR and "cli" in path.parts):
+        if name in base or name == "torch" or (name in BEHIND_THE_DOOR and "cli" in path.parts):
             continue
         assert extra is not None, f"{path.name} imports {name} outside of `with needing(...)`"
         assert brought.get(name, name) in libraries(extras[extra]), f"the extra {extra} does not install {name}"

@@ -35,7 +35,7 @@ from temporaldp import (
     NoisyHistogram,
     OutputTable,
     PaperBound,
-    PeriodicMatrices,
+    Periodic,
     PlanComparison,
     PrivacyGuarantee,
     PublicCorrelation,
@@ -73,7 +73,7 @@ def values(budget):
     noise = [GaussianNoise(1.0 / budget, sensitivity=1.0)] * 3
     pairs, curves = (
         temporal_leakage(somebody, noise, accounting=ApproximateDP(1e-3, pairwise=pairwise))
-        for pairwise in (None, False)
+        for pairwise in (True, False)
     )
     verified = temporaldp.verify_leakage(somebody, noise, delta=1e-3, epsilon=budget, draws=200)
     own = temporaldp.own_leakage(somebody, noise, delta=1e-3, draws=200)
@@ -114,7 +114,7 @@ def uncertain(matrix, budget):
     found = temporaldp.leakage_uncertainty(walks, epsilons=epsilons, n_draws=8)
     diagnosis = temporaldp.diagnose(walks, epsilon=budget)
     return [
-        near, dataclasses.replace(near.origin, source="learnt", epsilon=budget, spend="one"), PeriodicMatrices([near, matrix]),
+        near, dataclasses.replace(near.origin, source="learnt", epsilon=budget, spend="one"), Periodic([near, matrix]),
         chain, temporaldp.lifted_leakage(chain, epsilons=epsilons),
         found, found.posterior, temporaldp.worst_member(Adversary(near), epsilons=epsilons), diagnosis, *diagnosis.models,
         temporaldp.leakage_distribution(people, epsilon=budget), plan_for_share(people, alpha=budget, share=0.5),

@@ -32,8 +32,8 @@ from temporaldp import (
 from temporaldp.accounting.paper.online import PaperSteps
 from temporaldp.accounting.paper.scalar import ScalarLoss
 
-TemporalAccountant = partial(temporaldp.TemporalAccountant, bound="paper")
-"""The closed form of the paper's bound; all ways of accounting are held to one contract in test_protocol.py."""
+TemporalAccountant = partial(temporaldp.TemporalAccountant, accounting=PaperBound())
+"""The closed form of the paper's bound; all accounting methods are held to one contract in test_protocol.py."""
 
 STRONG = TransitionMatrix([[0.999, 0.001], [0.002, 0.998]])
 

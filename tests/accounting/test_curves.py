@@ -15,24 +15,28 @@ import temporaldp
 from oracles import hockey_stick, told_by_all
 from temporaldp import (
     Adversary,
-    ApproximateDP,
     BudgetError,
+    Exact,
     GaussianNoise,
     InputError,
     LaplaceNoise,
     OutputTable,
+    PaperBound,
     PrivacyGuarantee,
     RandomizedResponse,
     TemporalAccountant,
     TransitionMatrix,
+    leakage_supremum,
     smoothed_correlation,
     strongest_correlation,
+    temporal_leakage,
 )
 from temporaldp.accounting.curve import grid
 from temporaldp.mechanisms.protocol import epsilon_of_one
 
-temporal_leakage = partial(temporaldp.temporal_leakage, bound="curve")
-leakage_supremum = partial(temporaldp.leakage_supremum, bound="curve")
+ApproximateDP = partial(temporaldp.ApproximateDP, pairwise=False)
+"""By one curve for all pairs of states; the curves of each pair are tested in test_pair_curve.py."""
+
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 NOISE = GaussianNoise(10.0, sensitivity=1.0)
 ULPS = 1e-13
@@ -151,7 +155,7 @@ def test_who_forgets_everything_leaks_one_release():
 
 def test_a_small_delta_meets_pure_privacy_from_below():
     mechanism, n_steps = LaplaceNoise(10.0, sensitivity=1.0), 10
-    pure = temporaldp.temporal_leakage(Adversary(WALK, WALK), [mechanism.pure_epsilon] * n_steps)
+    pure = temporal_leakage(Adversary(WALK, WALK), [mechanism.pure_epsilon] * n_steps)
     found = []
     for delta in (1e-2, 1e-4, 1e-8, 1e-16, 1e-40):
         series = temporal_leakage(Adversary(WALK, WALK), [mechanism] * n_steps, accounting=ApproximateDP(delta))
@@ -160,10 +164,8 @@ def test_a_small_delta_meets_pure_privacy_from_below():
         found.append(series.worst)
     assert found == sorted(found)
     assert found[0] < 0.7 * pure.worst and found[-1] == pytest.approx(pure.worst, rel=2e-3)
-    guarantee = temporal_leakage(Adversary(WALK), [0.1] * n_steps, accounting=ApproximateDP(1e-300 if False else 1e-50))
-    assert guarantee.worst == pytest.approx(
-        temporaldp.temporal_leakage(Adversary(WALK), [0.1] * n_steps).worst, rel=2e-3
-    )
+    guarantee = temporal_leakage(Adversary(WALK), [0.1] * n_steps, accounting=ApproximateDP(1e-50))
+    assert guarantee.worst == pytest.approx(temporal_leakage(Adversary(WALK), [0.1] * n_steps).worst, rel=2e-3)
 
 
 @settings(max_examples=8, deadline=None)
@@ -249,34 +251,45 @@ def test_the_odometer_says_what_the_series_says():
         TemporalAccountant(Adversary(WALK), accounting=ApproximateDP(1e-6)).leakage()
 
 
-BAD = [
-    ({"mechanisms": [NOISE]}, "GaussianNoise needs a delta"),
-    ({"mechanisms": [NOISE], "epsilons": [0.1], "delta": 1e-6}, "either"),
-    ({"delta": 1e-6}, "either"),
-    ({}, "epsilons"),
-    ({"mechanisms": [NOISE], "delta": 0.0}, "delta from"),
-    ({"mechanisms": [NOISE], "delta": "small"}, "delta from"),
-    ({"mechanisms": NOISE, "delta": 1e-6}, "one per step"),
-    ({"mechanisms": [], "delta": 1e-6}, "at least one"),
-    ({"mechanisms": [0.1], "delta": 1e-6}, "expected a mechanism"),
-    ({"mechanisms": [NOISE], "delta": 1e-6, "bound": "paper"}, "one for all pairs"),
-    ({"mechanisms": [NOISE], "delta": 1e-6, "metric": np.ones((2, 2))}, "a metric does not apply"),
-    ({"mechanisms": [NOISE], "delta": 1e-6, "discretization": 0.0}, "discretization"),
-    ({"mechanisms": [GaussianNoise(1e-4, 1.0)], "delta": 1e-6, "discretization": 1e-6}, "larger discretization"),
-    ({"mechanisms": [NOISE] * 3, "delta": 1e-6}, "matrices serve 2 steps"),
+BAD_RELEASES = [
+    (NOISE, 1e-6, None, "one number or mechanism per step"),
+    ([], 1e-6, None, "at least one"),
+    (["noise"], 1e-6, None, "expected a mechanism"),
+    ([GaussianNoise(1e-4, 1.0)], 1e-6, 1e-6, "larger grid"),
+    ([NOISE] * 3, 1e-6, None, "matrices serve 2 steps"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[message for _, message in BAD])
-def test_bad_arguments(arguments, message):
+@pytest.mark.parametrize(("releases", "delta", "h", "message"), BAD_RELEASES, ids=[case[-1] for case in BAD_RELEASES])
+def test_bad_releases(releases, delta, h, message):
     with pytest.raises(InputError, match=message):
-        temporal_leakage(Adversary([WALK], [WALK]) if "serve" in message else Adversary(WALK), **arguments)
+        temporal_leakage(
+            Adversary([WALK], [WALK]) if "serve" in message else Adversary(WALK),
+            releases,
+            accounting=ApproximateDP(delta, grid=h),
+        )
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, math.nan, "small", None])
+def test_a_bad_delta_is_refused(delta):
+    with pytest.raises(BudgetError, match="delta from"):
+        ApproximateDP(delta)
+
+
+def test_a_bad_grid_is_refused():
+    with pytest.raises(InputError, match="grid"):
+        ApproximateDP(1e-6, grid=0.0)
+
+
+def test_a_mechanism_is_not_accounted_for_without_a_delta():
+    for accounting in (Exact(), PaperBound()):
+        with pytest.raises(BudgetError, match=r"got GaussianNoise.* ApproximateDP\(delta\)"):
+            temporal_leakage(Adversary(WALK), [NOISE], accounting=accounting)
+        with pytest.raises(BudgetError, match=r"got GaussianNoise.* ApproximateDP\(delta\)"):
+            leakage_supremum(Adversary(WALK), NOISE, accounting=accounting)
 
 
 def test_bad_arguments_of_a_supremum_and_a_curve():
-    for arguments in ({}, {"mechanism": NOISE}, {"epsilon": 0.1, "mechanism": NOISE, "delta": 1e-6}):
-        with pytest.raises(BudgetError):
-            leakage_supremum(Adversary(WALK), **arguments)
     with pytest.raises(InputError, match="constant"):
         leakage_supremum(Adversary([WALK]), NOISE, accounting=ApproximateDP(1e-6))
     curves = temporal_leakage(Adversary(WALK), [NOISE] * 2, accounting=ApproximateDP(1e-6)).evidence

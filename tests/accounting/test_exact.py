@@ -123,7 +123,7 @@ def test_it_is_the_definition_and_never_above_the_paper(kind, n, kernels):
     for _ in range(170 if kernels == "numba" else 17):
         case = random_case(kind, n, rng)
         found = case.leakage()
-        assert found.bound == "exact"
+        assert found.accounting.name == "exact"
         assert_is(found, enumerated_boxes(case.backward, case.forward, case.low, case.high), case)
         paper = case.leakage("paper")
         for direction in DIRECTIONS:

@@ -138,13 +138,13 @@ def test_a_metric_that_is_a_box_is_exact():
         np.fill_diagonal(metric, 0.0)
         epsilons = rng.uniform(0.1, 1.0, 4)
         found = temporal_leakage(adversary, epsilons, accounting=MetricPrivacy(metric))
-        assert found.bound == "exact"
+        assert found.accounting.name == "exact"
         boxes = [LikelihoodBox(-e * shares, e * shares) for e in epsilons]
         same = temporal_leakage(adversary, boxes)
         for direction in DIRECTIONS:
             assert getattr(found, direction) == pytest.approx(getattr(same, direction), rel=1e-12)
         limit = leakage_supremum(adversary, 0.2, accounting=MetricPrivacy(metric))
-        assert limit.bound == "exact"
+        assert limit.accounting.name == "exact"
         other = leakage_supremum(adversary, LikelihoodBox(-0.2 * shares, 0.2 * shares))
         for direction in DIRECTIONS:
             assert getattr(limit.evidence, direction) <= getattr(other, direction)

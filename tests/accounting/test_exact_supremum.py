@@ -21,7 +21,7 @@ from temporaldp import (
     load_sample,
     temporal_leakage,
 )
-from temporaldp.accounting import pair_search
+from temporaldp.accounting.exact import pair_search
 from temporaldp.accounting.exact.arrivals import Releases
 from temporaldp.accounting.exact.supremum import leakage_if_held, never_above
 
@@ -32,7 +32,7 @@ ROAD = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
 
 def assert_close(found, rel=1e-9):
     """Attained and proved, as close as is promised."""
-    assert found.bound == "exact"
+    assert found.accounting.name == "exact"
     assert found.certified
     for direction in DIRECTIONS:
         attained, proved = getattr(found.evidence, direction), getattr(found, direction)

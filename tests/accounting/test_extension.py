@@ -1,4 +1,4 @@
-"""What somebody else would write: a mechanism of their own, and two ways of accounting of their own (docs/architecture.md)."""
+"""What a user would write: a mechanism, and two accounting methods of their own (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from accounting_contract import FilterContract, WayOfAccounting, adversaries
-from methods import method_of
+from accounting_contract import FilterContract, TestedMethod, adversaries
 from oracles import hockey_stick, told_by_all, worst_mechanism
 from temporaldp import (
     Adversary,
     ApproximateDP,
+    Exact,
+    PaperBound,
     PlanError,
     TemporalAccountant,
     TransitionMatrix,
@@ -90,7 +91,7 @@ def test_what_lacks_a_part_is_no_mechanism():
         temporal_leakage(WALK, [Half()], accounting=ApproximateDP(1e-2))
 
 
-# A way of accounting: nothing is ever forgotten where somebody knows a correlation
+# An accounting method: nothing is ever forgotten where somebody knows a correlation
 
 
 class EverythingAddsUp:
@@ -127,35 +128,35 @@ SUM = SumAccounting()
 def test_the_sum_is_what_the_strongest_correlation_leaks():
     still = Adversary(strongest_correlation(2), strongest_correlation(2))
     spent = [0.1, 0.0, 0.4, 0.2]
-    mine, exact = (temporal_leakage(still, spent, accounting=method_of(bound)) for bound in (SUM, "exact"))
+    mine, exact = (temporal_leakage(still, spent, accounting=method) for method in (SUM, Exact()))
     for way in ("backward", "forward", "temporal"):
         assert getattr(mine, way) == pytest.approx(getattr(exact, way))
-    assert (mine.bound, mine.worst) == ("sum", pytest.approx(math.fsum(spent)))
+    assert (mine.accounting.name, mine.worst) == ("sum", pytest.approx(math.fsum(spent)))
     assert mine.attained is None
     assert mine.window(0, 4) == pytest.approx(mine.worst)
 
 
 def test_the_sum_has_no_supremum_and_keeps_nothing_back():
-    assert leakage_supremum(WALK, 1e-3, accounting=method_of(SUM)).temporal == math.inf
-    assert leakage_supremum(Adversary(), 1e-3, accounting=method_of(SUM)).temporal == 1e-3
-    accountant = TemporalAccountant(WALK, alpha=1.0, accounting=method_of(SUM))
+    assert leakage_supremum(WALK, 1e-3, accounting=SUM).temporal == math.inf
+    assert leakage_supremum(Adversary(), 1e-3, accounting=SUM).temporal == 1e-3
+    accountant = TemporalAccountant(WALK, alpha=1.0, accounting=SUM)
     assert accountant.reserve == 0.0
     accountant.spend_all([0.25, 0.5])
     assert (accountant.total(), accountant.remaining()) == (pytest.approx(0.75), pytest.approx(0.25))
     with pytest.raises(ValueError, match="reserve"):
-        TemporalAccountant(WALK, alpha=1.0, reserve=1e-6, accounting=method_of(SUM))
+        TemporalAccountant(WALK, alpha=1.0, reserve=1e-6, accounting=SUM)
 
 
 @pytest.mark.parametrize("method", ["optimal", "quantified", "uniform"])
 def test_a_plan_by_the_sum_spends_alpha_in_all(method):
-    plan = plan_budget(WALK, alpha=1.0, horizon=5, method=method, accounting=method_of(SUM))
-    assert (plan.bound, math.fsum(plan.epsilons)) == ("sum", pytest.approx(1.0, rel=2e-3))
+    plan = plan_budget(WALK, alpha=1.0, horizon=5, method=method, accounting=SUM)
+    assert (plan.accounting.name, math.fsum(plan.epsilons)) == ("sum", pytest.approx(1.0, rel=2e-3))
     assert math.fsum(plan.epsilons) <= 1.0
 
 
 def test_nothing_lasts_by_the_sum():
-    with pytest.raises(PlanError, match="by the way of accounting 'sum'"):
-        plan_budget(WALK, alpha=1.0, accounting=method_of(SUM))
+    with pytest.raises(PlanError, match="by the accounting method 'sum'"):
+        plan_budget(WALK, alpha=1.0, accounting=SUM)
 
 
 # Another one: total variation. ``E_g`` of two rows is at most their total variation theta, so that what arrives is at most
@@ -187,16 +188,16 @@ class TotalVariationAccounting(StepwiseAccounting):
 
 
 class TestTotalVariation(FilterContract):
-    """All that a way of accounting must do, of one that is twenty lines long."""
+    """All that an accounting method must satisfy, of one that is twenty lines long."""
 
-    way = WayOfAccounting("total variation", {"bound": TotalVariationAccounting()}, worst_mechanism)
+    tested = TestedMethod("total variation", TotalVariationAccounting(), worst_mechanism)
 
     def test_between_the_papers_bound_and_the_sum(self, rng):
         for n_steps in (None, 6):
             adversary, epsilons = adversaries(rng, n_steps), rng.uniform(0.05, 1.0, 6)
             paper, mine, most = (
-                temporal_leakage(adversary, epsilons, accounting=method_of(bound)).temporal
-                for bound in ("paper", self.way.asked["bound"], SUM)
+                temporal_leakage(adversary, epsilons, accounting=method).temporal
+                for method in (PaperBound(), self.tested.accounting, SUM)
             )
             assert (paper <= mine * (1.0 + 1e-12)).all()
             assert (mine <= most * (1.0 + 1e-12)).all()

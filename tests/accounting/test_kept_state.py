@@ -8,11 +8,11 @@ from copy import copy
 
 import numpy as np
 import pytest
+from temporaldp.correlation.timeline import Timeline
 
 from exact_cases import random_rows
 from temporaldp import Adversary, InputError, PaperBound, TemporalAccountant, TransitionMatrix, temporal_leakage
 from temporaldp.accounting.kept_state import KeptAdoption
-from temporaldp.correlation.timeline import Timeline
 
 
 def refused():

@@ -17,7 +17,7 @@ from temporaldp import (
     strongest_correlation,
     temporal_leakage,
 )
-from temporaldp.accounting import lasting_curves
+from temporaldp.accounting.curve import supremum as lasting_curves
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 CHAIN = TransitionMatrix([[0.616, 0.243, 0.141], [0.497, 0.048, 0.455], [0.613, 0.124, 0.263]])

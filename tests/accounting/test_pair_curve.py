@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from methods import method_of
 from oracles import told_by_all
 from temporaldp import (
     Adversary,
@@ -53,6 +52,14 @@ def random_rows(rng, n):
     return rows / rows.sum(axis=1, keepdims=True)
 
 
+def both_kinds(adversary, releases, delta, h=None):
+    """The series by a curve for each pair, and that by one curve for all pairs."""
+    return (
+        temporal_leakage(adversary, releases, accounting=ApproximateDP(delta, pairwise=pairwise, grid=h))
+        for pairwise in (True, False)
+    )
+
+
 def divergence(row, other, gamma):
     return float(np.maximum(row - gamma * other, 0.0).sum())
 
@@ -68,10 +75,8 @@ def test_never_below_the_definition_for_any_pair_and_never_above_one_curve(seed)
         table = rng.dirichlet(np.full(m, rng.choice([0.5, 2.0, 20.0])), n)
         past, future = ([random_rows(rng, n) for _ in range(n_steps - 1)] for _ in range(2))
         adversary = Adversary(list(map(TransitionMatrix, past)), list(map(TransitionMatrix, future)))
-        asked = {"mechanisms": [OutputTable(table)] * n_steps, "delta": 10.0 ** rng.integers(-6, -1)}
-        asked["discretization"] = float(rng.choice([0.05, 0.2]))
-        series = temporal_leakage(adversary, **asked, accounting="pair_curve")
-        one = temporal_leakage(adversary, **asked, accounting="curve")
+        delta, h = float(10.0 ** rng.integers(-6, -1)), float(rng.choice([0.05, 0.2]))
+        series, one = both_kinds(adversary, [OutputTable(table)] * n_steps, delta, h)
         assert (series.temporal <= one.temporal).all() and (series.backward <= one.backward).all()
         for step in range(n_steps):
             rows = told_by_all(table, past, future, step, n_steps)
@@ -117,9 +122,10 @@ def test_other_mechanisms_at_every_step_one_direction_zeros_windows_and_suprema(
         nothing = [np.ones((n, 1))] * n_steps
         before = nothing if past is None else told_before(tables, [past] * (n_steps - 1))
         after = nothing if future is None else told_before(tables[::-1], [future] * (n_steps - 1))[::-1]
-        asked = {"delta": float(10.0 ** rng.uniform(-9.0, -0.5)), "discretization": float(rng.choice([0.02, 0.3]))}
-        asked["bound"] = "pair_curve"
-        series = temporal_leakage(adversary, list(map(OutputTable, tables)), **asked)
+        accounting = ApproximateDP(
+            float(10.0 ** rng.uniform(-9.0, -0.5)), pairwise=True, grid=float(rng.choice([0.02, 0.3]))
+        )
+        series = temporal_leakage(adversary, list(map(OutputTable, tables)), accounting=accounting)
         allowed = series.delta * (1.0 + 1e-9) + ULPS
         for t in range(n_steps):
             told = {
@@ -142,7 +148,7 @@ def test_other_mechanisms_at_every_step_one_direction_zeros_windows_and_suprema(
             ]
             assert math.isinf(seen) or divergence(rows[0], rows[1], math.exp(seen)) <= allowed
         repeated = [tables[0]] * 5
-        limits = leakage_supremum(adversary, OutputTable(tables[0]), **asked)
+        limits = leakage_supremum(adversary, OutputTable(tables[0]), accounting=accounting)
         for rows, found in ((past, limits.backward), (future, limits.forward)):
             if rows is not None and math.isfinite(found):
                 long = joint(told_before(repeated, [rows] * 4)[-1], tables[0])
@@ -212,7 +218,7 @@ def test_pure_mechanisms_leak_what_the_metric_says():
         n = 3
         rows = 0.5 * random_rows(rng, n) + 0.5 * np.eye(n)
         adversary = Adversary(TransitionMatrix(rows))
-        # Distances that make no box: the metric's own way of accounting.
+        # Distances that make no box: the accounting method of a metric.
         table = rng.dirichlet(np.full(6, 5.0), n)
         with np.errstate(divide="ignore"):
             metric = np.log(table[:, None, :] / table[None, :, :]).max(axis=2)
@@ -236,10 +242,7 @@ def test_two_values_that_may_change_places_have_one_curve():
     for _ in range(5):
         p, q, s = (*rng.uniform(0.0, 1.0, 2), rng.uniform(3.0, 20.0))
         adversary = Adversary(*(TransitionMatrix([[x, 1 - x], [1 - x, x]]) for x in (p, q)))
-        asked = {"mechanisms": [GaussianNoise(s, sensitivity=1.0)] * 8, "delta": 1e-5, "discretization": 1e-3}
-        pairs, one = (
-            temporal_leakage(adversary, **asked, accounting=method_of(bound)) for bound in ("pair_curve", "curve")
-        )
+        pairs, one = both_kinds(adversary, [GaussianNoise(s, sensitivity=1.0)] * 8, 1e-5, 1e-3)
         assert pairs.temporal == pytest.approx(one.temporal, abs=1e-4)
 
 
@@ -247,18 +250,18 @@ def test_the_numbers_of_the_theory(sample):
     """One curve says 0.643; the release itself, simulated with 60,000 draws, leaks 0.465."""
     adversary, noise = Adversary(backward=sample[0]), GaussianNoise(10.0, sensitivity=math.sqrt(2.0))
     series = temporal_leakage(adversary, [noise] * 25, accounting=ApproximateDP(1e-3))
-    assert series.bound == "pair_curve" and isinstance(series.evidence, PairLeakageCurves)
+    assert series.accounting.pairwise is True and isinstance(series.evidence, PairLeakageCurves)
     assert 0.465 <= series.worst <= 0.56
     assert temporal_leakage(adversary, [noise] * 25, accounting=ApproximateDP(1e-3, pairwise=False)).worst > 0.64
     limits = leakage_supremum(adversary, noise, accounting=ApproximateDP(1e-3))
-    assert limits.bound == "pair_curve" and series.worst <= limits.backward <= series.worst * 1.01
+    assert limits.accounting.pairwise is True and series.worst <= limits.backward <= series.worst * 1.01
 
 
 @pytest.mark.long
 def test_a_supremum_is_what_no_further_step_raises(sample):
     adversary, noise = Adversary(*sample), DiscreteGaussianNoise(12.0)
-    grid = {"delta": 1e-2, "discretization": 0.003, "bound": "pair_curve"}
-    limits = leakage_supremum(adversary, noise, **grid)
+    by_pairs = ApproximateDP(1e-2, pairwise=True, grid=0.003)
+    limits = leakage_supremum(adversary, noise, accounting=by_pairs)
     assert limits.evidence.states == adversary.states
     pairs = PairCurves(Side(limits.evidence.discretization, 1e-2, up=True), 5)
     own = pairs.own((noise,))
@@ -269,17 +272,14 @@ def test_a_supremum_is_what_no_further_step_raises(sample):
     one = leakage_supremum(adversary, noise, accounting=ApproximateDP(1e-2, pairwise=False, grid=0.003))
     assert limits.temporal < one.temporal
     for n_steps in (3, 20):
-        series = temporal_leakage(adversary, [noise] * n_steps, **grid)
+        series = temporal_leakage(adversary, [noise] * n_steps, accounting=by_pairs)
         assert series.worst <= limits.temporal
 
 
 def test_noise_that_varies_windows_and_evidence(sample):
     adversary = Adversary(*sample)
     noise = [GaussianNoise(s, sensitivity=math.sqrt(2.0)) for s in (8.0, 20.0, 10.0)] + [None]
-    pairs, one = (
-        temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-4, pairwise=PAIRWISE[b]))
-        for b in ("pair_curve", "curve")
-    )
+    pairs, one = both_kinds(adversary, noise, 1e-4)
     for start, stop in ((0, 1), (0, 2), (0, 4), (1, 3)):
         assert max(pairs.temporal[start:stop]) <= pairs.window(start, stop) <= one.window(start, stop)
     assert pairs.user_level == one.user_level
@@ -298,22 +298,17 @@ def test_what_is_refused(sample):
     noise = [GaussianNoise(10.0, sensitivity=1.0)] * 2
     with pytest.raises(InputError, match="1e-09 or more"):
         temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12, pairwise=True))
-    with pytest.raises(InputError, match="one for all pairs"):
-        temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-3, pairwise=PAIRWISE["paper"]))
-    with pytest.raises(InputError, match="an accountant with a delta"):
+    with pytest.raises(InputError, match="an accountant counts by one privacy curve"):
         TemporalAccountant(adversary, accounting=ApproximateDP(1e-3, pairwise=True)).spend(noise[0])
     with pytest.raises(InputError, match="different values"):
         temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-3)).evidence.pair_curve(0, "W", "W")
-    assert temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12)).bound == "curve"
+    assert temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12)).accounting.pairwise is False
 
 
 def test_a_delta_that_a_guarantee_loses_is_never_forgotten_too_early():
     """An infinite loss is spread over finite ones by the correlation: the grid reaches that far."""
     rows = TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
-    asked = {"mechanisms": [PrivacyGuarantee(0.1, 1e-4)] * 4, "delta": 5e-4, "discretization": 0.01}
-    pairs, one = (
-        temporal_leakage(Adversary(rows), **asked, accounting=method_of(bound)) for bound in ("pair_curve", "curve")
-    )
+    pairs, one = both_kinds(Adversary(rows), [PrivacyGuarantee(0.1, 1e-4)] * 4, 5e-4, 0.01)
     assert (pairs.backward <= one.backward).all() and pairs.backward[-1] > pairs.epsilons[-1]
 
 
@@ -323,5 +318,5 @@ def test_of_a_set_of_matrices_one_curve_for_all_pairs_is_the_default():
     assert goes_by_pairs(Adversary(known)) and not goes_by_pairs(within)
     noise = [GaussianNoise(10.0, sensitivity=1.0)] * 2
     found = temporal_leakage(within, noise, accounting=ApproximateDP(1e-3))
-    assert found.bound == "curve"
+    assert found.accounting.pairwise is False
     assert found.worst >= temporal_leakage(Adversary(known), noise, accounting=ApproximateDP(1e-3)).worst

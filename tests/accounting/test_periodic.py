@@ -12,7 +12,7 @@ from temporaldp import (
     GaussianNoise,
     InputError,
     IntervalMatrix,
-    PeriodicMatrices,
+    Periodic,
     TemporalAccountant,
     Trajectories,
     TransitionMatrix,
@@ -30,7 +30,7 @@ NIGHT, DAY = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), TransitionMatrix([[0.6,
 
 def following(*sides, phase=0):
     """Who knows these matrices of a clock, backward first."""
-    return Adversary(*(PeriodicMatrices(one, phase=phase) for one in sides))
+    return Adversary(*(Periodic(one, phase=phase) for one in sides))
 
 
 def test_a_release_begins_at_its_phase():
@@ -70,7 +70,7 @@ def test_a_clock_that_never_forgets_has_no_supremum():
 def test_phases_may_be_intervals():
     around = [IntervalMatrix.around(matrix, width=0.02) for matrix in (NIGHT, DAY)]
     limit = leakage_supremum(following(around), 0.2)
-    assert limit.bound == "interval"
+    assert limit.accounting.name == "interval"
     assert limit.backward > leakage_supremum(following([NIGHT, DAY]), 0.2).backward
 
 
@@ -147,12 +147,12 @@ def test_what_is_no_clock_is_refused():
         estimate_periodic(Trajectories(np.zeros((2, 6), dtype=np.int64), states=["a", "b"]), period=3)
     for wrong in ({"phase": 2}, {"phase": -1}):
         with pytest.raises(InputError, match="phase"):
-            PeriodicMatrices([NIGHT, DAY], **wrong)
+            Periodic([NIGHT, DAY], **wrong)
     with pytest.raises(InputError, match="at least 2 phases"):
-        PeriodicMatrices([NIGHT])
+        Periodic([NIGHT])
     with pytest.raises(InputError, match="for each phase, got list"):
-        PeriodicMatrices([NIGHT, [[0.5, 0.5], [0.5, 0.5]]])
+        Periodic([NIGHT, [[0.5, 0.5], [0.5, 0.5]]])
     with pytest.raises(InputError, match="one clock for both directions"):
-        Adversary(PeriodicMatrices([NIGHT, DAY]), PeriodicMatrices([NIGHT, DAY], phase=1))
+        Adversary(Periodic([NIGHT, DAY]), Periodic([NIGHT, DAY], phase=1))
     with pytest.raises(InputError, match="one clock for both directions"):
-        Adversary(PeriodicMatrices([NIGHT, DAY]), [NIGHT, DAY, NIGHT])
+        Adversary(Periodic([NIGHT, DAY]), [NIGHT, DAY, NIGHT])

@@ -1,4 +1,4 @@
-"""One contract for all ways of accounting: exact, with boxes, the paper's, pair by pair, intervals, and privacy curves."""
+"""One contract for all accounting methods: exact, with boxes, the paper's, pair by pair, intervals, and privacy curves."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ import math
 import numpy as np
 import pytest
 
-from accounting_contract import TAIL, Contract, FilterContract, WayOfAccounting, adversaries
-from methods import method_of
+from accounting_contract import TAIL, Contract, FilterContract, TestedMethod, adversaries
 from oracles import hockey_stick, metric_mechanism, told_by_all, worst_mechanism
 from temporaldp import (
     Adversary,
     ApproximateDP,
     BudgetError,
+    Exact,
     GaussianNoise,
-    InputError,
+    IntervalBound,
     MetricPrivacy,
     OutputTable,
+    PaperBound,
     TemporalAccountant,
     TransitionMatrix,
-    leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.accounting.curve.method import ApproximateDP
-from temporaldp.accounting.interval.method import IntervalBound
 
 HIGH, LOW = np.array([0.9, 0.3, 0.5]), np.array([-0.1, 0.0, -0.4])
 BOX = HIGH[:, None] - LOW[None, :]
@@ -42,35 +40,35 @@ def whole_box(_, epsilon):
 
 
 class TestExact(FilterContract):
-    way = WayOfAccounting("exact", {}, worst_mechanism, is_exact=True)
+    tested = TestedMethod("exact", Exact(), worst_mechanism, is_exact=True)
 
 
 class TestExactWithBoxes(FilterContract):
     """The odometer and the filter count pair by pair: never below the exact leakage of a box, and somewhat above it."""
 
-    way = WayOfAccounting(
-        "exact", {"metric": BOX}, whole_box, is_exact=True, online="metric", distance=float(BOX.max())
+    tested = TestedMethod(
+        "exact", MetricPrivacy(BOX), whole_box, is_exact=True, online="metric", distance=float(BOX.max())
     )
     room_is_used = False
 
 
 class TestPaper(FilterContract):
-    way = WayOfAccounting("paper", {"bound": "paper"}, worst_mechanism)
+    tested = TestedMethod("paper", PaperBound(), worst_mechanism)
 
 
 class TestPaperWithDistances(FilterContract):
-    way = WayOfAccounting(
+    tested = TestedMethod(
         "paper",
-        {"bound": "paper", "metric": ONE_WAY},
+        PaperBound(ONE_WAY),
         lambda n, epsilon: metric_mechanism(epsilon * ONE_WAY),
         distance=float(ONE_WAY.max()),
     )
 
 
 class TestMetric(FilterContract):
-    way = WayOfAccounting(
+    tested = TestedMethod(
         "metric",
-        {"metric": ONE_WAY},
+        MetricPrivacy(ONE_WAY),
         lambda n, epsilon: metric_mechanism(epsilon * ONE_WAY),
         distance=float(ONE_WAY.max()),
     )
@@ -80,15 +78,15 @@ class TestMetric(FilterContract):
 class TestInterval(FilterContract):
     """With matrices that are known exactly, intervals of no width; the reserve is found to a thousandth."""
 
-    way = WayOfAccounting("interval", {"bound": IntervalBound()}, worst_mechanism)
+    tested = TestedMethod("interval", IntervalBound(), worst_mechanism)
     room_is_used = False
 
 
 class TestCurve(Contract):
     """A series of guarantees is also held below the leakage without a delta; the odometer goes by curves alone."""
 
-    way = WayOfAccounting(
-        "curve", {"delta": DELTA, "discretization": 0.01, "bound": "curve"}, worst_mechanism, online="curve"
+    tested = TestedMethod(
+        "approximate", ApproximateDP(DELTA, pairwise=False, grid=0.01), worst_mechanism, online="approximate"
     )
 
     def test_never_below_the_definition(self, rng):
@@ -102,14 +100,14 @@ class TestCurve(Contract):
                 else [np.full((3, 3), 1.0 / 3.0)] * 3  # a value that says nothing of the next one
                 for known in (adversary.backward, adversary.forward)
             ]
-            series = temporal_leakage(adversary, [OutputTable(table)] * 4, **self.way.asked)
+            series = temporal_leakage(adversary, [OutputTable(table)] * 4, accounting=self.tested.accounting)
             for step in range(4):
                 told = told_by_all(table, *rows, step, 4)
                 assert hockey_stick(told, math.exp(series.temporal[step])) <= DELTA * (1.0 + 1e-9)
 
     def test_an_odometer_takes_any_mechanism(self, rng):
         adversary = adversaries(rng)
-        odometer = self.way.accountant(adversary)
+        odometer = self.tested.accountant(adversary)
         for mechanism in (GaussianNoise(3.0, sensitivity=1.0), None, 0.2, OutputTable(np.eye(3) * 0.1 + 0.3)):
             odometer.spend(mechanism)
             assert odometer.total() == pytest.approx(odometer.leakage().worst, rel=1e-6)
@@ -117,20 +115,18 @@ class TestCurve(Contract):
 
     def test_a_noise_that_lasts_holds_the_level(self, rng):
         adversary = adversaries(rng)
-        way = ApproximateDP(DELTA, 0.02)
-        epsilon = way.lasting_epsilon([adversary], 1.0)
+        method = ApproximateDP(DELTA, pairwise=False, grid=0.02)
+        epsilon = method.lasting_epsilon([adversary], 1.0)
         assert epsilon > 0.0
-        assert (
-            temporal_leakage(adversary, np.full(TAIL, epsilon), accounting=ApproximateDP(DELTA, grid=0.02)).worst <= 1.0
-        )
+        assert temporal_leakage(adversary, np.full(TAIL, epsilon), accounting=method).worst <= 1.0
 
     @pytest.mark.parametrize("asked", [{}, {"reserve": 0.1}, {"horizon": 5}])
     def test_nothing_is_chosen_as_one_goes(self, asked):
         with pytest.raises(BudgetError, match=r"hockey-stick divergences do not compose along paths.*plan_noise"):
-            self.way.accountant(Adversary(), alpha=1.0, **asked)
+            self.tested.accountant(Adversary(), alpha=1.0, **asked)
 
 
-# What several ways share, once
+# What several methods share, once
 
 
 def test_users_whose_states_are_in_another_order_have_the_metric_in_that_order():
@@ -140,49 +136,32 @@ def test_users_whose_states_are_in_another_order_have_the_metric_in_that_order()
     users = [Adversary(TransitionMatrix(rows, states=list(names)), name=names) for names in ("abc", "cab", "bca")]
     for distances in (BOX, ONE_WAY):
         table = pd.DataFrame(distances, index=list("abc"), columns=list("abc"))
-        for bound in ("exact", "paper"):
-            asked = {"bound": bound, "metric": table}
-            odometer = TemporalAccountant(users, **asked).spend_all([0.3, 0.1, 0.4])
+        for accounting in (MetricPrivacy(table), PaperBound(table)):
+            odometer = TemporalAccountant(users, accounting=accounting).spend_all([0.3, 0.1, 0.4])
             series = odometer.leakage()
             assert odometer.total() >= series.worst * (1 - 1e-12)
             for user in users:
-                alone = TemporalAccountant(user, **asked).spend_all([0.3, 0.1, 0.4])
+                alone = TemporalAccountant(user, accounting=accounting).spend_all([0.3, 0.1, 0.4])
                 assert alone.total() <= odometer.total() * (1 + 1e-12)
-            accountant = TemporalAccountant(users, alpha=1.0, **asked)
+            accountant = TemporalAccountant(users, alpha=1.0, accounting=accounting)
             for _ in range(4):
                 accountant.spend(accountant.remaining())
             whole = [*accountant.ledger, *[accountant.reserve] * TAIL]
-            assert temporal_leakage(users, whole, **asked).worst <= 1.0
+            assert temporal_leakage(users, whole, accounting=accounting).worst <= 1.0
 
 
-@pytest.mark.parametrize("bound", ["exact", "paper"])
-def test_distances_below_one_leave_more_than_the_level(bound):
+@pytest.mark.parametrize("method", [MetricPrivacy, PaperBound])
+def test_distances_below_one_leave_more_than_the_level(method):
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     near = [[0.0, 0.1], [0.1, 0.0]]
-    accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, horizon=3, accounting=MetricPrivacy(near))
+    accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, horizon=3, accounting=method(near))
     assert accountant.remaining(last=True) == pytest.approx(10.0, rel=1e-9)
-
-
-def test_whoever_keeps_a_way_may_hand_it_over():
-    matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
-    adversary, way = Adversary(matrix, matrix), ApproximateDP(1e-6, 0.01)
-    epsilons = [0.1, 0.3]
-    assert temporal_leakage(adversary, epsilons, accounting=method_of(way)) == temporal_leakage(
-        adversary, epsilons, accounting=ApproximateDP(1e-6, grid=0.01)
-    )
-    for more in ({"metric": [[0, 1], [1, 0]]}, {"delta": 1e-6}, {"discretization": 0.1}):
-        with pytest.raises(InputError, match="says by itself"):
-            temporal_leakage(adversary, epsilons, **more, accounting=method_of(way))
-        with pytest.raises(InputError, match="says by itself"):
-            leakage_supremum(adversary, 0.1, **more, accounting=method_of(way))
-        with pytest.raises(InputError, match="says by itself"):
-            TemporalAccountant(adversary, **more, accounting=method_of(way)).total()
 
 
 def test_asking_for_the_name_does_not_choose_the_grid():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     asked, silent = (TemporalAccountant(Adversary(matrix, matrix), accounting=ApproximateDP(1e-6)) for _ in range(2))
-    assert asked.bound == "curve"
+    assert asked.accounting.pairwise is False
     assert asked.ledger.tolist() == []
     noise = GaussianNoise(100.0, sensitivity=1.0)
     assert asked.spend(noise).total() == silent.spend(noise).total()

@@ -297,8 +297,8 @@ def test_each_of_many_users_is_accounted_for_as_if_alone(rng):
     users = [Adversary(*pair) for pair in zip(matrices[:4], matrices[2:], strict=True)] + [Adversary()]
     spent = rng.uniform(0.0, 1.0, 6)
     together = temporal_leakage(users, spent)
-    assert together.bound == "exact"
-    assert {member.bound for member in together.members} == {"exact"}
+    assert together.accounting.name == "exact"
+    assert {member.accounting.name for member in together.members} == {"exact"}
     alone = [temporal_leakage(user, spent) for user in users]
     for field in ("backward", "forward", "temporal"):
         each = [getattr(one, field) for one in alone]

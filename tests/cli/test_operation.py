@@ -90,10 +90,10 @@ def test_the_life_of_a_release(days):
         assert len(list(csv.DictReader(file))) == 7
     assert "--overwrite" in refused("ledger", "export", "release.db", "-o", "all.csv", cwd=days)
     run(days, "ledger", "backup", "release.db", "-o", "copy.db")
-    compacted = run(days, "ledger", "compact", "release.db").stdout
-    assert json.loads(run(days, "ledger", "verify", "copy.db", "--json").stdout)["head"] in words_of(compacted).replace(
-        " ", ""
-    )
+    heads = [
+        json.loads(run(days, "ledger", "verify", one, "--json").stdout)["head"] for one in ("release.db", "copy.db")
+    ]
+    assert heads[0] == heads[1]
 
 
 @pytest.mark.long

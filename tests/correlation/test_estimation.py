@@ -67,7 +67,7 @@ def test_one_matrix_per_person():
     assert estimate_transition_matrix(data, direction="forward", user="bob") == bob.forward
     (everybody,) = estimate_adversaries(data, directions=("backward",))
     assert everybody.name is None
-    assert everybody.forward is None
+    assert not everybody.forward
 
 
 def test_steps_that_are_not_consecutive_are_not_counted():

@@ -9,7 +9,7 @@ import pytest
 
 from kernels import compiled_kernels
 from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage
-from temporaldp.accounting import pair_bounds
+from temporaldp.accounting.exact import pair_bounds
 from temporaldp.kernels.two_steps import _norm, stay_below
 
 __all__ = ["compiled_kernels"]  # with NumPy alone in `make test-slow`

@@ -16,6 +16,7 @@ from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
+    PaperBound,
     PlanError,
     TransitionMatrix,
     leakage_supremum,
@@ -26,9 +27,9 @@ from temporaldp import (
 )
 
 # These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.
-plan_by_paper = partial(plan_budget, bound="paper")
-paper_leakage = partial(temporal_leakage, bound="paper")
-paper_supremum = partial(leakage_supremum, bound="paper")
+plan_by_paper = partial(plan_budget, accounting=PaperBound())
+paper_leakage = partial(temporal_leakage, accounting=PaperBound())
+paper_supremum = partial(leakage_supremum, accounting=PaperBound())
 
 METHODS = ("optimal", "upper_bound", "quantified", "uniform")
 PAPERS = ("upper_bound", "quantified")
@@ -77,7 +78,7 @@ def test_no_plan_leaks_more_than_its_alpha(one, two, alpha, horizon, method, kno
     assert (plan.epsilons > 0).all()
     assert plan.leakage.worst <= alpha
     for steps in (1, 2, 5, 400) if horizon is None else {1, max(1, horizon // 2), horizon}:
-        assert paper_leakage(adversary, epsilons=plan.epsilons_for(steps)).worst <= alpha
+        assert paper_leakage(adversary, plan.epsilons_for(steps)).worst <= alpha
 
 
 @pytest.mark.parametrize("s", [0.1, 0.001])
@@ -86,9 +87,9 @@ def test_a_plan_for_ever_holds_for_a_very_long_time(s, alpha):
     matrix = smoothed_correlation(strongest_correlation(4), s=s)
     adversary = Adversary(matrix, matrix)
     plan = plan_by_paper(adversary, alpha=alpha)
-    series = paper_leakage(adversary, epsilons=plan.epsilons_for(100_000))
+    series = paper_leakage(adversary, plan.epsilons_for(100_000))
     assert series.worst <= alpha
-    assert paper_supremum(adversary, epsilon=float(plan.epsilons[0])).temporal == pytest.approx(alpha, rel=1e-9)
+    assert paper_supremum(adversary, float(plan.epsilons[0])).temporal == pytest.approx(alpha, rel=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 6.0])
@@ -123,7 +124,7 @@ def test_several_users_get_the_minimum_and_everybody_is_held():
     alone = [plan_by_paper(user, alpha=1.0, horizon=9, method="quantified").epsilons for user in users.values()]
     assert plan.epsilons == pytest.approx(np.min(alone, axis=0), rel=1e-12)
     for user in users.values():
-        assert paper_leakage(user, epsilons=plan.epsilons).worst <= 1.0
+        assert paper_leakage(user, plan.epsilons).worst <= 1.0
     constant = plan_by_paper(list(users.values()), alpha=1.0)
     assert constant.epsilons[0] == pytest.approx(
         min(plan_by_paper(user, alpha=1.0).epsilons[0] for user in users.values()), rel=1e-12
@@ -134,7 +135,7 @@ def test_time_varying_matrices_are_held_too():
     adversary = Adversary.from_forward(FORWARD, initial=[0.9, 0.1], horizon=12)
     for method in METHODS:
         plan = plan_by_paper(adversary, alpha=1.0, horizon=12, method=method)
-        assert paper_leakage(adversary, epsilons=plan.epsilons).worst <= 1.0
+        assert paper_leakage(adversary, plan.epsilons).worst <= 1.0
     assert plan_by_paper(adversary, alpha=1.0, horizon=12).leakage.worst > 0.8
     with pytest.raises(BudgetError, match="matrices for 12 steps, but the horizon is 5"):
         plan_by_paper(adversary, alpha=1.0, horizon=5)

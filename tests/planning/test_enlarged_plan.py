@@ -1,18 +1,19 @@
-"""Plans by ways of accounting that have no planner of their own: metrics, sets of matrices, and both."""
+"""Plans by accounting methods that have no planner of their own: metrics, sets of matrices, and both."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from methods import method_of
 from temporaldp import (
     Adversary,
     ContinualRelease,
     DiscreteLaplaceHistogram,
+    Exact,
     InputError,
     IntervalMatrix,
     MetricPrivacy,
+    PaperBound,
     TemporalAccountant,
     TransitionMatrix,
     load_plan,
@@ -44,7 +45,7 @@ def test_what_is_planned_holds_and_leaves_little(adversary, metric, method):
     assert leaked == plan.leakage and leaked.worst <= 1.0
     if method in {"optimal", "quantified"}:
         assert temporal_leakage(adversary, 1.005 * plan.epsilons, accounting=MetricPrivacy(metric)).worst > 1.0
-    if plan.bound == "exact":  # step by step a box is counted from above
+    if plan.accounting.name == "exact":  # step by step a box is counted from above
         return
     accountant = TemporalAccountant(adversary, alpha=1.0, horizon=6, accounting=MetricPrivacy(metric))
     accountant.spend_all(plan.epsilons, last=True)
@@ -52,13 +53,13 @@ def test_what_is_planned_holds_and_leaves_little(adversary, metric, method):
 
 
 @pytest.mark.parametrize("horizon", [None, 5])
-@pytest.mark.parametrize("bound", ["exact", "paper"])
-def test_a_metric_of_one_distance_is_a_change_of_units(bound, horizon):
+@pytest.mark.parametrize(("plainly", "by_distances"), [(Exact(), MetricPrivacy), (PaperBound(), PaperBound)])
+def test_a_metric_of_one_distance_is_a_change_of_units(plainly, by_distances, horizon):
     apart = 2.5 * (1.0 - np.eye(3))
-    plain = plan_budget(WALK, alpha=1.0, horizon=horizon, accounting=method_of(bound))
-    scaled = plan_budget(WALK, alpha=1.0, horizon=horizon, accounting=MetricPrivacy(apart))
+    plain = plan_budget(WALK, alpha=1.0, horizon=horizon, accounting=plainly)
+    scaled = plan_budget(WALK, alpha=1.0, horizon=horizon, accounting=by_distances(apart))
     np.testing.assert_allclose(scaled.epsilons * 2.5, plain.epsilons, rtol=2e-3)
-    assert scaled.bound == plain.bound
+    assert scaled.accounting.name == plain.accounting.name
 
 
 def test_what_lasts_under_a_metric():
@@ -71,7 +72,8 @@ def test_a_plan_with_a_metric_is_kept_whole(tmp_path):
     plan = plan_budget(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(LINE))
     save_plan(plan, tmp_path / "plan.json")
     again = load_plan(tmp_path / "plan.json")
-    np.testing.assert_array_equal(again.metric, plan.metric)
+    assert again.accounting == plan.accounting
+    np.testing.assert_array_equal(again.accounting.distances, LINE)
     np.testing.assert_array_equal(again.leakage.epsilons, plan.leakage.epsilons)
     np.testing.assert_allclose(again.leakage.epsilons, 3.0 * plan.epsilons)
     np.testing.assert_array_equal(again.epsilons, plan.epsilons)

@@ -13,6 +13,7 @@ from temporaldp import (
     DiscreteLaplaceNoise,
     InputError,
     NoisePlan,
+    PaperBound,
     PlanError,
     TransitionMatrix,
     leakage_supremum,
@@ -26,7 +27,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.planning.histogram_noise import mean_absolute_noise
-from temporaldp.planning.noise_plan import planned_discretization
+from temporaldp.planning.noise_plan import planned_grid
 
 WALK = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
 KINDS = {"gaussian": DiscreteGaussianNoise, "laplace": DiscreteLaplaceNoise}
@@ -35,10 +36,10 @@ KINDS = {"gaussian": DiscreteGaussianNoise, "laplace": DiscreteLaplaceNoise}
 def leaks(plan, adversary, factor=1.0):
     """The worst leakage of the plan's noise times a factor, on the plan's grid."""
     noise = [KINDS[plan.noise](factor * scale) for scale in plan.scales]
-    at = {"delta": plan.delta, "discretization": planned_discretization(plan.alpha)}
+    accounting = ApproximateDP(plan.delta, grid=planned_grid(plan.alpha))
     if plan.horizon is None:
-        return leakage_supremum(adversary, noise[0], **at).temporal
-    return temporal_leakage(adversary, noise, **at).worst
+        return leakage_supremum(adversary, noise[0], accounting=accounting).temporal
+    return temporal_leakage(adversary, noise, accounting=accounting).worst
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"delta": 0.0}, "delta from"),
+        ({"accounting": PaperBound()}, "ApproximateDP"),
         ({"noise": "cauchy"}, "'gaussian' or 'laplace'"),
         ({"horizon": 0}, "at least 1"),
         ({"alpha": -1.0}, "alpha"),
@@ -151,7 +152,7 @@ def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(InputError, match=message):
-        plan_noise(Adversary(WALK), **({"alpha": 1.0, "delta": 1e-6} | arguments))
+        plan_noise(Adversary(WALK), **({"alpha": 1.0, "accounting": ApproximateDP(1e-6)} | arguments))
 
 
 def test_a_noise_plan_has_a_delta_and_a_scale_for_every_epsilon():
@@ -173,9 +174,9 @@ def test_both_kinds_of_plan_tell_the_noise_of_a_histogram_and_what_they_leak_to_
     assert (noise.noise, pure.noise, pure.delta, noise.delta) == ("laplace", "laplace", 0.0, 1e-6)
     np.testing.assert_allclose(pure.scales, 2.0 / pure.epsilons, rtol=1e-15)
     assert noise.leakage_to(adversary, 6).worst == noise.leakage.worst and noise.supremum_to(adversary) is None
-    at = {"delta": 1e-6, "discretization": planned_discretization(1.0)}
+    accounting = ApproximateDP(1e-6, grid=planned_grid(1.0))
     mechanisms = [DiscreteLaplaceNoise(scale) for scale in noise.scales[:4]]
-    assert noise.leakage_to(other, 4).worst == temporal_leakage(other, mechanisms, **at).worst
+    assert noise.leakage_to(other, 4).worst == temporal_leakage(other, mechanisms, accounting=accounting).worst
     assert pure.leakage_to(other, 4).worst == temporal_leakage(other, pure.epsilons[:4]).worst
     lasting = plan_budget(adversary, alpha=1.0)
     assert lasting.supremum_to(adversary).worst == pytest.approx(lasting.leakage.worst, rel=1e-11)

@@ -14,6 +14,7 @@ from matrices import matrices
 from temporaldp import (
     Adversary,
     InputError,
+    PaperBound,
     TransitionMatrix,
     compare_plans,
     estimate_adversaries,
@@ -28,9 +29,9 @@ from temporaldp import (
 )
 
 # These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.
-plan_by_paper = partial(plan_budget, bound="paper")
-paper_leakage = partial(temporal_leakage, bound="paper")
-paper_plans = partial(compare_plans, bound="paper")
+plan_by_paper = partial(plan_budget, accounting=PaperBound())
+paper_leakage = partial(temporal_leakage, accounting=PaperBound())
+paper_plans = partial(compare_plans, accounting=PaperBound())
 
 POWER = {"mean_absolute_error": 1, "mean_squared_error": 2}
 
@@ -46,7 +47,7 @@ def sequential_quadratic(users, alpha, horizon, objective, start, weights=None):
     """SLSQP over the budgets alone: the accounting as a black box, numerical derivatives. Shares nothing with the solver."""
 
     def room(budgets):
-        return np.concatenate([alpha - paper_leakage(user, epsilons=np.abs(budgets)).temporal for user in users])
+        return np.concatenate([alpha - paper_leakage(user, np.abs(budgets)).temporal for user in users])
 
     found = minimize(
         lambda budgets: error(np.abs(budgets) + 1e-12, objective, weights),
@@ -58,7 +59,7 @@ def sequential_quadratic(users, alpha, horizon, objective, start, weights=None):
     )
     budgets = np.clip(found.x, 1e-9, None)
     for _ in range(20):  # it may overstep by its own tolerance
-        worst = max(paper_leakage(user, epsilons=budgets).worst for user in users)
+        worst = max(paper_leakage(user, budgets).worst for user in users)
         budgets = budgets * min(1.0, alpha / worst)
     return budgets
 
@@ -94,7 +95,7 @@ def test_another_family_of_solvers_finds_nothing_better(seed, n, horizon, alpha,
     assert plan.leakage.worst <= alpha
     for start in (np.full(horizon, alpha / horizon), plan.epsilons * rng.uniform(0.6, 0.95, horizon)):
         other = sequential_quadratic(users, alpha, horizon, objective, start)
-        assert max(paper_leakage(user, epsilons=other).worst for user in users) <= alpha * (1 + 1e-12)
+        assert max(paper_leakage(user, other).worst for user in users) <= alpha * (1 + 1e-12)
         assert error(other, objective) >= plan.optimality.error * (1 - 1e-6)
         assert error(other, objective) >= plan.optimality.error_bound
 
@@ -113,7 +114,7 @@ def test_never_above_alpha_and_never_worse_than_the_other_methods(matrix, alpha,
     )
     plans = paper_plans(adversary, alpha=alpha, horizon=horizon, objective=objective).plans
     best = plans["optimal"]
-    assert paper_leakage(adversary, epsilons=best.epsilons).worst <= alpha
+    assert paper_leakage(adversary, best.epsilons).worst <= alpha
     for plan in plans.values():
         assert plan.leakage.worst <= alpha
         assert best.optimality.error <= error(plan.epsilons, objective) * (1 + 1e-12)
@@ -129,7 +130,7 @@ def test_no_plan_on_a_fine_grid_is_better_or_below_the_bound():
     feasible = [
         error(budgets)
         for budgets in np.stack(np.meshgrid(grid, grid, grid), axis=-1).reshape(-1, 3)
-        if budgets.max() < 0.95 and budgets.sum() > 1.0 and paper_leakage(adversary, epsilons=budgets).worst <= 1.0
+        if budgets.max() < 0.95 and budgets.sum() > 1.0 and paper_leakage(adversary, budgets).worst <= 1.0
     ]
     assert len(feasible) > 50
     assert min(feasible) >= plan.optimality.error * (1 - 1e-9)
@@ -152,7 +153,7 @@ def test_several_users_jointly_are_at_least_as_good_as_the_minimum_over_users():
     alone = np.min([plan_by_paper(user, alpha=2.0, horizon=100).epsilons for user in users], axis=0)
     assert plan.optimality.error <= error(alone) * (1 + 1e-9)
     for user in users:
-        assert paper_leakage(user, epsilons=plan.epsilons).worst <= 2.0
+        assert paper_leakage(user, plan.epsilons).worst <= 2.0
 
 
 def test_dominated_users_change_nothing():
@@ -235,7 +236,7 @@ def test_uneven_weights_at_large_alpha_have_local_optima_that_are_not_fallen_for
     )
     weights = np.array([0.0794886968505064, 0.004717397982034528, 0.871613058436772, 0.04418084073068715])
     shape = np.sqrt(weights)
-    factor = brentq(lambda f: paper_leakage(adversary, epsilons=f * shape).worst - 50, 1e-3, 1e3, xtol=1e-12)
+    factor = brentq(lambda f: paper_leakage(adversary, f * shape).worst - 50, 1e-3, 1e3, xtol=1e-12)
     plan = plan_by_paper(adversary, alpha=50, horizon=4, objective=weights)
     assert plan.optimality.error <= error(factor * shape, weights=weights)
     assert plan.optimality.error == pytest.approx(

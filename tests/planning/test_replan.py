@@ -53,7 +53,7 @@ def test_a_new_plan_holds_the_level_is_admitted_and_no_worse_than_the_old_one(bo
     share = data.draw(st.floats(0.0, 1.0))
     accountant = started(adversary, alpha, horizon, share * planned.epsilons[:steps], bound)
     new = replan(accountant)
-    assert new.bound == bound
+    assert new.accounting.name == bound
     assert new.epsilons[:steps].tolist() == accountant.ledger.tolist()
     assert len(accountant) == steps
     assert new.leakage.worst <= alpha
@@ -167,7 +167,7 @@ def test_an_exact_rest_holds_exactly_and_has_less_noise():
     spent = [0.05, 0.02, 0.0]
     paper, exact = (replan(started(adversary, 1.0, 12, spent, bound)) for bound in ("paper", "exact"))
     assert exact.epsilons[:3].tolist() == spent
-    assert (exact.bound, paper.bound) == ("exact", "paper")
+    assert (exact.accounting.name, paper.accounting.name) == ("exact", "paper")
     assert temporal_leakage(adversary, exact.epsilons).worst <= 1.0
     assert error(exact.epsilons[3:]) < 0.9 * error(paper.epsilons[3:])
     rest = replan(started(adversary, 1.0, 12, []))

@@ -26,7 +26,7 @@ from temporaldp.report import Evidence, Provenance, render_report
 
 ROWS = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.0, 0.4, 0.6]]
 WALK = Adversary(TransitionMatrix(ROWS, ["a", "b", "c"]))
-ASKED = {"alpha": 1.0, "delta": 0.01, "horizon": 3, "bound": "curve"}
+ASKED = {"alpha": 1.0, "horizon": 3, "accounting": ApproximateDP(0.01, pairwise=False)}
 
 
 @pytest.fixture(scope="module", name="plans")
@@ -37,7 +37,7 @@ def _plans():
 @pytest.mark.long
 def test_less_noise_is_verified_and_no_other_draws_refute_it(plans):
     certified, plan = plans
-    assert plan.bound == "verified" and plan.leakage.worst <= 1.0 and plan.delta == 0.01
+    assert plan.accounting.name == "verified" and plan.leakage.worst <= 1.0 and plan.delta == 0.01
     assert plan.mean_absolute_noise < certified.mean_absolute_noise == plan.verification.certified_noise
     assert (plan.verification.failure, plan.verification.attempts) == (1e-5, 5)
     assert "verified by simulation" in plan.description and "1e-05 that the draws deceive" in plan.verification.sentence
@@ -54,7 +54,7 @@ def test_a_verified_plan_is_kept_and_tells_what_it_leaks(plans, tmp_path):
     save_plan(plan, tmp_path / "plan.json")
     again = load_plan(tmp_path / "plan.json")
     assert again.verification == plan.verification and again == dataclasses.replace(plan, leakage=again.leakage)
-    assert again.leakage_to(WALK, 3).bound == "verified" and again.leakage_to(WALK, 2).worst <= 1.0
+    assert again.leakage_to(WALK, 3).accounting.name == "verified" and again.leakage_to(WALK, 2).worst <= 1.0
     told = Evidence(
         (WALK,), again.leakage_to(WALK, 3), Provenance("matrices", name="walk"), ("1", "2", "3"), plan=again
     )
@@ -64,12 +64,12 @@ def test_a_verified_plan_is_kept_and_tells_what_it_leaks(plans, tmp_path):
     known = temporal_leakage(WALK, noise, accounting=ApproximateDP(0.01)).user_level
     assert told.leakage.user_level == pytest.approx(known, rel=1e-4)  # on another grid
     stronger = Adversary(TransitionMatrix(0.9 * np.eye(3) + 0.1 * np.array(ROWS), ["a", "b", "c"]))
-    assert again.leakage_to(stronger, 3).bound == "pair_curve" and again.leakage_to(stronger, 3).worst > 1.0
+    assert again.leakage_to(stronger, 3).accounting.pairwise is True and again.leakage_to(stronger, 3).worst > 1.0
 
 
 def test_without_time_the_certified_plan_is_kept_and_says_so(plans):
     plan = plan_noise(WALK, verify=True, seconds=1e-6, **ASKED)
-    assert plan.scales.tolist() == plans[0].scales.tolist() and plan.bound == "curve"
+    assert plan.scales.tolist() == plans[0].scales.tolist() and plan.accounting.pairwise is False
     assert plan.verification.out_of_time and plan.verification.failure == 0.0
     assert "0 of 5 attempts" in plan.verification.sentence and "certified plan" in plan.verification.sentence
 
@@ -81,7 +81,7 @@ def test_without_time_the_certified_plan_is_kept_and_says_so(plans):
         (WALK, {"horizon": None}, BudgetError, "horizon"),
         (WALK, {"seconds": 0.0}, InputError, "seconds"),
         (WALK, {"draws": 0}, InputError, "draws"),
-        (WALK, {"delta": 1e-12}, InputError, "1e-09 or more"),
+        (WALK, {"accounting": ApproximateDP(1e-12)}, InputError, "1e-09 or more"),
         (Adversary(), {}, InputError, "with a correlation"),
         (Adversary(sticky(stays=(0.7, 0.8), states=["a", "b", "c"])), {}, InputError, "IntervalMatrix"),
     ],

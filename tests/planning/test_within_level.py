@@ -20,7 +20,7 @@ TOO_MUCH = (0.0, 1e-15, 1e-13, 1e-11, 1e-8, 1e-3)
 def test_budgets_of_a_horizon_are_shrunk_below_alpha_and_hardly_more(bound, excess):
     epsilons = np.array([0.4, 0.1, 0.3, 0.2, 0.5])
     alpha = temporal_leakage(BOTH, epsilons, accounting=method_of(bound)).worst * (1.0 - excess)
-    request = Request.checked(BOTH, alpha, 5, bound)
+    request = Request.checked(BOTH, alpha, 5, method_of(bound))
     plan = plan_within_level(request, epsilons, "optimal")
     told = temporal_leakage(BOTH, plan.epsilons, accounting=method_of(bound))
     assert plan.leakage.temporal.tolist() == told.temporal.tolist()

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streams import ADVERSARY, MECHANISM, opened
+from streams import ADVERSARY, opened
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -224,15 +224,3 @@ def test_a_backup_is_taken_while_a_release_goes_on(tmp_path):
             ledger.verify(head=head)
     with opened(copy) as stream:
         assert stream.input_differs([70, 30], time=0) is False
-
-
-def test_compacting_changes_no_head(place):
-    with opened(place, mechanism=MECHANISM) as stream:
-        for time in range(3):
-            stream.release([70, 30], time=time)
-        head = stream.ledger.head
-        stream.ledger.store.compact()
-        stream.release([70, 30], time=3)
-    with Ledger(place) as ledger:
-        ledger.verify(head=head)
-        assert len(ledger) == 4

@@ -7,12 +7,10 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 
 import pytest
 
-from old_ledgers import HEADS, OLDER, restored
 from streams import in_a_child, opened
 from temporaldp import Adversary, Ledger, LedgerError, TransitionMatrix, adopt_correlation
 
@@ -96,31 +94,6 @@ def test_a_database_that_goes_away_publishes_nothing_and_goes_on_when_it_is_back
     with opened(place) as stream:
         assert [stream.release([70, 30], time=step).tolist() for step in (0, 1)] == [first, second]
         assert len(stream) == 2
-
-
-KILLED = """
-import os, signal, sys
-from temporaldp import Ledger
-from temporaldp.release import migrations
-made = getattr(migrations, sys.argv[2])
-def die(*arguments):
-    made(*arguments)
-    os.kill(os.getpid(), signal.SIGKILL)
-setattr(migrations, sys.argv[2], die)
-Ledger(sys.argv[1])
-"""
-
-
-@pytest.mark.parametrize("name", OLDER)
-def test_a_migration_that_is_killed_did_nothing(name, place):
-    """In its middle, when columns were added and the heading was not yet written."""
-    restored(name, place)
-    done = subprocess.run([sys.executable, "-c", KILLED, place, "_migrated"], check=False, capture_output=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-500:]
-    with Ledger(place) as ledger:
-        assert ledger.head == HEADS[name]
-        ledger.verify(head=HEADS[name])
-        assert len(ledger) == 5
 
 
 @pytest.mark.parametrize("room", [0, 300, 1000])

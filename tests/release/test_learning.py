@@ -13,7 +13,7 @@ from temporaldp import (
     InputError,
     LedgerMismatchError,
     MatrixError,
-    PeriodicMatrices,
+    Periodic,
     Trajectories,
     TransitionMatrix,
     estimate_adversaries,
@@ -196,7 +196,7 @@ def test_a_file_gives_a_correlation_back_with_its_origin(tmp_path):
     with pytest.raises(InputError, match="npz"):
         save_correlation(learnt, tmp_path / "correlation.csv")
     with pytest.raises(InputError, match="got 2 backward ones"):
-        save_correlation(Adversary(PeriodicMatrices([read.backward] * 2)), tmp_path / "clock.npz")
+        save_correlation(Adversary(Periodic([read.backward] * 2)), tmp_path / "clock.npz")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import shutil
@@ -461,3 +462,20 @@ def test_a_log_left_from_another_ledger_is_not_replayed(tmp_path):
     with pytest.raises(LedgerError, match="is left from one that was removed"):
         opened(place)
     stream.close()
+
+
+@pytest.mark.parametrize("name", ["temporaldp ledger 4", "temporaldp ledger 6", "other", 5])
+def test_a_ledger_of_another_format_is_refused_and_left_alone(name, tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    with sqlite3.connect(place) as connection:
+        (text,) = connection.execute("SELECT configuration FROM temporaldp_ledger").fetchone()
+        changed = json.dumps({**json.loads(text), "format": name})
+        connection.execute("UPDATE temporaldp_ledger SET configuration = ?", [changed])
+    connection.close()
+    before = place.read_bytes()
+    for act in (Ledger, opened):
+        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 5', got '{name}'"):
+            act(place)
+    assert place.read_bytes() == before

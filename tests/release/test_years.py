@@ -9,11 +9,11 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from temporaldp.correlation.timeline import Timeline
 
 import years
 from streams import noted
 from temporaldp import Ledger, export_ledger, temporal_leakage
-from temporaldp.correlation.timeline import Timeline
 
 HOURS = 3 * 365 * 24
 

@@ -15,8 +15,7 @@ from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, Resumed,
 from temporaldp.accounting.past_budgets import PastBudgets
 from temporaldp.accounting.protocol import Accounting, Odometer, grouped
 from temporaldp.accounting.refusal import MOST_SHOWN, refusal
-from temporaldp.correlation import Population
-from temporaldp.correlation.timeline import Timeline
+from temporaldp.correlation import Adversary, Population
 from temporaldp.errors import BudgetError
 from temporaldp.mechanisms.events import release_from
 
@@ -62,7 +61,7 @@ class Account:
         self.expected_reserve: float | None = None
         self._ways: list[tuple[Accounting[Any, Any], list[int]]] | None = None
         self._adoptions: tuple[Adoption, ...] = ()
-        self._timelines: tuple[Timeline, ...] = ()
+        self._timelines: tuple[Adversary, ...] = ()
         self._last_allowed: Filters | None = None
         self._n_reserved = 0
         self._counted: CountedOdometers | None = None
@@ -162,7 +161,7 @@ class Account:
                 way = next(way for way, numbers in self.ways() if number in numbers)
                 user, name = self.population.users[number], self.population.names[number]
                 if self._timelines:
-                    user = self._timelines[number].until(len(self) + MOST_SHOWN)
+                    user = self._timelines[number].between(0, len(self) + MOST_SHOWN)
                 raise refusal(allowed, way, user, name, self.spent[:], budget, last=last)
         return budget
 
@@ -192,7 +191,7 @@ class Account:
     def adversaries_until(self, n_steps: int) -> Population:
         """Everybody who is accounted for, with their matrices of so many steps, those before an adoption too."""
         if self._timelines:
-            return Population(tuple(one.until(n_steps) for one in self._timelines), self.population.names)
+            return Population(tuple(one.between(0, n_steps) for one in self._timelines), self.population.names)
         return Population(tuple(one.between(0, n_steps) for one in self.population.users), self.population.names)
 
     def kept_state(self) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from temporaldp.accounting.accountant_checks import checked_horizon, checked_rel
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.accounting.protocol import Accounting, Filter, budgets
+from temporaldp.accounting.protocol import Accounting, Filter, budgets, require_method
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
@@ -111,6 +111,7 @@ class TemporalAccountant:
         reserve: float | None = None,
         neighboring_relation: Any = REPLACE_ONE,
     ) -> None:
+        require_method(accounting)
         self._relation = checked_relation(neighboring_relation)
         level = None if alpha is None else positive(alpha, "alpha")
         population = Population.of(adversary)

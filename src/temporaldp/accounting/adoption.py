@@ -16,7 +16,6 @@ from temporaldp.accounting.exact.online import ExactStanding
 from temporaldp.accounting.filter import Filters
 from temporaldp.accounting.protocol import Accounting, Odometer
 from temporaldp.correlation import Adversary, Population
-from temporaldp.correlation.timeline import Timeline
 from temporaldp.errors import InputError
 
 MOST_LINES = 10_000
@@ -77,7 +76,7 @@ class Adoption:
 def adoption_of(
     before: Population,
     now: Population,
-    timelines: tuple[Timeline, ...],
+    timelines: tuple[Adversary, ...],
     step: int,
     way: Accounting[Any, Any],
     filters: Filters | None,
@@ -86,7 +85,7 @@ def adoption_of(
     both: bool,
     reserve: float | None,
     asked: float | None,
-) -> tuple[Adoption, tuple[Timeline, ...]]:
+) -> tuple[Adoption, tuple[Adversary, ...]]:
     """A change before a step, and what is known about everybody then, step by step.
 
     `reserve` is what every later step may spend, if that is known already; `asked` is what was asked for in the beginning.
@@ -120,11 +119,13 @@ def require_adoptable(horizon: int | None, bound: str) -> None:
 
 
 def changed_timelines(
-    before: Population, known: tuple[Timeline, ...], step: int, lines: Sequence[tuple[int, Adversary]]
-) -> tuple[Timeline, ...]:
+    before: Population, known: tuple[Adversary, ...], step: int, lines: Sequence[tuple[int, Adversary]]
+) -> tuple[Adversary, ...]:
     """What is known about everybody, step by step, with a change before a step; `InputError` where it does not fit."""
-    each = known or tuple(Timeline((0,), (user,)) for user in before.users)
-    return tuple(each[k] if user is each[k].current else each[k].changed(step, user) for k, user in lines)
+    each = known or before.users
+    return tuple(
+        each[k] if user.directions == each[k].current.directions else each[k].changed(step, user) for k, user in lines
+    )
 
 
 def continued(before: Population, now: Population, *, both: bool) -> list[tuple[int, Adversary]]:

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, largest_limits
 from temporaldp.correlation import Adversary, IntervalMatrix
-from temporaldp.correlation.adversary import matrices_of
 
 FloatArray = NDArray[np.float64]
 
@@ -83,7 +82,7 @@ def _limits(way: Accounting[Any, Any], user: Adversary, release: Any) -> Limits:
         length *= 2
     if best is not None:
         return replace(best, certified=not way.is_exact)
-    past, future = (math.inf if matrices_of(known) else epsilon for known in (user.backward, user.forward))
+    past, future = (math.inf if known.matrices else epsilon for known in (user.backward, user.forward))
     return Limits(past, future, math.inf, certified=not way.is_exact)
 
 
@@ -91,7 +90,7 @@ def _all_phases(user: Adversary) -> Adversary:
     """Who knows of each direction that its matrix is one of all phases', at every step."""
 
     def hull(side: Side) -> IntervalMatrix | None:
-        matrices = matrices_of(getattr(user, side))
+        matrices = getattr(user, side).matrices
         if not matrices:
             return None
         lows, highs = zip(*(_bounds(matrix) for matrix in matrices), strict=True)
@@ -101,7 +100,8 @@ def _all_phases(user: Adversary) -> Adversary:
 
 
 def _bounds(matrix: Any) -> tuple[FloatArray, FloatArray]:
-    return (matrix.lower, matrix.upper) if isinstance(matrix, IntervalMatrix) else (matrix.dense(), matrix.dense())
+    low, high = matrix.bounds
+    return low, high
 
 
 def _bounded(way: Accounting[Any, Any], user: Adversary, epsilon: float, length: int) -> Limits | None:
@@ -130,7 +130,7 @@ def _spread(
     """A spread at one end of a block that the block does not raise; None if the one that is tried is raised."""
     backward = side == "backward"
     known = user.backward if backward else user.forward
-    if known is None:
+    if not known:
         return epsilon
     spread = ENLARGED * float(plain.backward[-1] if backward else plain.forward[0])
     spent = np.full(length + 1, epsilon)

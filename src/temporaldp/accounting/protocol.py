@@ -33,8 +33,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.monotone_search import largest_lasting
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Correlation, exactly_known
-from temporaldp.correlation.periodic import Matrix, PeriodicMatrices
+from temporaldp.correlation.adversary import Matrix, exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
 from temporaldp.values import LARGEST
@@ -308,10 +308,20 @@ def weakest(methods: Sequence[Accounting[Any, Any]]) -> Accounting[Any, Any]:
     return next((one for one in methods if not one.is_exact), methods[0])
 
 
+def require_method(accounting: Any) -> None:
+    """Refuse what is no accounting method, such as its name or its class, by `InputError`."""
+    if not isinstance(accounting, Accounting):
+        raise InputError(
+            "expected accounting to be an accounting method, such as Exact(), PaperBound() or ApproximateDP(delta=1e-6), got "
+            f"{accounting!r}"
+        )
+
+
 def grouped(
     accounting: Accounting[Any, Any], users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
 ) -> list[tuple[Accounting[Any, Any], list[int]]]:
     """The methods that account for these users, and the numbers of the users of each."""
+    require_method(accounting)
     groups: dict[Any, list[int]] = {}
     for number, user in enumerate(users):
         groups.setdefault((user.states, user.is_uncertain), []).append(number)
@@ -341,7 +351,7 @@ def listed(releases: Any, n_steps: int | None) -> Sequence[Any]:
         return [releases] * n_steps
     if not len(each):
         raise BudgetError("expected one number or mechanism per step, and at least one step, got none")
-    return each
+    return each if isinstance(each, Sequence) else each.tolist() if each.dtype == object else each  # type: ignore[return-value]
 
 
 def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
@@ -365,10 +375,10 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
 def require_lasting(user: Adversary, side: Side) -> None:
     """Refuse matrices for a number of steps only, by `InputError`."""
     correlation: Correlation = getattr(user, side)
-    if isinstance(correlation, tuple):
+    if not correlation.is_constant and correlation.period is None:
         raise InputError(
-            f"the supremum needs constant matrices, got a sequence of {len(correlation)}; nothing is known of later steps. "
-            "Use temporal_leakage for the steps that the sequence covers, or PeriodicMatrices if they come again"
+            f"the supremum needs constant matrices, got {len(correlation.matrices)} that vary with time; nothing determines "
+            "later steps. Use temporal_leakage for the steps that the sequence covers, or Periodic if they repeat"
         )
 
 
@@ -376,9 +386,8 @@ def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
     """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
     require_lasting(user, side)
     correlation: Correlation = getattr(user, side)
-    assert not isinstance(correlation, tuple)
-    assert not isinstance(correlation, PeriodicMatrices)  # `temporaldp.accounting.periodic` writes clocks out
-    return correlation
+    matrix: Matrix | None = correlation.at(0)
+    return matrix  # clocks are written out by `temporaldp.accounting.periodic`
 
 
 def constant_known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:

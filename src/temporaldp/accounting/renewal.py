@@ -14,7 +14,6 @@ from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.protocol import Accounting, budgets
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import Adversaries, Adversary, Population
-from temporaldp.correlation.timeline import is_constant
 from temporaldp.errors import BudgetError
 from temporaldp.values import whole_number
 
@@ -125,7 +124,7 @@ def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, accounting:
     in again. inf where no C is found.
     """
     people = Population.of(adversary)
-    if not all(is_constant(user) for user in people.users):
+    if not all(user.is_constant for user in people.users):
         return math.inf
     one = _long_enough(budgets(epsilons))
     return max(_for_ever(user, one, accounting) for user in people.users)

@@ -20,7 +20,7 @@ from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.values import compared_by_value, read_only
+from temporaldp.values import LARGEST, compared_by_value, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -329,6 +329,8 @@ def temporal_leakage(
         users = [population.users[k] for k in numbers]
         kept = method.of(each, users)
         promised = _frozen(method.promised(kept))
+        if not method.delta and not promised.max() <= LARGEST:
+            raise BudgetError(f"expected epsilons times distances up to {LARGEST:g}, got {promised.max():g}")
         for k, leakage in zip(numbers, method.series(users, kept), strict=True):
             past, future, both = (getattr(leakage, direction) for direction in DIRECTIONS)
             members[k] = LeakageSeries(

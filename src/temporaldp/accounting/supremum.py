@@ -101,7 +101,7 @@ def leakage_supremum(
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        With constant matrices, or with `PeriodicMatrices`; suprema are then over all phases too.
+        With constant matrices, or with `Periodic`; suprema are then over all phases too.
     release : float, > 0, or mechanism
         What every step publishes; as one of the releases of `temporal_leakage`.
     accounting : Accounting

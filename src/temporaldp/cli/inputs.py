@@ -19,7 +19,6 @@ from temporaldp import (
     Source,
     StateError,
     Traces,
-    TransitionMatrix,
     estimate_adversaries,
     estimate_periodic,
     leakage_uncertainty,
@@ -198,10 +197,8 @@ def _from_file(traces: Path | None, reading: TraceOptions, path: Path, states: t
     """What a file of both directions holds, in the order of a plan's states, with where it comes from."""
     loaded = load_correlation(path)
     if states is not None and loaded.states is not None and set(states) == set(loaded.states):
-        sides = (loaded.backward, loaded.forward)
-        loaded = Adversary(
-            *(m.reordered(states) if isinstance(m, TransitionMatrix | IntervalMatrix) else m for m in sides)
-        )
+        names = states
+        loaded = Adversary(*(one.mapped(lambda matrix: matrix.reordered(names)) for one in loaded.directions))
     origin = together(matrix.origin for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
     provenance = Provenance("matrices", name=path.name)
     if origin is not None:

@@ -196,16 +196,6 @@ def backup(
         console.print(f"{steps(len(copy))} copied to {output}, head {copy.head}", soft_wrap=True, markup=False)
 
 
-@app.command("compact")
-def compact(place: Place) -> None:
-    """Give room back to the disk; no step and no head changes."""
-    with Ledger(place) as ledger:
-        before = ledger.head
-        ledger.store.compact()
-        ledger.verify(head=before)
-        console.print(f"compacted: {steps(len(ledger))}, head {ledger.head}")
-
-
 def _document(ledger: Ledger) -> dict[str, Any]:
     return {
         "ledger": ledger.place,

@@ -30,7 +30,6 @@ from temporaldp.cli import (
     population,
     release,
     report,
-    reproduce,
     serve,
     smooth,
     token,
@@ -66,7 +65,6 @@ app.command("deployment")(deployment.deployment)
 app.command("attack")(attack.attack)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
-app.command("reproduce")(reproduce.reproduce)
 app.command("serve")(serve.serve)
 app.add_typer(token.app, name="token")
 

@@ -9,9 +9,9 @@ from temporaldp.correlation.joint import independent_adversary, joint_trajectori
 from temporaldp.correlation.lifted_chain import LiftedChain, estimate_dwell_times, estimate_words
 from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.pairs import pair_adversary, transition_trajectories
-from temporaldp.correlation.periodic import PeriodicMatrices
 from temporaldp.correlation.periodic_estimation import estimate_periodic
 from temporaldp.correlation.population import Adversaries, Population
+from temporaldp.correlation.protocol import Changing, Correlation, NoCorrelation, Periodic, PerStep
 from temporaldp.correlation.traces import Traces
 from temporaldp.correlation.trajectories import Trajectories
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatrix
@@ -20,11 +20,15 @@ __all__ = [
     "ROW_SUM_TOLERANCE",
     "Adversaries",
     "Adversary",
+    "Changing",
+    "Correlation",
     "CountedTraces",
     "IntervalMatrix",
     "LiftedChain",
+    "NoCorrelation",
     "Origin",
-    "PeriodicMatrices",
+    "PerStep",
+    "Periodic",
     "Population",
     "Traces",
     "Trajectories",

@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.correlation.interval_matrix import IntervalMatrix
-from temporaldp.correlation.periodic import Matrix, PeriodicMatrices
+from temporaldp.correlation.protocol import Constant, Correlation, NoCorrelation, PerStep
 from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.transition import FloatArray, TransitionMatrix, distribution
 from temporaldp.display import summary
 from temporaldp.errors import InputError, MatrixError
 
-Correlation: TypeAlias = Matrix | tuple[Matrix, ...] | PeriodicMatrices | None
+Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
+Known: TypeAlias = Correlation | Sequence[Matrix] | None
+"""What users give for a correlation."""
+
+NONE = NoCorrelation()
 
 STATIONARY_TOLERANCE = 1e-12
 """Relative distance per entry within which a distribution is the chain's stationary one: rounding, not movement."""
@@ -28,12 +32,12 @@ class Adversary:
 
     Parameters
     ----------
-    backward : TransitionMatrix, IntervalMatrix, sequence of them, PeriodicMatrices, or None
+    backward : TransitionMatrix, IntervalMatrix, sequence of them, Periodic, or None
         ``Pr(l[t-1] | l[t])``: row = the value now, column = the value before. A sequence has one matrix per
         transition: element k (from 0) relates time k + 1 (rows) to time k (columns), so T - 1 of them serve T steps.
-        With `PeriodicMatrices` it depends on the clock, for any number of steps. With an `IntervalMatrix` all is accounted
+        With `Periodic` it depends on the clock, for any number of steps. With an `IntervalMatrix` all is accounted
         for every matrix of the set. None: unknown to the adversary, who then learns nothing from past releases.
-    forward : TransitionMatrix, IntervalMatrix, sequence of them, PeriodicMatrices, or None
+    forward : TransitionMatrix, IntervalMatrix, sequence of them, Periodic, or None
         ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. Element k relates time k (rows) to
         time k + 1 (columns). None: nothing is learnt from future releases.
     name : str, optional
@@ -52,28 +56,27 @@ class Adversary:
     ('0', '1')
     """
 
-    backward: Correlation = None
-    forward: Correlation = None
+    backward: Correlation = NONE
+    forward: Correlation = NONE
     name: str | None = None
 
     def __init__(
         self,
-        backward: Matrix | Sequence[Matrix] | PeriodicMatrices | None = None,
-        forward: Matrix | Sequence[Matrix] | PeriodicMatrices | None = None,
+        backward: Known = None,
+        forward: Known = None,
         *,
         name: str | None = None,
     ) -> None:
-        known = {"backward": _correlation(backward, "backward"), "forward": _correlation(forward, "forward")}
-        for field, value in known.items():
-            object.__setattr__(self, field, value)
+        object.__setattr__(self, "backward", _correlation(backward, "backward"))
+        object.__setattr__(self, "forward", _correlation(forward, "forward"))
         object.__setattr__(self, "name", name)
         matrices = self.matrices
         for matrix in matrices[1:]:
             require_same_states(matrices[0].states, matrix.states, what="another matrix of the same adversary")
-        lengths = {len(value) for value in known.values() if isinstance(value, tuple)}
+        lengths = {one.n_steps - 1 for one in self.directions if one.n_steps is not None}
         if len(lengths) > 1:
             raise InputError(f"backward and forward sequences must be equally long, got {sorted(lengths)} matrices")
-        clocks = {(one.period, one.phase) for one in known.values() if isinstance(one, PeriodicMatrices)}
+        clocks = {(one.period, one.kind) for one in self.directions if one.period is not None}
         if len(clocks) > 1 or (clocks and lengths):
             raise InputError(
                 "expected one clock for both directions: matrices of the same period that begin at the same phase, and no "
@@ -116,19 +119,18 @@ class Adversary:
         (3, 4)
         """
         given = _correlation(forward, "forward")
-        if given is None or isinstance(given, PeriodicMatrices):
-            raise InputError(f"expected a forward matrix or a sequence of them, got {type(given).__name__}")
-        chain = tuple(map(exactly_known, given)) if isinstance(given, tuple) else exactly_known(given)
-        first = chain[0] if isinstance(chain, tuple) else chain
-        marginal = distribution(initial, first.states)
-        if isinstance(chain, tuple):
+        if not given or given.period is not None:
+            raise InputError(f"expected a forward matrix or a sequence of them, got {type(forward).__name__}")
+        chain = tuple(map(exactly_known, given.matrices))
+        marginal = distribution(initial, chain[0].states)
+        if not given.is_constant:
             if horizon is not None and horizon != len(chain) + 1:
                 raise InputError(
                     f"{len(chain)} forward matrices serve {len(chain) + 1} steps, but horizon is {horizon}"
                 )
             steps = chain
-        elif _is_stationary(marginal, chain):
-            return cls(chain.reversed(marginal), chain, name=name)
+        elif _is_stationary(marginal, chain[0]):
+            return cls(chain[0].reversed(marginal), chain[0], name=name)
         elif horizon is None:
             raise InputError(
                 "the initial distribution is not stationary, so the backward matrix changes with every step: "
@@ -137,13 +139,13 @@ class Adversary:
         elif horizon < 2:
             raise InputError(f"expected a horizon of at least 2 steps (one transition), got {horizon}")
         else:
-            steps = (chain,) * (horizon - 1)
+            steps = chain * (horizon - 1)
         backward = []
         for matrix in steps:
             backward.append(matrix.reversed(marginal))
             marginal = np.asarray(marginal @ matrix.probabilities)
             marginal = marginal / marginal.sum()
-        return cls(tuple(backward), chain, name=name)
+        return cls(tuple(backward), given, name=name)
 
     def _repr_html_(self) -> str:
         """Both directions, for notebooks: a matrix as a table, whatever else it is as its words."""
@@ -151,24 +153,31 @@ class Adversary:
         parts = [
             one._repr_html_()
             if isinstance(one, TransitionMatrix)
-            else summary("", {"": "unknown" if one is None else repr(one)})
+            else summary("", {"": repr(one) if one else "unknown"})
             for one in known.values()
         ]
         boxes = "".join(f"<div><em>{side}</em>{part}</div>" for side, part in zip(known, parts, strict=True))
         return f'<div style="display: flex; flex-wrap: wrap; gap: 2em">{boxes}</div>'
 
     @property
+    def directions(self) -> tuple[Correlation, Correlation]:
+        """The backward and the forward correlation."""
+        return self.backward, self.forward
+
+    @property
     def matrices(self) -> tuple[Matrix, ...]:
         """All matrices the adversary knows, backward ones first."""
-        known: list[Matrix] = []
-        for value in (self.backward, self.forward):
-            known += matrices_of(value)
-        return tuple(known)
+        return self.backward.matrices + self.forward.matrices
 
     @property
     def is_uncertain(self) -> bool:
         """Whether some matrix is known up to intervals only: then there is no exact leakage, only bounds for the whole set."""
-        return any(isinstance(matrix, IntervalMatrix) for matrix in self.matrices)
+        return any(one.is_uncertain for one in self.directions)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether each direction is one matrix that is known exactly, or unknown."""
+        return all(one.is_constant and not one.is_uncertain for one in self.directions)
 
     @property
     def states(self) -> tuple[str, ...] | None:
@@ -183,57 +192,72 @@ class Adversary:
     @property
     def n_steps(self) -> int | None:
         """Number of steps T that the sequences of matrices serve; None if every matrix is constant."""
-        lengths = [len(value) + 1 for value in (self.backward, self.forward) if isinstance(value, tuple)]
-        return lengths[0] if lengths else None
+        return next((one.n_steps for one in self.directions if one.n_steps is not None), None)
 
     @property
     def period(self) -> int | None:
         """Number of phases after which matrices come again; None if they do not depend on a clock."""
-        clocks = [one for one in (self.backward, self.forward) if isinstance(one, PeriodicMatrices)]
-        return clocks[0].period if clocks else None
+        return next((one.period for one in self.directions if one.period is not None), None)
+
+    def changed(self, step: int, adversary: Adversary) -> Adversary:
+        """Return the adversary with another correlation from a step on, under the same name.
+
+        The matrices of a step are those that are valid at it: the backward one relates its state to the one before, the forward
+        one to the next. So the last step before a change has its old forward matrix, and the first one after it the new
+        backward matrix.
+
+        Raises
+        ------
+        InputError
+            Matrices that vary with time, that are sets, for other states, or known in other directions.
+
+        Examples
+        --------
+        >>> calm, busy = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.6, 0.9))
+        >>> whole = Adversary(calm, calm).changed(2, Adversary(busy, busy)).between(0, 4)
+        >>> [matrix is busy for matrix in whole.backward], [matrix is busy for matrix in whole.forward]
+        ([False, True, True], [False, False, True])
+        """
+        if self.n_steps is not None or self.period is not None or self.is_uncertain or not adversary.is_constant:
+            raise InputError(
+                "expected constant matrices before and after a change, known exactly: a sequence or a clock determines already "
+                "how the correlation changes, and for sets of matrices there is no exact leakage"
+            )
+        for side, before, now in zip(("backward", "forward"), self.directions, adversary.directions, strict=True):
+            if bool(before) != bool(now):
+                raise InputError(
+                    f"expected the same directions as before, but the {side} correlation was "
+                    f"{'known' if before else 'unknown'} and is now {'known' if now else 'unknown'}; where nothing is learnt "
+                    "in a direction, give a matrix with equal rows"
+                )
+        if self.states is not None and adversary.states is not None:
+            require_same_states(self.states, adversary.states, what="the new correlation")
+        backward, forward = (
+            before.changed(max(first, 0), now.matrices[0]) if before else before
+            for before, now, first in zip(self.directions, adversary.directions, (step - 1, step), strict=True)
+        )
+        return Adversary(backward, forward, name=self.name)
+
+    @property
+    def current(self) -> Adversary:
+        """The adversary with the matrices after the last change alone."""
+        return Adversary(*(one.current for one in self.directions), name=self.name)
 
     def between(self, first: int, n_steps: int) -> Adversary:
         """The adversary of `n_steps` steps from step `first` on, with the matrices of the transitions between them."""
         last = first + n_steps - 1
-
-        def part(one: Correlation) -> Correlation:
-            if isinstance(one, PeriodicMatrices):
-                return one.between(first, last) or None
-            return one[first:last] or None if isinstance(one, tuple) else one
-
-        return Adversary(part(self.backward), part(self.forward), name=self.name)
+        return Adversary(*(one.between(first, last) for one in self.directions), name=self.name)
 
     def over(self, n_steps: int) -> Adversary:
-        """The adversary of a release of `n_steps` steps: the matrices of a clock are written out, one for each step."""
-        return self if self.period is None else self.between(0, n_steps)
+        """The adversary of a release of `n_steps` steps: matrices without a last step are written out, one per transition."""
+        if all(one.is_constant or one.n_steps is not None for one in self.directions):
+            return self
+        return Adversary(*(one.over(n_steps) for one in self.directions), name=self.name)
 
 
-def matrices_of(correlation: Correlation) -> tuple[Matrix, ...]:
-    """The matrices of a direction, each as often as it is given; none of an unknown one."""
-    if correlation is None:
-        return ()
-    if isinstance(correlation, PeriodicMatrices):
-        return correlation.matrices
-    return correlation if isinstance(correlation, tuple) else (correlation,)
-
-
-def matrix_at(correlation: Correlation, transition: int) -> Matrix | None:
-    """The matrix of a transition, counted from 0 in the order of time."""
-    if isinstance(correlation, PeriodicMatrices):
-        return correlation.between(transition, transition + 1)[0]
-    return correlation[transition] if isinstance(correlation, tuple) else correlation
-
-
-def known_at(correlation: Correlation, transition: int) -> TransitionMatrix:
-    """The matrix of a transition through a correlation that is not unknown, if it is known exactly; else `InputError`."""
-    matrix = matrix_at(correlation, transition)
-    assert matrix is not None
-    return exactly_known(matrix)
-
-
-def exactly_known(matrix: Matrix) -> TransitionMatrix:
+def exactly_known(matrix: Matrix | None) -> TransitionMatrix:
     """The matrix, where only one that is known exactly will do; `InputError` for intervals."""
-    if isinstance(matrix, IntervalMatrix):
+    if not isinstance(matrix, TransitionMatrix):
         raise InputError(
             "expected a matrix that is known exactly, got an IntervalMatrix: for a set of matrices there are bounds, by "
             "temporal_leakage, leakage_supremum and plan_budget; or take one of its matrices, such as matrix.central()"
@@ -251,16 +275,18 @@ def _is_stationary(marginal: FloatArray, chain: TransitionMatrix) -> bool:
         return np.array_equal(marginal @ chain.probabilities, marginal)
 
 
-def _correlation(value: Matrix | Sequence[Matrix] | PeriodicMatrices | None, which: str) -> Correlation:
-    if value is None or isinstance(value, TransitionMatrix | IntervalMatrix | PeriodicMatrices):
+def _correlation(value: Known, which: str) -> Correlation:
+    if value is None:
+        return NONE
+    if isinstance(value, Correlation):
         return value
     matrices = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     for position, matrix in enumerate(matrices):
-        if not isinstance(matrix, TransitionMatrix | IntervalMatrix):
+        if not isinstance(matrix, Constant):
             raise InputError(
-                f"expected {which} to be a TransitionMatrix (or an IntervalMatrix), a sequence of them, PeriodicMatrices or "
-                f"None, got {type(matrix).__name__} (item {position}); wrap it: TransitionMatrix(probabilities)"
+                f"expected {which} to be a TransitionMatrix (or an IntervalMatrix), a sequence of them, Periodic or None, got "
+                f"{type(matrix).__name__} (item {position}); wrap it: TransitionMatrix(probabilities)"
             )
     if not matrices:
         raise InputError(f"the {which} sequence is empty; it needs one matrix per transition, or None")
-    return matrices
+    return PerStep(matrices)

@@ -5,13 +5,12 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from temporaldp.correlation.adversary import Adversary
+from temporaldp.correlation.adversary import Adversary, Matrix
 from temporaldp.correlation.confidence import checked_confidence, intervals_of_counts
 from temporaldp.correlation.counted import CountedTraces
 from temporaldp.correlation.coverage import coverage
 from temporaldp.correlation.interval_matrix import IntervalMatrix
 from temporaldp.correlation.origin import Origin
-from temporaldp.correlation.periodic import Matrix
 from temporaldp.correlation.states import listed
 from temporaldp.correlation.traces import Grouped, IntArray, Traces, as_traces
 from temporaldp.correlation.transition import TransitionMatrix

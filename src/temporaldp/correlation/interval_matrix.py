@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.correlation.origin import Origin
+from temporaldp.correlation.protocol import Constant
 from temporaldp.correlation.states import listed, require_same_states, state_names
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, SMALLEST_PROBABILITY, FloatArray, TransitionMatrix
 from temporaldp.errors import InputError, MatrixError, StateError
@@ -25,7 +26,7 @@ STATED = Origin("stated", "Stated as bounds of every transition probability.")
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class IntervalMatrix:
+class IntervalMatrix(Constant):
     """Every transition matrix between two bounds: what an adversary may know whom nobody knows exactly.
 
     Row and column as in `TransitionMatrix`, whose place it takes in an `Adversary`. What is accounted for it holds for every
@@ -96,6 +97,22 @@ class IntervalMatrix:
             raise InputError(f"expected a width from 0 to 1, got {width}")
         entries = matrix.dense()
         return cls(np.maximum(entries - width, 0.0), np.minimum(entries + width, 1.0), matrix.states)
+
+    @property
+    def is_set(self) -> bool:
+        """True: the matrix is known up to intervals."""
+        return True
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The lower and the upper bound of each entry, shape (n, n) each."""
+        return self.lower, self.upper
+
+    def update_digest(self, digest: Any) -> None:
+        """Add states and bounds to a hash."""
+        digest.update(f"|interval {self.states!r}".encode())
+        for bound in self.bounds:
+            digest.update(np.ascontiguousarray(bound, dtype="<f8").tobytes())
 
     @property
     def n_states(self) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation.adversary import Adversary
-from temporaldp.correlation.timeline import is_constant
 from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.correlation.trajectories import ABSENT, Trajectories
 from temporaldp.correlation.transition import TransitionMatrix
@@ -47,7 +46,7 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
     >>> both.backward.probabilities[0].round(2).tolist()
     [0.54, 0.36, 0.06, 0.04]
     """
-    if not adversaries or not all(isinstance(one, Adversary) and is_constant(one) for one in adversaries):
+    if not adversaries or not all(isinstance(one, Adversary) and one.is_constant for one in adversaries):
         raise InputError("expected one adversary or more, each with constant matrices that are known exactly")
     return Adversary(_joint(adversaries, "backward"), _joint(adversaries, "forward"))
 
@@ -136,7 +135,7 @@ def _joint_names(each: Sequence[Sequence[str]]) -> list[str]:
 def _joint(adversaries: tuple[Adversary, ...], side: Literal["backward", "forward"]) -> TransitionMatrix | None:
     import scipy.sparse
 
-    known = [getattr(one, side) for one in adversaries]
+    known = [getattr(one, side).at(0) for one in adversaries]
     if all(one is None for one in known):
         return None
     if any(one is None for one in known):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from temporaldp.correlation.adversary import Adversary, Correlation
+from temporaldp.correlation.adversary import Adversary
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.trajectories import ABSENT, Trajectories
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import InputError, TraceError
@@ -91,13 +92,17 @@ def pair_adversary(adversary: Adversary) -> Adversary:
 
 
 def _each(correlation: Correlation, *, last: bool) -> TransitionMatrix | tuple[TransitionMatrix, ...] | None:
-    if correlation is None:
-        return None
-    if isinstance(correlation, TransitionMatrix):
-        return _lifted(correlation, last=last)
-    if not isinstance(correlation, tuple):
+    if correlation.period is not None:
         raise _not_lifted(correlation)
-    return tuple(_lifted(matrix, last=last) for matrix in (correlation[1:] if last else correlation[:-1])) or None
+    if correlation.is_constant:
+        return _lifted(correlation.at(0), last=last) if correlation else None
+    return (
+        tuple(
+            _lifted(matrix, last=last)
+            for matrix in correlation.matrices[1 if last else 0 :][: len(correlation.matrices) - 1]
+        )
+        or None
+    )
 
 
 def _not_lifted(matrix: object) -> InputError:

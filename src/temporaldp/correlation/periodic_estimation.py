@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from temporaldp.correlation.adversary import Adversary
-from temporaldp.correlation.periodic import PeriodicMatrices
+from temporaldp.correlation.protocol import Periodic
 from temporaldp.correlation.states import listed
 from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.correlation.transition import TransitionMatrix
@@ -84,4 +84,4 @@ def estimate_periodic(
         weights = tables + tie * whole
         rows = weights / weights.sum(axis=2, keepdims=True)
         sides.append([TransitionMatrix(one, trajectories.states) for one in rows])
-    return Adversary(*(PeriodicMatrices(one, phase=phase or 0) for one in sides))
+    return Adversary(*(Periodic(one, phase=phase or 0) for one in sides))

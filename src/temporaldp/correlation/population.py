@@ -60,9 +60,9 @@ class Population:
         return any(user.is_uncertain for user in self.users)
 
     @property
-    def follows_a_clock(self) -> bool:
-        """Whether somebody's matrices depend on the clock."""
-        return any(user.period is not None for user in self.users)
+    def varies_without_end(self) -> bool:
+        """Whether some user's matrices vary with time, without a last step: on a clock, say."""
+        return any(one.n_steps is None and not one.is_constant for user in self.users for one in user.directions)
 
     def over(self, n_steps: int) -> Population:
         """These users in a release of `n_steps` steps: the matrices of clocks are written out, one for each step.
@@ -73,7 +73,7 @@ class Population:
             Somebody's sequences of matrices serve another number of steps.
         """
         self._require_steps(n_steps)
-        if not self.follows_a_clock:
+        if not self.varies_without_end:
             return self
         return Population(tuple(user.over(n_steps) for user in self.users), self.names)
 
@@ -81,7 +81,7 @@ class Population:
         """These users where steps are counted one by one; `BudgetError` where a clock leaves the first phase open."""
         if n_steps is not None:
             return self.over(n_steps)
-        if self.follows_a_clock:
+        if self.varies_without_end:
             raise BudgetError(
                 "expected a horizon for matrices that follow a clock: what is kept for later steps depends on their phases. "
                 "Give the number of steps, as many as there may ever be, or plan one budget for any number of steps "

@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from temporaldp.correlation.protocol import Constant
 from temporaldp.correlation.states import labels_of, listed, positions, require_same_states, state_names
 from temporaldp.display import MOST_CELLS, draw, grid
 from temporaldp.errors import MatrixError, StateError
@@ -34,7 +35,7 @@ SMALLEST_PROBABILITY = 1e-290
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class TransitionMatrix:
+class TransitionMatrix(Constant):
     """How values follow one another: row = the value that is known, column = the value at the other time.
 
     A *forward* matrix holds ``Pr(l[t+1] = column | l[t] = row)``, a *backward* matrix
@@ -99,6 +100,23 @@ class TransitionMatrix:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """What NumPy makes of the matrix: its probabilities, shape (n, n), dense."""
         return np.array(self.dense(), dtype=dtype, copy=True) if copy else np.asarray(self.dense(), dtype=dtype)
+
+    def central(self) -> TransitionMatrix:
+        """The matrix itself: it is known exactly."""
+        return self
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """The probabilities as their own bounds, shape (n, n) each."""
+        return self.dense(), self.dense()
+
+    def update_digest(self, digest: Any) -> None:
+        """Add states and entries to a hash, alike whether they are stored dense or sparse."""
+        entries = scipy.sparse.csr_array(self.probabilities)
+        entries.sum_duplicates()
+        digest.update(repr(self.states).encode("utf-8"))
+        for array, kind in ((entries.indptr, np.int64), (entries.indices, np.int64), (entries.data, np.float64)):
+            digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
 
     def dense(self) -> FloatArray:
         """The probabilities as an (n, n) array, whether stored dense or sparse."""

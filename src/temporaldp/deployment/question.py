@@ -206,7 +206,7 @@ class Question:
 
 def stay_probability(adversary: Adversary) -> float:
     """How often a value stays under a given correlation: on average if it is stationary, at most if it is a set."""
-    known = adversary.forward if adversary.forward is not None else adversary.backward
+    known = adversary.forward or adversary.backward
     if isinstance(known, IntervalMatrix):
         return float(np.diag(known.upper).max())
     if not isinstance(known, TransitionMatrix):

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp.correlation import Adversary, IntervalMatrix, Origin, PeriodicMatrices, TransitionMatrix
-from temporaldp.correlation.adversary import matrices_of
+from temporaldp.correlation import Adversary, IntervalMatrix, Origin, TransitionMatrix
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.files.matrices import UNREADABLE
@@ -40,11 +39,12 @@ def save_correlation(adversary: Adversary, path: str | Path) -> None:
         raise InputError("expected an adversary who knows a correlation, got one who knows none")
     parts: dict[str, Any] = {"format": np.array(FORMAT), "states": np.array(adversary.states)}
     for direction in DIRECTIONS:
-        matrix = getattr(adversary, direction)
-        if isinstance(matrix, tuple | PeriodicMatrices):
+        known = getattr(adversary, direction)
+        if not known.is_constant:
             raise InputError(
-                f"expected constant matrices, got {len(matrices_of(matrix))} {direction} ones; save each by save_matrix"
+                f"expected constant matrices, got {len(known.matrices)} {direction} ones; save each by save_matrix"
             )
+        matrix = known.at(0)
         if isinstance(matrix, IntervalMatrix):
             parts |= {f"{direction}_lower": matrix.lower, f"{direction}_upper": matrix.upper}
             parts[f"{direction}_origin"] = np.array(json.dumps(asdict(matrix.origin)))

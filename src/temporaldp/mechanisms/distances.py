@@ -40,7 +40,8 @@ def box_of(metric: FloatArray) -> LikelihoodBox | None:
 def checked_distances(metric: ArrayLike | Any, states: tuple[str, ...] | None) -> FloatArray:
     """The distances that a step's epsilon multiplies, closed under the triangle inequality.
 
-    A table with named rows and columns (pandas) is brought into the order of the states.
+    A table with named rows and columns (pandas) is brought into the order of the states; without states, its columns into
+    the order of its rows.
     """
     try:
         distances = np.array(metric)
@@ -56,9 +57,10 @@ def checked_distances(metric: ArrayLike | Any, states: tuple[str, ...] | None) -
         )
     if states is not None and len(distances) != len(states):
         raise StateError(f"the metric has {len(distances)} rows, but the correlation has {len(states)} states")
-    labels = None if states is None else labels_of(metric)
-    if states is not None and labels is not None:
-        distances = distances[np.ix_(*(positions(names, states, what="the metric") for names in labels))]
+    labels = labels_of(metric)
+    if labels is not None:
+        order = labels[0] if states is None else states
+        distances = distances[np.ix_(*(positions(names, order, what="the metric") for names in labels))]
     bad = ~((distances >= 0.0) & (distances <= LARGEST)) | (np.eye(len(distances), dtype=bool) & (distances != 0.0))
     if bad.any():
         i, j = (int(k[0]) for k in np.nonzero(bad))

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import SIDES, constant_matrix
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import matrices_of
-from temporaldp.correlation.periodic import Matrix
+from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels import LeakageProfile
 
 FloatArray = NDArray[np.float64]
@@ -81,9 +80,9 @@ def arrivals(users: list[Adversary], alpha: float) -> list[Arrival]:
     found = []
     for index, user in enumerate(users):
         for backward, known in ((True, user.backward), (False, user.forward)):
-            if known is None:
+            if not known:
                 continue
-            columns = [_relevant(matrix.leakage_profile(), alpha) for matrix in matrices_of(known)]
+            columns = [_relevant(matrix.leakage_profile(), alpha) for matrix in known.matrices]
             rows = max(len(d) for d, _ in columns)
             if rows == 0:
                 continue

@@ -121,7 +121,7 @@ def _maker(request: Request) -> Callable[[Request, Method, Measure | None], Budg
     methods = [method for method, _ in request.methods()]
     if all(isinstance(method, Exact) and method.distances is None for method in methods):
         return exact_plan
-    if all(isinstance(method, PaperBound) for method in methods):
+    if all(isinstance(method, PaperBound) and method.distances is None for method in methods):
         return paper_plan
     return enlarged_plan
 
@@ -135,7 +135,7 @@ def sustainable_budget(adversary: Adversaries, alpha: float, *, accounting: Acco
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        With constant matrices, or with `PeriodicMatrices`.
+        With constant matrices, or with `Periodic`.
     alpha : float, > 0
     accounting : Accounting
         As for `temporal_leakage`.

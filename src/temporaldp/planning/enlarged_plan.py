@@ -16,9 +16,7 @@ from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.monotone_search import LEAST_SHARE, largest_in_few_tries
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.correlation import Adversary, Population
-from temporaldp.correlation.adversary import Correlation
-from temporaldp.correlation.interval_matrix import IntervalMatrix
-from temporaldp.correlation.periodic import Matrix
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_plan import exact_plan
@@ -83,13 +81,8 @@ def _mean_noise(epsilons: FloatArray) -> float:
 def _central(request: Request) -> Request:
     """The same request if the matrices at the centres of the sets were known."""
 
-    def of_matrix(matrix: Matrix) -> Matrix:
-        return matrix.central() if isinstance(matrix, IntervalMatrix) else matrix
+    def central(known: Correlation) -> Correlation:
+        return known.mapped(lambda matrix: matrix.central())
 
-    def of_side(known: Correlation) -> Correlation:
-        if isinstance(known, tuple):
-            return tuple(map(of_matrix, known))
-        return of_matrix(known) if isinstance(known, Matrix) else known
-
-    users = tuple(Adversary(of_side(user.backward), of_side(user.forward)) for user in request.users)
+    users = tuple(Adversary(*map(central, user.directions)) for user in request.users)
     return replace(request, population=Population(users, request.population.names))

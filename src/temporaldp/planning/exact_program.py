@@ -84,7 +84,7 @@ class Program:
         self._alpha, self._horizon = alpha, horizon
         self._known = [
             [
-                None if known is None else ordered_matrices(known, horizon, turned=turned)
+                None if not known else ordered_matrices(known, horizon, turned=turned)
                 for known, turned in ((user.backward, False), (user.forward, True))
             ]
             for user in users

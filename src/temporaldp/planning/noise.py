@@ -21,7 +21,7 @@ from temporaldp.accounting.curve.pair_method import SETTLING, PairwiseCurves, af
 from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import SIDES
 from temporaldp.correlation import Adversaries
-from temporaldp.errors import PlanError
+from temporaldp.errors import InputError, PlanError
 from temporaldp.mechanisms.protocol import epsilon_of_one
 from temporaldp.planning.histogram_noise import Noise, checked_noise, histogram_profile, mean_absolute_noise
 from temporaldp.planning.noise_bound import least_mean_noise
@@ -117,6 +117,11 @@ def plan_noise(
     >>> plan_noise(adversary, alpha=1.0, accounting=ApproximateDP(delta=1e-6)).scales.round(2)
     array([9.55])
     """
+    if not isinstance(accounting, ApproximateDP):
+        raise InputError(
+            f"expected accounting to be ApproximateDP(delta), got {accounting!r}: noise is planned for a delta. Use "
+            "plan_budget for a plan without a delta"
+        )
     request = Request.checked(adversary, alpha, horizon)
     sought = _Calibration(request, accounting.delta, checked_noise(noise), accounting.pairwise)
     if sought.pairwise or verify:

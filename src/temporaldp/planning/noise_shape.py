@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.curve.curves import Side, arriving_curves
 from temporaldp.accounting.curve.grid import raised_by
-from temporaldp.accounting.paper.arrivals import reversed_correlation
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import matrix_at
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 
@@ -155,9 +153,7 @@ class _Run:
     @classmethod
     def of(cls, user: Adversary, releases: list[Mechanisms], side: Side) -> _Run:
         past, backward = arriving_curves(side, user.backward, releases)
-        future, forward = (
-            one[::-1] for one in arriving_curves(side, reversed_correlation(user.forward), releases[::-1])
-        )
+        future, forward = (one[::-1] for one in arriving_curves(side, user.forward.in_reverse(), releases[::-1]))
         each = [side.epsilon(side.composed(b, f)) for b, f in zip(backward, future, strict=True)]
         return cls(user, side, releases, past, backward, future, forward, np.array(each))
 
@@ -168,14 +164,14 @@ class _Run:
         total = side.composed(self.past[t], own)
         found[t] = side.epsilon(side.composed(total, self.future[t]))
         for s in range(t + 1, len(found)):
-            arrived = side.through(matrix_at(self.user.backward, s - 1), total)
+            arrived = side.through(self.user.backward.at(s - 1), total)
             if self._same(arrived, self.past[s]):
                 break
             total = side.composed(arrived, side.own(self.releases[s]))
             found[s] = side.epsilon(side.composed(total, self.future[s]))
         total = side.composed(self.future[t], own)
         for s in range(t - 1, -1, -1):
-            arrived = side.through(matrix_at(self.user.forward, s), total)
+            arrived = side.through(self.user.forward.at(s), total)
             if self._same(arrived, self.future[s]):
                 break
             total = side.composed(arrived, side.own(self.releases[s]))

@@ -16,8 +16,8 @@ from temporaldp.accounting.paper.supremum import merged_profile
 from temporaldp.accounting.periodic import lasting_epsilon_of
 from temporaldp.accounting.protocol import Accounting, grouped, weakest
 from temporaldp.correlation import Adversaries, Adversary, IntervalMatrix, Population
-from temporaldp.correlation.adversary import Correlation
 from temporaldp.correlation.origin import together
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, PlanError
 from temporaldp.kernels import Witness
 from temporaldp.planning.source import Source

@@ -11,16 +11,14 @@ from functools import lru_cache
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, NamedTuple, TypeAlias
 
-FORMAT = "temporaldp ledger 4"
-
-FIELDS = {2: 7, 3: 7, 4: 8}
-"""How many fields of a step's row its hash covers, by the format in which the row was written."""
+FORMAT = "temporaldp ledger 5"
+"""Name of the only format that is read and written; a ledger of any other format is refused."""
 
 ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 NULL = "null"
 
 WRITTEN = frozenset(
-    (int, str, float, float, leakage, bool, output, digest, int, str)
+    (int, str, float, float, leakage, bool, output, digest, str)
     for leakage, output, digest in itertools.product((float, type(None)), (str, type(None)), (str, type(None)))
 )
 """The types of a row's fields, in order: a database may give back others if somebody wrote them there."""
@@ -49,8 +47,6 @@ class LedgerRow(NamedTuple):
     digest : str or None
         Of the input that the step was drawn from, under a key that is kept outside of the ledger
         (`temporaldp.release.input_digest`); None where there is none.
-    format : int
-        Of the ledger, when the row was written.
     hash : str
         SHA-256 of this row and the hash before it.
     """
@@ -63,20 +59,18 @@ class LedgerRow(NamedTuple):
     last: bool
     output: str | None
     digest: str | None
-    format: int
     hash: str
 
     @property
     def signed(self) -> str:
         """Everything that the hash covers, besides the hash before it, as canonical JSON."""
-        fields = FIELDS.get(self.format, 0)
-        if not fields or not self._is_as_written:
-            return canonical(self[:fields])
+        if not self._is_as_written:
+            return canonical(self[:8])
         step, time, parameter, epsilon, leakage, last, output, digest = self[:8]
         numbers = f"{_number(parameter)},{_number(epsilon)},{NULL if leakage is None else _number(leakage)}"
         flag, text = "true" if last else "false", NULL if output is None else quoted(output)
-        after = f",{NULL if digest is None else quoted(digest)}" if fields == 8 else ""
-        return f"[{step},{quoted(time)},{numbers},{flag},{text}{after}]"
+        keyed = NULL if digest is None else quoted(digest)
+        return f"[{step},{quoted(time)},{numbers},{flag},{text},{keyed}]"
 
     @property
     def _is_as_written(self) -> bool:
@@ -149,13 +143,8 @@ def _spelled(value: float) -> str:
 
 
 def first_hash(configuration: str) -> str:
-    """The head of a ledger without rows: what it is for, in the format that it began with.
-
-    A migration keeps what the configuration of the old format said under "began", so that no head changes.
-    """
-    document = json.loads(configuration)
-    began = document.get("began")
-    return _digest(FORMAT, configuration) if began is None else _digest(began["format"], canonical(began))
+    """Head of a ledger without rows: the hash of its format and configuration."""
+    return _digest(FORMAT, configuration)
 
 
 def chained(previous: str, signed: str) -> str:

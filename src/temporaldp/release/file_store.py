@@ -168,13 +168,6 @@ class FileStore(Store):
         if self._private.is_dir():
             shutil.copytree(self._private, f"{place}.private", ignore=shutil.ignore_patterns(".*"))
 
-    def compact(self) -> None:
-        """VACUUM, outside of a transaction, and the log folded into the file."""
-        with self._used(), self._translated(), self._connected().connect() as connection:
-            plain = connection.connection.driver_connection
-            plain.execute("VACUUM")
-            plain.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
     @property
     def _private(self) -> Path:
         return Path(f"{self._path}.private")

@@ -324,7 +324,9 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
             "the plan holds alpha by the exact leakage, and this accountant counts by an upper bound of it, which the plan "
             "would exceed: make the accountant with accounting=Exact(), plan by the same method, or give the plan alone"
         )
-    if not _same_distances(plan.accounting.distances, accountant.accounting.distances):
+    if plan.accounting.distances is not accountant.accounting.distances and not np.array_equal(
+        np.asarray(plan.accounting.distances), np.asarray(accountant.accounting.distances)
+    ):
         raise InputError(
             "the plan's epsilons multiply other distances than the accountant's: make both with one metric"
         )
@@ -335,7 +337,3 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
             f"the plan has {plan.horizon} steps, so the accountant needs a horizon of {plan.horizon}, got {accountant.horizon}"
         )
     return accountant.alpha
-
-
-def _same_distances(one: FloatArray | None, other: FloatArray | None) -> bool:
-    return one is other if one is None or other is None else np.array_equal(one, other)

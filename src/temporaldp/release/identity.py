@@ -8,10 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
-from temporaldp.correlation import Adversary, IntervalMatrix, PeriodicMatrices, TransitionMatrix
-from temporaldp.correlation.adversary import matrices_of
+from temporaldp.correlation import Adversary
 from temporaldp.planning import Plan
 from temporaldp.release.chain import canonical
 
@@ -33,32 +30,11 @@ def difference(kept: dict[str, Any], now: dict[str, Any]) -> str | None:
 
 def _digest(adversary: Adversary, salt: str) -> str:
     whole = hashlib.sha256(salt.encode("ascii"))
-    for direction in (adversary.backward, adversary.forward):
-        matrices = matrices_of(direction)
-        kind = "none" if direction is None else "each" if isinstance(direction, tuple) else "constant"
-        if isinstance(direction, PeriodicMatrices):
-            kind = f"clock from {direction.phase}"
-        whole.update(f"|{kind} {len(matrices)}".encode("ascii"))
-        for matrix in matrices:
-            if isinstance(matrix, IntervalMatrix):
-                whole.update(f"|interval {matrix.states!r}".encode())
-                for bound in (matrix.lower, matrix.upper):
-                    whole.update(np.ascontiguousarray(bound, dtype="<f8").tobytes())
-            else:
-                _add(whole, matrix)
+    for direction in adversary.directions:
+        whole.update(f"|{direction.kind} {len(direction.matrices)}".encode("ascii"))
+        for matrix in direction.matrices:
+            matrix.update_digest(whole)
     return whole.hexdigest()
-
-
-def _add(whole: Any, matrix: TransitionMatrix) -> None:
-    """States and entries, the same whether they are kept dense or sparse."""
-    import scipy
-    import scipy.sparse
-
-    entries = scipy.sparse.csr_array(matrix.probabilities)
-    entries.sum_duplicates()
-    whole.update(repr(matrix.states).encode("utf-8"))
-    for array, kind in ((entries.indptr, np.int64), (entries.indices, np.int64), (entries.data, np.float64)):
-        whole.update(np.ascontiguousarray(array, dtype=kind).tobytes())
 
 
 def plan_digest(plan: Plan) -> str:

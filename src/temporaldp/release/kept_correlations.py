@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from temporaldp.correlation import Adversary, Population, TransitionMatrix
-from temporaldp.correlation.timeline import is_constant
 from temporaldp.errors import LedgerError
 from temporaldp.release.chain import canonical
 from temporaldp.release.identity import correlations_of
@@ -34,7 +33,7 @@ def keep_correlations(store: Store, population: Population, salt: str) -> None:
     LedgerError
         They cannot be written.
     """
-    if not all(is_constant(user) for user in population.users):
+    if not all(user.is_constant for user in population.users):
         return
     name = _name(correlations_of(population.users, salt=salt)["users"])
     if store.read_private(name) is None:

@@ -28,7 +28,6 @@ from temporaldp.release.chain import (
 )
 from temporaldp.release.checkpoints import CHECKPOINT, Checkpoint, keep_checkpoint, last_checkpoint
 from temporaldp.release.identity import difference
-from temporaldp.release.migrations import CURRENT, is_outdated, migrate, require_consistent
 from temporaldp.release.outputs import from_text
 from temporaldp.release.rows import Rows, collector_paused
 from temporaldp.release.store import Store, store_at
@@ -108,7 +107,6 @@ class Ledger:
         self._checkpoint: Checkpoint | None = None
         self._events: list[LedgerEvent] = []
         try:
-            self._migrate()
             with store.reading() as transaction:
                 self._spelled, self.configuration = self._read_heading(transaction)
                 if not self._go_on_from_checkpoint(transaction):
@@ -117,15 +115,6 @@ class Ledger:
         except LedgerError:
             store.close()
             raise
-
-    def _migrate(self) -> None:
-        """Bring a ledger of an older format to this one."""
-        with self._store.reading() as transaction:
-            heading = transaction.heading()
-            outdated = heading is not None and is_outdated(heading[0], self.place)
-        if outdated:
-            with self._store.writing() as transaction:
-                migrate(transaction, self.place)
 
     @collector_paused()
     def _go_on_from_checkpoint(self, transaction: Transaction) -> bool:
@@ -334,12 +323,7 @@ class Ledger:
         found = transaction.heading()
         if found is None:
             raise LedgerError(f"{self.place}: the row that says what the ledger is for was deleted")
-        is_outdated(found[0], self.place)  # refuses what cannot be read
-        require_consistent(found[0], self.place)
-        configuration = json.loads(found[0])
-        for name in ("format", "began"):
-            configuration.pop(name, None)
-        return found[0], configuration
+        return found[0], _read_configuration(found[0], self.place)
 
     def _require_same_heading(self, transaction: Transaction) -> None:
         heading = transaction.heading()
@@ -445,7 +429,7 @@ class LedgerWriter:
         """Add the next step."""
         told = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
-        unsealed = LedgerRow(len(self._ledger), time, called, spent, told, bool(last), output, digest, CURRENT, "")
+        unsealed = LedgerRow(len(self._ledger), time, called, spent, told, bool(last), output, digest, "")
         row = unsealed._replace(hash=chained(self._ledger.head, unsealed.signed))
         self._transaction.append(row)
         self.added = row
@@ -471,6 +455,21 @@ class LedgerWriter:
 
 def _spelled(configuration: dict[str, Any]) -> str:
     return canonical({"format": FORMAT, **configuration})
+
+
+def _read_configuration(spelled: str, place: str) -> dict[str, Any]:
+    """Read the configuration of a ledger of this format; `LedgerError` for any other format."""
+    try:
+        configuration: dict[str, Any] = json.loads(spelled)
+        found = configuration.pop("format")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise LedgerError(f"{place}: the row that says what the ledger is for was changed") from None
+    if found != FORMAT:
+        raise LedgerError(
+            f"{place}: expected a ledger of format {FORMAT!r}, got {str(found)[:40]!r}; open it with the version of temporaldp "
+            "that wrote it. Nothing was read or published"
+        )
+    return configuration
 
 
 def _differs(key: str, kept: Any, asked: Any) -> str:

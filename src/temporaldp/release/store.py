@@ -83,10 +83,6 @@ class Store(ABC):
         """A copy of the ledger as of one moment, with what is kept beside it, while others write. `LedgerError` if it fails."""
 
     @abstractmethod
-    def compact(self) -> None:
-        """Give room back to the disk; no row changes."""
-
-    @abstractmethod
     def close(self) -> None:
         """Let go of the connections; nothing can be done any more."""
 
@@ -181,13 +177,6 @@ class PostgresStore(Store):
             f"{self.place} is a database: back it up with `pg_dump`, which sees one moment while others write, and restore it "
             "with `pg_restore`"
         )
-
-    def compact(self) -> None:
-        """VACUUM, outside of a transaction."""
-        with self._translated(), self._connected().connect() as connection:
-            plain = connection.execution_options(isolation_level="AUTOCOMMIT")
-            for table in tables():
-                plain.exec_driver_sql(f"VACUUM ANALYZE {table.name}")
 
     def close(self) -> None:
         """Close the connections, for good."""

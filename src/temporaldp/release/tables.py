@@ -51,7 +51,6 @@ def tables() -> Tables:
         sa.Column("last", sa.Boolean, nullable=False),
         sa.Column("output", sa.Text),
         sa.Column("digest", sa.Text),
-        sa.Column("format", sa.Integer, nullable=False),
         sa.Column("hash", sa.Text, nullable=False),
     )
     events = sa.Table(
@@ -101,10 +100,8 @@ class Transaction:
         with self.connection.execute(chosen) as result:
             rows: Any = result.cursor  # not SQLAlchemy's rows, nor `LedgerRow._make`: there may be half a million
             return [
-                make(
-                    LedgerRow, (step, time, asked, spent, leakage, FLAGS.get(last, last), output, digest, made, hashed)
-                )
-                for step, time, asked, spent, leakage, last, output, digest, made, hashed in rows
+                make(LedgerRow, (step, time, asked, spent, leakage, FLAGS.get(last, last), output, digest, hashed))
+                for step, time, asked, spent, leakage, last, output, digest, hashed in rows
             ]
 
     def events(self, start: int = 0) -> list[LedgerEvent]:

@@ -9,8 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from temporaldp.correlation import TransitionMatrix
-from temporaldp.correlation.adversary import matrices_of
 from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
@@ -130,10 +128,10 @@ def _pictures(evidence: Evidence) -> list[Picture]:
     adversary = evidence.worst_adversary
     for direction in ("backward", "forward"):
         known = getattr(adversary, direction)
-        matrix = next(iter(matrices_of(known)), None)
-        if isinstance(matrix, TransitionMatrix):
+        matrix = next(iter(known.matrices), None)
+        if matrix is not None and not matrix.is_set:
             whose = f" of {evidence.who}, the one who is leaked about most" if evidence.who else ""
-            first = "" if isinstance(known, TransitionMatrix) else " (first of several)"
+            first = "" if known.is_constant else " (first of several)"
             when = "before" if direction == "backward" else "later"
             pictures.append(
                 _picture(

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries, LeakageSupremum, Observation, PairwiseLeakage
 from temporaldp.accounting.simulation.verification import Verified
-from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import matrix_at
-from temporaldp.correlation.periodic import Matrix
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels import Witness
 from temporaldp.planning import NoisePlan
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
@@ -200,8 +199,8 @@ def _before_and_after(evidence: Evidence) -> list[str]:
     for direction, step in (("backward", seen.time - 1), ("forward", seen.time + 1)):
         if not 0 <= step < len(seen) or evidence.leakage.epsilons[step] == 0.0:
             continue
-        matrix = matrix_at(getattr(evidence.worst_adversary, direction), min(step, seen.time))
-        if not isinstance(matrix, TransitionMatrix):
+        matrix = getattr(evidence.worst_adversary, direction).at(min(step, seen.time))
+        if matrix is None or matrix.is_set:
             continue
         pair = [matrix.states.index(state) for state in (seen.value, seen.other_value)]
         likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[step]].sum()) for row in pair)
@@ -264,7 +263,7 @@ def _likelier(event: Witness, direction: str, matrix: Matrix, share: str = "") -
 
 def _reason(adversary: Adversary, direction: str, step: int, incoming: float, total: float) -> list[str]:
     """What the paper's recursion takes to arrive from one direction, and the values and the event that it is about."""
-    matrix = matrix_at(getattr(adversary, direction), step - 1 if direction == "backward" else step)
+    matrix = getattr(adversary, direction).at(step - 1 if direction == "backward" else step)
     if matrix is None:
         return []
     profile = matrix.leakage_profile()
@@ -280,7 +279,7 @@ def _reason(adversary: Adversary, direction: str, step: int, incoming: float, to
 
 def _passing(adversary: Adversary, direction: str, step: int) -> list[str]:
     """How much of what is known passes from one step to the next, at most: with a delta there is no one witness."""
-    matrix = matrix_at(getattr(adversary, direction), step - 1 if direction == "backward" else step)
+    matrix = getattr(adversary, direction).at(step - 1 if direction == "backward" else step)
     witness = None if matrix is None else matrix.leakage_profile().witness(0.0)
     if matrix is None or witness is None:
         return []

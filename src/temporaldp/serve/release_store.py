@@ -161,9 +161,6 @@ class ReleaseStore(Store):
         """A database is backed up whole."""
         raise LedgerError(f"{self.place} is one of many in a database: back up the database")
 
-    def compact(self) -> None:
-        """A database is compacted whole."""
-
     def close(self) -> None:
         """Nothing more can be done; the database stays open for others."""
         self._closed = True

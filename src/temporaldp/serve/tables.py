@@ -60,7 +60,6 @@ def tables() -> Tables:
         sa.Column("last", sa.Boolean, nullable=False),
         text("output", nullable=True),
         text("digest", nullable=True),
-        sa.Column("format", sa.Integer, nullable=False),
         text("hash"),
         text("request_key", nullable=True),
         sa.UniqueConstraint("release", "time"),

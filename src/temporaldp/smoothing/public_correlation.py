@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.correlation import (
     Adversary,
-    IntervalMatrix,
-    PeriodicMatrices,
     Traces,
     TransitionMatrix,
     estimate_transition_matrix,
 )
-from temporaldp.correlation.adversary import Correlation, matrices_of
+from temporaldp.correlation.adversary import Known, exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning import Source
@@ -27,9 +24,6 @@ WHERE_FROM = (
     "learn it from public or historical traces (PublicCorrelation.from_history, --history), or with differential privacy "
     "(`temporaldp learn`), which pays for it"
 )
-
-
-Chain: TypeAlias = TransitionMatrix | tuple[TransitionMatrix, ...] | PeriodicMatrices
 
 
 @compared_by_value
@@ -43,7 +37,7 @@ class PublicCorrelation:
 
     Parameters
     ----------
-    forward : TransitionMatrix, sequence of T - 1 of them, or PeriodicMatrices
+    forward : TransitionMatrix, sequence of T - 1 of them, or Periodic
         ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. A sequence has one matrix per transition. Of an
         `IntervalMatrix`, as `learn_correlation` gives, the central matrix is taken: how wrong it is, the releases tell.
     initial : array of n whole numbers, optional
@@ -64,21 +58,21 @@ class PublicCorrelation:
     PublicCorrelation(2 states, a survey of 2019)
     """
 
-    forward: Chain
+    forward: Correlation
     source: Source
     initial: tuple[float, ...] | None
 
     def __init__(
         self,
-        forward: TransitionMatrix | IntervalMatrix | Sequence[TransitionMatrix | IntervalMatrix] | PeriodicMatrices,
+        forward: Known,
         *,
         source: str | Source,
         initial: ArrayLike | None = None,
     ) -> None:
         chain = Adversary(forward=forward).forward
-        if chain is None:
+        if not chain:
             raise InputError("expected a forward matrix, or one for each transition, got None")
-        object.__setattr__(self, "forward", _central(chain))
+        object.__setattr__(self, "forward", chain.mapped(lambda matrix: matrix.central()))
         object.__setattr__(self, "source", _public(source, self.states))
         object.__setattr__(self, "initial", _checked_initial(initial, len(self.states)))
 
@@ -128,18 +122,19 @@ class PublicCorrelation:
         MatrixError
             The backward matrix has no stationary distribution that reaches every state.
         """
-        if adversary.forward is not None:
+        if adversary.forward:
             return cls(adversary.forward, source=source, initial=initial)
-        if not isinstance(adversary.backward, TransitionMatrix | IntervalMatrix):
+        if not (adversary.backward and adversary.backward.is_constant):
             raise InputError("expected an adversary with a forward correlation, or with one constant backward matrix")
-        backward = _central_matrix(adversary.backward)
+        backward = adversary.backward.matrices[0].central()
         reversed_chain = backward.reversed(backward.stationary_distribution())
         return cls(reversed_chain, source=source, initial=initial)
 
     @property
     def states(self) -> tuple[str, ...]:
         """The states that all matrices name."""
-        return matrices_of(self.forward)[0].states
+        states: tuple[str, ...] = self.forward.matrices[0].states
+        return states
 
     def matrix(self, transition: int) -> TransitionMatrix:
         """The matrix of one transition (from 0).
@@ -149,16 +144,12 @@ class PublicCorrelation:
         BudgetError
             The matrices are of fewer steps.
         """
-        if isinstance(self.forward, TransitionMatrix):
-            return self.forward
-        if isinstance(self.forward, PeriodicMatrices):
-            return _central_matrix(self.forward.between(transition, transition + 1)[0])
-        if transition >= len(self.forward):
+        if self.forward.n_steps is not None and transition >= self.forward.n_steps - 1:
             raise BudgetError(
-                f"the correlation has {len(self.forward)} matrices, for {len(self.forward) + 1} steps, but step "
+                f"the correlation has {self.forward.n_steps - 1} matrices, for {self.forward.n_steps} steps, but step "
                 f"{transition + 2} was asked for; give one matrix per transition, or a constant one"
             )
-        return self.forward[transition]
+        return exactly_known(self.forward.at(transition))
 
     def reordered(self, states: tuple[str, ...]) -> PublicCorrelation:
         """With its states in this order, which must name the same states."""
@@ -166,30 +157,11 @@ class PublicCorrelation:
             require_same_states(self.states, states, what="the released histograms")
         order = [self.states.index(state) for state in states]
         initial = None if self.initial is None else [self.initial[k] for k in order]
-        each = [_central_matrix(one).reordered(states) for one in matrices_of(self.forward)]
-        ordered = (
-            PeriodicMatrices(each, phase=self.forward.phase) if isinstance(self.forward, PeriodicMatrices) else each
-        )
-        if isinstance(self.forward, TransitionMatrix):
-            return PublicCorrelation(each[0], source=self.source, initial=initial)
+        ordered = self.forward.mapped(lambda matrix: matrix.reordered(states))
         return PublicCorrelation(ordered, source=self.source, initial=initial)
 
     def __repr__(self) -> str:
         return f"PublicCorrelation({len(self.states)} states, {self.source.provenance})"
-
-
-def _central_matrix(matrix: TransitionMatrix | IntervalMatrix) -> TransitionMatrix:
-    return matrix.central() if isinstance(matrix, IntervalMatrix) else matrix
-
-
-def _central(chain: Correlation) -> Chain:
-    """One matrix in place of each set of matrices."""
-    if isinstance(chain, PeriodicMatrices):
-        return PeriodicMatrices([_central_matrix(one) for one in chain.matrices], phase=chain.phase)
-    if isinstance(chain, tuple):
-        return tuple(_central_matrix(one) for one in chain)
-    assert chain is not None
-    return _central_matrix(chain)
 
 
 def _checked_initial(initial: ArrayLike | None, n_states: int) -> tuple[float, ...] | None:

@@ -219,10 +219,10 @@ def _leakage(
 ) -> FloatArray:
     """The worst leakage of each."""
     spent = np.full(1 if horizon is None else horizon, epsilon)
-    if accounting.is_exact and horizon is None and worth_the_lasting_kernel(people, epsilon):
+    if accounting == EXACT and horizon is None and worth_the_lasting_kernel(people, epsilon):
         found = lasting_population(people, epsilon)
         return _asked_again(people, found.attained, found.proved, lambda one: _for_ever(one, epsilon, accounting))
-    if accounting.is_exact and horizon is not None and worth_the_kernel(people, spent):
+    if accounting == EXACT and horizon is not None and worth_the_kernel(people, spent):
         each = exact_population(people, spent)
         low, high = (side.max(axis=(1, 2))[each.which] for side in (each.attained, each.proved))
         return _asked_again(people, low, high, lambda one: temporal_leakage(one, spent).worst)

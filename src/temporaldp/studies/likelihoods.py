@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import Correlation, known_at
+from temporaldp.correlation.adversary import exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.planning.histogram_noise import Noise
 
 FloatArray = NDArray[np.float64]
@@ -34,22 +35,18 @@ def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> Float
 def of_all_releases(adversary: Adversary, codes: IntArray, told: FloatArray) -> FloatArray:
     """Log likelihood of all releases for each value at each step, up to a constant: shape (T, n_people, n)."""
     own = np.stack([told[t][codes[:, t]] for t in range(codes.shape[1])])
-    future = _arriving(_backwards(adversary.forward), own[::-1])[::-1]
+    future = _arriving(adversary.forward.in_reverse(), own[::-1])[::-1]
     return np.asarray(_arriving(adversary.backward, own) + own + future)
 
 
 def _arriving(correlation: Correlation, own: FloatArray) -> FloatArray:
     """What the steps before each one say about its value."""
     arrived = np.zeros_like(own)
-    if correlation is None:
+    if not correlation:
         return arrived
     for t in range(len(own) - 1):
         known = arrived[t] + own[t]
         top = known.max(axis=1, keepdims=True)
         with np.errstate(divide="ignore"):
-            arrived[t + 1] = np.log(np.exp(known - top) @ known_at(correlation, t).dense().T)
+            arrived[t + 1] = np.log(np.exp(known - top) @ exactly_known(correlation.at(t)).dense().T)
     return arrived
-
-
-def _backwards(correlation: Correlation) -> Correlation:
-    return correlation[::-1] if isinstance(correlation, tuple) else correlation

@@ -22,7 +22,7 @@ from temporaldp.accounting.exact.evidence import Observation
 from temporaldp.accounting.protocol import budgets
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
-from temporaldp.correlation.periodic import Matrix
+from temporaldp.correlation.adversary import Matrix
 from temporaldp.errors import InputError
 from temporaldp.progress import progressed
 from temporaldp.values import compared_by_value
@@ -109,15 +109,12 @@ def worst_member(
 
 
 def _start(adversary: Adversary, rng: np.random.Generator | None) -> Adversary:
-    def chosen(matrix: object) -> TransitionMatrix | None:
-        if not isinstance(matrix, IntervalMatrix):
-            assert matrix is None or isinstance(matrix, TransitionMatrix)
-            return matrix
-        if rng is None:
+    def chosen(matrix: Matrix) -> TransitionMatrix:
+        if rng is None or not isinstance(matrix, IntervalMatrix):
             return matrix.central()
         return matrix.corner(rng.permuted(np.tile(np.arange(matrix.n_states), (matrix.n_states, 1)), axis=1))
 
-    return Adversary(chosen(adversary.backward), chosen(adversary.forward), name=adversary.name)
+    return Adversary(*(one.mapped(chosen) for one in adversary.directions), name=adversary.name)
 
 
 def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstMember:

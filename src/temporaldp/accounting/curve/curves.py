@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.curve import grid
-from temporaldp.correlation.adversary import Correlation, matrix_at
-from temporaldp.correlation.periodic import Matrix
+from temporaldp.correlation.adversary import Matrix
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, epsilon_of_one
 from temporaldp.values import compared_by_value, copy_in
@@ -247,7 +247,7 @@ def arriving_curves(
     settled, passed, after = False, NOTHING, total[0]
     since, tried, rise = 0, False, math.inf
     for t in range(1, len(releases)):
-        matrix = matrix_at(correlation, t - 1)
+        matrix = correlation.at(t - 1)
         now = (matrix, releases[t - 1])
         same = last is not None and now[0] is last[0] and now[1] == last[1] and releases[t] == releases[t - 1]
         if not (settled and same):

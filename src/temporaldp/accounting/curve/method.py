@@ -27,12 +27,11 @@ from temporaldp.accounting.curve.evidence import LeakageCurves, Run, promised
 from temporaldp.accounting.curve.supremum import lasting_curves
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
-from temporaldp.accounting.paper.arrivals import reversed_correlation
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Filter, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import exactly_known, matrix_at
+from temporaldp.correlation.adversary import exactly_known
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import release_from
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
@@ -200,9 +199,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         require_values(releases, None if user.states is None else len(user.states))
         if side == "backward":
             return CurveArrivals(*(arriving_curves(up, user.backward, releases) for up in self._sides_for(user)))
-        found = (
-            arriving_curves(up, reversed_correlation(user.forward), releases[::-1]) for up in self._sides_for(user)
-        )
+        found = (arriving_curves(up, user.forward.in_reverse(), releases[::-1]) for up in self._sides_for(user))
         return CurveArrivals(*((arrived[::-1], total[::-1]) for arrived, total in found))
 
     def leakage(
@@ -253,7 +250,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     def _upper_run(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> Run:
         upper, _ = self._sides_for(user)
         past, backward = arriving_curves(upper, user.backward, releases)
-        future, forward = arriving_curves(upper, reversed_correlation(user.forward), releases[::-1])
+        future, forward = arriving_curves(upper, user.forward.in_reverse(), releases[::-1])
         return Run(upper, tuple(past), tuple(backward), tuple(future[::-1]), tuple(forward[::-1]))
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: tuple[Mechanisms, ...]) -> CurveArrivals:
@@ -318,7 +315,7 @@ class CurveSteps:
 
     def arriving(self, side: Side, transition: int, release: Mechanisms, before: FloatArray) -> FloatArray:
         """The kernel of what was known one step before."""
-        matrix = matrix_at(getattr(self._user, side), transition)
+        matrix = getattr(self._user, side).at(transition)
         return self._curves.through(matrix, self._curves.composed(before, self._curves.own(release)))
 
     def leakage(self, past: FloatArray, release: Mechanisms, future: FloatArray) -> float:

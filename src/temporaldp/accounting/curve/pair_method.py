@@ -16,12 +16,11 @@ from temporaldp.accounting.curve.curves import INFLATED, LIFTS, NOTHING, Side
 from temporaldp.accounting.curve.method import ApproximateDP, CurveArrivals, CurveLimits
 from temporaldp.accounting.curve.pair_curves import PairCurves, raised_by
 from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
-from temporaldp.accounting.paper.arrivals import reversed_correlation
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, constant_matrix
 from temporaldp.accounting.protocol import Side as TimeSide
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Correlation, exactly_known, matrix_at
-from temporaldp.correlation.periodic import Matrix
+from temporaldp.correlation.adversary import Matrix, exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import InputError
 from temporaldp.kernels.kernels import compiles
 from temporaldp.mechanisms.protocol import Mechanisms
@@ -123,7 +122,7 @@ class PairwiseCurves(ApproximateDP):
         pairs = self._pairs_for(user)
         if side == "backward":
             return PairCurveArrivals(arriving_pair_curves(pairs, user.backward, releases), one)
-        arrived, total = arriving_pair_curves(pairs, reversed_correlation(user.forward), releases[::-1])
+        arrived, total = arriving_pair_curves(pairs, user.forward.in_reverse(), releases[::-1])
         return PairCurveArrivals((arrived[::-1], total[::-1]), one)
 
     def leakage(
@@ -153,7 +152,7 @@ class PairwiseCurves(ApproximateDP):
             return np.full(len(releases), self.one.worst([user], releases))
         pairs = self._pairs_for(user)
         _, backward = arriving_pair_curves(pairs, user.backward, releases)
-        future, _ = arriving_pair_curves(pairs, reversed_correlation(user.forward), releases[::-1])
+        future, _ = arriving_pair_curves(pairs, user.forward.in_reverse(), releases[::-1])
         sides = [(id(a), id(f)) for a, f in zip(backward, future[::-1], strict=True)]
         curves = dict(zip(sides, zip(backward, future[::-1], strict=True), strict=True))
         found = {key: pairs.epsilon(pairs.composed(*both)) for key, both in curves.items()}
@@ -197,7 +196,7 @@ def arriving_pair_curves(
     stays, tries = False, 0
     for t in range(1, len(releases)):
         progressed("leakage of every pair", t / len(releases))
-        matrix = known_matrix(matrix_at(correlation, t - 1))
+        matrix = known_matrix(correlation.at(t - 1))
         same = last == (id(matrix), releases[t - 1]) and releases[t] == releases[t - 1]
         stays, tries = stays and same, tries if same else 0
         if not stays:
@@ -285,7 +284,7 @@ def affordable(
         n_values = len(user.states or ()) if goes_by_pairs(user) else 0
         constant = user.n_steps is None and len(set(releases)) == 1
         looked_at = min(steps, settling) if constant else steps
-        work += sum(known is not None for known in (user.backward, user.forward)) * n_values**4 * points * looked_at
+        work += sum(bool(known) for known in user.directions) * n_values**4 * points * looked_at
     return work <= MOST_WORK and any(goes_by_pairs(user) and len(user.states or ()) > 2 for user in users)
 
 

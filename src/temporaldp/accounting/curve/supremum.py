@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.curves import NOTHING, SETTLED, Side, ceiling
-from temporaldp.correlation.periodic import Matrix
+from temporaldp.correlation.adversary import Matrix
 from temporaldp.mechanisms.protocol import Mechanisms
 
 FloatArray = NDArray[np.float64]

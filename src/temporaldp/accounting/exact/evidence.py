@@ -15,7 +15,8 @@ from temporaldp.accounting.exact.arrivals import Releases
 from temporaldp.accounting.exact.pair_bounds import Direction, Pairs, every_pair_at, own_part
 from temporaldp.accounting.protocol import Direction as DirectionName
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.correlation.adversary import Correlation, exactly_known, known_at
+from temporaldp.correlation.adversary import exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import InputError
 from temporaldp.kernels.best_observation import observation
 from temporaldp.kernels.chain import Items
@@ -187,9 +188,9 @@ def _observed(direction: Direction, item: Items) -> tuple[BoolArray, float]:
 def ordered_matrices(correlation: Correlation, n_steps: int, *, turned: bool) -> tuple[tuple[Any, ...], IntArray]:
     """The different matrices of one direction, and which of them leads into each step; the last step first if `turned`."""
     into = np.zeros(n_steps, np.int64)
-    if not isinstance(correlation, tuple):
-        return (rows_of(known_at(correlation, 0)),), into
-    ordered = tuple(map(exactly_known, correlation[::-1] if turned else correlation))
+    if correlation.is_constant:
+        return (rows_of(exactly_known(correlation.at(0))),), into
+    ordered = tuple(map(exactly_known, (correlation.in_reverse() if turned else correlation).matrices))
     distinct = {id(matrix): matrix for matrix in ordered}
     numbers = {key: k for k, key in enumerate(distinct)}
     into[1:] = [numbers[id(matrix)] for matrix in ordered]

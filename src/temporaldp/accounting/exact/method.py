@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.exact.arrivals import Releases, arrivals, both_ways
 from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, likely_pairs, ordered_matrices, rows_of
@@ -41,12 +41,14 @@ from temporaldp.accounting.protocol import (
     largest_limits,
 )
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import known_at
+from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.transition import know_profiles
+from temporaldp.errors import InputError
 from temporaldp.kernels.batch import BATCHED
 from temporaldp.kernels.kernels import SEARCHED, chosen_kernels, repeated
 from temporaldp.kernels.recurrence import has_supremum
-from temporaldp.mechanisms.likelihood_box import LikelihoodBox, intervals
+from temporaldp.mechanisms.distances import box_of, checked_distances
+from temporaldp.mechanisms.likelihood_box import intervals
 from temporaldp.progress import part
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value
@@ -105,15 +107,28 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
     observation attains (the sign rule; docs/theory.md, section 10). For a histogram with Laplace noise it is the leakage of
     that release itself. Releases are numbers (epsilons in nats), `LikelihoodBox`, or None for a step that publishes nothing.
     For interval matrices it stands for `IntervalBound`, an upper bound over all matrices of the set.
+
+    Parameters
+    ----------
+    distances : array_like, shape (n, n), optional
+        Of metric privacy, where they are those of a box; `MetricPrivacy` chooses this method then.
     """
 
     name = "exact"
     is_exact = True
     takes_sets = True
 
-    def __init__(self, unit: LikelihoodBox | None = None, distances: FloatArray | None = None) -> None:
-        self.distances = distances
-        self._unit = Releases.of_epsilons(np.ones(1)) if unit is None else Releases(unit.high[None], unit.low[None])
+    def __init__(self, distances: ArrayLike | None = None) -> None:
+        self._unit = Releases.of_epsilons(np.ones(1))
+        if distances is not None:
+            self.distances = checked_distances(distances, None)
+            box = box_of(self.distances)
+            if box is None:
+                raise InputError(
+                    "expected distances of a box of likelihoods, high[i] - low[j], whose leakage is exact; use "
+                    "MetricPrivacy(distances), an upper bound for any distances"
+                )
+            self._unit = Releases(box.high[None], box.low[None])
 
     @property
     def sentence(self) -> str:
@@ -121,19 +136,18 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         return "Leakage is exact: the largest likelihood ratio of any observation, over every mechanism with these budgets."
 
     def document(self) -> dict[str, Any]:
-        """The name; of a box of distances, metric privacy."""
-        return (
-            {"method": self.name}
-            if self.distances is None
-            else {"method": "metric", "distances": self.distances.tolist()}
-        )
+        """The name, and the distances if there are some."""
+        return {"method": self.name} | ({} if self.distances is None else {"distances": self.distances.tolist()})
 
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """`IntervalBound` for interval matrices."""
+        """`IntervalBound` for interval matrices; with distances, as `MetricPrivacy` with them."""
         from temporaldp.accounting.interval.method import IntervalBound
+        from temporaldp.accounting.metric.method import MetricPrivacy
 
+        if self.distances is not None:
+            return MetricPrivacy(self.distances).applied(users, releases, online=online)
         return IntervalBound() if users[0].is_uncertain else self
 
     @property
@@ -143,7 +157,7 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:
         """A box of likelihoods for each step."""
-        boxes = intervals(releases, users[0].n_states)
+        boxes = intervals(releases, users[0].n_states, self.distances)
         return self.of_epsilons(budgets(releases)) if boxes is None else Releases(*boxes)
 
     def of_epsilons(self, epsilons: FloatArray) -> Releases:
@@ -157,7 +171,7 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
     def arrivals(self, user: Adversary, side: Side, releases: Releases) -> ExactArrivals | None:
         """Rollouts, and the pair of values that each step's tell apart best."""
         correlation = getattr(user, side)
-        if correlation is None:
+        if not correlation:
             return None
         ceiling = PAPER.arrivals(user, side, releases.width) + releases.width
         narrowed, _ = releases.narrowed
@@ -165,7 +179,9 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         if turned:
             narrowed, ceiling = narrowed.reversed, ceiling[::-1]
         matrices, into = ordered_matrices(correlation, len(releases), turned=turned)
-        return ExactArrivals(*arrivals(matrices, into, narrowed, ceiling, likely_pairs(known_at(correlation, 0))))
+        return ExactArrivals(
+            *arrivals(matrices, into, narrowed, ceiling, likely_pairs(exactly_known(correlation.at(0))))
+        )
 
     def leakage(
         self,

@@ -113,7 +113,7 @@ class MemberLeakage(ExactLeakage):
         return None if found is None else found.reversed()
 
     def _direction(self, correlation: object, releases: Releases, proved: FloatArray) -> Direction | None:
-        if correlation is None:
+        if not correlation:
             return None
         assert isinstance(correlation, TransitionMatrix)
         matrices, into = ordered_matrices(correlation, len(releases), turned=False)

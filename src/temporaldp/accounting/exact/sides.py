@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.evidence import rows_of
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import Correlation, exactly_known, known_at
+from temporaldp.correlation.adversary import exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels.chain import Chain, Items
 from temporaldp.kernels.rollouts import dense, solve
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, Path, backward, proved_below, values
@@ -71,13 +72,13 @@ class Way:
     @classmethod
     def of(cls, correlation: Correlation, *, backwards: bool) -> Self | None:
         """None for a correlation that nobody knows."""
-        if correlation is None:
+        if not correlation:
             return None
-        if not isinstance(correlation, tuple):
-            return cls(np.ascontiguousarray(dense(rows_of(known_at(correlation, 0))))[None], None, backwards)
-        distinct = {id(matrix): matrix for matrix in correlation}
+        if correlation.is_constant:
+            return cls(np.ascontiguousarray(dense(rows_of(exactly_known(correlation.at(0)))))[None], None, backwards)
+        distinct = {id(matrix): matrix for matrix in correlation.matrices}
         numbers = {key: k for k, key in enumerate(distinct)}
-        which = np.array([numbers[id(matrix)] for matrix in correlation], dtype=np.int64)
+        which = np.array([numbers[id(matrix)] for matrix in correlation.matrices], dtype=np.int64)
         return cls(np.stack([dense(rows_of(exactly_known(matrix))) for matrix in distinct.values()]), which, backwards)
 
     def leads_on(self, step: int) -> int:

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import Side
-from temporaldp.correlation import Adversary, IntervalMatrix
-from temporaldp.correlation.adversary import matrix_at
-from temporaldp.correlation.periodic import Matrix
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels.interval_arrivals import MOST_STATES, Bounds, arrival, depth, enumerates
 from temporaldp.kernels.profile import LeakageProfile
 
@@ -50,7 +49,7 @@ class Transition:
     @classmethod
     def of(cls, matrix: Matrix) -> Transition:
         """A matrix that is known has bounds of no width."""
-        bounds = matrix.tight if isinstance(matrix, IntervalMatrix) else (matrix.dense(), matrix.dense())
+        bounds = matrix.bounds
         return cls(bounds, matrix.leakage_profile())
 
     @property
@@ -122,7 +121,7 @@ class IntervalSteps:
 
     def transition(self, side: Side, number: int) -> Transition | None:
         """The one between the steps `number` and `number` + 1; None if it is unknown."""
-        matrix = matrix_at(getattr(self.user, side), number)
+        matrix = getattr(self.user, side).at(number)
         if matrix is None:
             return None
         if id(matrix) not in self._known:

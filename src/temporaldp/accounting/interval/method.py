@@ -17,11 +17,12 @@ from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSte
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, budgets, constant_matrix
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, budgets, constant_matrix
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary
 from temporaldp.kernels.interval_arrivals import LARGEST_SPREAD
 from temporaldp.kernels.lifting import off_diagonal
+from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals, widths
 from temporaldp.progress import progressed
 
@@ -72,6 +73,7 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
     takes_sets = True
 
     def __init__(self, distances: ArrayLike | None = None) -> None:
+        self._given = distances
         self._paper = PaperBound(distances)
         self.distances, self.largest_distance = self._paper.distances, self._paper.largest_distance
 
@@ -84,6 +86,12 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         """The name, and the distances if there are some."""
         return self._paper.document() | {"method": self.name}
 
+    def applied(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """With the distances in the order of the users' states."""
+        return self if self._given is None else IntervalBound(checked_distances(self._given, users[0].states))
+
     @property
     def for_epsilons(self) -> IntervalBound:
         """Without distances."""
@@ -91,7 +99,7 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
-        boxes = intervals(releases, users[0].n_states)
+        boxes = intervals(releases, users[0].n_states, self.distances)
         return budgets(releases) if boxes is None else widths(*boxes)
 
     def steps(self, user: Adversary) -> IntervalSteps:

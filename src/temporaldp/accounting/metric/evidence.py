@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import Direction
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.correlation.adversary import Correlation, matrix_at
+from temporaldp.correlation.adversary import NONE
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import InputError
 from temporaldp.kernels.lifting import flow_of
 from temporaldp.values import compared_by_value, whole_number
@@ -65,8 +66,8 @@ class PairwiseLeakage:
     guarantee: FloatArray
     past: tuple[FloatArray, ...]
     future: tuple[FloatArray, ...]
-    backward_matrices: Correlation = None
-    forward_matrices: Correlation = None
+    backward_matrices: Correlation = NONE
+    forward_matrices: Correlation = NONE
 
     def __post_init__(self) -> None:
         for array in (self.epsilons, self.guarantee, *self.past, *self.future):
@@ -123,9 +124,9 @@ class PairwiseLeakage:
         links: list[PairLink] = []
         for _ in range(reach):
             there = at + way
-            if known is None or not 0 <= there < len(self):
+            if not known or not 0 <= there < len(self):
                 break
-            matrix = matrix_at(known, min(at, there))
+            matrix = known.at(min(at, there))
             assert isinstance(matrix, TransitionMatrix)
             metric = self.metric(there, "backward" if way < 0 else "forward")
             flow = flow_of(matrix.dense(), metric, i, j)

@@ -20,12 +20,12 @@ from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.metric.supremum import MetricSearch, lasting_metric
-from temporaldp.accounting.paper.arrivals import reversed_correlation
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, constant_known_matrix
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Correlation, exactly_known, known_at, matrix_at
+from temporaldp.correlation.adversary import exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels.lifting import Trees, lifted, no_trees, off_diagonal
 from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.values import compared_by_value
@@ -63,7 +63,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
 
     def __init__(self, distances: ArrayLike) -> None:
         self._given = distances
-        self.distances = checked_distances(distances, None)
+        self.distances: FloatArray = checked_distances(distances, None)
         self._paper = PaperBound(self.distances)
         # Where searches for suprema ended: the next one, for a similar budget, begins there.
         self._searches: dict[tuple[int, Side], MetricSearch] = {}
@@ -90,7 +90,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         if users[0].is_uncertain:
             return IntervalBound(distances)
         box = None if online and (distances + np.eye(len(distances)) != 1.0).any() else box_of(distances)
-        return MetricPrivacy(distances) if box is None else Exact(box, distances)
+        return MetricPrivacy(distances) if box is None else Exact(distances)
 
     def promised(self, releases: FloatArray) -> FloatArray:
         """For the two values furthest apart."""
@@ -100,7 +100,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         """The liftings, one after the other, in the direction's order of steps."""
         if side == "backward":
             return lifted_arrivals(user.backward, releases, self.distances)
-        return lifted_arrivals(reversed_correlation(user.forward), releases[::-1], self.distances)[::-1]
+        return lifted_arrivals(user.forward.in_reverse(), releases[::-1], self.distances)[::-1]
 
     def leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], releases: FloatArray, future: tuple[FloatArray, ...]
@@ -136,7 +136,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         own = float(release[0]) * self.distances
         before, after = past[0] + own, future[0] + own
         certificates = (
-            None if correlation is None or not np.isfinite(metric).all() else metric
+            None if not correlation or not np.isfinite(metric).all() else metric
             for correlation, metric in ((user.backward, before), (user.forward, after))
         )
         return Limits(
@@ -160,7 +160,7 @@ class MetricSteps:
 
     def arriving(self, side: Side, transition: int, release: float, before: FloatArray) -> FloatArray:
         """The lifting of what was known one step before."""
-        matrix = matrix_at(getattr(self._user, side), transition)
+        matrix = getattr(self._user, side).at(transition)
         if matrix is None:
             return self.nothing
         known = before + release * self._distances
@@ -207,7 +207,7 @@ def lifted_arrivals(correlation: Correlation, spent: FloatArray, distances: Floa
     last: tuple[TransitionMatrix | None, float] = (None, -1.0)
     stays = False
     for t in range(1, len(spent)):
-        matrix = None if correlation is None else known_at(correlation, t - 1)
+        matrix = exactly_known(correlation.at(t - 1)) if correlation else None
         now = (matrix, float(spent[t - 1]))
         stays = stays and now == last
         if matrix is not None and not stays:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.paper.scalar import ScalarLoss
-from temporaldp.correlation.adversary import Correlation, matrix_at
-from temporaldp.correlation.periodic import Matrix
+from temporaldp.correlation.adversary import Matrix
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.kernels.kernels import chosen_kernels, spread
 from temporaldp.kernels.profile import LeakageProfile
@@ -73,11 +73,6 @@ def _carry(
         arrived[t] = value
 
 
-def reversed_correlation(correlation: Correlation) -> Correlation:
-    """A correlation with its last transition first."""
-    return correlation[::-1] if isinstance(correlation, tuple) else correlation
-
-
 def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
     """What arrives at every step of every user, shape (users, T), through the correlations of one direction."""
     numbers: dict[int, int] = {}
@@ -92,11 +87,11 @@ def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) ->
         return numbers[id(matrix)]
 
     n_transitions = len(spent) - 1
-    if any(isinstance(correlation, tuple) for correlation in correlations):
-        each = [[number(matrix_at(c, k)) for k in range(n_transitions)] for c in correlations]
+    if not all(correlation.is_constant for correlation in correlations):
+        each = [[number(c.at(k)) for k in range(n_transitions)] for c in correlations]
         which = np.array(each, dtype=np.int64)
     else:
-        one = np.array([number(matrix_at(c, 0)) for c in correlations], dtype=np.int64)
+        one = np.array([number(c.at(0)) for c in correlations], dtype=np.int64)
         which = np.broadcast_to(one[:, None], (len(correlations), n_transitions))
     if n_transitions:
         know_profiles(matrices)

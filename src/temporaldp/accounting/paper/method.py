@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.paper.arrivals import arrivals_of_users, reversed_correlation
+from temporaldp.accounting.paper.arrivals import arrivals_of_users
 from temporaldp.accounting.paper.online import SPARE, PaperFilter, PaperSteps, Reserve, asked_reserve, largest_reserve
 from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, budgets, constant_matrix
 from temporaldp.accounting.stepwise import StepwiseOdometer
@@ -41,6 +41,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
     takes_sets = True
 
     def __init__(self, distances: ArrayLike | None = None) -> None:
+        self._given = distances
         self.distances = None if distances is None else checked_distances(distances, None)
         self.largest_distance = 1.0 if self.distances is None else float(self.distances.max())
 
@@ -53,6 +54,13 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         """The name, and the distances if there are some."""
         return {"method": self.name} | ({} if self.distances is None else {"distances": self.distances.tolist()})
 
+    def applied(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """With the distances in the order of the users' states."""
+        method = super().applied(users, releases, online=online)
+        return method if self._given is None else PaperBound(checked_distances(self._given, users[0].states))
+
     @property
     def for_epsilons(self) -> PaperBound:
         """Without distances."""
@@ -60,7 +68,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
-        boxes = intervals(releases, users[0].n_states)
+        boxes = intervals(releases, users[0].n_states, self.distances)
         return self.of_epsilons(budgets(releases) if boxes is None else widths(*boxes))
 
     def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
@@ -132,4 +140,4 @@ def _arrivals(users: Sequence[Adversary], side: Side, releases: FloatArray) -> F
     if side == "backward":
         return arrivals_of_users([user.backward for user in users], releases)
     # Forward leakage runs from the last step to the first: the same recursion on everything reversed.
-    return arrivals_of_users([reversed_correlation(user.forward) for user in users], releases[::-1])[:, ::-1]
+    return arrivals_of_users([user.forward.in_reverse() for user in users], releases[::-1])[:, ::-1]

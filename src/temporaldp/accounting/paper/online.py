@@ -27,7 +27,7 @@ from temporaldp.accounting.paper.scalar import SUM_ROUNDING, ScalarLoss, U
 from temporaldp.accounting.paper.supremum import constant_budget, merged_profile
 from temporaldp.accounting.protocol import Side
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import Correlation, matrices_of
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.values import SMALLEST
@@ -78,9 +78,9 @@ class PaperSteps:
 
 
 def _losses(correlation: Correlation) -> list[ScalarLoss]:
-    if correlation is None:
+    if not correlation:
         return [ScalarLoss.of(None)]
-    return [ScalarLoss.of(matrix.leakage_profile()) for matrix in matrices_of(correlation)]
+    return [ScalarLoss.of(matrix.leakage_profile()) for matrix in correlation.matrices]
 
 
 @dataclass(frozen=True, slots=True)

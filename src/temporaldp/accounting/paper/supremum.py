@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from temporaldp.correlation.adversary import Correlation, matrices_of
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels import LeakageProfile
 from temporaldp.values import SMALLEST, ULP
 
@@ -53,7 +53,7 @@ def constant_budget(backward: LeakageProfile | None, forward: LeakageProfile | N
 def merged_profile(correlation: Correlation) -> LeakageProfile | None:
     """The pointwise largest loss over the matrices of one direction; None if the adversary knows none."""
     merged: LeakageProfile | None = None
-    for matrix in matrices_of(correlation):
+    for matrix in correlation.matrices:
         profile = matrix.leakage_profile()
         merged = profile if merged is None else merged.merge(profile)
     return merged

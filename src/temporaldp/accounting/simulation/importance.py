@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.simulation.verified_values import OwnCurves, StepValues
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import known_at
+from temporaldp.correlation.adversary import exactly_known
 from temporaldp.kernels.kernels import n_threads
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.protocol import Mechanisms
@@ -228,10 +228,10 @@ def _side(adversary: Adversary, releases: Sequence[Mechanisms], step: int, way: 
     """Chains and releases of one direction of time, nearest first; none where it gives nothing away."""
     n = len(adversary.states or ())
     correlation = adversary.backward if way < 0 else adversary.forward
-    if correlation is None:
+    if not correlation:
         return np.zeros((0, n, n)), np.zeros(0)
     steps = range(step - 1, -1, -1) if way < 0 else range(step + 1, len(releases))
-    chains = [known_at(correlation, k if way < 0 else k - 1).dense() for k in steps]
+    chains = [exactly_known(correlation.at(k if way < 0 else k - 1)).dense() for k in steps]
     means = [_apart(releases[k]) for k in steps]
     return np.array(chains).reshape(-1, n, n), np.array(means)
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.simulation.verified_values import ABOVE, BELOW, StepValues
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import Correlation, known_at
+from temporaldp.correlation.adversary import exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels.kernels import n_threads
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.mechanisms.simulation import drawn_likelihoods
@@ -69,7 +70,7 @@ def batch(
     rng = np.random.default_rng(seed)
     n, T = len(user.states or ()), len(releases)
     past = _drawn(user.backward, releases, n, count, rng)
-    future = [drawn[::-1] for drawn in _drawn(_reversed(user.forward), releases[::-1], n, count, rng)]
+    future = [drawn[::-1] for drawn in _drawn(user.forward.in_reverse(), releases[::-1], n, count, rng)]
     sums, drawn = np.zeros((T, n, len(epsilons), ABOVE + BELOW, n)), np.zeros((T, n), np.int64)
     levels = np.array(epsilons)
     for t, step in enumerate(steps):
@@ -84,10 +85,6 @@ def batch(
     return sums.transpose(2, 3, 0, 1, 4), drawn
 
 
-def _reversed(correlation: Correlation) -> Correlation:
-    return correlation[::-1] if isinstance(correlation, tuple) else correlation
-
-
 def _drawn(
     correlation: Correlation, releases: Sequence[Mechanisms], n: int, count: int, rng: np.random.Generator
 ) -> list[Any]:
@@ -100,11 +97,11 @@ def _drawn(
     values = np.empty((T, count), np.int64)
     values[-1] = rng.integers(n, size=count)
     arrived = np.zeros((T, count, n))
-    if correlation is None:
+    if not correlation:
         for t in range(T - 1):
             values[t] = rng.integers(n, size=count)
         return [values, arrived]
-    rows = [known_at(correlation, t).dense() for t in range(T - 1)]
+    rows = [exactly_known(correlation.at(t)).dense() for t in range(T - 1)]
     for t in range(T - 2, -1, -1):
         limits = np.cumsum(rows[t], axis=1)
         here = values[t + 1]

@@ -1,15 +1,14 @@
-"""The page of all claims, as Markdown: what the paper says, what we get, and why they differ where they do."""
+"""The page of all claims, as Markdown."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
-from temporaldp.files.atomic import replacing
-from temporaldp.paper.claims import Claim, Verdict
-from temporaldp.paper.exact import SOURCES
-from temporaldp.paper.exhibit import Comparison, Exhibit
+from reproduction.budget_figures import EXACT_PLAN
+from reproduction.claim import Claim, Verdict
+from reproduction.exhibit import Comparison, Exhibit
+from reproduction.settings import BY_DEFINITION
 
 HEAD = """# The paper, claim by claim
 
@@ -18,8 +17,9 @@ says, in our words; what we get; whether the two agree, and why not where they d
 otherwise. Theorems, equations and figures are numbered as in the paper's source, which has no pictures: where a parameter
 stands only in a picture, the row says so.
 
-Made by `make paper` (`temporaldp reproduce -o paper`); each row runs by the command under it, and a test compares this page
-with what the code gives. *Measured* rows depend on the machine and on the solvers that are installed: they are of one run.
+Made by `make paper` (`python -m reproduction -o paper`); each row runs by the command under it in a checkout, and a test
+compares this page with the results of the code. *Measured* rows depend on the machine and on the installed
+solvers: they are of one run.
 
 """
 
@@ -30,11 +30,11 @@ MEANING = """- **agrees**: what we compute is what the paper says.
 """
 
 MOST_DIGITS, EXACT_DIGITS = 12, 10
-"""Digits that are counted: beyond them, rounding decides; and of the exact leakage, which is known from both sides."""
+"""Most digits that are reported: of other programs and closed forms, and of the exact leakage."""
 
 
 def render_document(claims: Sequence[Claim], exhibits: Sequence[Exhibit]) -> str:
-    """The page as Markdown.
+    """Render the page.
 
     Parameters
     ----------
@@ -47,21 +47,8 @@ def render_document(claims: Sequence[Claim], exhibits: Sequence[Exhibit]) -> str
     )
 
 
-def write_document(claims: Sequence[Claim], exhibits: Sequence[Exhibit], path: str | Path) -> None:
-    """Write the page to a file, whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written; what stood there is untouched.
-    """
-    page = render_document(claims, exhibits)
-    with replacing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
-
-
 def counts(claims: Sequence[Claim]) -> str:
-    """How many agree, by what does not depend on the machine."""
+    """Return the number of claims of each verdict, without those that depend on the machine."""
     lasting = [claim for claim in claims if not claim.measured]
     words = [f"{sum(claim.verdict is verdict for claim in lasting)} {_number_of(verdict)}" for verdict in Verdict]
     measured = len(claims) - len(lasting)
@@ -69,7 +56,7 @@ def counts(claims: Sequence[Claim]) -> str:
 
 
 def block(claim: Claim) -> str:
-    """One claim under a heading of its own."""
+    """Render one claim under a heading of its own."""
     measured = " *Measured.*" if claim.measured else ""
     return (
         f"### {claim.identifier}\n\n{claim.place}: **{claim.verdict}**.{measured}\n\n"
@@ -78,13 +65,13 @@ def block(claim: Claim) -> str:
 
 
 def row(claim: Claim) -> str:
-    """One claim as a row of the overview; what does not simply agree stands out."""
+    """Render one claim as a row of the overview; verdicts other than "agrees" are bold."""
     verdict = str(claim.verdict) if claim.verdict is Verdict.AGREES else f"**{claim.verdict}**"
     return f"| [{claim.identifier}](#{claim.identifier}) | {claim.place} | {verdict} |\n"
 
 
 def digits(comparison: Comparison, most: int = MOST_DIGITS) -> str:
-    """To how many digits two series agree."""
+    """Return the number of digits to which two series agree, in words."""
     if comparison.difference < 10.0**-most:
         return f"{most} digits or more"
     return f"{math.floor(-math.log10(comparison.difference))} digits"
@@ -105,7 +92,7 @@ def _figures(exhibits: Sequence[Exhibit]) -> str:
     ]
     for found in exhibits:
         compared = [check for check in found.comparisons() if check.deviations is None]
-        exact = [check for check in compared if check.against in SOURCES]
+        exact = [check for check in compared if check.against in (BY_DEFINITION, EXACT_PLAN)]
         checks = [
             f"{check.name}{f' ({check.panel})' if check.panel else ''}: {check.against}, {digits(check)}"
             for check in compared
@@ -114,7 +101,7 @@ def _figures(exhibits: Sequence[Exhibit]) -> str:
         if exact:
             least = max(exact, key=lambda check: check.difference)
             checks.append(f"the exact leakage ({len(exact)} curves): {digits(least, EXACT_DIGITS)}")
-        command = f"`temporaldp reproduce --figure {found.key} -o paper`"
+        command = f"`python -m reproduction --figure {found.key} -o paper`"
         lines.append(f"| {found.stem} | {found.title}; {found.section} | {command} | {'; '.join(checks)} |\n")
     lines.append("\n")
     lines += [f"- {found.stem}: {note}\n" for found in exhibits for note in found.notes if "not installed" not in note]

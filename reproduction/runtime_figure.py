@@ -1,6 +1,6 @@
-"""Figure 5: run time against n and against alpha, and what each program gets wrong at large alpha.
+"""Figure 5: run time against n and against alpha, and the share of right answers at large alpha.
 
-The one exhibit that depends on the machine, and on which solvers are installed.
+The only exhibit that depends on the machine, and on the solvers that are installed.
 """
 
 from __future__ import annotations
@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reproduction import peers, printed
+from reproduction.drawing import LOOKS, draw_panels
+from reproduction.exhibit import Curve, Exhibit, FloatArray, Panel, points
 from temporaldp import TransitionMatrix, loss, random_correlation
-from temporaldp.paper import printed
-from temporaldp.paper.drawing import LOOKS, draw_panels
-from temporaldp.paper.exhibit import Curve, Exhibit, FloatArray, Panel, points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from temporaldp.paper.solvers import Solver
-    from temporaldp.paper.survey import Result
 
 ALPHA = 10.0
 SIZES = (10, 25, 45, 75, 150)
@@ -43,22 +40,19 @@ PANELS = (
 )
 
 
-def compute(
+def figure_5(
     sizes: Sequence[int] = SIZES, alphas: Sequence[float] = ALPHAS, n_states: int = N_STATES, pairs: int = PAIRS
 ) -> Exhibit:
     """Seconds for one value of the loss function, and the share of pairs answered rightly: Section VI-A.
 
-    Matrices have rows uniform on [0, 1), normalised. Algorithm 1 runs over all pairs, compiled, on one core; so does
-    temporaldp, on all cores, once for one value and once for the profile, which gives every value. A solver gets `pairs` pairs;
-    the median of its times is multiplied by n(n - 1): an extrapolation, and the source of each curve says so. An answer is
-    right if the solver calls it optimal and it is within 1e-6 of the exact one.
+    Matrices have rows uniform on [0, 1), normalised. Algorithm 1 runs over all pairs, in NumPy, on one core; temporaldp
+    runs on all cores, once for one value and once for the profile, which gives every value. A solver gets `pairs` pairs; the
+    median of its times is multiplied by n(n - 1), as the source of each curve states. An answer is right if the solver calls
+    it optimal and it is within 1e-6 of the exact one.
     """
-    from temporaldp.paper import solvers
-    from temporaldp.paper.survey import survey
-
-    there = solvers.installed()
-    by_size = [result for n in sizes for result in survey(n, [ALPHA], SEED, solvers=there, pairs=pairs)]
-    by_alpha = list(survey(n_states, alphas, SEED, solvers=there, forms=["paper"], pairs=pairs))
+    there = peers.installed()
+    by_size = [result for n in sizes for result in peers.survey(n, [ALPHA], SEED, solvers=there, pairs=pairs)]
+    by_alpha = list(peers.survey(n_states, alphas, SEED, solvers=there, forms=["paper"], pairs=pairs))
     curves = [*_ours(sizes, alphas, n_states), *_solvers(by_size, by_alpha, there, pairs)]
     curves += _right_of_ours(alphas, n_states, pairs)
     curves += [
@@ -68,20 +62,19 @@ def compute(
     ]
     missing = [
         f"{NAMES[name]} is not installed and left out; {how}"
-        for name, how in solvers.TO_INSTALL.items()
+        for name, how in peers.TO_INSTALL.items()
         if name not in there
     ]
     notes = (
         f"Solvers are timed on {pairs} of the n(n - 1) pairs, and multiplied; n of (b) is ours, the text does not give "
         "it.",
         "Gurobi's free licence ends at 2,000 constraints: n = 45 as printed, beyond only with 2n + 1 constraints.",
-        "Up to n = 40 temporaldp computes with arrays, from there on with machine code, which is why its times fall there.",
         *missing,
     )
     return Exhibit("5", "Run time, and what goes wrong", "Section VI-A", PANELS, tuple(curves), notes)
 
 
-def draw(exhibit: Exhibit) -> Figure:
+def draw_figure_5(exhibit: Exhibit) -> Figure:
     """Against n, against alpha, and the share of right answers."""
     looks: dict[str, Any] = {OURS: LOOKS[0], PROFILE: {**LOOKS[0], "marker": "*"}, AS_PRINTED: LOOKS[1]}
     for k, name in enumerate(NAMES.values()):
@@ -104,10 +97,9 @@ def draw(exhibit: Exhibit) -> Figure:
 
 def _ours(sizes: Sequence[int], alphas: Sequence[float], n_states: int) -> list[Curve]:
     """The programs that go over all pairs themselves."""
-    from temporaldp.paper.compiled import algorithm1
 
     def as_printed(P: FloatArray, alpha: float) -> object:
-        return algorithm1.literal(P, alpha)
+        return peers.algorithm_1(P, alpha)
 
     def one_value(P: FloatArray, alpha: float) -> object:
         return loss(TransitionMatrix(P), alpha=alpha)
@@ -116,9 +108,9 @@ def _ours(sizes: Sequence[int], alphas: Sequence[float], n_states: int) -> list[
         return TransitionMatrix(P).leakage_profile()
 
     sources = {
-        AS_PRINTED: "Algorithm 1 as printed, compiled, one core",
-        OURS: "temporaldp.loss, all cores (arrays up to n = 40)",
-        PROFILE: "TransitionMatrix.leakage_profile, all cores (arrays up to n = 40): every alpha at once",
+        AS_PRINTED: "Algorithm 1 as printed, NumPy, one core",
+        OURS: "temporaldp.loss, all cores",
+        PROFILE: "TransitionMatrix.leakage_profile, all cores: every alpha at once",
     }
     curves = []
     for name, call in {AS_PRINTED: as_printed, OURS: one_value, PROFILE: profile}.items():
@@ -129,7 +121,7 @@ def _ours(sizes: Sequence[int], alphas: Sequence[float], n_states: int) -> list[
 
 
 def _solvers(
-    by_size: Sequence[Result], by_alpha: Sequence[Result], there: dict[str, Solver], pairs: int
+    by_size: Sequence[peers.Result], by_alpha: Sequence[peers.Result], there: dict[str, peers.Solver], pairs: int
 ) -> list[Curve]:
     """What was asked pair by pair; a size that a licence refuses is no point."""
     how = f"median of {pairs} pairs, times n(n - 1)"
@@ -147,18 +139,17 @@ def _solvers(
 
 def _right_of_ours(alphas: Sequence[float], n_states: int, pairs: int) -> list[Curve]:
     """The same pairs for the programs that take a matrix: the first row of a pair, and copies of the second."""
-    from temporaldp.paper.compiled import algorithm1
-    from temporaldp.paper.survey import WRONG, drawn_rows, exact
-
-    rows = drawn_rows(n_states, pairs, SEED)
+    rows = peers.drawn_rows(n_states, pairs, SEED)
     right: dict[str, list[tuple[float, float]]] = {AS_PRINTED: [], OURS: []}
     for alpha in alphas:
         hits = dict.fromkeys(right, 0)
         for q, d in zip(rows[::2], rows[1::2], strict=True):
             square = np.vstack([q, np.tile(d, (n_states - 1, 1))])
-            true = float(max(exact(q, d, alpha), exact(d, q, alpha)))
-            hits[AS_PRINTED] += abs(algorithm1.literal(np.vstack([q, d]), alpha) - true) <= WRONG * true
-            hits[OURS] += abs(loss(TransitionMatrix(square), alpha=alpha) - true) <= WRONG * true
+            true = float(max(peers.exact(q, d, alpha), peers.exact(d, q, alpha)))
+            hits[AS_PRINTED] += (
+                abs(peers.algorithm_1(np.vstack([q, d]), alpha).losses.max() - true) <= peers.WRONG * true
+            )
+            hits[OURS] += abs(loss(TransitionMatrix(square), alpha=alpha) - true) <= peers.WRONG * true
         for name, count in hits.items():
             right[name].append((alpha, 100.0 * count / pairs))
     return [points("c", name, f"{pairs} pairs, both orders, against 60 digits", found) for name, found in right.items()]
@@ -168,11 +159,11 @@ def _matrix(n_states: int) -> FloatArray:
     return np.ascontiguousarray(random_correlation(n_states, rng=SEED).dense())
 
 
-def _ran(result: Result) -> bool:
+def _ran(result: peers.Result) -> bool:
     return not result.status.endswith("constraints")
 
 
-def _all_pairs(result: Result) -> float:
+def _all_pairs(result: peers.Result) -> float:
     return result.seconds * result.n * (result.n - 1)
 
 

@@ -1,22 +1,23 @@
-"""What a figure or a table of the paper is made of: numbers that say where they come from, and how they compare."""
+"""Figures and tables of the paper as numbers, each with its source, and comparisons between them."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.errors import InputError
-from temporaldp.values import copy_in
-
 FloatArray = NDArray[np.float64]
+
+COLUMNS = ("exhibit", "panel", "curve", "x_name", "x", "y_name", "y", "standard_error", "source", "checks")
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One pair of axes: what is plotted against what, with units.
+    """One pair of axes.
 
     Parameters
     ----------
@@ -43,11 +44,11 @@ class Curve:
     name : str
         As in the legend; unique in its panel.
     source : str
-        Where the numbers come from: a public function, a formula, a solver, or somebody else's program.
+        Origin of the numbers: a public function, a formula, a solver, or the program of another author.
     x, y : array, shape (k,)
         `y` is `math.inf` where there is no finite value.
     checks : str or None
-        The curve of this panel that these numbers, which others printed, or another way of computing, should equal.
+        Name of the curve of this panel that these numbers should equal; they were published, or computed differently.
     spread : array, shape (k,), or None
         Standard errors of sampled values.
     """
@@ -61,23 +62,20 @@ class Curve:
     spread: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        copy_in(self, "x", "y", "spread")
         if self.x.shape != self.y.shape or self.x.ndim != 1:
-            raise InputError(
-                f"curve {self.name!r} has {self.x.shape} places for {self.y.shape} values; expected as many"
-            )
+            raise ValueError(f"curve {self.name!r}: expected x and y of one length, got {self.x.shape}, {self.y.shape}")
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How far a curve is from the numbers that check it, over the points that they share.
+    """Difference between a curve and the numbers that check it, over their common points.
 
     Parameters
     ----------
     panel, name : str
         The curve.
     against : str
-        Where the other numbers come from.
+        Source of the other numbers.
     points : int
     difference : float
         The largest relative difference.
@@ -100,14 +98,14 @@ class Exhibit:
     Parameters
     ----------
     key : str
-        What `temporaldp reproduce --figure` calls it, such as "3" or "table2".
+        Argument of ``python -m reproduction --figure``, such as "3" or "table2".
     title : str
     section : str
-        Where it stands in the paper.
+        Its place in the paper.
     panels : tuple of Panel
     curves : tuple of Curve
     notes : tuple of str
-        What a reader must know: parameters that the text does not give, solvers that were not there.
+        Parameters that the text does not give, solvers that are not installed.
     """
 
     key: str
@@ -127,21 +125,21 @@ class Exhibit:
 
         Raises
         ------
-        InputError
-            There is none; the message lists those that there are.
+        LookupError
+            No such curve; the message lists the curves of the panel.
         """
         for curve in self.curves:
             if (curve.panel, curve.name) == (panel, name):
                 return curve
         there = ", ".join(repr(curve.name) for curve in self.curves if curve.panel == panel)
-        raise InputError(f"{self.stem} has no curve {name!r} in panel {panel!r}; there are {there or 'none'}")
+        raise LookupError(f"{self.stem} has no curve {name!r} in panel {panel!r}; there are {there or 'none'}")
 
     def in_panel(self, panel: Panel) -> list[Curve]:
         """The curves of a panel, in the order of its legend."""
         return [curve for curve in self.curves if curve.panel == panel.key]
 
     def comparisons(self) -> list[Comparison]:
-        """Every curve that checks another, against it."""
+        """Compare every curve that checks another with that one."""
         return [
             _compared(self.curve(check.checks, check.panel), check) for check in self.curves if check.checks is not None
         ]
@@ -163,3 +161,16 @@ def _compared(curve: Curve, check: Curve) -> Comparison:
     far = float(np.max(apart / np.abs(other), initial=0.0))
     deviations = None if check.spread is None else float(np.max(apart / check.spread[theirs], initial=0.0))
     return Comparison(check.panel, curve.name, check.source, len(shared), far, deviations)
+
+
+def write_csv(exhibit: Exhibit, path: Path) -> None:
+    """Write an exhibit as one long table: a row a point, with the source of its number."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for panel in exhibit.panels:
+            for curve in exhibit.in_panel(panel):
+                errors = [None] * len(curve.x) if curve.spread is None else curve.spread.tolist()
+                for x, y, error in zip(curve.x.tolist(), curve.y.tolist(), errors, strict=True):
+                    place = (exhibit.stem, panel.key, curve.name)
+                    writer.writerow((*place, panel.x, x, panel.y, y, error, curve.source, curve.checks))

@@ -1,4 +1,4 @@
-"""What the paper says, what we get, and whether the two agree."""
+"""A statement of the paper, the check of it, and the result of the check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 
 class Verdict(StrEnum):
-    """Whether what we get is what the paper says."""
+    """Agreement of a statement with the result of its check."""
 
     AGREES = "agrees"
     LOOSELY = "agrees, loosely"
@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 
 class Finding(NamedTuple):
-    """What a check found: the numbers, the verdict, and the reason."""
+    """Result of a check: the numbers, the verdict, and the reason."""
 
     found: str
     verdict: Verdict
@@ -34,13 +34,13 @@ class Claim:
     Parameters
     ----------
     identifier : str
-        What `temporaldp reproduce --claim` calls it.
+        Argument of ``python -m reproduction --claim``.
     place : str
-        Where in the paper.
+        Its place in the paper.
     says : str
-        The statement, in our words.
+        The statement, paraphrased.
     found : str
-        What we get, in nats unless it says otherwise.
+        The result, in nats unless it says otherwise.
     verdict : Verdict
     why : str
     measured : bool
@@ -57,8 +57,8 @@ class Claim:
 
     @property
     def command(self) -> str:
-        """What prints it."""
-        return f"temporaldp reproduce --claim {self.identifier}"
+        """Command that prints the claim."""
+        return f"python -m reproduction --claim {self.identifier}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +86,26 @@ def stated(place: str, says: str, *, measured: bool = False) -> Callable[[Callab
     return made
 
 
-def agrees(holds: bool, *, else_: Verdict = Verdict.DISAGREES) -> Verdict:
-    """`AGREES` if so."""
-    return Verdict.AGREES if holds else else_
+def agrees(holds: bool) -> Verdict:
+    """Return `AGREES` if the statement holds."""
+    return Verdict.AGREES if holds else Verdict.DISAGREES
 
 
 def disagrees(differs: bool) -> Verdict:
-    """`DISAGREES` if so: the check shows the statement to be wrong, and would notice if it no longer did."""
+    """Return `DISAGREES` if the check shows the statement to be wrong."""
     return Verdict.DISAGREES if differs else Verdict.AGREES
 
 
-def loosely(holds: bool, exactly: bool = False) -> Verdict:
-    """`LOOSELY` if it holds but not as said, `AGREES` if exactly as said."""
-    if exactly:
-        return Verdict.AGREES
+def loosely(holds: bool) -> Verdict:
+    """Return `LOOSELY` if the statement holds, but not as printed."""
     return Verdict.LOOSELY if holds else Verdict.DISAGREES
 
 
 def same(found: ArrayLike, expected: ArrayLike, *, tolerance: float = 1e-12) -> bool:
-    """Equal to a relative tolerance: rounding of some steps, far below what any statement turns on."""
+    """Return whether all values are equal to a relative tolerance, which covers the rounding of some steps."""
     return bool(np.all(np.abs(np.asarray(found) - expected) <= tolerance * np.abs(expected)))
 
 
 def listed(values: ArrayLike) -> str:
-    """Numbers of four digits, with commas."""
+    """Format numbers with four digits, separated by commas."""
     return ", ".join(f"{value:.4g}" for value in np.asarray(values).ravel().tolist())

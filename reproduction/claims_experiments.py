@@ -6,18 +6,11 @@ import functools
 
 import numpy as np
 
-from temporaldp import (
-    Adversary,
-    leakage_supremum,
-    loss,
-    random_correlation,
-    temporal_leakage,
-)
-from temporaldp.paper import figure5, figure6, figure7, figure8, printed
-from temporaldp.paper.claims.calculation import rounds_of_deletion
-from temporaldp.paper.claims.claim import Finding, Verdict, agrees, disagrees, listed, loosely, same, stated
-from temporaldp.paper.exhibit import Exhibit
-from temporaldp.paper.settings import smoothed
+from reproduction import budget_figures, leakage_figures, peers, printed, runtime_figure
+from reproduction.claim import Finding, Verdict, agrees, disagrees, listed, loosely, same, stated
+from reproduction.exhibit import Exhibit
+from reproduction.settings import recursion_series, recursion_supremum, smoothed
+from temporaldp import Adversary, loss, random_correlation
 
 SETTLED = 0.95
 """Share of its supremum at which a series is taken to have stopped growing noticeably."""
@@ -25,16 +18,16 @@ SETTLED = 0.95
 
 def settling_time(s: float, epsilon: float, *, n_states: int = 50) -> tuple[int, float]:
     """The step at which BPL first is at `SETTLED` of its supremum, and the supremum in nats."""
-    known = Adversary(backward=smoothed(n_states, s))
-    limit = leakage_supremum(known, epsilon=epsilon, bound="paper").backward
-    series = temporal_leakage(known, epsilons=np.full(1000, epsilon), bound="paper").backward
+    matrix = smoothed(n_states, s)
+    limit = recursion_supremum(matrix, epsilon)
+    series = recursion_series(Adversary(backward=matrix), np.full(1000, epsilon)).backward
     return int(np.argmax(series >= SETTLED * limit)) + 1, limit
 
 
 @functools.cache
 def _figure_8() -> Exhibit:
     """Computed once for the claims that read it."""
-    return figure8.compute()
+    return budget_figures.figure_8()
 
 
 @stated("Section VI, setting", "A smaller s gives a stronger correlation, comparable for one n only.")
@@ -58,13 +51,15 @@ def smoothing() -> Finding:
 )
 def runtime_150() -> Finding:
     """All pairs of Algorithm 1 and of ours; some pairs of each solver, multiplied."""
-    exhibit = figure5.compute(sizes=(150,), alphas=(), pairs=3)
+    exhibit = runtime_figure.figure_5(sizes=(150,), alphas=(), pairs=3)
     seconds = {curve.name: float(curve.y[0]) for curve in exhibit.curves if curve.panel == "a" and len(curve.y)}
     shown = ", ".join(f"{name}: {_duration(value)}" for name, value in seconds.items() if not name.endswith("2016"))
     missing = " ".join(note for note in exhibit.notes if "not installed" in note)
     return Finding(
         f"{shown} (solvers: median of 3 pairs, times 22,350).{' ' + missing if missing else ''}",
-        loosely(seconds[figure5.AS_PRINTED] < min(seconds[name] for name in seconds if name.startswith("HiGHS"))),
+        loosely(
+            seconds[runtime_figure.AS_PRINTED] < min(seconds[name] for name in seconds if name.startswith("HiGHS"))
+        ),
         "The order is the paper's; machines and programs are not those of 2016, so factors between the years say "
         "little. As printed the program has n(n - 1) constraints, more than the 2,000 of Gurobi's free licence; 2n + "
         "1 constraints say the same.",
@@ -85,7 +80,7 @@ def _duration(seconds: float) -> str:
 def runtime_alpha() -> Finding:
     """Rounds over the columns, counted instead of timed."""
     levels = (0.1, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
-    found = [float(rounds_of_deletion(random_correlation(50, rng=0), alpha).mean()) for alpha in levels]
+    found = [float(peers.algorithm_1(random_correlation(50, rng=0).dense(), alpha).rounds.mean()) for alpha in levels]
     return Finding(
         f"Rounds over the columns a pair, n = 50, alpha = {', '.join(f'{a:g}' for a in levels)}: "
         f"{', '.join(f'{x:.3g}' for x in found)}.",
@@ -102,7 +97,7 @@ def runtime_alpha() -> Finding:
 )
 def same_solutions() -> Finding:
     """Ten pairs at several levels, against 60 digits."""
-    exhibit = figure5.compute(sizes=(), alphas=(1.0, 10.0, 20.0, 30.0, 50.0))
+    exhibit = runtime_figure.figure_5(sizes=(), alphas=(1.0, 10.0, 20.0, 30.0, 50.0))
     shown, wrong = [], False
     for curve in exhibit.curves:
         if curve.panel == "c":
@@ -110,7 +105,7 @@ def same_solutions() -> Finding:
             wrong |= bool(curve.y.min() < 100.0)
     missing = " ".join(note for note in exhibit.notes if "not installed" in note)
     return Finding(
-        f"Per cent of {figure5.PAIRS} pairs answered rightly, n = {figure5.N_STATES}, alpha = 1, 10, 20, 30, 50. "
+        f"Per cent of {runtime_figure.PAIRS} pairs answered rightly, n = {runtime_figure.N_STATES}, alpha = 1, 10, 20, 30, 50. "
         f"{'; '.join(shown)}. Today's versions.{' ' + missing if missing else ''}",
         Verdict.LOOSELY if wrong else Verdict.AGREES,
         "At alpha = 10, where the paper timed them, they agree. Coefficients e^alpha beyond what a solver's "
@@ -126,17 +121,23 @@ def same_solutions() -> Finding:
 )
 def lp_solve_precision() -> Finding:
     """Where its answers end."""
-    from temporaldp.paper import solvers
-    from temporaldp.paper.survey import survey
-
-    if "lp_solve" not in solvers.installed():
-        return Finding("lp_solve is not installed.", Verdict.LOOSELY, solvers.TO_INSTALL["lp_solve"])
-    only = {"lp_solve": solvers.lp_solve}
+    if "lp_solve" not in peers.installed():
+        return Finding("lp_solve is not installed.", Verdict.LOOSELY, peers.TO_INSTALL["lp_solve"])
+    only = {"lp_solve": peers.lp_solve}
     levels = (5.0, 10.0, 12.0, 15.0, 20.0)
-    found = list(survey(figure5.N_STATES, levels, figure5.SEED, forms=["paper"], solvers=only, pairs=figure5.PAIRS))
+    found = list(
+        peers.survey(
+            runtime_figure.N_STATES,
+            levels,
+            runtime_figure.SEED,
+            forms=["paper"],
+            solvers=only,
+            pairs=runtime_figure.PAIRS,
+        )
+    )
     shown = "; ".join(f"alpha = {r.alpha:g}: {r.status}, {r.wrong} of them wrong" for r in found)
     return Finding(
-        f"n = {figure5.N_STATES}, {figure5.PAIRS} pairs: {shown}.",
+        f"n = {runtime_figure.N_STATES}, {runtime_figure.PAIRS} pairs: {shown}.",
         loosely(any(result.right < result.pairs for result in found)),
         "The version of today gets some levels further than that of 2016.",
     )
@@ -170,7 +171,8 @@ def delay() -> Finding:
     """Settling times; and the s for which the statement is true."""
     at_1, at_01 = settling_time(0.005, 1.0), settling_time(0.005, 0.1)
     fitting, larger = (
-        [settling_time(s, epsilon, n_states=n)[0] for epsilon in (1.0, 0.1)] for n, s in (figure6.FITTING, (200, 0.005))
+        [settling_time(s, epsilon, n_states=n)[0] for epsilon in (1.0, 0.1)]
+        for n, s in (leakage_figures.FITTING, (200, 0.005))
     )
     return Finding(
         f"n = 50, {SETTLED:.0%} of the supremum is reached at step {at_1[0]} for epsilon = 1 and at step {at_01[0]} "
@@ -190,7 +192,7 @@ def delay() -> Finding:
 )
 def small_budgets() -> Finding:
     """Suprema at both budgets."""
-    levels = {s: [settling_time(s, epsilon)[1] for epsilon in (1.0, 0.1)] for s in (0.005, figure6.FITTING[1])}
+    levels = {s: [settling_time(s, epsilon)[1] for epsilon in (1.0, 0.1)] for s in (0.005, leakage_figures.FITTING[1])}
     shown = "; ".join(f"s = {s:g}: {one:.4g} and {tenth:.4g}" for s, (one, tenth) in levels.items())
     return Finding(
         f"n = 50, suprema of BPL at epsilon = 1 and 0.1. {shown}.",
@@ -218,13 +220,13 @@ def more_values() -> Finding:
 )
 def figure_7() -> Finding:
     """Budgets and noise of both, and of the optimum."""
-    exhibit = figure7.compute()
-    spent = {name: exhibit.curve(name, "a").y for name in figure7.NAMES.values()}
+    exhibit = budget_figures.figure_7()
+    spent = {name: exhibit.curve(name, "a").y for name in budget_figures.ALLOCATIONS.values()}
     noise = {name: float(np.mean(1 / budgets)) for name, budgets in spent.items()}
     known = same(spent["Algorithm 3"][[0, 1, -1]], printed.ALGORITHM_3, tolerance=1e-11)
     return Finding(
         f"Algorithm 2: {spent['Algorithm 2'][0]:.4g} at every step; Algorithm 3: "
-        f"{listed(spent['Algorithm 3'][[0, 1, -1]])}. Mean 1/epsilon over {figure7.HORIZON} steps: "
+        f"{listed(spent['Algorithm 3'][[0, 1, -1]])}. Mean 1/epsilon over {budget_figures.FIGURE_7_HORIZON} steps: "
         f"{', '.join(f'{name} {value:.4g}' for name, value in noise.items())}.",
         agrees(known and noise["optimal plan"] < noise["Algorithm 3"] < noise["Algorithm 2"]),
         "All budgets are those of the authors' own program, to 11 digits. Least noise does not need the level at "
@@ -244,8 +246,8 @@ def figure_8_horizon() -> Finding:
         f"Mean absolute noise at T = {', '.join(f'{T:g}' for T in second.x)}: Algorithm 2: {listed(second.y)}; "
         f"Algorithm 3: {listed(third.y)}.",
         loosely(bool((third.y < second.y).all()) and same(second.y, second.y[0])),
-        "True; but at T = 10 it is 25 against 31 where alpha/T, which ignores the correlation, gives 5: `temporaldp "
-        "reproduce --claim short-horizons`. n = 50 is ours, the text has none.",
+        "True; but at T = 10 it is 25 against 31 where alpha/T, which ignores the correlation, gives 5: `python "
+        "-m reproduction --claim short-horizons`. n = 50 is ours, the text has none.",
     )
 
 
@@ -258,12 +260,12 @@ def figure_8_degree() -> Finding:
     exhibit = _figure_8()
     shown = {
         name: [float(exhibit.curve(name, "b").y[exhibit.curve(name, "b").x == s][0]) for s in (0.01, 0.1, 1.0)]
-        for name in (*figure8.NAMES.values(), figure8.UNCORRELATED)
+        for name in (*budget_figures.METHODS.values(), budget_figures.UNCORRELATED)
     }
     return Finding(
-        f"T = {figure8.HORIZON}, s = 0.01, 0.1, 1: "
+        f"T = {budget_figures.HORIZON}, s = 0.01, 0.1, 1: "
         f"{'; '.join(f'{name}: {listed(values)}' for name, values in shown.items())}.",
-        agrees(shown["Algorithm 2"][0] > 3 * shown[figure8.UNCORRELATED][0]),
+        agrees(shown["Algorithm 2"][0] > 3 * shown[budget_figures.UNCORRELATED][0]),
         "Sevenfold for Algorithm 2, fivefold for the optimal plan. T is ours. All noise is the paper's "
         "Lap(1/epsilon); for a histogram it doubles.",
     )

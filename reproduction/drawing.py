@@ -1,21 +1,39 @@
-"""An exhibit as a picture: the house's look, one line style and marker a curve, so that it reads in grey."""
+"""Exhibits as pictures: one line style and marker a curve, so that the curves differ in grey."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from temporaldp.extras import needing
-from temporaldp.paper import printed
-from temporaldp.paper.exact import EXACT
-from temporaldp.paper.exhibit import Curve, Exhibit, Panel
-from temporaldp.report.style import BLUE, DARK, GREEN, GREY, ORANGE, PURPLE, WIDTH, new_figure, styled
+from reproduction import printed
+from reproduction.exhibit import Curve, Exhibit, Panel
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+EXACT = "exact"
+"""Name of the exact leakage's curves, one for each curve of the paper's."""
+
+STYLE: Any = {
+    "font.size": 10,
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "0.88",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "svg.hashsalt": "temporaldp",
+}
+"""Matplotlib settings of all pictures; the salt makes the same data give the same SVG file."""
+
+BLUE, ORANGE, DARK, GREY, GREEN, PURPLE = "#2166ac", "#d6604d", "#1a1a1a", "#8c8c8c", "#4d9221", "#762a83"
+WIDTH = 7.2  # inches
 
 Look = Mapping[str, Any]
 
@@ -31,12 +49,16 @@ LOOKS: tuple[Look, ...] = (
 RING: Look = {"color": DARK, "marker": "o"}
 STAR: Look = {"color": DARK, "marker": "*", "markersize": 11}
 THIN: Look = {"color": "#ffc53d", "linestyle": (0, (3, 2)), "linewidth": 1.0, "marker": "none", "zorder": 5}
-"""The exact leakage, over the curve that it belongs to."""
+"""Look of the exact leakage, drawn on top of the curve of the paper's bound."""
+
+FEW_POINTS = 8
+"""Number of points below which the exact leakage is drawn as dots."""
 
 MOST_MARKERS = 16
+"""Largest number of markers on a curve."""
 
 
-@styled
+@mpl.rc_context(STYLE)
 def draw_panels(
     exhibit: Exhibit,
     *,
@@ -46,13 +68,13 @@ def draw_panels(
     looks: Mapping[str, Look] | None = None,
     columns: int = 3,
 ) -> Figure:
-    """The panels side by side under one legend.
+    """Draw the panels side by side under one legend.
 
     `logarithmic` names the logarithmic axes of a panel by its key ("x", "y", "xy"); `share` gives all panels one vertical
     scale; `looks` replaces the look of curves by their names; `columns` is the legend's.
     """
-    figure, grid = new_figure(height, width=WIDTH, subplots=(1, len(exhibit.panels)))
-    every = np.atleast_1d(np.asarray(grid, dtype=object)).ravel()
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    every = figure.subplots(1, len(exhibit.panels), squeeze=False)[0]
     chosen = {**_looks(exhibit.curves), **(looks or {})}
     for axes, panel in zip(every, exhibit.panels, strict=True):
         for curve in exhibit.in_panel(panel):
@@ -72,12 +94,21 @@ def draw_panels(
     return figure
 
 
+@mpl.rc_context(STYLE)
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a picture as PNG or SVG, by the suffix of its path."""
+    metadata: Any = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, dpi=160, metadata=metadata)
+
+
 def draw_curve(axes: Axes, curve: Curve, look: Look) -> None:
-    """A line with markers; what others printed, or was sampled, as hollow points without a line; the exact one thin."""
+    """Draw a line with markers; published or sampled numbers as hollow points; the exact leakage as a thin line."""
     shown = np.isfinite(curve.y)
     x, y = curve.x[shown], curve.y[shown]
     if curve.name == EXACT:
-        axes.plot(x, y, **THIN, label=curve.name)
+        # A line through few points would leave the curve that they lie on.
+        look = {**THIN, "linestyle": "none", "marker": "."} if len(x) < FEW_POINTS else THIN
+        axes.plot(x, y, **look, label=curve.name)
         return
     if is_reference(curve):
         points: dict[str, Any] = {
@@ -94,12 +125,12 @@ def draw_curve(axes: Axes, curve: Curve, look: Look) -> None:
 
 
 def is_reference(curve: Curve) -> bool:
-    """Whether the numbers are somebody else's, or check another curve."""
+    """Return whether the numbers are published ones, or check another curve."""
     return curve.checks is not None or curve.source == printed.PAPER
 
 
 def _looks(curves: Sequence[Curve]) -> dict[str, Look]:
-    """One look a name, in the order of the curves; references are dark rings."""
+    """Return a look for each name, in the order of the curves; references are dark rings."""
     own = list(dict.fromkeys(curve.name for curve in curves if not is_reference(curve)))
     found = {curve.name: RING for curve in curves if is_reference(curve)}
     return found | {name: LOOKS[k % len(LOOKS)] for k, name in enumerate(own)}
@@ -114,10 +145,7 @@ def _describe(axes: Axes, panel: Panel, logarithmic: str) -> None:
 
 
 def plain_logarithmic(axes: Axes, name: str) -> None:
-    """A logarithmic axis, "x" or "y", with plain numbers: 0.001, 10, 1000, 1e+06."""
-    with needing("report"):
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
+    """Make an axis, "x" or "y", logarithmic with plain numbers: 0.001, 10, 1000, 1e+06."""
     (axes.set_xscale if name == "x" else axes.set_yscale)("log")
     axis = axes.xaxis if name == "x" else axes.yaxis
     low, high = sorted(axis.get_view_interval())

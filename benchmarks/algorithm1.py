@@ -1,16 +1,13 @@
-"""The paper's Algorithm 1, three ways: as printed, as fast as it goes in Numba, and in plain NumPy.
+"""The paper's Algorithm 1 in Numba, for timing: as printed, and as fast as it goes with one bound a pair.
 
-Peers: no algorithm here comes from the rest of the package. Each returns the loss L(alpha) in nats, the largest of
-``log[(1 + q k) / (1 + d k)]`` over all ordered pairs of different rows, without the budget of the current step that the
-paper adds at the end. The matrix is C-contiguous, of doubles, with rows summing to 1; alpha is at most 700, where e^alpha
-is still a double.
-
-The forms named ``..._rows`` take a range of first rows and share nothing: a caller can hand ranges to threads and take the
-maximum. The compiled ones hold no lock while they compute; NumPy takes it back between its calls.
+Each function returns the loss L(alpha) in nats, the largest of ``log[(1 + q k) / (1 + d k)]`` over all ordered pairs of
+different rows, without the budget of the current step that the paper adds at the end. The matrix is C-contiguous, of doubles,
+with rows summing to 1; alpha is at most 700. A call takes a range of first rows and releases Python's lock: a caller can hand
+ranges to threads and take the maximum.
 
 ========  ==============================================================================
 P         the transition matrix
-Q, D      two rows of it, in this order (D a block of rows in the NumPy form)
+Q, D      two rows of it, in this order
 q, d      sums of Q and D over the candidates that are left
 g, h      the ratio (1 + q k) / (1 + d k) before and after a round of deletions
 k         e^alpha - 1
@@ -42,28 +39,20 @@ at alpha = 1 (0.0032 against 0.0023 s, 0.081 against 0.068 s), and no longer a d
 from __future__ import annotations
 
 import math
-from functools import partial
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
-
-from temporaldp.kernels.compiled.options import compiled, kernel
 
 Matrix = NDArray[np.float64]
 
 LANES = 32  # entries that the compiled loop takes at a time: four vectors of eight
-BLOCK = 2**15  # entries that NumPy takes at a time, in whole rows: at n = 500, all at once take 1.5 times as long
 
 # Sums may be reordered, which a vector loop needs; no entry is infinite or NaN.
 REORDERED = {"reassoc", "contract", "nsz", "nnan", "ninf"}
 
 
-def literal(P: Matrix, alpha: float) -> float:
-    """As printed, compiled."""
-    return float(literal_rows(P, alpha, 0, len(P)))
-
-
-@kernel
+@numba.njit(nogil=True, error_model="numpy")
 def literal_rows(P, alpha, first, last):
     """Lines 1 to 12 of the pseudocode, with q+ and d+ kept as marks on the columns.
 
@@ -99,11 +88,6 @@ def literal_rows(P, alpha, first, last):
     return L
 
 
-def compacted(P: Matrix, alpha: float) -> float:
-    """Algorithm 1 pair by pair in vector loops; despite the name, what it drops are marks and divisions, see above."""
-    return compacted_rows(P, alpha, 0, len(P))
-
-
 def compacted_rows(P: Matrix, alpha: float, first: int, last: int) -> float:
     """Copies the matrix once a call, for the padding: n^2 beside the n^3 of all pairs, so ranges should not be tiny."""
     return float(_largest(_padded(P), alpha, first, last))
@@ -115,7 +99,7 @@ def _padded(P: Matrix) -> Matrix:
     return wide
 
 
-@kernel
+@numba.njit(nogil=True, error_model="numpy")
 def _largest(P, alpha, first, last):
     """A deleted candidate fails every later, higher threshold too, so one threshold says which candidates are left."""
     k = math.expm1(alpha)
@@ -131,7 +115,7 @@ def _largest(P, alpha, first, last):
     return math.log(largest)
 
 
-@partial(compiled, fastmath=REORDERED)
+@numba.njit(nogil=True, error_model="numpy", fastmath=REORDERED)
 def _after_deletion(Q, D, g, k):
     q = 0.0
     d = 0.0
@@ -140,32 +124,3 @@ def _after_deletion(Q, D, g, k):
         q += Q[j] if left else 0.0
         d += D[j] if left else 0.0
     return (1.0 + q * k) / (1.0 + d * k)
-
-
-def in_numpy(P: Matrix, alpha: float) -> float:
-    """Vectorised over the other rows."""
-    return in_numpy_rows(P, alpha, 0, len(P))
-
-
-def in_numpy_rows(P: Matrix, alpha: float, first: int, last: int) -> float:
-    """The same for a range of first rows."""
-    k = math.expm1(alpha)
-    height = max(1, BLOCK // P.shape[1])
-    blocks = [P[start : start + height] for start in range(0, len(P), height)]
-    return math.log(max((_against_block(P[a], D, k) for a in range(first, last) for D in blocks), default=1.0))
-
-
-def _against_block(Q: Matrix, D: Matrix, k: float) -> float:
-    """Rounds of deletion for all rows D at once; a row leaves when nothing was deleted from it."""
-    g, largest = np.ones(len(D)), 1.0
-    scratch = np.empty_like(D)
-    while len(D):
-        left = scratch[: len(D)]
-        np.multiply(g[:, None], D, out=left)
-        left[...] = left < Q
-        q, d = left @ Q, np.matmul(left[:, None, :], D[:, :, None])[:, 0, 0]
-        h = (1.0 + q * k) / (1.0 + d * k)
-        largest = max(largest, float(h.max()))
-        rising = h > g
-        D, g = (D, h) if rising.all() else (D[rising], h[rising])
-    return largest

@@ -1,0 +1,346 @@
+"""The correlation protocol: the transition matrix between any two consecutive steps, in one direction of time.
+
+=====================  ==============================================================  ========================
+correlation            the matrix of transition t (from step t to step t + 1)          number of steps
+=====================  ==============================================================  ========================
+a matrix               itself: `TransitionMatrix`, or the set of an `IntervalMatrix`    any
+`PerStep`              one of its own                                                  one more than matrices
+`Periodic`             that of its phase of the clock                                  any
+`Changing`             that of the last change                                         any
+`NoCorrelation`        none: nothing is learnt in this direction                       any
+=====================  ==============================================================  ========================
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from temporaldp.errors import InputError
+from temporaldp.values import whole_number
+
+if TYPE_CHECKING:
+    from temporaldp.correlation.interval_matrix import IntervalMatrix
+    from temporaldp.correlation.transition import TransitionMatrix
+
+    Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
+
+
+class Correlation(ABC):
+    """The matrix of every transition in one direction; false if nothing is learnt in it."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def matrices(self) -> tuple[Matrix, ...]:
+        """Its matrices, each as often as it was given; none of an unknown correlation."""
+
+    @property
+    def n_steps(self) -> int | None:
+        """Number of steps T that it covers; None for any number."""
+        return None
+
+    @property
+    def period(self) -> int | None:
+        """Number of phases after which matrices repeat; None if they do not depend on a clock."""
+        return None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every transition has the same matrix, or none."""
+        return False
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether some matrix is known up to a set only."""
+        return any(matrix.is_set for matrix in self.matrices)
+
+    @abstractmethod
+    def at(self, transition: int) -> Matrix | None:
+        """The matrix of a transition, counted from 0 in the order of time; None if the correlation is unknown."""
+
+    def between(self, first: int, last: int) -> Correlation:
+        """The correlation of transitions `first`, ..., `last` - 1 alone, with a matrix for each unless it is constant."""
+        return PerStep(tuple(map(self.at, range(first, last)))) if last > first else NoCorrelation()  # type: ignore[arg-type]
+
+    def over(self, n_steps: int) -> Correlation:
+        """The correlation of a release of `n_steps` steps, with a matrix for each transition unless it is constant."""
+        return self if self.is_constant or self.n_steps is not None else self.between(0, n_steps - 1)
+
+    def in_reverse(self) -> Correlation:
+        """The correlation with its transitions in the opposite order; `InputError` where there is no last one."""
+        raise InputError(
+            f"expected matrices for a number of steps, got a correlation without an end ({self.kind}); restrict it by `between`"
+        )
+
+    @abstractmethod
+    def mapped(self, change: Callable[[Matrix], Matrix]) -> Correlation:
+        """The correlation with every matrix changed."""
+
+    @property
+    def current(self) -> Correlation:
+        """The correlation after its last change."""
+        return self
+
+    def changed(self, transition: int, matrix: Matrix) -> Changing:
+        """The correlation with another matrix from a transition on; for constant ones, and those that have changed before."""
+        raise InputError(f"expected a constant correlation, got one of kind {self.kind}")
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """What distinguishes it from another correlation with the same matrices; for digests."""
+
+
+class Constant(Correlation):
+    """One matrix for every transition: the base of matrices."""
+
+    __slots__ = ()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the matrix is known up to a set only."""
+        return False
+
+    @property
+    def matrices(self) -> tuple[Any, ...]:
+        """The matrix itself."""
+        return (self,)
+
+    @property
+    def is_constant(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def kind(self) -> str:
+        """Constant."""
+        return "constant"
+
+    def changed(self, transition: int, matrix: Any) -> Changing:
+        """Itself, and another matrix from a transition on."""
+        return Changing((0,), (self,)).changed(transition, matrix)  # type: ignore[arg-type]
+
+    def at(self, transition: int) -> Any:
+        """The matrix itself."""
+        return self
+
+    def between(self, first: int, last: int) -> Any:
+        """The matrix itself."""
+        return self
+
+    def in_reverse(self) -> Any:
+        """The matrix itself."""
+        return self
+
+    def mapped(self, change: Callable[[Any], Any]) -> Any:
+        """The changed matrix."""
+        return change(self)
+
+
+@dataclass(frozen=True, slots=True)
+class NoCorrelation(Correlation):
+    """An unknown correlation: each release is evidence of its own step alone."""
+
+    def __bool__(self) -> bool:
+        return False
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """None."""
+        return ()
+
+    @property
+    def is_constant(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def kind(self) -> str:
+        """None."""
+        return "none"
+
+    def at(self, transition: int) -> None:
+        """None."""
+
+    def between(self, first: int, last: int) -> NoCorrelation:
+        """The same."""
+        return self
+
+    def in_reverse(self) -> NoCorrelation:
+        """The same."""
+        return self
+
+    def mapped(self, change: Callable[[Matrix], Matrix]) -> NoCorrelation:
+        """The same."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PerStep(Correlation):
+    """A matrix for each transition: T - 1 of them cover T steps.
+
+    Parameters
+    ----------
+    each : tuple of TransitionMatrix or IntervalMatrix
+        At least one, in the order of time.
+    """
+
+    each: tuple[Matrix, ...]
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def __iter__(self) -> Iterator[Matrix]:
+        return iter(self.each)
+
+    def __getitem__(self, transition: int) -> Matrix:
+        return self.each[transition]
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """One for each transition."""
+        return self.each
+
+    @property
+    def n_steps(self) -> int:
+        """One more than matrices."""
+        return len(self.each) + 1
+
+    @property
+    def kind(self) -> str:
+        """One for each transition."""
+        return "each"
+
+    def at(self, transition: int) -> Matrix:
+        """Its matrix."""
+        return self.each[transition]
+
+    def between(self, first: int, last: int) -> Correlation:
+        """Those matrices; no correlation where there is no transition."""
+        return PerStep(self.each[first:last]) if self.each[first:last] else NoCorrelation()
+
+    def in_reverse(self) -> PerStep:
+        """The last matrix first."""
+        return PerStep(self.each[::-1])
+
+    def mapped(self, change: Callable[[Matrix], Matrix]) -> PerStep:
+        """Each changed."""
+        return PerStep(tuple(map(change, self.each)))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Periodic(Correlation):
+    """Matrices that depend on the clock: one for each phase of a period, which repeats without end.
+
+    Parameters
+    ----------
+    matrices : sequence of at least two TransitionMatrix or IntervalMatrix
+        One for each phase: element k is about the transition from phase k to the next one.
+    phase : int
+        Of the first step of the release; 0 is where element 0 leads on.
+
+    Raises
+    ------
+    InputError
+        Fewer than 2 phases, something that is no matrix, or a phase that is none.
+
+    Examples
+    --------
+    >>> from temporaldp import TransitionMatrix
+    >>> night, day = TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]), TransitionMatrix([[0.6, 0.4], [0.4, 0.6]])
+    >>> clock = Periodic([night, day], phase=1)
+    >>> clock.period, [matrix is day for matrix in clock.between(0, 3)]
+    (2, [True, False, True])
+    """
+
+    each: tuple[Matrix, ...]
+    phase: int
+
+    def __init__(self, matrices: Iterable[Matrix], *, phase: int = 0) -> None:
+        each = tuple(matrices)
+        for position, matrix in enumerate(each):
+            if not isinstance(matrix, Constant):
+                raise InputError(
+                    "expected one TransitionMatrix or IntervalMatrix for each phase, got "
+                    f"{type(matrix).__name__} (item {position})"
+                )
+        if len(each) < 2:
+            raise InputError(
+                f"expected one matrix for each of at least 2 phases, got {len(each)}; a matrix that is always the same stands "
+                "for itself"
+            )
+        if whole_number(phase, "the phase", least=0, error=InputError) >= len(each):
+            raise InputError(f"expected a phase from 0 to {len(each) - 1}, got {phase}")
+        object.__setattr__(self, "each", each)
+        object.__setattr__(self, "phase", int(phase))
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """One for each phase."""
+        return self.each
+
+    @property
+    def period(self) -> int:
+        """Number of phases."""
+        return len(self.each)
+
+    @property
+    def kind(self) -> str:
+        """The clock, and where it begins."""
+        return f"clock from {self.phase}"
+
+    def at(self, transition: int) -> Matrix:
+        """That of its phase."""
+        return self.each[(self.phase + transition) % len(self.each)]
+
+    def mapped(self, change: Callable[[Matrix], Matrix]) -> Periodic:
+        """Each changed."""
+        return Periodic(map(change, self.each), phase=self.phase)
+
+
+@dataclass(frozen=True, slots=True)
+class Changing(Correlation):
+    """A constant correlation until another one is adopted: matrices with the first transition of each.
+
+    Parameters
+    ----------
+    starts : tuple of int
+        The first transition of each matrix, increasing; the first one is 0.
+    each : tuple of TransitionMatrix
+    """
+
+    starts: tuple[int, ...]
+    each: tuple[Matrix, ...]
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """One for each change."""
+        return self.each
+
+    @property
+    def current(self) -> Matrix:
+        """The last matrix."""
+        return self.each[-1]
+
+    def changed(self, transition: int, matrix: Matrix) -> Changing:
+        """Another matrix from a transition on, in place of one that begins there."""
+        n = bisect_left(self.starts, transition)
+        return Changing((*self.starts[:n], transition), (*self.each[:n], matrix))
+
+    @property
+    def kind(self) -> str:
+        """The transitions at which it changes."""
+        return f"changing at {self.starts}"
+
+    def at(self, transition: int) -> Matrix:
+        """That of the last change up to the transition."""
+        return self.each[bisect_right(self.starts, transition) - 1]
+
+    def mapped(self, change: Callable[[Matrix], Matrix]) -> Changing:
+        """Each changed."""
+        return Changing(self.starts, tuple(map(change, self.each)))
