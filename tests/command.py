@@ -17,7 +17,9 @@ from pathlib import Path
 
 SAMPLE = str(files("temporaldp.sample") / "sleep_5min.csv")
 
-KEYWORD = re.compile(r"\b(epsilon|bound|horizon|delta|alpha|mechanism|method|reserve)=")
+KEYWORD = re.compile(
+    r"\b(epsilon|accounting|horizon|delta|alpha|mechanism|method|reserve)=|\b(Exact|PaperBound|MetricPrivacy|ApproximateDP)\("
+)
 """How Python's callers give an argument; people at a shell give options."""
 
 ONE_AT_A_TIME = threading.Lock()

@@ -134,7 +134,7 @@ def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
     assert "The plan holds its level: at most <strong>1</strong> nats" in text
     assert "(nats, exact)</th><td>1</td>" in text
     message = refused(*report, "--bound", "paper", "-o", "q.html", cwd=tmp_path)
-    assert "the paper's bound says nothing about that: leave out --bound paper" in " ".join(message.split())
+    assert "of which the paper's bound is no evidence: leave out --bound paper" in " ".join(message.split())
 
 
 @pytest.mark.long
