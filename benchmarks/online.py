@@ -85,7 +85,7 @@ def streams() -> Iterator[str]:
         grown = resident() - before
         accountant.total()
         asked = timed(lambda a=accountant, r=rng, b=base: [_spend_and_ask(a, r, b) for _ in range(100)]) / 100
-        worst = tdp.temporal_leakage(adversary(matrix), accountant.ledger, accounting=tdp.PaperBound()).worst
+        worst = tdp.temporal_leakage(adversary(matrix), accountant.spent, accounting=tdp.PaperBound()).worst
         assert worst <= 1.0
         rows.append([name, *cells, f"{grown / STEPS[-1]:.0f}", short(total), short(asked), f"{worst:.6f}"])
     head = [

@@ -29,6 +29,7 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
 )
+from temporaldp.accounting.accountant import account_of
 from temporaldp.release.chain import LedgerEvent, LedgerRow, chained
 from temporaldp.release.checkpoints import CHECKPOINT, EVERY
 from temporaldp.release.outputs import as_text
@@ -73,7 +74,7 @@ def build(place: Path, n_steps: int) -> float:
             for step in range(start, min(start + AT_ONCE, n_steps)):
                 if step < COUNTED:
                     began = time.perf_counter()
-                    leakage = counting.total_after(epsilon)
+                    leakage = counting.total(epsilon)
                     counting.spend(epsilon)
                     took += time.perf_counter() - began
                 if step and step % EVERY == 0:  # the checkpoints of long ago: of them only the events are left
@@ -90,7 +91,7 @@ def build(place: Path, n_steps: int) -> float:
                     transaction.connection.execute(table.insert(), values)
                 transaction.connection.execute(tables().heading.update().values(n_steps=len(rows) + start, head=head))
         ledger.refresh()
-        state = counting.kept_state()
+        state = account_of(counting).kept_state()
         assert state is not None
         with ledger.writing() as writer:
             writer.note_checkpoint({"kind": "date", "last": ledger[-1].time}, shifted(state, n_steps))

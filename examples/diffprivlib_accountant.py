@@ -23,7 +23,7 @@ def main() -> None:
             mean = tools.mean(levels, epsilon=0.05, bounds=(0, 3))
         print(f"hour {hour}: {[int(count) for count in counts]}, mean {mean:.2f}")
     print(
-        f"{len(accountant)} hours charged {accountant.ledger[0]:.2f} each; worst leakage {accountant.total():.4f} of {ALPHA:g}"
+        f"{len(accountant)} hours charged {accountant.spent[0]:.2f} each; worst leakage {accountant.total():.4f} of {ALPHA:g}"
     )
 
 

@@ -36,7 +36,7 @@ def main() -> None:
         stays = np.where(out, walk.dense()[1, 1], walk.dense()[0, 0])
         out = np.where(rng.random(PEOPLE) < stays, out, ~out)
     print(
-        f"{len(accountant)} hours charged {accountant.ledger[0]:.2f} each; worst leakage {accountant.total():.4f} of {ALPHA:g}"
+        f"{len(accountant)} hours charged {accountant.spent[0]:.2f} each; worst leakage {accountant.total():.4f} of {ALPHA:g}"
     )
 
 

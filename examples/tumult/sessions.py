@@ -36,7 +36,7 @@ def main() -> None:
             continue
         counts = {row["place"]: row["count"] for row in session.evaluate(query, budget).collect()}
         print(f"day {day}: {counts}")
-    print(f"{len(accountant)} days charged with {accountant.ledger.tolist()}; worst leakage {accountant.total():.4f}")
+    print(f"{len(accountant)} days charged with {accountant.spent.tolist()}; worst leakage {accountant.total():.4f}")
 
 
 if __name__ == "__main__":

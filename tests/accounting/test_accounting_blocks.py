@@ -36,7 +36,7 @@ def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
         mechanism([3, 4], 0.1)
         with TemporalAccountant(ADVERSARY) as inner, TemporalAccountant(ADVERSARY) as innermost:
             released = release_snapshots(mechanism, [[3, 4]] * 2, plan)
-        assert inner.ledger.tolist() == innermost.ledger.tolist() == released.epsilons.tolist()
+        assert inner.spent.tolist() == innermost.spent.tolist() == released.epsilons.tolist()
         with pytest.raises(LeakageBudgetError), inner:
             release_snapshots(mechanism, [[3, 4]] * 3, plan_budget(ADVERSARY, alpha=20.0, horizon=3))
         assert (len(inner), len(outer)) == (2, 3), "one refusal, and nobody is charged"
@@ -52,7 +52,7 @@ def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
         with pytest.raises(InputError):
             mechanism([3, 4, 5], 0.1)
         assert drawn == []
-        assert outer.ledger.tolist() == [mechanism.epsilon_spent(0.1), *released.epsilons]
+        assert outer.spent.tolist() == [mechanism.epsilon_spent(0.1), *released.epsilons]
     mechanism([3, 4], 0.5)
     assert len(outer) == 3
 

@@ -18,6 +18,7 @@ from temporaldp import (
     sustainable_budget,
     temporal_leakage,
 )
+from temporaldp.accounting.accountant import account_of
 
 
 def mixing(rng, n):
@@ -52,7 +53,7 @@ def test_the_level_holds_for_past_and_future_steps_and_all_of_it_can_be_used(see
         asked = float(rng.choice([accountant.reserve, accountant.remaining(), accountant.reserve * rng.random()]))
         accountant.spend(asked)
         valid.append(now)
-        spent, later = list(accountant.ledger), [now] * tail
+        spent, later = list(accountant.spent), [now] * tail
         assert accountant.total() == pytest.approx(varying(valid, spent), rel=1e-10)
         assert varying(valid + later, [*spent, *[accountant.reserve] * tail]) <= 1.0
         if step in (6, 14):
@@ -69,7 +70,7 @@ def test_the_reserve_after_a_change_is_the_largest_that_the_series_allows():
     accountant = TemporalAccountant(calm, alpha=1.0)
     while accountant.remaining() > accountant.reserve * (1.0 + 1e-9) and len(accountant) < 6:
         accountant.spend(accountant.remaining())
-    spent = list(accountant.ledger)
+    spent = list(accountant.spent)
     accountant.adopt(busy)
     assert accountant.reserve < sustainable_budget(busy, alpha=1.0)  # what leaked before counts
     valid = [calm] * len(spent) + [busy] * 150
@@ -87,8 +88,8 @@ def test_by_both_the_larger_leakage_counts():
     for _ in range(10):
         one.spend(one.reserve)
         both.spend(both.reserve)
-    assert one.total() == pytest.approx(varying([busy] * 5 + [calm] * 10, list(one.ledger)), rel=1e-10)
-    spent = list(both.ledger)
+    assert one.total() == pytest.approx(varying([busy] * 5 + [calm] * 10, list(one.spent)), rel=1e-10)
+    spent = list(both.spent)
     each = [varying([busy] * 5 + [now] * 10, spent) for now in (busy, calm)]
     assert both.total() == pytest.approx(max(each), rel=1e-10)
     assert both.leakage().worst == pytest.approx(max(each), rel=1e-10)
@@ -97,11 +98,11 @@ def test_by_both_the_larger_leakage_counts():
 def test_who_continues_whom():
     calm, busy = two(0.6), two(0.9)
     accountant = TemporalAccountant({"a": calm, "b": busy}, alpha=1.0).spend(0.1)
-    assert copy(accountant).adopt({"a": busy, "b": calm}, reserve=0.0).population.names == ("a", "b")
-    assert copy(accountant).adopt({"a": busy}, reserve=0.0).population.names == ("a", "b")  # b keeps the old one
-    assert len(copy(accountant).adopt({"c": calm}, reserve=0.0).population) == 2  # c may be either
-    assert len(copy(accountant).adopt(calm, reserve=0.0).population) == 2  # everybody
-    assert len(copy(accountant).adopt(calm, both=True, reserve=0.0).population) == 4
+    assert account_of(copy(accountant).adopt({"a": busy, "b": calm}, reserve=0.0)).population.names == ("a", "b")
+    assert account_of(copy(accountant).adopt({"a": busy}, reserve=0.0)).population.names == ("a", "b")  # b keeps the old one
+    assert len(account_of(copy(accountant).adopt({"c": calm}, reserve=0.0)).population) == 2  # c may be either
+    assert len(account_of(copy(accountant).adopt(calm, reserve=0.0)).population) == 2  # everybody
+    assert len(account_of(copy(accountant).adopt(calm, both=True, reserve=0.0)).population) == 4
 
 
 def test_an_accountant_that_is_told_again_stands_where_it_stood():
@@ -113,11 +114,11 @@ def test_an_accountant_that_is_told_again_stands_where_it_stood():
     for part in (1.0, 0.5, 1.5):
         accountant.spend(min(part * accountant.reserve, accountant.remaining()))
     again = TemporalAccountant(calm, alpha=1.0)
-    for epsilon in accountant.ledger[:4]:
-        again.record(epsilon)
+    for epsilon in accountant.spent[:4]:
+        again.spend(epsilon, enforce=False)
     again.adopt(busy, reserve=accountant.reserve)
-    for epsilon in accountant.ledger[4:]:
-        again.record(epsilon)
+    for epsilon in accountant.spent[4:]:
+        again.spend(epsilon, enforce=False)
     assert again.total() == accountant.total()
     assert again.reserve == accountant.reserve
     assert again.remaining() == pytest.approx(accountant.remaining(), rel=1e-9)
@@ -153,10 +154,10 @@ def test_before_the_first_step_it_is_simply_the_new_one():
 )
 def test_what_cannot_be_adopted_changes_nothing(accountant, adversary, message):
     accountant.spend(0.1)
-    before = accountant.remaining(), accountant.total(), len(accountant.population)
+    before = accountant.remaining(), accountant.total(), len(account_of(accountant).population)
     with pytest.raises(InputError, match=message):
         accountant.adopt(adversary)
-    assert (accountant.remaining(), accountant.total(), len(accountant.population)) == before
+    assert (accountant.remaining(), accountant.total(), len(account_of(accountant).population)) == before
 
 
 def test_where_nothing_lasts_under_the_new_correlation_there_is_no_reserve():
@@ -167,5 +168,5 @@ def test_where_nothing_lasts_under_the_new_correlation_there_is_no_reserve():
     accountant.adopt(certain)
     assert accountant.reserve == 0.0
     accountant.spend(accountant.remaining())
-    assert 0.99 < varying([calm] * 3 + [certain], list(accountant.ledger)) <= 1.0
+    assert 0.99 < varying([calm] * 3 + [certain], list(accountant.spent)) <= 1.0
     assert accountant.remaining() == pytest.approx(0.0, abs=1e-8)

@@ -234,19 +234,18 @@ def test_several_users_windows_and_steps_without_a_release():
 def test_the_odometer_says_what_the_series_says():
     odometer = TemporalAccountant(Adversary([WALK, WALK], [WALK, WALK]), accounting=ApproximateDP(1e-6, grid=1e-4))
     assert (len(odometer), odometer.total()) == (0, 0.0)
-    odometer.compose(NOISE).compose(PrivacyGuarantee(0.1, 1e-8))
+    odometer.spend(NOISE).spend(PrivacyGuarantee(0.1, 1e-8))
     with pytest.raises(InputError, match="expected a mechanism"):
-        odometer.compose("noise")
-    odometer.compose(None)
+        odometer.spend("noise")
+    odometer.spend(None)
     expected = temporal_leakage(
         Adversary(WALK, WALK), [NOISE, PrivacyGuarantee(0.1, 1e-8), None], accounting=ApproximateDP(1e-6, grid=1e-4)
     )
     np.testing.assert_array_equal(odometer.leakage().temporal, expected.temporal)
-    assert (len(odometer), odometer.worst_time) == (3, expected.worst_time)
+    assert (len(odometer), odometer.leakage().worst_time) == (3, expected.worst_time)
     assert expected.worst <= odometer.total() <= expected.worst * (1.0 + 1e-6)
-    assert odometer.supports(NOISE) and not odometer.supports(0.1)
     with pytest.raises(BudgetError, match="all 3 steps of the horizon"):
-        odometer.compose(NOISE)
+        odometer.spend(NOISE)
     with pytest.raises(BudgetError, match="nothing was spent yet"):
         TemporalAccountant(Adversary(WALK), accounting=ApproximateDP(1e-6)).leakage()
 

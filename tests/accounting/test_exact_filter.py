@@ -91,8 +91,7 @@ def test_no_mechanism_exceeds_the_level(seed):
     standing = ExactFilter.at_start(adversary, alpha=1.0, horizon=n_steps)
 
     def rows(correlation):
-        each = correlation if isinstance(correlation, tuple) else [correlation] * (n_steps - 1)
-        return [one.dense() for one in each]
+        return [correlation.at(t).dense() for t in range(n_steps - 1)]
 
     def check(spent, now):
         low, high = boxes_of(spent, n)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from temporaldp.accounting.exact.population import exact_population, worth_the_kernel
 
 import oracles
 from exact_oracles import boxes_of, defined_by_sign_rule
 from temporaldp import Adversary, PaperBound, TransitionMatrix, temporal_leakage
 from temporaldp.accounting.exact import population as module
 from temporaldp.accounting.exact.evidence import ExactLeakage
-from temporaldp.accounting.exact.population import exact_population, worth_the_kernel
 
 pytest.importorskip("numba")
 

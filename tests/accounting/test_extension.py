@@ -103,7 +103,7 @@ class EverythingAddsUp:
         self.user = user
 
     def arriving(self, side, transition, release, before):
-        return 0.0 if getattr(self.user, side) is None else before + release
+        return before + release if getattr(self.user, side) else 0.0
 
     def leakage(self, past, release, future):
         return past + release + future
@@ -141,7 +141,7 @@ def test_the_sum_has_no_supremum_and_keeps_nothing_back():
     assert leakage_supremum(Adversary(), 1e-3, accounting=SUM).temporal == 1e-3
     accountant = TemporalAccountant(WALK, alpha=1.0, accounting=SUM)
     assert accountant.reserve == 0.0
-    accountant.spend_all([0.25, 0.5])
+    accountant.spend([0.25, 0.5])
     assert (accountant.total(), accountant.remaining()) == (pytest.approx(0.75), pytest.approx(0.25))
     with pytest.raises(ValueError, match="reserve"):
         TemporalAccountant(WALK, alpha=1.0, reserve=1e-6, accounting=SUM)
@@ -169,10 +169,9 @@ class TotalVariation(EverythingAddsUp):
         self._thetas: dict[int, float] = {}
 
     def arriving(self, side, transition, release, before):
-        known = getattr(self.user, side)
-        if known is None:
+        matrix = getattr(self.user, side).at(transition)
+        if matrix is None:
             return 0.0
-        matrix = known[transition] if isinstance(known, tuple) else known
         if id(matrix) not in self._thetas:
             rows = matrix.dense()
             self._thetas[id(matrix)] = max(float(np.maximum(a - b, 0.0).sum()) for a in rows for b in rows)

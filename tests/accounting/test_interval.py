@@ -245,7 +245,7 @@ def test_an_accountant_admits_the_plan_and_counts_what_the_series_counts(seed):
     bounds = [IntervalMatrix(*random_bounds(rng, 2 + seed, width=0.1)) for _ in range(2)]
     adversary = Adversary(*bounds)
     plan = plan_budget(adversary, alpha=1.0, horizon=7)
-    accountant = TemporalAccountant(adversary, alpha=1.0, horizon=7).spend_all(plan.epsilons)
+    accountant = TemporalAccountant(adversary, alpha=1.0, horizon=7).spend(plan.epsilons)
     assert accountant.accounting.name == plan.accounting.name == "interval"
     assert plan.leakage.worst <= accountant.total() <= 1.0
     assert accountant.total() == pytest.approx(plan.leakage.worst, rel=1e-7)
@@ -263,7 +263,7 @@ def test_a_filter_holds_the_level_after_loud_steps_and_refuses_more():
         with pytest.raises(LeakageBudgetError):
             accountant.check(accountant.remaining() * 1.001 + 1e-6)
         accountant.spend(share * accountant.remaining())
-        whole = [*accountant.ledger, *[accountant.reserve] * 60]
+        whole = [*accountant.spent, *[accountant.reserve] * 60]
         assert temporal_leakage(adversary, whole).worst <= 1.0
 
 

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from temporaldp.accounting.exact.lasting_population import lasting_population, worth_the_lasting_kernel
 
 from exact_oracles import boxes_of, defined_by_sign_rule
 from temporaldp import Adversary, TransitionMatrix, leakage_distribution, leakage_supremum, temporal_leakage
-from temporaldp.accounting.exact.lasting_population import lasting_population, worth_the_lasting_kernel
 
 pytestmark = pytest.mark.long  # the kernel of whole populations takes half a minute to compile
 

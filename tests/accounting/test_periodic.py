@@ -90,7 +90,7 @@ def test_a_plan_for_a_horizon_knows_the_phases():
     whole = plan_budget(clock.over(6), alpha=1.0, horizon=6)
     np.testing.assert_allclose(plan.epsilons, whole.epsilons, rtol=1e-9)
     accountant = TemporalAccountant(clock, alpha=1.0, horizon=6)
-    assert len(accountant.spend_all(plan.epsilons)) == 6
+    assert len(accountant.spend(plan.epsilons)) == 6
     with pytest.raises(BudgetError, match="expected a horizon for matrices that follow a clock"):
         TemporalAccountant(clock, alpha=1.0)
 

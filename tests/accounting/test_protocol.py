@@ -95,8 +95,8 @@ class TestCurve(Contract):
             adversary = adversaries(rng, n_steps)
             table = rng.dirichlet(np.full(3, rng.choice([0.5, 2.0, 20.0])), 3)
             rows = [
-                [one.dense() for one in (known if isinstance(known, tuple) else [known] * 3)]
-                if known is not None
+                [known.at(t).dense() for t in range(3)]
+                if known
                 else [np.full((3, 3), 1.0 / 3.0)] * 3  # a value that says nothing of the next one
                 for known in (adversary.backward, adversary.forward)
             ]
@@ -137,16 +137,16 @@ def test_users_whose_states_are_in_another_order_have_the_metric_in_that_order()
     for distances in (BOX, ONE_WAY):
         table = pd.DataFrame(distances, index=list("abc"), columns=list("abc"))
         for accounting in (MetricPrivacy(table), PaperBound(table)):
-            odometer = TemporalAccountant(users, accounting=accounting).spend_all([0.3, 0.1, 0.4])
+            odometer = TemporalAccountant(users, accounting=accounting).spend([0.3, 0.1, 0.4])
             series = odometer.leakage()
             assert odometer.total() >= series.worst * (1 - 1e-12)
             for user in users:
-                alone = TemporalAccountant(user, accounting=accounting).spend_all([0.3, 0.1, 0.4])
+                alone = TemporalAccountant(user, accounting=accounting).spend([0.3, 0.1, 0.4])
                 assert alone.total() <= odometer.total() * (1 + 1e-12)
             accountant = TemporalAccountant(users, alpha=1.0, accounting=accounting)
             for _ in range(4):
                 accountant.spend(accountant.remaining())
-            whole = [*accountant.ledger, *[accountant.reserve] * TAIL]
+            whole = [*accountant.spent, *[accountant.reserve] * TAIL]
             assert temporal_leakage(users, whole, accounting=accounting).worst <= 1.0
 
 
@@ -162,6 +162,6 @@ def test_asking_for_the_name_does_not_choose_the_grid():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     asked, silent = (TemporalAccountant(Adversary(matrix, matrix), accounting=ApproximateDP(1e-6)) for _ in range(2))
     assert asked.accounting.pairwise is False
-    assert asked.ledger.tolist() == []
+    assert asked.spent.tolist() == []
     noise = GaussianNoise(100.0, sensitivity=1.0)
     assert asked.spend(noise).total() == silent.spend(noise).total()

@@ -117,7 +117,7 @@ def test_a_promise_is_charged_to_everybody_around_or_to_nobody():
         charge(day, 0.3)
         with pytest.raises(LeakageBudgetError):
             charge(day, 0.45)
-    assert day.ledger.tolist() == lifetime.ledger.tolist() == [0.3]
+    assert day.spent.tolist() == lifetime.spent.tolist() == [0.3]
 
 
 def test_a_delta_goes_to_an_accountant_at_a_delta():

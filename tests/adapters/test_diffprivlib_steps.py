@@ -32,7 +32,7 @@ def test_a_step_is_paid_before_anything_in_it_is_answered():
     temporal = accountant(alpha=2.0)
     guarded = adapters.diffprivlib(temporal)
     with guarded.step(epsilon=0.1):
-        assert temporal.ledger == pytest.approx([0.2], rel=1e-12), "a row goes, and another comes"
+        assert temporal.spent == pytest.approx([0.2], rel=1e-12), "a row goes, and another comes"
         histogram(0.05)
         dpl.tools.mean(VALUES, epsilon=0.05, bounds=(0.0, 1.0))
     with guarded.step(0.3):
@@ -76,7 +76,7 @@ def test_those_who_replace_a_row_pay_once():
     temporal = accountant()
     with adapters.diffprivlib(temporal, moves=1).step(0.1):
         dpl.tools.mean(VALUES, epsilon=0.1, bounds=(0.0, 1.0))
-    assert temporal.ledger == pytest.approx([0.1], rel=1e-12)
+    assert temporal.spent == pytest.approx([0.1], rel=1e-12)
     with pytest.raises(InputError, match="expected moves"):
         adapters.diffprivlib(temporal, moves=0)
     with pytest.raises(InputError, match="expected a TemporalAccountant"):
@@ -96,7 +96,7 @@ def test_its_histogram_needs_two_moves():
     temporal = accountant()
     with adapters.diffprivlib(temporal).step(epsilon):
         pass
-    assert epsilon < worst <= temporal.ledger[0]
+    assert epsilon < worst <= temporal.spent[0]
 
 
 def test_an_interrupted_step_is_closed():

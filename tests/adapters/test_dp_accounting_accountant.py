@@ -28,8 +28,8 @@ def test_every_composition_is_a_step_and_replacing_moves_twice_as_far():
     assert events.compose(library.LaplaceDpEvent(20.0), count=3) is events
     both = library.ComposedDpEvent([library.LaplaceDpEvent(20.0), library.LaplaceDpEvent(40.0)])
     events.compose(both)
-    assert temporal.ledger == pytest.approx([0.1, 0.1, 0.1, 0.15], rel=1e-12)
-    expected = temporal_leakage(ADVERSARY, temporal.ledger).worst
+    assert temporal.spent == pytest.approx([0.1, 0.1, 0.1, 0.15], rel=1e-12)
+    expected = temporal_leakage(ADVERSARY, temporal.spent).worst
     assert events.get_epsilon(1e-9) == pytest.approx(expected, rel=1e-9)
     assert events.neighboring_relation is library.NeighboringRelation.REPLACE_ONE
     assert isinstance(events.ledger, library.DpEvent)
@@ -65,7 +65,7 @@ def test_at_a_delta_any_event_counts():
     temporal = TemporalAccountant(ADVERSARY, accounting=ApproximateDP(1e-6, grid=1e-2))
     events = adapters.dp_accounting(temporal).compose(library.GaussianDpEvent(10.0), count=2)
     other = TemporalAccountant(ADVERSARY, accounting=ApproximateDP(1e-6, grid=1e-2))
-    other.spend_all([GaussianNoise(10.0, sensitivity=2.0)] * 2)  # two contributions: one goes and another comes
+    other.spend([GaussianNoise(10.0, sensitivity=2.0)] * 2)  # two contributions: one goes and another comes
     assert events.get_epsilon(1e-6) == other.total()
     with pytest.raises(BudgetError, match="counts at delta = 1e-06"):
         events.get_epsilon(1e-5)

@@ -44,7 +44,7 @@ def test_every_call_of_a_measurement_is_a_step_that_is_paid_first():
     temporal = accountant(alpha=0.6)
     noisy = adapters.opendp(dp.m.make_laplace(*COUNTS, scale=10.0), temporal, d_in=2)
     assert [len(noisy([5, 6])), len(noisy([5, 6]))] == [2, 2]
-    assert temporal.ledger == pytest.approx([0.2, 0.2], rel=1e-12)
+    assert temporal.spent == pytest.approx([0.2, 0.2], rel=1e-12)
     assert temporal.total() == pytest.approx(temporal_leakage(Adversary(WALK, WALK), [0.2, 0.2]).worst, rel=1e-9)
     spy = []
     watched = type(noisy)(Watched(noisy.measurement, spy), temporal, 2)
@@ -79,7 +79,7 @@ def test_a_replaced_row_is_as_far_as_the_metric_says(metric, away):
     temporal = accountant()
     assert adapters.opendp(made, temporal)([1, 2, 3]) == 3
     adapters.opendp(made, temporal, d_in=7)([1, 2, 3])
-    assert temporal.ledger == pytest.approx([0.1 * away, 0.7])
+    assert temporal.spent == pytest.approx([0.1 * away, 0.7])
 
 
 def test_another_metric_asks_how_far_a_replaced_value_is():
@@ -93,7 +93,7 @@ def test_another_metric_asks_how_far_a_replaced_value_is():
 def test_a_context_is_one_step_and_is_paid_for_whole():
     temporal = accountant(alpha=3.0)
     context = adapters.opendp(bits_context(epsilon=0.5, queries=2), temporal)
-    assert temporal.ledger == pytest.approx([1.0], rel=1e-12), "a row goes, and another comes"
+    assert temporal.spent == pytest.approx([1.0], rel=1e-12), "a row goes, and another comes"
     assert isinstance(sum_of_bits(context).release(), int)
     assert isinstance(sum_of_bits(context).release(), int)
     assert len(temporal) == 1
@@ -110,7 +110,7 @@ def test_what_a_context_charges_is_no_less_than_its_answers_can_tell():
         abs(math.log(ratio ** abs(seen - one) / ratio ** abs(seen - two)))
         for one in range(4) for two in range(4) if abs(one - two) <= 1 for seen in range(-20, 24)
     )  # fmt: skip
-    assert worst <= temporal.ledger[0]
+    assert worst <= temporal.spent[0]
 
 
 def test_where_the_size_is_known_a_row_more_or_less_says_nothing_and_the_query_is_refused():
@@ -137,7 +137,7 @@ def test_a_context_for_a_replaced_row_is_charged_for_what_it_says():
     )  # fmt: skip
     context = adapters.opendp(made, temporal, d_in=2)
     assert isinstance(context.query().clamp((0.0, 1.0)).sum().laplace().release(), float)
-    assert temporal.ledger == pytest.approx([1.0], rel=1e-12)
+    assert temporal.spent == pytest.approx([1.0], rel=1e-12)
 
 
 def test_a_refused_step_leaves_the_context_as_it_was():
@@ -160,7 +160,7 @@ def test_a_filter_that_divides_its_budget_as_it_goes():
         data=[1, 0, 1], privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=0.5), domain=BITS
     )
     context = adapters.opendp(made, temporal)
-    assert temporal.ledger == pytest.approx([1.0], rel=1e-12)
+    assert temporal.spent == pytest.approx([1.0], rel=1e-12)
     assert isinstance(context.query(epsilon=0.2).clamp((0, 1)).sum().laplace().release(), int)
 
 
@@ -180,6 +180,6 @@ def test_rho_and_delta_are_counted_at_a_delta():
     assert len(temporal) == 2
     context = adapters.opendp(bits_context(loss=dp.loss_of(rho=0.1)), temporal)
     assert isinstance(context.query().clamp((0, 1)).sum().gaussian().release(), int)
-    assert temporal.ledger[2] > temporal.ledger[0], "0.4 against 0.01"
+    assert temporal.spent[2] > temporal.spent[0], "0.4 against 0.01"
     with pytest.raises(BudgetError, match="counts epsilons with delta = 0"):
         adapters.opendp(gaussian, accountant(), d_in=1.0)([5, 6])

@@ -59,7 +59,7 @@ def test_a_session_is_one_step_and_is_paid_for_whole():
     temporal, session = accountant(alpha=1.0), Session(PureDPBudget(0.1))
     assert adapters.tumult(session, temporal, PureDPBudget(0.1)) is session
     adapters.tumult(session, temporal, PureDPBudget(0.1), moves=1)
-    assert temporal.ledger == pytest.approx([0.2, 0.1], rel=1e-12)
+    assert temporal.spent == pytest.approx([0.2, 0.1], rel=1e-12)
     with pytest.raises(LeakageBudgetError):
         adapters.tumult(Session(PureDPBudget(1)), temporal, PureDPBudget(1))
     assert len(temporal) == 2
@@ -70,8 +70,8 @@ def test_rho_and_delta_grow_as_groups_do():
     adapters.tumult(Session(RhoZCDPBudget(0.01)), temporal, RhoZCDPBudget(0.01))
     adapters.tumult(Session(RhoZCDPBudget(0.04)), temporal, RhoZCDPBudget(0.04), moves=1)
     adapters.tumult(Session(ApproxDPBudget(0.1, 1e-9)), temporal, ApproxDPBudget(0.1, 1e-9))
-    assert temporal.ledger[0] == pytest.approx(temporal.ledger[1], rel=1e-5)
-    assert temporal.ledger[2] == pytest.approx(0.2, rel=1e-2)
+    assert temporal.spent[0] == pytest.approx(temporal.spent[1], rel=1e-5)
+    assert temporal.spent[2] == pytest.approx(0.2, rel=1e-2)
     with pytest.raises(BudgetError, match="counts epsilons with delta = 0"):
         adapters.tumult(Session(RhoZCDPBudget(0.1)), accountant(), RhoZCDPBudget(0.1))
 

@@ -40,24 +40,23 @@ RELATION = NeighboringRelation.REPLACE_ONE
 )
 def test_events_spend_what_googles_accounting_says_at_delta_zero(event, distribution):
     accountant = TemporalAccountant(ADVERSARY, neighboring_relation=RELATION)
-    assert accountant.supports(event)
-    (spent,) = accountant.compose(event).ledger
+    (spent,) = accountant.spend(event).spent
     assert spent == pytest.approx(distribution.get_epsilon_for_delta(1e-9), abs=4e-4)
 
 
 def test_composed_events_are_queries_at_one_step():
     inner = events.SelfComposedDpEvent(events.LaplaceDpEvent(8.0), 2)
-    accountant = TemporalAccountant(ADVERSARY).compose(events.ComposedDpEvent([events.LaplaceDpEvent(4.0), inner]))
-    assert accountant.ledger == pytest.approx([1.0], rel=1e-14)
-    assert accountant.ledger[0] >= 1.0
+    accountant = TemporalAccountant(ADVERSARY).spend(events.ComposedDpEvent([events.LaplaceDpEvent(4.0), inner]))
+    assert accountant.spent == pytest.approx([1.0], rel=1e-14)
+    assert accountant.spent[0] >= 1.0
 
 
 def test_composing_several_times_takes_as_many_steps():
-    accountant = TemporalAccountant(ADVERSARY).compose(events.LaplaceDpEvent(4.0), 3).compose(events.NoOpDpEvent())
-    assert accountant.ledger == pytest.approx([0.5, 0.5, 0.5, 0.0], rel=1e-14)
+    accountant = TemporalAccountant(ADVERSARY).spend([events.LaplaceDpEvent(4.0)] * 3).spend(events.NoOpDpEvent())
+    assert accountant.spent == pytest.approx([0.5, 0.5, 0.5, 0.0], rel=1e-14)
     refusing = TemporalAccountant(ADVERSARY, alpha=1.0)
     with pytest.raises(LeakageBudgetError):
-        refusing.compose(events.LaplaceDpEvent(4.0), 5)
+        refusing.spend([events.LaplaceDpEvent(4.0)] * 5)
     assert len(refusing) == 0
 
 
@@ -67,9 +66,8 @@ def test_composing_several_times_takes_as_many_steps():
 )  # fmt: skip
 def test_events_without_pure_privacy_are_refused(event):
     accountant = TemporalAccountant(ADVERSARY)
-    assert not accountant.supports(event)
     with pytest.raises(InputError):
-        accountant.compose(event)
+        accountant.spend(event)
     assert len(accountant) == 0
 
 

@@ -48,7 +48,7 @@ def test_what_is_planned_holds_and_leaves_little(adversary, metric, method):
     if plan.accounting.name == "exact":  # step by step a box is counted from above
         return
     accountant = TemporalAccountant(adversary, alpha=1.0, horizon=6, accounting=MetricPrivacy(metric))
-    accountant.spend_all(plan.epsilons, last=True)
+    accountant.spend(plan.epsilons, last=True)
     assert accountant.total() <= 1.0
 
 
@@ -103,8 +103,8 @@ def test_a_histogram_tells_near_values_apart_more_than_a_metric_counts(tmp_path)
         plan_budget(WALK, alpha=1.0, horizon=4).require_mechanism(histogram)
     dp_accounting = pytest.importorskip("dp_accounting")
     with pytest.raises(InputError, match=told):
-        accountant.compose(dp_accounting.LaplaceDpEvent(10.0))
-    assert len(accountant.compose(dp_accounting.NoOpDpEvent())) == 1
+        accountant.spend(dp_accounting.LaplaceDpEvent(10.0))
+    assert len(accountant.spend(dp_accounting.NoOpDpEvent())) == 1
     far = plan_budget(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(STREETS))
     far.require_mechanism(histogram)
     plain = TemporalAccountant(WALK, alpha=1.0, horizon=4)

@@ -54,13 +54,13 @@ def test_a_new_plan_holds_the_level_is_admitted_and_no_worse_than_the_old_one(bo
     accountant = started(adversary, alpha, horizon, share * planned.epsilons[:steps], bound)
     new = replan(accountant)
     assert new.accounting.name == bound
-    assert new.epsilons[:steps].tolist() == accountant.ledger.tolist()
+    assert new.epsilons[:steps].tolist() == accountant.spent.tolist()
     assert len(accountant) == steps
     assert new.leakage.worst <= alpha
     assert error(new.epsilons[steps:]) <= error(planned.epsilons[steps:]) * (1 + 1e-6)
     for epsilon in new.epsilons[steps:]:
         accountant.spend(epsilon)
-    assert temporal_leakage(adversary, accountant.ledger, accounting=method_of(bound)).worst <= alpha
+    assert temporal_leakage(adversary, accountant.spent, accounting=method_of(bound)).worst <= alpha
 
 
 @pytest.mark.long
@@ -116,7 +116,7 @@ def test_matrices_that_vary_with_time(bound, horizon, both):
         accountant = started(adversary, 1.0, None, [0.1] * steps, bound)
         new = replan(accountant)
         assert new.leakage.worst == pytest.approx(1.0, rel=1e-6)
-        accountant.spend_all(new.epsilons[steps:])
+        accountant.spend(new.epsilons[steps:])
 
 
 @pytest.mark.parametrize("bound", BOUNDS)

@@ -189,7 +189,7 @@ def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(stride, tmp
             output = stream.release([70, 30], time=time)  # goes on after every interrupt
             assert np.array_equal(output, stream.release([70, 30], time=time))
             assert len(outer) >= before
-            assert stream.accountant.ledger.tolist() == stream.ledger.epsilons.tolist()
+            assert stream.accountant.spent.tolist() == stream.ledger.epsilons.tolist()
             assert len(stream) == time + 1
             time, at = time + 1, at + stride
         assert interrupted > 60 / stride

@@ -93,7 +93,7 @@ def test_shared_tables_are_charged_once_a_step_and_kept_by_a_ledger(tmp_path):
     with accountant:
         shared(snapshot, 0.1)
     assert len(accountant) == 1
-    assert accountant.ledger[0] == pytest.approx(0.1)
+    assert accountant.spent[0] == pytest.approx(0.1)
     with accountant, pytest.raises(LeakageBudgetError):
         shared(snapshot, 5.0)
     fresh = TemporalAccountant(Adversary(WALK, WALK), alpha=1.0, accounting=PaperBound())

@@ -64,7 +64,7 @@ def test_a_release_admits_what_an_accountant_admits(service):
     assert service.post(release, "check", {"epsilon": 0.9}).json == refused.json
     state = service.get(release, "?leakage=true").json
     assert (state["n_steps"], state["leakage"]) == (5, pytest.approx(accountant.total(), rel=1e-12))
-    assert state["spent"] == pytest.approx(accountant.ledger.sum())
+    assert state["spent"] == pytest.approx(accountant.spent.sum())
     exact = worst_leakage(ROWS, ROWS, [step["epsilon"] for step in service.steps(release)])
     assert exact <= state["leakage"] * (1 + 1e-12) <= 1.0
 
