@@ -25,7 +25,7 @@ from temporaldp import (
     worst_member,
 )
 from temporaldp.accounting.exact.method import ExactAccounting
-from temporaldp.kernels.interval_arrivals import by_rows, by_sets
+from temporaldp.kernels.interval import by_rows, by_sets
 from temporaldp.studies.worst_member import entry_derivatives
 
 

@@ -2,7 +2,7 @@
 
 Notation
 --------
-K      what arrives about every ordered pair of values, shape (n, n): `temporaldp.kernels.interval_arrivals`, never above
+K      what arrives about every ordered pair of values, shape (n, n): `temporaldp.kernels.interval`, never above
        the loss of the profile of intervals (the paper's kind of bound)
 a      spread: the log ratios of the likelihoods of everything up to a step are at most ``a = e + max K``
 
@@ -24,7 +24,7 @@ from temporaldp.accounting.protocol import Side
 from temporaldp.correlation import Adversary, IntervalMatrix
 from temporaldp.correlation.adversary import matrix_at
 from temporaldp.correlation.periodic import Matrix
-from temporaldp.kernels.interval_arrivals import MOST_STATES, Bounds, arrival, depth, enumerates
+from temporaldp.kernels.interval import MOST_STATES, Bounds, arrival, depth, enumerates
 from temporaldp.kernels.profile import LeakageProfile
 
 FloatArray = NDArray[np.float64]

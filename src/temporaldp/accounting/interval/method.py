@@ -19,7 +19,7 @@ from temporaldp.accounting.paper.method import PaperAccounting
 from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary
-from temporaldp.kernels.interval_arrivals import LARGEST_SPREAD
+from temporaldp.kernels.interval import LARGEST_SPREAD
 from temporaldp.kernels.lifting import off_diagonal
 from temporaldp.progress import progressed
 
