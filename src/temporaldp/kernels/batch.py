@@ -13,6 +13,7 @@ from temporaldp.kernels.hull import undominated, upper_hull
 from temporaldp.kernels.kernels import spread
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.refinement import stack_vertices
+from temporaldp.kernels.search import all_pairs
 from temporaldp.kernels.witness import Witness, WitnessList
 from temporaldp.values import compared_by_value
 
@@ -120,9 +121,13 @@ def compute_profiles(stack: FloatArray, states: tuple[str, ...]) -> LeakageProfi
     with np.errstate(divide="ignore"):
         ratios = stack.max(axis=1) / np.where(stack > 0.0, stack, np.inf).min(axis=1)
     steepest = ratios.max(axis=1) * (1.0 + 1e-12)
+    rows, others = all_pairs(n)
     found = spread(
-        lambda first, last: stack_vertices(stack, steepest, first, last), count, step=1, work=count * n**3
+        lambda first, last: stack_vertices(stack, steepest, rows, others, first, last),
+        count,
+        step=1,
+        work=count * n**3,
     )
-    points, sets, sizes = (np.concatenate([part[k] for part in found]) for k in range(3))
+    table, sizes = (np.concatenate([part[k] for part in found]) for k in range(2))
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return LeakageProfiles(stack, states, points, sets, starts)
+    return LeakageProfiles(stack, states, table[:, :4], table[:, 4:], starts)

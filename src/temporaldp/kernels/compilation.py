@@ -56,8 +56,3 @@ def summing_kernel(function: Function) -> Function:
     with a difference come from a function of their own, which keeps its order.
     """
     return Kernel(function, fastmath={"reassoc"})
-
-
-def inlined_kernel(function: Function) -> Function:
-    """Compile into the caller: for dispatch so small that a call would cost as much."""
-    return Kernel(function, inline="always")

@@ -12,7 +12,7 @@ S       the set {k : q_k - d_k > limit d_k}
 
 import numpy as np
 
-from temporaldp.kernels.compilation import inlined_kernel, kernel, summing_kernel
+from temporaldp.kernels.compilation import kernel, summing_kernel
 from temporaldp.values import ULP
 
 
@@ -28,12 +28,14 @@ def steeper(store):
 
 
 @kernel
-def longer(array, size):
-    """The array itself if it has room for `size` rows, else a copy in one with twice as many; the rest is not set."""
-    if size <= array.shape[0]:
-        return array
-    grown = np.empty((2 * size, *array.shape[1:]), array.dtype)
-    grown[: array.shape[0]] = array
+def longer(table, size):
+    """The table itself if it has room for `size` rows, else a copy with twice as many; the rest is not set."""
+    if size <= table.shape[0]:
+        return table
+    grown = np.empty((2 * size, table.shape[1]), table.dtype)
+    for v in range(table.shape[0]):  # assigning a slice takes Numba a second to compile
+        for k in range(table.shape[1]):
+            grown[v, k] = table[v, k]
     return grown
 
 
@@ -102,7 +104,7 @@ def set_sums(store, i, j, limit, h):
     return _sparse_set_sums(indices[a:b], data[a:b], indices[u:v], data[u:v], limit, h)
 
 
-@inlined_kernel
+@kernel
 def excess(store, i, j, h):
     """E_(1 + h)(row i || row j); relative error n ulps at most, 2e-15 at n = 1,000 in practice."""
     return _dense_excess(store[0][i], store[0][j], h) if store[1].size == 0 else set_sums(store, i, j, h, h)[2]
@@ -121,8 +123,8 @@ def _entry(store, row, start, k):
 
 
 @kernel
-def vertex_sums(store, rows, others, limits):
-    """d, x = q - d, q and c = 1 - q of each vertex, shape (m, 4), and its set.
+def vertex_sums(store, found):
+    """d, x = q - d, q and c = 1 - q of the vertices (row, other row, limit), and their sets.
 
     1 - q by the entries inside or outside the set: they differ by what rounding left of the row's sum. The smaller is
     the safe one, and it is 0 where the set holds the whole row.
@@ -132,22 +134,21 @@ def vertex_sums(store, rows, others, limits):
     sums : shape (m, 4);  members, ends : the set of vertex v is ``members[ends[v] : ends[v + 1]]``
     """
     dense, indptr, indices, data = store
-    m = rows.size
-    sums, ends = np.empty((m, 4)), np.zeros(m + 1, np.int64)
-    members = np.empty(max(64, dense.shape[1]), np.int64)
-    size = 0
+    m, room, size = len(found), 0, 0
     for v in range(m):
-        i, j = rows[v], others[v]
+        room += dense.shape[1] if indptr.size == 0 else indptr[int(found[v, 0]) + 1] - indptr[int(found[v, 0])]
+    sums, ends, members = np.empty((m, 4)), np.zeros(m + 1, np.int64), np.empty(room, np.int64)
+    for v in range(m):
+        i, j, limit = int(found[v, 0]), int(found[v, 1]), found[v, 2]
         low, high = (0, dense.shape[1]) if indptr.size == 0 else (indptr[i], indptr[i + 1])
         at = 0 if indptr.size == 0 else indptr[j]
         d_sum, x_sum, q_sum, inside, outside = (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (1.0, 0.0), (0.0, 0.0)
-        members = longer(members, size + high - low)
         for t in range(low, high):
             k = t if indptr.size == 0 else int(indices[t])
             q = dense[i, t] if indptr.size == 0 else data[t]
             d, at = _entry(store, j, at, k)
             x = q - d
-            if x > 0.0 and x > limits[v] * d:
+            if x > 0.0 and x > limit * d:
                 members[size] = k
                 size += 1
                 d_sum, x_sum, q_sum, inside = add(d_sum, d), add(x_sum, x), add(q_sum, q), add(inside, -q)
@@ -159,4 +160,4 @@ def vertex_sums(store, rows, others, limits):
         sums[v, 3] = max(0.0, min(inside[0] + inside[1], outside[0] + outside[1]))
         if sums[v, 0] == 0.0 and sums[v, 3] == 0.0:
             sums[v, 1] = sums[v, 2] = 1.0  # disjoint rows are told apart with certainty
-    return sums, members[:size].copy(), ends
+    return sums, members[:size], ends

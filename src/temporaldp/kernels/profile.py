@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.kernels.hull import lies_under, upper_hull
 from temporaldp.kernels.outer import outer_corners
-from temporaldp.kernels.vertex import best_vertex, losses, vertex_gap, vertex_supremum
+from temporaldp.kernels.vertex import losses, vertex_gap, vertex_loss, vertex_supremum
 from temporaldp.kernels.witness import Witness, WitnessList, chosen
 from temporaldp.values import ULP, compared_by_value, copy_in, positive
 
@@ -206,7 +206,9 @@ class LeakageProfile:
             return None
         level = float(_levels(alpha, "alpha", minimum=0.0))
         # L(a) = a (q - d) + O(a^2): where all losses are 0 the excess decides.
-        return self.witnesses[int(best_vertex(*self.curve, level)) if level > 0.0 else int(np.argmax(self.excess))]
+        left = math.exp(-level)
+        each = [vertex_loss(d, x, level, left) if level > 0.0 else x for d, x in zip(*self.curve, strict=True)]
+        return self.witnesses[int(np.argmax(each))]
 
     def simplified(self, *, tolerance: float) -> LeakageProfile:
         """A profile with fewer vertices: a guaranteed upper bound, ``L <= L' <= min((1 + t) L, L + log(1 + t))``.

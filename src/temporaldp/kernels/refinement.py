@@ -1,4 +1,4 @@
-"""The vertices of a profile: where to cut the slopes, the hull's vertices among a list of pairs, and the best pair at one level.
+"""The vertices of a profile: where to cut the slopes, the hull's vertices among a list of pairs, the best pair at a level.
 
 Notation
 --------
@@ -39,12 +39,6 @@ MOST_SLOPES = 48
 
 TIE = 1.0 + 4e-15
 """A pair must exceed an edge by this factor: about the rounding of sums of a thousand terms."""
-
-
-FIELDS = 6
-"""A vertex in a row of numbers: i, j, limit, d, x, and the number of the vertex at its right (-1: none)."""
-
-ROW, OTHER, LIMIT, D, X, RIGHT = range(FIELDS)
 
 GAIN = 1.0 + 4.0 * ULP
 """A step must raise h by this factor: less is the rounding of its sums."""
@@ -167,19 +161,6 @@ def _tangents(store, slopes, pairs):
 
 
 @kernel
-def _put(vertices, v, i, j, limit, d, x, right):
-    vertices[v, ROW], vertices[v, OTHER], vertices[v, LIMIT], vertices[v, D], vertices[v, X] = i, j, limit, d, x
-    vertices[v, RIGHT] = right
-
-
-@kernel
-def _put_edges(edges, n_edges, a, c, b, low, high):
-    """AC on top of CB, with the same list."""
-    edges[n_edges, 0], edges[n_edges, 1], edges[n_edges + 1, 0], edges[n_edges + 1, 1] = c, b, a, c
-    edges[n_edges : n_edges + 2, 2], edges[n_edges : n_edges + 2, 3] = low, high
-
-
-@kernel
 def _best(store, rows, others, h):
     best, top = 0, -1.0
     for p in range(rows.size):
@@ -190,13 +171,14 @@ def _best(store, rows, others, h):
 
 
 @kernel
-def _list_above(store, rows, others, low, high, h, level):
-    """Copy the pairs low .. high - 1 above `level` behind `high`; the best of the copies (-1: none), and where they end."""
-    best, top, end = -1, level, high
+def _pairs_above(store, rows, others, low, high, h, level):
+    """Move the pairs low .. high - 1 above `level` to the front; the best of them (-1: none), and where they end."""
+    best, top, end = -1, level, low
     for p in range(low, high):
         value = excess(store, rows[p], others[p], h)
         if value > level:
-            rows[end], others[end] = rows[p], others[p]
+            rows[p], rows[end] = rows[end], rows[p]
+            others[p], others[end] = others[end], others[p]
             if value > top:
                 best, top = end, value
             end += 1
@@ -204,8 +186,14 @@ def _list_above(store, rows, others, low, high, h, level):
 
 
 @kernel
+def _put(vertices, v, i, j, limit, d, x):
+    """A vertex in a row of numbers. The last column is the number of the vertex at its right (-1: none)."""
+    vertices[v, 0], vertices[v, 1], vertices[v, 2], vertices[v, 3], vertices[v, 4] = i, j, limit, d, x
+
+
+@kernel
 def _is_between(vertices, a, b, d, x):
-    return vertices[a, D] <= d < vertices[b, D] and vertices[a, X] < x
+    return vertices[a, 3] <= d < vertices[b, 3] and vertices[a, 4] < x
 
 
 @kernel
@@ -220,84 +208,75 @@ def _best_between(store, rows, others, low, high, h, vertices, a, b):
 
 
 @kernel
-def _from_left(vertices, n_vertices):
-    """Row, other row and limit of the vertices by rising d; the first one may be the origin, which is none."""
-    chosen = np.empty((n_vertices, 3))
-    size, v = 0, 0
-    while v >= 0:
-        if vertices[v, X] > 0.0:
-            chosen[size] = vertices[v, :3]
-            size += 1
-        v = int(vertices[v, RIGHT])
-    return chosen[:size, ROW].astype(np.int64), chosen[:size, OTHER].astype(np.int64), chosen[:size, LIMIT].copy()
-
-
-@kernel
 def refine(store, rows, others, steepest):
-    """Vertices (i, j, limit), by falling slope: row, other row, and the set {k : q_k - d_k > limit d_k}."""
-    n_pairs = rows.size
-    vertices, edges = np.empty((16, FIELDS)), np.empty((16, 4), np.int64)  # an edge: A, B and the bounds of its list
+    """Vertices (i, j, limit), by falling slope: row, other row, and the set {k : q_k - d_k > limit d_k}; shape (m, 3).
+
+    The lists of pairs are reordered in place: that of an edge stands in one piece of its parent's.
+    """
+    vertices, edges = np.empty((16, 6)), np.empty((16, 4), np.int64)  # an edge: A, B and the bounds of its list
     left, left_x = _best(store, rows, others, steepest)
     right, right_x = _best(store, rows, others, 0.0)
-    if right_x <= 0.0:
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
     # The vertex with d = 0: the part of a row that another row excludes. The origin, where no row excludes any.
-    _put(vertices, 0, rows[left], others[left], steepest, 0.0, left_x, 1)
+    _put(vertices, 0, rows[left], others[left], steepest, 0.0, left_x)
     d, x, _ = set_sums(store, rows[right], others[right], 0.0, 0.0)
-    _put(vertices, 1, rows[right], others[right], 0.0, d, x, -1)
-    edges[0, 0], edges[0, 1], edges[0, 2], edges[0, 3] = 0, 1, 0, n_pairs
-    n_vertices, n_edges, raised = 2, 1, steeper(store)
-    rows, others = longer(rows, n_pairs + 1), longer(others, n_pairs + 1)
+    _put(vertices, 1, rows[right], others[right], 0.0, d, x)
+    vertices[0, 5], vertices[1, 5] = 1, -1
+    edges[0, 0], edges[0, 1], edges[0, 2], edges[0, 3] = 0, 1, 0, rows.size
+    n_vertices, n_edges, raised = 2, 1 if right_x > 0.0 else 0, steeper(store)
     while n_edges:
         n_edges -= 1
         a, b, low, high = edges[n_edges, 0], edges[n_edges, 1], edges[n_edges, 2], edges[n_edges, 3]
-        run, rise = vertices[b, D] - vertices[a, D], vertices[b, X] - vertices[a, X]
+        run, rise = vertices[b, 3] - vertices[a, 3], vertices[b, 4] - vertices[a, 4]
         if run <= 0.0 or rise <= 0.0:
             continue
         h, level = rise / run * raised, 0.0
-        if vertices[a, X] > 0.0:
-            level = set_sums(store, int(vertices[a, ROW]), int(vertices[a, OTHER]), vertices[a, LIMIT], h)[2] * TIE
-        rows, others = longer(rows, 2 * high - low), longer(others, 2 * high - low)
-        best, end = _list_above(store, rows, others, low, high, h, level)
+        if vertices[a, 4] > 0.0:
+            level = set_sums(store, int(vertices[a, 0]), int(vertices[a, 1]), vertices[a, 2], h)[2] * TIE
+        best, end = _pairs_above(store, rows, others, low, high, h, level)
         if best < 0:
             continue
         d, x, _ = set_sums(store, rows[best], others[best], h, h)
         if not _is_between(vertices, a, b, d, x):
             # A tie with A or B that differs in its last digits: look at the others.
-            best, d, x = _best_between(store, rows, others, high, end, h, vertices, a, b)
+            best, d, x = _best_between(store, rows, others, low, end, h, vertices, a, b)
             if best < 0:
                 continue
         vertices, edges = longer(vertices, n_vertices + 1), longer(edges, n_edges + 2)
-        _put(vertices, n_vertices, rows[best], others[best], h, d, x, vertices[a, RIGHT])
-        vertices[a, RIGHT] = n_vertices
-        _put_edges(edges, n_edges, a, n_vertices, b, high, end)
-        n_vertices, n_edges = n_vertices + 1, n_edges + 2
-    return _from_left(vertices, n_vertices)
-
-
+        _put(vertices, n_vertices, rows[best], others[best], h, d, x)
+        vertices[n_vertices, 5], vertices[a, 5] = vertices[a, 5], n_vertices
+        for start, stop in ((n_vertices, b), (a, n_vertices)):
+            edges[n_edges, 0], edges[n_edges, 1], edges[n_edges, 2], edges[n_edges, 3] = start, stop, low, end
+            n_edges += 1
+        n_vertices += 1
+    found, size, v = np.empty((n_vertices, 3)), 0, 0
+    while v >= 0:  # from the left; the first one may be the origin, which is no vertex
+        if vertices[v, 4] > 0.0:
+            found[size, 0], found[size, 1], found[size, 2] = vertices[v, 0], vertices[v, 1], vertices[v, 2]
+            size += 1
+        v = int(vertices[v, 5])
+    return found[:size]
 @kernel
-def stack_vertices(stack, steepest, first, last):
-    """Vertices of the matrices first .. last - 1 of a stack (count, n, n), all pairs searched.
+def stack_vertices(stack, steepest, rows, others, first, last):
+    """Vertices of the matrices first .. last - 1 of a stack (count, n, n), the listed pairs searched.
 
     Returns
     -------
-    sums : shape (m, 4), d, x, q, c;  sets : shape (m, 3), row, other row, limit;  sizes : int64, shape (last - first,)
+    table : shape (m, 7), d, x, q, c, row, other row and limit;  sizes : int64, shape (last - first,)
     """
-    n = stack.shape[1]
-    rows, others = np.nonzero(np.eye(n) == 0.0)
-    sizes = np.empty(last - first, np.int64)
-    sums, sets = np.empty((8 * (last - first), 4)), np.empty((8 * (last - first), 3))
+    m, rows, others = 0, rows.copy(), others.copy()
+    sizes, table = np.empty(last - first, np.int64), np.empty((8 * (last - first), 7))
     nothing, unused = np.empty(0, np.int64), np.empty(0)
-    m = 0
     for number in range(first, last):
         store = (stack[number], nothing, nothing, unused)
-        i, j, limits = refine(store, rows, others, steepest[number])
-        sums, sets = longer(sums, m + i.size), longer(sets, m + i.size)
-        sums[m : m + i.size] = vertex_sums(store, i, j, limits)[0]
-        sets[m : m + i.size, 0], sets[m : m + i.size, 1], sets[m : m + i.size, 2] = i, j, limits
-        m += i.size
-        sizes[number - first] = i.size
-    return sums[:m], sets[:m], sizes
+        found = refine(store, rows, others, steepest[number])
+        sums, _, _ = vertex_sums(store, found)
+        table = longer(table, m + len(found))
+        for v in range(len(found)):
+            for k in range(7):
+                table[m + v, k] = sums[v, k] if k < 4 else found[v, k - 4]
+        m += len(found)
+        sizes[number - first] = len(found)
+    return table[:m], sizes
 
 
 @kernel

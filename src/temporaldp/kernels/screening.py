@@ -355,7 +355,7 @@ def screen_sparse(store, columns, heavy, vectors, first, last, slopes, ends, sha
     n = indptr.size - 1
     found = np.empty((slopes.size, n))
     over = np.empty(n)
-    out_i, out_j = np.empty(1024, np.int32), np.empty(1024, np.int32)
+    pairs = np.empty((1024, 2), np.int32)
     size = 0
     for i in range(first, last):
         light, n_light = 0.0, 0
@@ -381,7 +381,7 @@ def screen_sparse(store, columns, heavy, vectors, first, last, slopes, ends, sha
                 _raise(over, found[s - 1], shares[s - 1], out, 1.0 - shares[s - 1], levels[s - 1])
         for j in range(n):
             if over[j] > 0.0 and i != j:
-                out_i, out_j = longer(out_i, size + 1), longer(out_j, size + 1)
-                out_i[size], out_j[size] = i, j
+                pairs = longer(pairs, size + 1)
+                pairs[size, 0], pairs[size, 1] = i, j
                 size += 1
-    return out_i[:size].copy(), out_j[:size].copy()
+    return pairs[:size, 0].copy(), pairs[:size, 1].copy()

@@ -58,12 +58,12 @@ def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
     """Exact leakage profile of a matrix: every vertex is attained by a pair of rows and a set of columns."""
     search, pair = Search(matrix), disjoint_pair(matrix)
     if pair is None:
-        rows, others, limits = search.vertices()
+        found = search.vertices()
     else:  # told apart with certainty: nothing leaks more, at any level
-        rows, others, limits = np.array(pair[:1]), np.array(pair[1:]), np.array([search.steepest])
-    sums, members, starts = vertex_sums(search.store, rows, others, limits)
+        found = np.array([[*pair, search.steepest]])
+    sums, members, starts = vertex_sums(search.store, found)
     d, x, q, c = sums.T
-    witnesses = WitnessList(tuple(states), np.stack((rows, others), axis=1), members, starts, np.stack((d, q), axis=1))
+    witnesses = WitnessList(tuple(states), found[:, :2].astype(np.int64), members, starts, np.stack((d, q), axis=1))
     return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses)
 
 
@@ -115,9 +115,13 @@ def loss(matrix: RowsWithNames, *, alpha: float) -> float:
     if level == 0.0 or disjoint_pair(matrix.probabilities) is not None:
         return level
     search = Search(matrix.probabilities)
-    i, j, limit = search.best_at(math.exp(-level) / -math.expm1(-level))
-    ((d, x, _, _),) = vertex_sums(search.store, np.array([i]), np.array([j]), np.array([limit]))[0]
-    return float(vertex_loss(d, x, level)) if x > 0.0 else 0.0
+    ((d, x, _, _),) = vertex_sums(search.store, search.best_at(math.exp(-level) / -math.expm1(-level)))[0]
+    return float(vertex_loss(d, x, level, math.exp(-level))) if x > 0.0 else 0.0
+
+
+def all_pairs(n: int) -> IntArray:
+    """Rows and other rows of all ordered pairs, shape (2, n (n - 1))."""
+    return np.array(np.nonzero(~np.eye(n, dtype=bool)))
 
 
 def steepest_slope(matrix: Rows) -> float:
@@ -163,24 +167,24 @@ class Search:
             nothing = np.empty(0, np.int64)
             self.store = (np.array(matrix, order="C"), nothing, nothing, np.empty(0))
 
-    def vertices(self) -> tuple[IntArray, IntArray, FloatArray]:
-        """Row, other row and limit of each vertex, by falling slope; its set is ``{k : q_k - d_k > limit d_k}``."""
+    def vertices(self) -> FloatArray:
+        """Row, other row and limit of each vertex, by falling slope; its set is ``{k : q_k - d_k > limit d_k}``; shape (m, 3)."""
         if self.n <= UNSCREENED_STATES:
-            rows, others = (one.copy() for one in np.nonzero(~np.eye(self.n, dtype=bool)))
+            rows, others = all_pairs(self.n)
         else:
             slopes, pairs, lines = plan_slopes(self.store, self.n, self._partners(), self.steepest)
             rows, others = self._alive(Tangents.of_lines(slopes, *lines.T))
             rows, others = np.append(rows, pairs[:, 0]), np.append(others, pairs[:, 1])
-        found: tuple[IntArray, IntArray, FloatArray] = refine(self.store, rows, others, self.steepest)
+        found: FloatArray = refine(self.store, rows, others, self.steepest)
         return found
 
-    def best_at(self, weight: float) -> tuple[int, int, float]:
-        """Row, other row and limit of the set with the largest x / (weight + d); weight = 1 / (e^alpha - 1)."""
+    def best_at(self, weight: float) -> FloatArray:
+        """Row, other row and limit of the set with the largest x / (weight + d), shape (1, 3); weight = 1 / (e^alpha - 1)."""
         best = sampled(self.store, self.n, self._partners(), weight)
         ascend(self.store, self.n, weight, best)
         while climb(self.store, *self._contraction(best[0] * steeper(self.store)), weight, best):
             ascend(self.store, self.n, weight, best)
-        return int(best[1]), int(best[2]), float(best[3])
+        return np.array([best[1:]])
 
     def _contraction(self, slope: float) -> tuple[int, int]:
         """The pair with the largest hockey-stick divergence at 1 + slope."""

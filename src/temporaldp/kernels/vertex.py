@@ -30,34 +30,31 @@ SLACK = 4.0 * ULP
 
 
 @kernel
-def vertex_loss(d, x, a):
-    """L(a) of one vertex, never above a; exact to rounding.
+def vertex_loss(d, x, a, left):
+    """L(a) of one vertex, never above a; exact to rounding. `left` is exp(-a).
 
     ``L = log1p(x (1 - exp(-a)) / (d + (1 - d) exp(-a)))``. With d > 0 this holds for every a: d is at least 1e-290, so where
     exp(-a) leaves the normal range it no longer counts. With d = 0 and a large, ``L = a + log(q + (1 - q) exp(-a))``.
     """
-    left = math.exp(-a)
     if d == 0.0 and a > DIRECT_LIMIT:
         return min(a + math.log(x + (1.0 - x) * left), a)
     return min(math.log1p(x * -math.expm1(-a) / (d + (1.0 - d) * left)), a)
 
 
 @kernel
-def best_vertex(d, x, a):
-    """Number of the vertex with the largest L(a). Vertices lie on a hull, so gains rise, then fall: binary search.
+def best_vertex(d, x, left, first):
+    """Number of the vertex with the largest L(a), from `first` on, for d > 0 or a moderate a.
 
-    Beyond `DIRECT_LIMIT` the gain of a vertex with d = 0 overflows; it is compared by its loss.
+    Vertices lie on a hull, so gains rise, then fall: binary search.
     """
-    left = math.exp(-a)
-    apart = a > DIRECT_LIMIT and d[0] == 0.0 and d.size > 1
-    low, high = 1 if apart else 0, d.size - 1
+    low, high = first, d.size - 1
     while low < high:
         v = (low + high) // 2
         if x[v + 1] / (d[v + 1] + (1.0 - d[v + 1]) * left) > x[v] / (d[v] + (1.0 - d[v]) * left):
             low = v + 1
         else:
             high = v
-    return 0 if apart and vertex_loss(d[0], x[0], a) >= vertex_loss(d[low], x[low], a) else low
+    return low
 
 
 @kernel
@@ -65,8 +62,12 @@ def loss_of(d, x, a):
     """Max over vertices of L(a); 0 if there is none."""
     if d.size == 0:
         return 0.0
-    best = best_vertex(d, x, a)
-    return vertex_loss(d[best], x[best], a)
+    left = math.exp(-a)
+    if a > DIRECT_LIMIT and d[0] == 0.0:  # the gain of the first vertex overflows: compare losses
+        first, best = vertex_loss(d[0], x[0], a, left), best_vertex(d, x, left, min(1, d.size - 1))
+        return max(first, vertex_loss(d[best], x[best], a, left))
+    best = best_vertex(d, x, left, 0)
+    return vertex_loss(d[best], x[best], a, left)
 
 
 @kernel

@@ -109,15 +109,17 @@ def inverse_formula(d, x, level):
 def carry(d, x, starts, which, spent, first, last, arrived):
     """Fill ``arrived[u, t] = L(arrived[u, t - 1] + spent[t - 1])`` for users first .. last - 1."""
     for u in range(first, last):
-        before, level = -1, -1.0
+        before, level, of_d, of_x = -1, -1.0, d[:0], x[:0]
         for t in range(1, spent.size):
-            profile = which[u, t - 1]
+            profile = which[u, t - 1 if which.shape[1] > 1 else 0]
             incoming = arrived[u, t - 1] + spent[t - 1]
             if profile == before and incoming == level:  # the series has reached its fixed point
                 arrived[u, t] = arrived[u, t - 1]
-            elif profile >= 0:
-                vertices = slice(starts[profile], starts[profile + 1])
-                arrived[u, t] = loss_of(d[vertices], x[vertices], incoming)
+                continue
+            if profile != before:
+                low, high = (starts[profile], starts[profile + 1]) if profile >= 0 else (0, 0)
+                of_d, of_x = d[low:high], x[low:high]
+            arrived[u, t] = loss_of(of_d, of_x, incoming)
             before, level = profile, incoming
 
 
@@ -127,8 +129,8 @@ def arrivals(profiles: Sequence[LeakageProfile], which: NDArray[np.int64], spent
     Parameters
     ----------
     profiles : sequence of LeakageProfile
-    which : array, shape (U, T - 1)
-        Number of the profile of each transition, -1 where the correlation is unknown.
+    which : array, shape (U, T - 1) or (U, 1)
+        Number of the profile of each transition, or of all, -1 where the correlation is unknown.
     spent : array, shape (T,)
     """
     arrived = np.zeros((len(which), spent.size))
@@ -136,8 +138,7 @@ def arrivals(profiles: Sequence[LeakageProfile], which: NDArray[np.int64], spent
         return arrived
     starts = np.cumsum([0, *map(len, profiles)])
     d, x = (np.concatenate(parts) for parts in zip(*(profile.curve for profile in profiles), strict=True))
-    # Copies: Numba compiles anew for arrays that are read-only or not contiguous.
-    which, spent = np.array(which, order="C"), np.array(spent, order="C")
+    spent = np.array(spent, order="C")  # Numba compiles anew for arrays that are read-only or not contiguous
     spread(
         lambda first, last: carry(d, x, starts, which, spent, first, last, arrived),
         len(which),
@@ -166,11 +167,9 @@ def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) ->
     n_transitions = len(spent) - 1
     if any(isinstance(correlation, tuple) for correlation in correlations):
         each = [[number(matrix_at(c, k)) for k in range(n_transitions)] for c in correlations]
-        which = np.array(each, dtype=np.int64).reshape(len(correlations), n_transitions)
     else:
-        one = np.array([number(matrix_at(c, 0)) for c in correlations], dtype=np.int64)
-        which = np.broadcast_to(one[:, None], (len(correlations), n_transitions))
+        each = [[number(matrix_at(c, 0))] for c in correlations]
     if not n_transitions:
         return np.zeros((len(correlations), 1))
     know_profiles(list(matrices.values()))
-    return arrivals([matrix.leakage_profile() for matrix in matrices.values()], which, spent)
+    return arrivals([matrix.leakage_profile() for matrix in matrices.values()], np.array(each), spent)

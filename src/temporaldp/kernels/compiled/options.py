@@ -1,7 +1,7 @@
 """Former place of `temporaldp.kernels.compilation`, for kernels that still import from here."""
 
-from temporaldp.kernels.compilation import Kernel, inlined_kernel, kernel, summing_kernel
+from temporaldp.kernels.compilation import Kernel, kernel, summing_kernel
 
 compiled = Kernel
 
-__all__ = ["compiled", "inlined_kernel", "kernel", "summing_kernel"]
+__all__ = ["compiled", "kernel", "summing_kernel"]
