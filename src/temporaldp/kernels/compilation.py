@@ -56,3 +56,8 @@ def summing_kernel(function: Function) -> Function:
     with a difference come from a function of their own, which keeps its order.
     """
     return Kernel(function, fastmath={"reassoc"})
+
+
+def inlined_kernel(function: Function) -> Function:
+    """Compile into the caller: for dispatch so small that passing a matrix would cost more."""
+    return Kernel(function, inline="always")

@@ -12,7 +12,7 @@ S       the set {k : q_k - d_k > limit d_k}
 
 import numpy as np
 
-from temporaldp.kernels.compilation import kernel, summing_kernel
+from temporaldp.kernels.compilation import inlined_kernel, kernel, summing_kernel
 from temporaldp.values import ULP
 
 
@@ -104,7 +104,7 @@ def set_sums(store, i, j, limit, h):
     return _sparse_set_sums(indices[a:b], data[a:b], indices[u:v], data[u:v], limit, h)
 
 
-@kernel
+@inlined_kernel
 def excess(store, i, j, h):
     """E_(1 + h)(row i || row j); relative error n ulps at most, 2e-15 at n = 1,000 in practice."""
     return _dense_excess(store[0][i], store[0][j], h) if store[1].size == 0 else set_sums(store, i, j, h, h)[2]

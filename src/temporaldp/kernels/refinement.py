@@ -186,25 +186,20 @@ def _pairs_above(store, rows, others, low, high, h, level):
 
 
 @kernel
+def _best_between(store, rows, others, low, high, h, left, right):
+    """The best of the listed pairs whose point lies between two vertices (-1: none)."""
+    best, top = -1, 0.0
+    for p in range(low, high):
+        d, x, value = set_sums(store, rows[p], others[p], h, h)
+        if value > top and left[3] <= d < right[3] and left[4] < x:
+            best, top = p, value
+    return best
+
+
+@kernel
 def _put(vertices, v, i, j, limit, d, x):
     """A vertex in a row of numbers. The last column is the number of the vertex at its right (-1: none)."""
     vertices[v, 0], vertices[v, 1], vertices[v, 2], vertices[v, 3], vertices[v, 4] = i, j, limit, d, x
-
-
-@kernel
-def _is_between(vertices, a, b, d, x):
-    return vertices[a, 3] <= d < vertices[b, 3] and vertices[a, 4] < x
-
-
-@kernel
-def _best_between(store, rows, others, low, high, h, vertices, a, b):
-    """The best of the listed pairs whose point lies between A and B (-1: none), and its point."""
-    best, top, best_d, best_x = -1, 0.0, 0.0, 0.0
-    for p in range(low, high):
-        d, x, value = set_sums(store, rows[p], others[p], h, h)
-        if value > top and _is_between(vertices, a, b, d, x):
-            best, top, best_d, best_x = p, value, d, x
-    return best, best_d, best_x
 
 
 @kernel
@@ -213,7 +208,7 @@ def refine(store, rows, others, steepest):
 
     The lists of pairs are reordered in place: that of an edge stands in one piece of its parent's.
     """
-    vertices, edges = np.empty((16, 6)), np.empty((16, 4), np.int64)  # an edge: A, B and the bounds of its list
+    vertices, edges = np.empty((16, 6)), np.empty((16, 4))  # an edge: A, B and the bounds of its list
     left, left_x = _best(store, rows, others, steepest)
     right, right_x = _best(store, rows, others, 0.0)
     # The vertex with d = 0: the part of a row that another row excludes. The origin, where no row excludes any.
@@ -225,7 +220,7 @@ def refine(store, rows, others, steepest):
     n_vertices, n_edges, raised = 2, 1 if right_x > 0.0 else 0, steeper(store)
     while n_edges:
         n_edges -= 1
-        a, b, low, high = edges[n_edges, 0], edges[n_edges, 1], edges[n_edges, 2], edges[n_edges, 3]
+        a, b, low, high = int(edges[n_edges, 0]), int(edges[n_edges, 1]), int(edges[n_edges, 2]), int(edges[n_edges, 3])
         run, rise = vertices[b, 3] - vertices[a, 3], vertices[b, 4] - vertices[a, 4]
         if run <= 0.0 or rise <= 0.0:
             continue
@@ -236,11 +231,12 @@ def refine(store, rows, others, steepest):
         if best < 0:
             continue
         d, x, _ = set_sums(store, rows[best], others[best], h, h)
-        if not _is_between(vertices, a, b, d, x):
+        if not (vertices[a, 3] <= d < vertices[b, 3] and vertices[a, 4] < x):
             # A tie with A or B that differs in its last digits: look at the others.
-            best, d, x = _best_between(store, rows, others, low, end, h, vertices, a, b)
+            best = _best_between(store, rows, others, low, end, h, vertices[a], vertices[b])
             if best < 0:
                 continue
+            d, x, _ = set_sums(store, rows[best], others[best], h, h)
         vertices, edges = longer(vertices, n_vertices + 1), longer(edges, n_edges + 2)
         _put(vertices, n_vertices, rows[best], others[best], h, d, x)
         vertices[n_vertices, 5], vertices[a, 5] = vertices[a, 5], n_vertices
