@@ -28,8 +28,8 @@ from temporaldp import (
     plan_budget,
     temporal_leakage,
 )
-from temporaldp.accounting.paper.online import PaperSteps
 from temporaldp.accounting.paper.arrivals import TransitionLoss
+from temporaldp.accounting.paper.online import PaperSteps
 
 TemporalAccountant = partial(temporaldp.TemporalAccountant, bound="paper")
 """The closed form of the paper's bound; all ways of accounting are held to one contract in test_protocol.py."""

@@ -16,8 +16,6 @@ from temporaldp import (
 )
 from temporaldp.accounting.paper.arrivals import TransitionLoss
 
-
-
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 
 

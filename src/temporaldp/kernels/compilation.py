@@ -33,7 +33,7 @@ class Kernel:
         function = FunctionType(source.__code__, names | used, source.__name__, source.__defaults__)
         function.__module__, function.__qualname__ = source.__module__, source.__qualname__
         # Only Python and other kernels call kernels; without wrappers for C they compile faster.
-        options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | self.options
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True} | self.options
         try:
             return numba.njit(cache=True, **options)(function)
         except RuntimeError:  # no folder that this process may write to: compile in every process

@@ -4,8 +4,8 @@ The loss over all such matrices is the maximum over points (dmin(S), qmax(S)) of
 ordered pairs of rows (docs/theory.md, section 12): two rows vary independently, so one step attains it.
 
 Given everything before, the likelihoods of one step lie in a product of intervals, ``x'_k in [L_k(x), e^e U_k(x)]``, whatever
-the mechanism and the matrix. ``N - r D`` is linear in each of them, so that each is at one of its ends. `by_sets` tries every set
-of ends at every step (exact to its depth). `by_rows` rolls coefficients instead, with linear bounds of U and L.
+the mechanism and the matrix. ``N - r D`` is linear in each of them, so that each is at one of its ends. `by_sets` tries every
+set of ends at every step (exact to its depth). `by_rows` rolls coefficients instead, with linear bounds of U and L.
 
 Notation
 --------

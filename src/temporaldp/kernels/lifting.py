@@ -13,8 +13,8 @@ w         q_k x_k / q x - e^rise d_k x_k / d x: with rise = 0 it sums to 0
 flow      flow[a, c] units of w shipped from a to c
 level     largest entry of b for these states
 
-With ``z_k = x'_k / x_k`` for any other feasible x', ``sum of w_k z_k`` is at most 0 if and only if the positive part of w can be
-shipped to its negative part, where a unit from a uses ``exp(b(a, c) - u_a + u_c) >= 1`` units at c (a transport problem with
+With ``z_k = x'_k / x_k`` for any other feasible x', ``sum of w_k z_k`` is at most 0 if and only if the positive part of w can
+be shipped to its negative part, where a unit from a uses ``exp(b(a, c) - u_a + u_c) >= 1`` units at c (a transport problem with
 gains; the proof is in docs/theory.md). Such a shipment certifies that no x' has a log ratio above that of x plus `rise`,
 whatever led to x. The search is a primal-dual method: ship as much as possible along tight pairs, where a unit uses a unit; the
 states that what is left could still reach by tight pairs then rise together, relative to all others, until another constraint
@@ -41,8 +41,8 @@ TREE_STATES = 400
 """States up to which every pair keeps the tree of its shipment, 2 n^3 bytes (128 MB); with more, each search starts anew."""
 
 MOVES_PER_STATE = 20
-"""Moves after which a search is stopped and the bound for all pairs is reported; it takes about one move a state without a tree,
-and hardly any from the tree of the step before."""
+"""Moves after which a search is stopped and the bound for all pairs is reported. It takes about one move a state without a tree
+to start from, and hardly any from the tree of the step before."""
 
 LARGEST_RISE = 1e-6
 """Nats above the ratio found up to which a certificate is looked for; beyond, the bound for all pairs is reported."""
@@ -88,7 +88,7 @@ def closed(metric: FloatArray) -> FloatArray:
 def lifted(rows: FloatArray, metric: FloatArray, profile: LeakageProfile, trees: Trees) -> FloatArray:
     """K(metric) for all ordered pairs of rows, shape (n, n), zeros on the diagonal; in nats.
 
-    Upper bounds, each certified by a shipment: usually ``(8 n + 56 + 70 max(metric))`` roundings of 1.1e-16 above the exact value;
+    Upper bounds, each certified by a shipment: usually ``8 n + 56 + 70 max(metric)`` ulps / 2 above the exact value;
     above ``profile.loss(metric.max())``, the bound for all pairs, by its rounding at most.
 
     Parameters
@@ -296,7 +296,7 @@ def ship(b, u, slack, loss, left, flow, source):
 
 @kernel
 def path(b, u, slack, loss, left, flow, source, queue, gain):
-    """Breadth-first search from what is left to a state with room, which is returned, or -1; ``gain`` is what arrives of a unit."""
+    """Breadth-first search from what is left to a state with room: that state, or -1; `gain` is the share that arrives."""
     n, first, last = left.size, 0, 0
     for a in range(n):
         source[a] = -2

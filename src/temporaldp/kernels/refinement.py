@@ -13,12 +13,12 @@ w         1 / (e^a - 1): at a level a, a pair (q, d) leaks more than log(1 + h) 
 tangents of both ends (at the ends, and where the tangents cross) can add nothing to the profile there: it is dead in that
 interval. Intervals are cut where the tangents cross until few pairs of a sample are alive in any of them.
 
-**Refinement** is a dichotomic search over the hull's edges. Evaluate every listed pair at slope h. The best one above the edge is
-a new vertex C; whatever lies above AC or CB also lies above AB, so both inherit the pairs that were above AB and no others.
+**Refinement** is a dichotomic search over the hull's edges. Evaluate every listed pair at slope h. The best one above the edge
+is a new vertex C; whatever lies above AC or CB also lies above AB, so both inherit the pairs that were above AB and no others.
 
-**One level.** S = {k : q_k - d_k > h' d_k}, h' some ulps above h: a column whose ratio is h but for rounding would hide columns that
-are a trillion times smaller and, at a large level, worth more. Newton's (Dinkelbach's) step is h <- x(S) / (w + d(S)), the
-paper's Algorithm 1 for one pair.
+**One level.** S = {k : q_k - d_k > h' d_k}, h' some ulps above h: a column whose ratio is h but for rounding would hide
+columns that are a trillion times smaller and, at a large level, worth more. Newton's (Dinkelbach's) step is
+h <- x(S) / (w + d(S)), the paper's Algorithm 1 for one pair.
 
 Slopes are raised by some ulps (`steeper`), more than the rounding of the sums that they come from, so that entries whose
 ratio is exactly the edge's slope round to nothing: ties end the search, and do not hide smaller entries. A point dropped for
@@ -251,6 +251,8 @@ def refine(store, rows, others, steepest):
             size += 1
         v = int(vertices[v, 5])
     return found[:size]
+
+
 @kernel
 def stack_vertices(stack, steepest, rows, others, first, last):
     """Vertices of the matrices first .. last - 1 of a stack (count, n, n), the listed pairs searched.

@@ -23,9 +23,9 @@ wrongly: rounding of a and b, one U per addition in whatever order, and what sin
 an entry (minimum and sum) instead of three, and differences between rows, not their size, set the scale: nearly equal rows are
 no special case. The sparse screen takes one row q and all rows d at once, through the columns that q is not zero in:
 E_g(q || d) = q(light) + sum over heavy k of max((q_k - d_k) - h d_k, 0) + sum over light k that both have of
-[max((q_k - d_k) - h d_k, 0) - q_k]. It works in double precision, so that pairs which tie with a tangent are told from pairs above
-it; the light part is raised by two ulps for every entry, as its parts are taken away again, and what is left may be as small as
-their rounding.
+[max((q_k - d_k) - h d_k, 0) - q_k]. It works in double precision, so that pairs which tie with a tangent are told from pairs
+above it; the light part is raised by two ulps for every entry, as its parts are taken away again, and what is left may be as
+small as their rounding.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ HEAVY_SHARE = 1.0 / 8.0
 """Share of entries from which a column of a sparse matrix is kept as a dense vector: both ways then cost about the same."""
 
 SINGLE_ROUNDING, TIE_SHARE = 1e-6, 1e-14
-"""How far thresholds are lowered, relative, for their own rounding to single precision and that of the chord; and how far they are
-raised in double precision, where pairs that tie with a tangent add nothing."""
+"""Shares by which thresholds are lowered, for their own rounding to single precision and that of the chord, and raised in
+double precision, where pairs that tie with a tangent add nothing."""
 
 SCATTER = 2654435761
 """Knuth's multiplicative hash: 2^32 over the golden ratio."""
@@ -57,10 +57,8 @@ class RowsWithNames(Protocol):
 def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
     """Exact leakage profile of a matrix: every vertex is attained by a pair of rows and a set of columns."""
     search, pair = Search(matrix), disjoint_pair(matrix)
-    if pair is None:
-        found = search.vertices()
-    else:  # told apart with certainty: nothing leaks more, at any level
-        found = np.array([[*pair, search.steepest]])
+    # Disjoint rows are told apart with certainty: nothing leaks more, at any level.
+    found = search.vertices() if pair is None else np.array([[*pair, search.steepest]])
     sums, members, starts = vertex_sums(search.store, found)
     d, x, q, c = sums.T
     witnesses = WitnessList(tuple(states), found[:, :2].astype(np.int64), members, starts, np.stack((d, q), axis=1))
@@ -168,7 +166,7 @@ class Search:
             self.store = (np.array(matrix, order="C"), nothing, nothing, np.empty(0))
 
     def vertices(self) -> FloatArray:
-        """Row, other row and limit of each vertex, by falling slope; its set is ``{k : q_k - d_k > limit d_k}``; shape (m, 3)."""
+        """Row, other row and limit of each vertex, by falling slope, shape (m, 3); S is ``{k : q_k - d_k > limit d_k}``."""
         if self.n <= UNSCREENED_STATES:
             rows, others = all_pairs(self.n)
         else:

@@ -8,8 +8,8 @@ c       1 - q, summed from the entries: it keeps its digits where q is nearly 1
 a       the leakage that comes in (alpha), nats; e the budget of one step (epsilon)
 L(a)    log[(1 + q (exp(a) - 1)) / (1 + d (exp(a) - 1))], the loss of the vertex
 
-Losses are kernels of single numbers; suprema and gaps broadcast. All functions trust their input. Entries are 0 or normal doubles,
-so x / d never overflows.
+Losses are kernels of single numbers; suprema and gaps broadcast. All functions trust their input. Entries are 0 or normal
+doubles, so x / d never overflows.
 """
 
 import math

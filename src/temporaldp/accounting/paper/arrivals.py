@@ -1,4 +1,4 @@
-"""Incoming leakage of each step by the paper's recursion, for all users at once; and the loss of one transition with its inverse.
+"""Incoming leakage of each step by the paper's recursion, for all users at once; the loss of one transition and its inverse.
 
 ``arrived_1 = 0``, ``arrived_t = L_t(arrived_{t-1} + e_{t-1})``, with the loss L_t of the transition into step t.
 
