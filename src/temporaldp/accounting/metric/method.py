@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
-from temporaldp.accounting.metric.supremum import MetricSearch, lasting_metric
 from temporaldp.accounting.paper.arrivals import reversed_correlation
 from temporaldp.accounting.paper.method import PaperAccounting
 from temporaldp.accounting.protocol import DIRECTIONS, Leakage, Limits, Side, constant_known_matrix
-from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
+from temporaldp.accounting.stepwise_accounting import LOUDEST, MOST_STEPS, StepwiseAccounting
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation, exactly_known, known_at, matrix_at
 from temporaldp.kernels.lifting import Trees, lifted, no_trees, off_diagonal
@@ -36,15 +35,12 @@ HEADROOM = 4.0
 
 class MetricAccounting(StepwiseAccounting[FloatArray]):
     """Releases are epsilons, shape (T,), that multiply `distances`; what arrives is a metric, shape (n, n), at each step.
-
-    An instance remembers where searches for suprema ended, so that the next one, for a similar budget, begins there.
     """
 
     name = "metric"
 
     def __init__(self, distances: FloatArray) -> None:
         self.distances, self._paper = distances, PaperAccounting(float(distances.max()))
-        self._searches: dict[tuple[int, Side], MetricSearch] = {}
 
     def promised(self, releases: FloatArray) -> FloatArray:
         """For the two values furthest apart."""
@@ -71,14 +67,22 @@ class MetricAccounting(StepwiseAccounting[FloatArray]):
         return Leakage(backward, forward, temporal, pairs)
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[FloatArray, ...]:
-        """What arrives from a metric that a step does not raise; infinite where none is found."""
-        matrix = constant_known_matrix(user, side)
-        if matrix is None:
-            return (np.zeros_like(self.distances),)
-        ceiling = float((self._paper.lasting_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
-        search = self._searches.setdefault((id(matrix), side), MetricSearch())
-        found = lasting_metric(matrix, float(release[0]) * self.distances, ceiling=ceiling, search=search)
-        return (np.full_like(self.distances, np.inf) if found is None else found.arrived,)
+        """A metric that a step does not raise, with room for rounding; an empty tuple where none is found.
+
+        The fixed point of a step that adds a little more: near it the step itself does not raise the metric. The series starts
+        below every such metric, from 0 before the first release, so by monotonicity no horizon passes it.
+        """
+        constant_known_matrix(user, side)
+        steps, epsilon = self.steps(user), float(release[0])
+        arrived = steps.nothing
+        for _ in range(MOST_STEPS):
+            after = steps.raised(steps.arriving(side, 0, epsilon, arrived))
+            if steps.never_more(after, arrived):
+                return (arrived,)
+            if after.max() > LOUDEST:
+                break
+            arrived = steps.raised(after)
+        return ()
 
     def lasting_leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
@@ -87,16 +91,16 @@ class MetricAccounting(StepwiseAccounting[FloatArray]):
         paper = self._paper.limits([user], self.promised(release))
         if user.states is None:
             return paper
-        own = float(release[0]) * self.distances
-        before, after = past[0] + own, future[0] + own
+        own, unknown = float(release[0]) * self.distances, np.full_like(self.distances, np.inf)
+        before, after = ((arrived[0] if arrived else unknown) + own for arrived in (past, future))
         certificates = (
-            None if correlation is None or not np.isfinite(metric).all() else metric
+            metric if correlation is not None and np.isfinite(metric).all() else None
             for correlation, metric in ((user.backward, before), (user.forward, after))
         )
         return Limits(
             min(paper.backward, float(before.max())),
             min(paper.forward, float(after.max())),
-            min(paper.temporal, float((past[0] + after).max())),
+            min(paper.temporal, float((before + after - own).max())),
             evidence=MetricLimits(*certificates),
         )
 
@@ -111,6 +115,7 @@ class MetricSteps:
     def __init__(self, user: Adversary, distances: FloatArray) -> None:
         self._user, self._distances = user, distances
         self.nothing = np.zeros_like(distances)
+        self._trees: dict[Side, Trees] = {}
 
     def arriving(self, side: Side, transition: int, release: float, before: FloatArray) -> FloatArray:
         """The lifting of what was known one step before."""
@@ -118,7 +123,8 @@ class MetricSteps:
         if matrix is None:
             return self.nothing
         known = before + release * self._distances
-        return lifted(exactly_known(matrix).dense(), known, matrix.leakage_profile(), no_trees(len(known)))
+        trees = self._trees.setdefault(side, no_trees(len(known)))
+        return lifted(exactly_known(matrix).dense(), known, matrix.leakage_profile(), trees)
 
     def leakage(self, past: FloatArray, release: float, future: FloatArray) -> float:
         """The largest entry of the sum."""
