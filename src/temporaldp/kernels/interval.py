@@ -82,9 +82,6 @@ MOST_SLOPES = 200
 TINY = 1e-300
 """Keeps a quotient finite where two corners stand above one another."""
 
-TURNS = 2
-"""Times that one weight after the other is made best, before their pairs are searched."""
-
 NEARLY = 1.001
 """A bound above the largest of those that were made small by no more than this factor is small enough."""
 
@@ -327,37 +324,13 @@ def best_mu(low, high, slack, over, i, j, g, lam):
 
 
 @kernel
-def best_lam(low, high, slack, over, i, j, g, mu):
-    """The weight of row i that makes the bound least for a given weight of row j, and that bound."""
-    first, last = 0.0, 1.0
-    for _ in range(WEIGHT_HALVINGS):
-        lam = 0.5 * (first + last)
-        if reached(low, high, i, j, g, lam, mu)[0] > slack[i]:
-            first = lam
-        else:
-            last = lam
-    lam = 0.5 * (first + last)
-    return lam, divergence(low, high, slack, over, i, j, g, lam, mu)
-
-
-@kernel
 def least_divergence(low, high, slack, over, i, j, g, enough, start):
     """Weights with a small bound for a pair, and that bound; the search ends where the bound is `enough` or less.
 
-    One weight after the other from `start`, which is cheap and mostly enough; then the least over all weights of row i.
+    First the best weight of row j for the weight `start` of row i, which is mostly enough; then over all weights of row i.
     """
     kept_mu, least = best_mu(low, high, slack, over, i, j, g, start)
-    kept_lam = start
-    for _ in range(TURNS):
-        if least <= enough:
-            return kept_lam, kept_mu, least
-        lam, value = best_lam(low, high, slack, over, i, j, g, kept_mu)
-        if value < least:
-            kept_lam, least = lam, value
-        mu, value = best_mu(low, high, slack, over, i, j, g, kept_lam)
-        if value < least:
-            kept_mu, least = mu, value
-    first, last = 0.0, 1.0
+    kept_lam, first, last = start, 0.0, 1.0
     for _ in range(WEIGHT_HALVINGS):
         if least <= enough:
             break

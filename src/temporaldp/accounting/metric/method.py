@@ -34,8 +34,7 @@ HEADROOM = 4.0
 
 
 class MetricAccounting(StepwiseAccounting[FloatArray]):
-    """Releases are epsilons, shape (T,), that multiply `distances`; what arrives is a metric, shape (n, n), at each step.
-    """
+    """Releases are epsilons, shape (T,), that multiply `distances`; what arrives is a metric, shape (n, n), at each step."""
 
     name = "metric"
 
