@@ -8,7 +8,7 @@ PAPER := paper
 TUMULT := .venv-tumult
 
 # A make target and a folder are both called docs.
-.PHONY: demo docs uncertainty test test-long test-spark test-tumult test-years bench-years bench-scale test-kernels test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare mutation deployments paper clean
+.PHONY: demo docs uncertainty test test-long test-spark test-tumult test-years bench-years bench-scale test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare mutation deployments paper clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,17 +20,13 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-long test-kernels test-slow test-crashes test-random test-spark test-years test-serve test-browser mutation: export OPENBLAS_NUM_THREADS := 1
+test test-long test-slow test-crashes test-random test-spark test-years test-serve test-browser mutation: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long and not slow and not spark and not browser"
 
 test-long: $(READY)  ## tests that take a second or many, and those on PostgreSQL (eleven minutes); must pass before anything lands, too
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "long and not slow and not spark and not browser"
-
-test-kernels: $(READY)  ## all tests twice: with compiled kernels throughout, and with NumPy alone
-	TEMPORALDP_KERNELS=numba $(BIN)/python -m pytest -n auto -m "not spark and not browser"
-	TEMPORALDP_KERNELS=numpy $(BIN)/python -m pytest -n auto -m "not spark and not browser"
 
 test-slow: $(READY)  ## the tests that take long: more kills, larger data, deeper enumerations, more cases of every property
 	$(BIN)/python -m pytest -n auto -m "(slow or long or hypothesis) and not browser" --hypothesis-profile=deep

@@ -78,7 +78,7 @@ def one_loss() -> Iterator[str]:
         for alpha in ALPHAS:
             cells = [str(n), f"{alpha:g}"]
             for threads in (1, CORES):
-                with settings(kernels="numba", threads=threads):
+                with settings(threads=threads):
                     ours = median(lambda m=matrix, a=alpha: tdp.loss(m, alpha=a))
                 cells.append(short(ours))
                 for peer in (algorithm1.literal_rows, algorithm1.compacted_rows):
@@ -114,20 +114,17 @@ def profiles() -> Iterator[str]:
         cells = [str(n)]
         states = tuple(str(k) for k in range(n))
         warm = n < LARGE[0]
-        with settings(kernels="numba", threads=1):
+        with settings(threads=1):
             ours = median(lambda p=P, s=states: compute_profile(p, s), warm=warm)
-        with settings(kernels="numba", threads=CORES):
+        with settings(threads=CORES):
             together = median(lambda p=P, s=states: compute_profile(p, s), warm=warm)
         cells += [short(ours), f"{ours / one_pass:.1f}", short(together)]
         cells += [_sorted(sorting.pair_by_pair, P, ours), _sorted(sorting.row_by_row, P, ours)]
-        with settings(kernels="numpy"):
-            arrays = median(lambda p=P, s=states: compute_profile(p, s)) if n <= SIZES[2] else None
-        cells.append(short(arrays) if arrays else "")
-        with settings(kernels="numba", threads=CORES):
+        with settings(threads=CORES):
             exact = len(compute_profile(P, states))
             fewer = len(compute_profile(P, states).simplified(tolerance=0.01))
         rows.append([*cells, f"{exact} / {fewer}"])
-    head = ["n", "1 thread", "in passes", f"{CORES} threads", "pair by pair / ours", "row by row / ours", "arrays"]
+    head = ["n", "1 thread", "in passes", f"{CORES} threads", "pair by pair / ours", "row by row / ours"]
     yield table([*head, "vertices"], rows) + "\n\n"
 
 
@@ -183,7 +180,7 @@ def against_solvers() -> Iterator[str]:
     surveys.append((50, {"alphas": (10.0, 20.0, 30.0), "forms": ("bounds",), "concentration": 0.1}))
     for n, options in surveys:
         for result in survey(n, seed=SEED, pairs=10, solvers=named, **options):
-            with settings(threads=1, kernels="numba"):
+            with settings(threads=1):
                 matrix = tdp.TransitionMatrix(fresh(n))
                 ours = median(lambda m=matrix, a=result.alpha: tdp.loss(m, alpha=a))
             ratio = result.seconds * n * (n - 1) / ours
@@ -202,7 +199,7 @@ def populations() -> Iterator[str]:
     for n, count in ((5, 1_000_000), (10, 100_000), (20, 20_000), (50, 2_000)):
         stack = rng.random((count, n, n))
         stack /= stack.sum(axis=2, keepdims=True)
-        with settings(kernels="numba", threads=CORES):
+        with settings(threads=CORES):
             tdp.leakage_profiles(stack[:10])
             seconds = median(lambda s=stack: tdp.leakage_profiles(s), warm=False)
             found = tdp.leakage_profiles(stack)
@@ -231,7 +228,7 @@ def series(rng: np.random.Generator) -> Iterator[str]:
         spent = rng.uniform(0.01, 0.2, steps)
         for known in ("backward", "both"):
             who = [tdp.Adversary(m, m if known == "both" else None, name=str(k)) for k, m in enumerate(matrices)]
-            with settings(kernels="numba", threads=CORES):
+            with settings(threads=CORES):
                 seconds = median(lambda w=who, s=spent, b=method: tdp.temporal_leakage(w, s, accounting=ACCOUNTING[b]))
             row = [method, f"{len(who):,}", str(n), f"{steps:,}", known, short(seconds)]
             rows.append([*row, short(seconds / len(who) / steps)])
@@ -273,11 +270,11 @@ def memory() -> Iterator[str]:
     yield "Each in a process of its own, machine code loaded, all cores; peak memory includes Python and its libraries.\n\n"
     rows, seconds = [], {}
     for n in (500, 1000, 2000, 4000):
-        found = in_a_child(MATRIX.format(n=n), TEMPORALDP_KERNELS="numba")
+        found = in_a_child(MATRIX.format(n=n))
         seconds[n] = found["seconds"]
         rows.append([f"dense, n = {n:,}", short(found["seconds"]), f"{found['mib']:,.0f} MiB"])
     for n in (2000, 5000, 20_000):
-        found = in_a_child(SPARSE.format(n=n), TEMPORALDP_KERNELS="numba")
+        found = in_a_child(SPARSE.format(n=n))
         label = f"sparse, n = {n:,}, ten entries a row and a hub column"
         rows.append([label, short(found["seconds"]), f"{found['mib']:,.0f} MiB"])
     yield table(["matrix", "profile", "peak memory"], rows) + "\n\n"
@@ -286,7 +283,7 @@ def memory() -> Iterator[str]:
     steps = [10_000, 100_000, 1_000_000]
     matrix = tdp.random_correlation(50, rng=SEED)
     taken = []
-    with settings(kernels="numba", threads=CORES):
+    with settings(threads=CORES):
         for T in steps:
             spent = np.random.default_rng(SEED).uniform(0.01, 0.2, T)
             taken.append(
@@ -305,15 +302,13 @@ def memory() -> Iterator[str]:
     )
     code += "\ntdp.temporal_leakage(tdp.Adversary(m), [0.1] * 100_000)"
     with tempfile.TemporaryDirectory() as folder:
-        first = in_a_child(code, NUMBA_CACHE_DIR=folder, TEMPORALDP_KERNELS="numba")["seconds"]
-        second = in_a_child(code, NUMBA_CACHE_DIR=folder, TEMPORALDP_KERNELS="numba")["seconds"]
-    arrays = in_a_child(code.replace("100_000", "1000"), TEMPORALDP_KERNELS="numpy")["seconds"]
+        first = in_a_child(code, NUMBA_CACHE_DIR=folder)["seconds"]
+        second = in_a_child(code, NUMBA_CACHE_DIR=folder)["seconds"]
     bare = in_a_child("import numpy")["seconds"]
     imported = in_a_child("import temporaldp")["seconds"]
     yield (
         f"Importing, one loss, one profile (n = 50) and one series in a fresh process: {short(first)} the first time after "
-        f"installation, when Numba compiles; {short(second)} from then on; {short(arrays)} with arrays and no Numba at all, which is "
-        f"what `auto` does with problems of this size. `import temporaldp` alone takes {short(imported)}, `import numpy` "
+        f"installation, when Numba compiles; {short(second)} from then on. `import temporaldp` alone takes {short(imported)}, `import numpy` "
         f"{short(bare)}.\n"
     )
 

@@ -37,8 +37,7 @@ QUICK, ALL = "not long and not slow and not spark and not browser", "not slow an
 
 # The modules, and the files whose tests must notice.
 MODULES = {
-    "accounting/paper/arrivals": ["accounting/test_series"],
-    "accounting/paper/scalar": ["accounting/test_scalar", "accounting/test_series"],
+    "accounting/paper/arrivals": ["accounting/test_scalar", "accounting/test_series"],
     "accounting/exact/supremum": ["accounting/test_exact_supremum"],
     "accounting/exact/online": ["accounting/test_exact_filter"],
     "accounting/exact/odometer": ["accounting/test_exact_odometer"],
@@ -74,9 +73,6 @@ MODULES = {
     "mechanisms/output_table": ["mechanisms/test_mechanisms"],
     "mechanisms/simulation": ["mechanisms/test_simulation"],
 }
-
-ARRAYS = {"accounting/paper/arrivals", "kernels/signs", "kernels/rollouts"}
-"""Modules with a compiled form beside them: their tests run with NumPy alone."""
 
 # Left out: what changes the class of an exception or a decorator, what needs names as arguments, and what no float has.
 LEFT_OUT = ("ExceptionReplacer", "RemoveDecorator", "VariableReplacer", "VariableInserter")
@@ -163,12 +159,6 @@ def tested(module, text, marks):
         sys.meta_path.insert(0, MutantFinder(module, text))
         import pytest
 
-        if module in ARRAYS:
-            import kernels
-
-            kernels.compiled_kernels = pytest.fixture(
-                kernels._used, autouse=True, scope="module", params=["numpy"], name="kernels"
-            )
         files = [str(TESTS / f"{name}.py") for name in MODULES[module]]
         os._exit(pytest.main([*files, "-x", "-q", "-m", marks, "-p", "no:cacheprovider", f"--rootdir={ROOT}"]))
     _, status, used = os.wait4(child, 0)

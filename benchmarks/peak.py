@@ -12,7 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 
-from temporaldp.kernels.compiled.screening import minimum_sums
+from temporaldp.kernels.screening import minimum_sums as lazy_minimum_sums
+
+minimum_sums = lazy_minimum_sums.compiled
 
 LENGTH, REPEATS = 1024, 20_000
 

@@ -19,7 +19,7 @@ import numpy as np
 from measure import median, short, table
 
 import temporaldp as tdp
-from temporaldp.kernels.interval_profile import interval_profile
+from temporaldp.kernels.interval import interval_profile
 from temporaldp.kernels.kernels import n_threads
 
 HERE = Path(__file__).resolve().parent

@@ -1,4 +1,4 @@
-"""Both kernels: a fixture for whole folders of tests, and a switch within one."""
+"""A switch for the number of threads, and fixtures of the time when there were two forms of each kernel."""
 
 from __future__ import annotations
 
@@ -7,39 +7,32 @@ import os
 
 import pytest
 
-KERNELS = ("numba", "numpy")
-
 
 @contextlib.contextmanager
-def using(kernels: str, threads: int | None = None):
-    """Within the block, these kernels compute, on this many threads."""
-    asked = {"TEMPORALDP_KERNELS": kernels, "TEMPORALDP_THREADS": None if threads is None else str(threads)}
-    before = {name: os.environ.get(name) for name in asked}
-    for name, value in asked.items():
-        _put(name, value)
+def using_threads(threads):
+    """Within the block, kernels run on this many threads."""
+    before = os.environ.get("TEMPORALDP_THREADS")
+    os.environ["TEMPORALDP_THREADS"] = str(threads)
     try:
         yield
     finally:
-        for name, value in before.items():
-            _put(name, value)
+        if before is None:
+            del os.environ["TEMPORALDP_THREADS"]
+        else:
+            os.environ["TEMPORALDP_THREADS"] = before
 
 
-def _put(name, value):
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = value
+@contextlib.contextmanager
+def using(kernels, threads=None):
+    """Former switch between forms of the kernels; only the number of threads counts."""
+    with contextlib.nullcontext() if threads is None else using_threads(threads):
+        yield
 
 
-def _used(request):
-    with using(request.param):
-        yield request.param
+@pytest.fixture(name="kernels")
+def kernels():
+    """The only form of the kernels."""
+    return "numba"
 
 
-kernels = pytest.fixture(_used, autouse=True, scope="module", params=KERNELS, name="kernels")
-"""Every test of a folder or module that imports this runs with both kernels."""
-
-compiled_kernels = pytest.fixture(
-    _used, autouse=True, scope="module", params=["numba", pytest.param("numpy", marks=pytest.mark.slow)], name="kernels"
-)
-"""Every test of a folder that imports this runs with machine code; with NumPy alone in `make test-slow`."""
+compiled_kernels = kernels

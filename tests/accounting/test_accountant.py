@@ -29,8 +29,8 @@ from temporaldp import (
     plan_budget,
     temporal_leakage,
 )
+from temporaldp.accounting.paper.arrivals import TransitionLoss
 from temporaldp.accounting.paper.online import PaperSteps
-from temporaldp.accounting.paper.scalar import ScalarLoss
 
 TemporalAccountant = partial(temporaldp.TemporalAccountant, accounting=PaperBound())
 """The closed form of the paper's bound; all accounting methods are held to one contract in test_protocol.py."""
@@ -446,8 +446,8 @@ def test_any_reserve_up_to_the_largest_can_be_asked_for(adversary, alpha, share)
 def test_a_spend_looks_at_as_many_losses_after_ten_thousand_steps_as_after_ten(monkeypatch):
     looked = []
     for name in ("__call__", "inverse"):
-        original = getattr(ScalarLoss, name)
-        monkeypatch.setattr(ScalarLoss, name, lambda self, a, f=original: (looked.append(a), f(self, a))[1])
+        original = getattr(TransitionLoss, name)
+        monkeypatch.setattr(TransitionLoss, name, lambda self, a, f=original: (looked.append(a), f(self, a))[1])
     accountant = TemporalAccountant({"one": ADVERSARY, "two": Adversary(STRONG, STRONG)}, alpha=1.0)
     counts = []
     for steps in (10, 10_000):

@@ -28,7 +28,7 @@ from temporaldp import (
     temporal_leakage,
     worst_member,
 )
-from temporaldp.kernels.interval_arrivals import by_rows, by_sets
+from temporaldp.kernels.interval import by_rows, by_sets
 from temporaldp.studies.worst_member import entry_derivatives
 
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
-from kernels import compiled_kernels
 from oracles import extended_loss
 from temporaldp import LeakageProfile, MatrixError, TransitionMatrix, leakage_profiles, loss, random_correlation
 from temporaldp.kernels.witness import Witness
-
-__all__ = ["compiled_kernels"]  # with NumPy alone in `make test-slow`
 
 EXACT = 1e-13
 

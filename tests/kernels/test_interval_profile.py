@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from interval_oracles import extreme_rows, random_bounds
 from temporaldp import TransitionMatrix
-from temporaldp.kernels.interval_profile import interval_profile
+from temporaldp.kernels.interval import interval_profile
 
 LEVELS = np.array([1e-6, 0.01, 0.3, 1.0, 4.0, 30.0])
 

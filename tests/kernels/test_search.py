@@ -1,4 +1,4 @@
-"""The search for a profile's vertices: no pair of rows is lost, whatever the matrix, the kernel and the number of threads."""
+"""The search for a profile's vertices: no pair of rows is lost, whatever the matrix, its storage and the number of threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import temporaldp
-from kernels import compiled_kernels, using
+from kernels import using_threads
 from matrices import alphas, large_matrices, matrices
 from oracles import exact_loss, extended_loss
 from temporaldp import (
@@ -30,8 +30,8 @@ from temporaldp import (
     smoothed_correlation,
     strongest_correlation,
 )
-
-__all__ = ["compiled_kernels"]  # with NumPy alone in `make test-slow`
+from temporaldp.kernels import search
+from temporaldp.kernels.screening import open_all, raised_divergences, tabulate, workspace
 
 EXACT = 1e-13
 LEVELS = (1e-9, 0.01, 0.3, 1.0, 3.0, 10.0, 40.0, 200.0, 500.0, 650.0)
@@ -55,25 +55,20 @@ def test_one_loss_is_exact(matrix, alpha):
 
 @settings(max_examples=20)
 @given(large_matrices())
-def test_both_kernels_and_both_forms_of_storage_find_the_same(matrix):
-    found = []
-    for name in ("numba", "numpy"):
-        with using(name):
-            found += [TransitionMatrix(form(matrix.dense())).leakage_profile() for form in (np.array, sparse.csr_array)]
-    for other in found[1:]:
-        assert len(other) == pytest.approx(len(found[0]), abs=2)  # ties in their last digits may be kept or not
-        assert other.loss(LEVELS) == pytest.approx(found[0].loss(LEVELS), rel=2e-14, abs=0)
+def test_both_forms_of_storage_find_the_same(matrix):
+    dense, other = (TransitionMatrix(form(matrix.dense())).leakage_profile() for form in (np.array, sparse.csr_array))
+    assert len(other) == pytest.approx(len(dense), abs=2)  # ties in their last digits may be kept or not
+    assert other.loss(LEVELS) == pytest.approx(dense.loss(LEVELS), rel=2e-14, abs=0)
 
 
-def test_vertices_are_the_same_to_the_last_digit_without_ties():
-    for n in (30, 75, 150):
-        rows = random_correlation(n, rng=n).dense()
-        with using("numba"):
-            compiled = TransitionMatrix(rows).leakage_profile()
-        with using("numpy"):
-            arrays = TransitionMatrix(rows).leakage_profile()
-        assert compiled == arrays
-        assert list(compiled.witnesses) == list(arrays.witnesses)
+@pytest.mark.parametrize("n", [30, 75, 150])
+def test_the_screen_loses_no_vertex_that_all_pairs_have(n, monkeypatch):
+    rows = random_correlation(n, rng=n).dense()
+    screened = TransitionMatrix(rows).leakage_profile()
+    monkeypatch.setattr(search, "UNSCREENED_STATES", n)
+    unscreened = TransitionMatrix(rows).leakage_profile()
+    assert screened == unscreened
+    assert list(screened.witnesses) == list(unscreened.witnesses)
 
 
 def test_a_witness_is_what_its_vertex_says():
@@ -89,12 +84,7 @@ def test_a_witness_is_what_its_vertex_says():
 
 
 @pytest.mark.parametrize("n", [26, 61, pytest.param(130, marks=pytest.mark.slow)])
-def test_the_screen_rounds_to_the_safe_side_and_not_far(n, kernels, rng):
-    if kernels != "numba":
-        pytest.skip("the screen in single precision is a compiled kernel")
-    from temporaldp.kernels.compiled.screening import open_all, raised_divergences, workspace
-    from temporaldp.kernels.compiled.table import tabulate
-
+def test_the_screen_rounds_to_the_safe_side_and_not_far(n, rng):
     wide = 10.0 ** rng.uniform(-45, 0, size=(n, n))
     near = (rng.random(n) + 0.1) * (1.0 + 1e-10 * rng.standard_normal((n, n)))
     for rows in (rng.random((n, n)), wide, near, rng.random((n, n)) * (rng.random((n, n)) < 0.3) + np.eye(n)):
@@ -151,9 +141,7 @@ def test_sparse_matrices_are_searched_by_their_supports(constant, rng):
 
 
 @pytest.mark.slow
-def test_twenty_thousand_states_fit_in_memory(kernels, rng):
-    if kernels != "numba":
-        pytest.skip("whole arrays keep n^2 numbers")
+def test_twenty_thousand_states_fit_in_memory(rng):
     n = 20_000
     hub = 0.1 + 0.5 * rng.random(n)
     matrix = sparse_with_hub(n, rng, hub=hub)
@@ -195,11 +183,11 @@ def test_equal_rows_leak_nothing_in_any_way():
         assert loss(matrix, alpha=5.0) == 0.0
 
 
-def test_threads_change_nothing(kernels):
+def test_threads_change_nothing():
     rows = random_correlation(220, rng=5).dense()
     found = []
     for threads in (1, 2, 5):
-        with using(kernels, threads):
+        with using_threads(threads):
             found.append((TransitionMatrix(rows).leakage_profile(), loss(TransitionMatrix(rows), alpha=2.0)))
     assert found[0] == found[1] == found[2]
 
@@ -240,47 +228,14 @@ def test_a_forked_process_can_go_on():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        (
-            "TEMPORALDP_KERNELS",
-            "fortran",
-            "expected TEMPORALDP_KERNELS to be one of auto, numba, numpy, torch, got 'fortran'",
-        ),
         ("TEMPORALDP_THREADS", "0", "expected TEMPORALDP_THREADS to be a whole number from 1, got '0'"),
         ("TEMPORALDP_THREADS", "two", "got 'two'"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(monkeypatch, name, value, message):
-    monkeypatch.setenv("TEMPORALDP_KERNELS", "numba")
     monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match=message):
         random_correlation(170, rng=0).leakage_profile()
-
-
-def test_a_library_that_is_not_there_is_named(monkeypatch):
-    from temporaldp.kernels import kernels as room
-
-    monkeypatch.setattr(room, "_loads", lambda library: f"No module named {library!r}")
-    monkeypatch.setenv("TEMPORALDP_KERNELS", "numba")
-    with pytest.raises(InputError, match="TEMPORALDP_KERNELS is numba, but it cannot be loaded"):
-        random_correlation(5, rng=0).leakage_profile()
-    monkeypatch.setenv("TEMPORALDP_KERNELS", "auto")
-    assert len(random_correlation(50, rng=0).leakage_profile()) > 10
-
-
-def test_pytorch_gives_the_same(rng):
-    pytest.importorskip("torch")
-    near = (rng.random(60) + 0.1) * (1.0 + 1e-9 * rng.standard_normal((60, 60)))
-    scaled = 10.0 ** rng.uniform(-60, 0, size=(60, 60))
-    for rows in (
-        random_correlation(80, rng=2).dense(),
-        *(each / each.sum(axis=1, keepdims=True) for each in (near, scaled)),
-    ):
-        expected = TransitionMatrix(rows).leakage_profile()
-        with using("torch"):
-            assert TransitionMatrix(rows).leakage_profile().loss(LEVELS) == pytest.approx(
-                expected.loss(LEVELS), rel=2e-14
-            )
-            assert loss(TransitionMatrix(rows), alpha=3.0) == pytest.approx(expected.loss(3.0), rel=2e-14)
 
 
 @pytest.mark.parametrize("alpha", [-1.0, math.nan, "much"])

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from temporaldp.accounting.exact.online import ExactFilter
-from temporaldp.accounting.paper.scalar import U
 from temporaldp.accounting.protocol import Accounting, Filter
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError
+from temporaldp.values import ROUNDOFF
 
 BISECTIONS = 60
 """Halvings of the bracket for a budget of several steps: the last digits of a double."""
 
-SPARE = 64.0 * U
+SPARE = 64.0 * ROUNDOFF
 """Share of alpha that a promise for several steps keeps, for the roundings of each of them."""
 
 CLOSE_RESERVES = 1e-9

@@ -15,7 +15,7 @@ from temporaldp.correlation.states import listed, require_same_states, state_nam
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, SMALLEST_PROBABILITY, FloatArray, TransitionMatrix
 from temporaldp.errors import InputError, MatrixError, StateError
 from temporaldp.kernels import LeakageProfile
-from temporaldp.kernels.interval_profile import interval_profile
+from temporaldp.kernels.interval import interval_profile
 from temporaldp.values import compared_by_value
 
 ROUNDINGS = 4.0

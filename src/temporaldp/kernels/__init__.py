@@ -2,8 +2,7 @@
 
 from temporaldp.kernels.batch import BATCHED, LeakageProfiles, compute_profiles
 from temporaldp.kernels.profile import LeakageProfile
-from temporaldp.kernels.search import compute_profile
-from temporaldp.kernels.single import loss
+from temporaldp.kernels.search import compute_profile, loss
 from temporaldp.kernels.witness import Witness
 
 __all__ = [

@@ -9,10 +9,11 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.kernels.arrays import ArraySearch
-from temporaldp.kernels.hull import upper_hull
-from temporaldp.kernels.kernels import chosen_kernels, spread
+from temporaldp.kernels.hull import undominated, upper_hull
+from temporaldp.kernels.kernels import spread
 from temporaldp.kernels.profile import LeakageProfile
+from temporaldp.kernels.refinement import stack_vertices
+from temporaldp.kernels.search import all_pairs
 from temporaldp.kernels.witness import Witness, WitnessList
 from temporaldp.values import compared_by_value
 
@@ -85,17 +86,7 @@ class LeakageProfiles(Sequence[LeakageProfile]):
         leftmost = np.ones(len(self))
         leftmost[nonempty] = self.points[self.starts[:-1][nonempty], 0]
         order = np.lexsort((leftmost, -self._areas()))
-        d, x = (np.ascontiguousarray(self.points[:, k]) for k in (0, 1))
-        if chosen_kernels(len(self) * len(self)) == "numba":
-            from temporaldp.kernels.compiled.domination import undominated
-
-            return np.asarray(undominated(d, x, self.starts, order))
-        kept: list[int] = []
-        for number in order.tolist():
-            profile = self[number]
-            if not any(self[other].dominates(profile) for other in kept):
-                kept.append(number)
-        return np.sort(np.array(kept, dtype=np.int64))
+        return np.asarray(undominated(self.points[:, 0].copy(), self.points[:, 1].copy(), self.starts, order))
 
     def __repr__(self) -> str:
         return f"LeakageProfiles({len(self)} matrices of {len(self.states)} states, {len(self.points)} vertices)"
@@ -126,21 +117,17 @@ class LeakageProfiles(Sequence[LeakageProfile]):
 def compute_profiles(stack: FloatArray, states: tuple[str, ...]) -> LeakageProfiles:
     """The exact profiles of a checked stack of matrices, shape (count, n, n)."""
     count, n, _ = stack.shape
-    if chosen_kernels(count * n**3) == "numba":
-        from temporaldp.kernels.compiled.batch import stack_vertices
-
-        found = spread(lambda first, last: stack_vertices(stack, first, last), count, step=1, work=count * n**3)
-    else:
-        found = [_vertices(matrix) for matrix in stack]
-    points, sets, sizes = (np.concatenate([part[k] for part in found]) for k in range(3))
+    stack = np.array(stack, order="C")  # Numba compiles anew for arrays that are read-only
+    with np.errstate(divide="ignore"):
+        ratios = stack.max(axis=1) / np.where(stack > 0.0, stack, np.inf).min(axis=1)
+    steepest = ratios.max(axis=1) * (1.0 + 1e-12)
+    rows, others = all_pairs(n)
+    found = spread(
+        lambda first, last: stack_vertices(stack, steepest, rows, others, first, last),
+        count,
+        step=1,
+        work=count * n**3,
+    )
+    table, sizes = (np.concatenate([part[k] for part in found]) for k in range(2))
     starts = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return LeakageProfiles(stack, states, points, sets, starts)
-
-
-def _vertices(matrix: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    search = ArraySearch(matrix)
-    rows, others, limits = search.vertices()
-    sums, _, _ = search.sums(rows, others, limits)
-    kept = upper_hull(sums[:, 0], sums[:, 1])
-    sets = np.stack((rows.astype(np.float64), others.astype(np.float64), limits), axis=1)
-    return sums[kept], sets[kept], np.array([kept.size], dtype=np.int64)
+    return LeakageProfiles(stack, states, table[:, :4], table[:, 4:], starts)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.kernels.compilation import kernel
 from temporaldp.values import ULP
 
 FloatArray = NDArray[np.float64]
@@ -27,8 +28,6 @@ Point: TypeAlias = tuple[float, float, int]
 
 def upper_hull(d: FloatArray, x: FloatArray) -> NDArray[np.intp]:
     """Indices of the hull's vertices with slope x / d > 0 on their left, by increasing d; (0, 0) is implied."""
-    if _is_hull(d, x):
-        return np.arange(d.size)
     order = np.lexsort((-x, d))
     rising = x[order] > np.concatenate(([0.0], np.maximum.accumulate(x[order])))[:-1]
     chain: list[Point] = [(0.0, 0.0, -1)]
@@ -63,21 +62,41 @@ def _without_ties(chain: list[Point]) -> list[Point]:
     return kept
 
 
-def _is_hull(d: FloatArray, x: FloatArray) -> bool:
-    """Whether the points are their own hull in order, as those of a search are; saves the walk."""
-    if not d.size or x[0] <= 0.0 or (np.diff(d) <= 0.0).any() or (x[1:] <= x[:-1] * (1.0 + TIE_TOLERANCE)).any():
-        return False
-    left_d, left_x = np.concatenate(([0.0], d[:-2])), np.concatenate(([0.0], x[:-2]))
-    share = (d[:-1] - left_d) / (d[1:] - left_d)
-    height = left_x + (x[1:] - left_x) * share
-    return bool((x[:-1] > height * (1.0 + TIE_TOLERANCE))[d[:-1] > 0.0].all())
+@kernel
+def lies_under(d, x, hull_d, hull_x):
+    """Whether no point (d, x) rises above the hull; both by rising d. The hull starts at (0, 0)."""
+    right = 0
+    for v in range(d.size):
+        while right < hull_d.size and hull_d[right] < d[v]:
+            right += 1
+        if right == hull_d.size:
+            height = hull_x[right - 1] if right else 0.0
+        elif hull_d[right] == d[v]:
+            height = hull_x[right]
+        else:
+            left_d, left_x = (hull_d[right - 1], hull_x[right - 1]) if right else (0.0, 0.0)
+            height = left_x + (hull_x[right] - left_x) * ((d[v] - left_d) / (hull_d[right] - left_d))
+        if x[v] > height:
+            return False
+    return True
 
 
-def hull_height(d: FloatArray, x: FloatArray, at: FloatArray) -> FloatArray:
-    """Height of the hull with vertices (d, x), by increasing d, at the abscissas `at`: what a new point must exceed."""
-    if d.size == 0:
-        return np.zeros_like(at)
-    starts_at_zero = d[0] == 0.0
-    knots_d = d if starts_at_zero else np.concatenate(([0.0], d))
-    knots_x = x if starts_at_zero else np.concatenate(([0.0], x))
-    return np.asarray(np.interp(at, knots_d, knots_x))
+@kernel
+def undominated(d, x, starts, order):
+    """Numbers of the profiles that lie under no earlier one of `order` that is kept."""
+    kept = np.empty(order.size, np.int64)
+    size = 0
+    for number in order:
+        low, high = starts[number], starts[number + 1]
+        under = False
+        for k in range(size):
+            other = slice(starts[kept[k]], starts[kept[k] + 1])
+            if lies_under(d[low:high], x[low:high], d[other], x[other]):
+                under = True
+                # A profile that dominates one often dominates the next: look there first.
+                kept[0], kept[k] = kept[k], kept[0]
+                break
+        if not under:
+            kept[size] = number
+            size += 1
+    return np.sort(kept[:size])

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.kernels.hull import hull_height, upper_hull
+from temporaldp.kernels.hull import lies_under, upper_hull
 from temporaldp.kernels.outer import outer_corners
-from temporaldp.kernels.vertex import largest_loss, largest_supremum, smallest_gap, vertex_loss
+from temporaldp.kernels.vertex import losses, vertex_gap, vertex_loss, vertex_supremum
 from temporaldp.kernels.witness import Witness, WitnessList, chosen
 from temporaldp.values import ULP, compared_by_value, copy_in, positive
 
 FloatArray = NDArray[np.float64]
 
-Kernel: TypeAlias = Callable[[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
-
 SMALLEST_TOLERANCE = 1e-6
 """Far above what is given away for rounding (`outer.py`)."""
-
-BLOCK = 1 << 20
-"""Vertices times levels evaluated at once: 8 MiB a temporary."""
 
 
 @compared_by_value
@@ -124,7 +119,7 @@ class LeakageProfile:
             alpha is negative or not a number.
         """
         levels = _levels(alpha, "alpha", minimum=0.0)
-        result = self._per_level(levels.ravel(), largest_loss, empty=np.zeros(levels.size))
+        result = losses(*self.curve, levels.flatten())
         return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
 
     @overload
@@ -152,13 +147,10 @@ class LeakageProfile:
             gamma is below 1 or not a number.
         """
         levels = _levels(gamma, "gamma", minimum=1.0)
-        flat = levels.ravel()
-
-        def height(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, g: FloatArray) -> FloatArray:
-            with np.errstate(invalid="ignore"):
-                return np.asarray(np.max(np.where(d == 0.0, x, x - (g - 1.0) * d), axis=0, initial=0.0))
-
-        result = self._per_level(flat, height, empty=np.zeros(flat.size))
+        slopes, (d, x) = levels.ravel() - 1.0, self.curve
+        result = np.zeros(slopes.size)
+        for v in range(len(self)):  # a vertex with d = 0 has no slope to be multiplied by
+            np.maximum(result, x[v] - slopes * d[v] if d[v] > 0.0 else x[v], out=result)
         return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
 
     def supremum(self, *, epsilon: float) -> float:
@@ -179,8 +171,8 @@ class LeakageProfile:
             epsilon is not positive and finite.
         """
         budget = positive(epsilon, "epsilon")
-        level = np.array([budget])
-        return float(self._per_level(level, largest_supremum, empty=level)[0])
+        d, q = self.vertices.T
+        return float(vertex_supremum(d, q, self.excess, self.complement, np.array(budget)).max(initial=budget))
 
     def sustainable_budget(self, *, alpha: float) -> float:
         """The largest constant epsilon that keeps this direction's leakage at or below alpha for ever: ``alpha - L(alpha)``.
@@ -201,8 +193,8 @@ class LeakageProfile:
         level = positive(alpha, "alpha")
         if not len(self):
             return level
-        point = np.array([level])
-        gap = float(self._per_level(point, smallest_gap, empty=point)[0])
+        d, q = self.vertices.T
+        gap = float(vertex_gap(d, q, self.excess, self.complement, np.array(level)).min())
         budget, lost = gap * (1.0 - 4.0 * ULP), self.loss(level)
         if lost + budget > level:
             budget = math.nextafter(level - lost, 0.0)
@@ -213,10 +205,10 @@ class LeakageProfile:
         if not len(self):
             return None
         level = float(_levels(alpha, "alpha", minimum=0.0))
-        d, q = self.vertices.T
         # L(a) = a (q - d) + O(a^2): where all losses are 0 the excess decides.
-        losses = vertex_loss(d, q, self.excess, self.complement, np.array([level])) if level > 0 else self.excess
-        return self.witnesses[int(np.argmax(losses))]
+        left = math.exp(-level)
+        each = [vertex_loss(d, x, level, left) if level > 0.0 else x for d, x in zip(*self.curve, strict=True)]
+        return self.witnesses[int(np.argmax(each))]
 
     def simplified(self, *, tolerance: float) -> LeakageProfile:
         """A profile with fewer vertices: a guaranteed upper bound, ``L <= L' <= min((1 + t) L, L + log(1 + t))``.
@@ -265,8 +257,13 @@ class LeakageProfile:
 
         Strict, to the safe side: False also where this hull falls short by rounding only, as a merge of ties may.
         """
-        d, x = other.vertices[:, 0], other.excess
-        return bool((x <= hull_height(self.vertices[:, 0], self.excess, d)).all())
+        return bool(lies_under(*other.curve, *self.curve))
+
+    @property
+    def curve(self) -> tuple[FloatArray, FloatArray]:
+        """Columns d and ``q - d`` of the vertices, as kernels take them."""
+        # Copies: Numba compiles anew for arrays that are read-only.
+        return self.vertices[:, 0].copy(), self.excess.copy()
 
     def __len__(self) -> int:
         return len(self.witnesses)
@@ -283,16 +280,6 @@ class LeakageProfile:
         dobrushin = float(self.excess.max(initial=0.0))
         bound = f", at most {self.tolerance:g} too high" if self.tolerance else ""
         return f"LeakageProfile({len(self)} vertices, contraction(1) = {dobrushin:.6g}{bound})"
-
-    def _per_level(self, levels: FloatArray, kernel: Kernel, *, empty: FloatArray) -> FloatArray:
-        """`kernel`, which reduces over vertices, at each level, in blocks of bounded memory; `empty` if there is no vertex."""
-        if not len(self) or not levels.size:
-            return empty
-        d, q = self.vertices[:, :1], self.vertices[:, 1:]
-        x, c = self.excess[:, None], self.complement[:, None]
-        columns = max(1, BLOCK // len(self))
-        starts = range(0, levels.size, columns)
-        return np.concatenate([kernel(d, q, x, c, levels[None, k : k + columns]) for k in starts])
 
 
 def _levels(values: ArrayLike, name: str, *, minimum: float) -> FloatArray:

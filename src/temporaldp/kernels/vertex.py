@@ -8,12 +8,16 @@ c       1 - q, summed from the entries: it keeps its digits where q is nearly 1
 a       the leakage that comes in (alpha), nats; e the budget of one step (epsilon)
 L(a)    log[(1 + q (exp(a) - 1)) / (1 + d (exp(a) - 1))], the loss of the vertex
 
-All arguments broadcast; all functions trust their input. Entries are 0 or normal doubles, so x / d never overflows.
+Losses are kernels of single numbers; suprema and gaps broadcast. All functions trust their input. Entries are 0 or normal
+doubles, so x / d never overflows.
 """
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.kernels.compilation import kernel
 from temporaldp.values import ULP
 
 FloatArray = NDArray[np.float64]
@@ -25,39 +29,54 @@ SLACK = 4.0 * ULP
 """Relative amount given to the safe side where the closed form of the supremum is a difference of rounded terms."""
 
 
-def vertex_loss(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
-    """L(a), never above a; exact to rounding.
+@kernel
+def vertex_loss(d, x, a, left):
+    """L(a) of one vertex, never above a; exact to rounding. `left` is exp(-a).
 
     ``L = log1p(x (1 - exp(-a)) / (d + (1 - d) exp(-a)))``. With d > 0 this holds for every a: d is at least 1e-290, so where
     exp(-a) leaves the normal range it no longer counts. With d = 0 and a large, ``L = a + log(q + (1 - q) exp(-a))``.
     """
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        left = np.exp(-a)
-        direct = np.log1p(x * -np.expm1(-a) / (d + (1.0 - d) * left))
-        steep = a + np.log(x + (1.0 - x) * left)
-    return np.minimum(np.where((d == 0.0) & (a > DIRECT_LIMIT), steep, direct), a)
+    if d == 0.0 and a > DIRECT_LIMIT:
+        return min(a + math.log(x + (1.0 - x) * left), a)
+    return min(math.log1p(x * -math.expm1(-a) / (d + (1.0 - d) * left)), a)
 
 
-def largest_loss(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
-    """Max over vertices (rows) of L(a), shape of a's last axis; logarithms are taken of the maximum only.
+@kernel
+def best_vertex(d, x, left, first):
+    """Number of the vertex with the largest L(a), from `first` on, for d > 0 or a moderate a.
 
-    Up to `DIRECT_LIMIT` the fraction is at most exp(700): it does not overflow.
+    Vertices lie on a hull, so gains rise, then fall: binary search.
     """
-    if (a > DIRECT_LIMIT).any():
-        return np.asarray(vertex_loss(d, q, x, c, a).max(axis=0))
-    with np.errstate(under="ignore"):
-        gains = x * -np.expm1(-a) / (d + (1.0 - d) * np.exp(-a))
-        return np.asarray(np.minimum(np.log1p(gains.max(axis=0)), a[0]))
+    low, high = first, d.size - 1
+    while low < high:
+        v = (low + high) // 2
+        if x[v + 1] / (d[v + 1] + (1.0 - d[v + 1]) * left) > x[v] / (d[v] + (1.0 - d[v]) * left):
+            low = v + 1
+        else:
+            high = v
+    return low
 
 
-def largest_supremum(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, e: FloatArray) -> FloatArray:
-    """Max over vertices (rows) of the supremum."""
-    return np.asarray(vertex_supremum(d, q, x, c, e).max(axis=0))
+@kernel
+def loss_of(d, x, a):
+    """Max over vertices of L(a); 0 if there is none."""
+    if d.size == 0:
+        return 0.0
+    left = math.exp(-a)
+    if a > DIRECT_LIMIT and d[0] == 0.0:  # the gain of the first vertex overflows: compare losses
+        first, best = vertex_loss(d[0], x[0], a, left), best_vertex(d, x, left, min(1, d.size - 1))
+        return max(first, vertex_loss(d[best], x[best], a, left))
+    best = best_vertex(d, x, left, 0)
+    return vertex_loss(d[best], x[best], a, left)
 
 
-def smallest_gap(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, a: FloatArray) -> FloatArray:
-    """Min over vertices (rows) of a - L(a)."""
-    return np.asarray(vertex_gap(d, q, x, c, a).min(axis=0))
+@kernel
+def losses(d, x, levels):
+    """`loss_of` at each level."""
+    found = np.empty(levels.size)
+    for k in range(levels.size):
+        found[k] = loss_of(d, x, levels[k])
+    return found
 
 
 def vertex_supremum(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, e: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 Notation
 --------
-K      what arrives about every ordered pair of values, shape (n, n): `temporaldp.kernels.interval_arrivals`, never above
+K      what arrives about every ordered pair of values, shape (n, n): `temporaldp.kernels.interval`, never above
        the loss of the profile of intervals (the paper's kind of bound)
 a      spread: the log ratios of the likelihoods of everything up to a step are at most ``a = e + max K``
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting.protocol import Side
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Matrix
-from temporaldp.kernels.interval_arrivals import MOST_STATES, Bounds, arrival, depth, enumerates
+from temporaldp.kernels.interval import MOST_STATES, Bounds, arrival, depth, enumerates
 from temporaldp.kernels.profile import LeakageProfile
 
 FloatArray = NDArray[np.float64]

@@ -19,10 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
-from temporaldp.accounting.metric.supremum import MetricSearch, lasting_metric
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, constant_known_matrix
-from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
+from temporaldp.accounting.stepwise_accounting import LOUDEST, MOST_STEPS, StepwiseAccounting
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
@@ -65,8 +64,6 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         self._given = distances
         self.distances: FloatArray = checked_distances(distances, None)
         self._paper = PaperBound(self.distances)
-        # Where searches for suprema ended: the next one, for a similar budget, begins there.
-        self._searches: dict[tuple[int, Side], MetricSearch] = {}
 
     @property
     def sentence(self) -> str:
@@ -117,14 +114,22 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         return Leakage(backward, forward, temporal, pairs)
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[FloatArray, ...]:
-        """What arrives from a metric that a step does not raise; infinite where none is found."""
-        matrix = constant_known_matrix(user, side)
-        if matrix is None:
-            return (np.zeros_like(self.distances),)
-        ceiling = float((self._paper.lasting_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
-        search = self._searches.setdefault((id(matrix), side), MetricSearch())
-        found = lasting_metric(matrix, float(release[0]) * self.distances, ceiling=ceiling, search=search)
-        return (np.full_like(self.distances, np.inf) if found is None else found.arrived,)
+        """A metric that a step does not raise, with room for rounding; an empty tuple where none is found.
+
+        The fixed point of a step that adds a little more: near it the step itself does not raise the metric. The series starts
+        below every such metric, from 0 before the first release, so by monotonicity no horizon passes it.
+        """
+        constant_known_matrix(user, side)
+        steps, epsilon = self.steps(user), float(release[0])
+        arrived = steps.nothing
+        for _ in range(MOST_STEPS):
+            after = steps.raised(steps.arriving(side, 0, epsilon, arrived))
+            if steps.never_more(after, arrived):
+                return (arrived,)
+            if after.max() > LOUDEST:
+                break
+            arrived = steps.raised(after)
+        return ()
 
     def lasting_leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
@@ -133,8 +138,8 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         paper = self._paper.limits([user], self.promised(release))
         if user.states is None:
             return paper
-        own = float(release[0]) * self.distances
-        before, after = past[0] + own, future[0] + own
+        own, unknown = float(release[0]) * self.distances, np.full_like(self.distances, np.inf)
+        before, after = ((arrived[0] if arrived else unknown) + own for arrived in (past, future))
         certificates = (
             None if not correlation or not np.isfinite(metric).all() else metric
             for correlation, metric in ((user.backward, before), (user.forward, after))
@@ -142,7 +147,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         return Limits(
             min(paper.backward, float(before.max())),
             min(paper.forward, float(after.max())),
-            min(paper.temporal, float((past[0] + after).max())),
+            min(paper.temporal, float((before + after - own).max())),
             evidence=MetricLimits(*certificates),
         )
 
@@ -157,6 +162,7 @@ class MetricSteps:
     def __init__(self, user: Adversary, distances: FloatArray) -> None:
         self._user, self._distances = user, distances
         self.nothing = np.zeros_like(distances)
+        self._trees: dict[Side, Trees] = {}
 
     def arriving(self, side: Side, transition: int, release: float, before: FloatArray) -> FloatArray:
         """The lifting of what was known one step before."""
@@ -164,7 +170,8 @@ class MetricSteps:
         if matrix is None:
             return self.nothing
         known = before + release * self._distances
-        return lifted(exactly_known(matrix).dense(), known, matrix.leakage_profile(), no_trees(len(known)))
+        trees = self._trees.setdefault(side, no_trees(len(known)))
+        return lifted(exactly_known(matrix).dense(), known, matrix.leakage_profile(), trees)
 
     def leakage(self, past: FloatArray, release: float, future: FloatArray) -> float:
         """The largest entry of the sum."""

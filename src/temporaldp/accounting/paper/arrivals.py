@@ -1,99 +1,172 @@
-"""What arrives at each step through the correlation: one recursion for every user, all users at once.
+"""Incoming leakage of each step by the paper's recursion, for all users at once; the loss of one transition and its inverse.
 
 ``arrived_1 = 0``, ``arrived_t = L_t(arrived_{t-1} + e_{t-1})``, with the loss L_t of the transition into step t.
+
+Notation
+--------
+d, x     vertices of a profile: Pr(S | other_value) and the excess q - d
+a        leakage that comes in, nats; L(a) the part that passes
+u        unit roundoff, half an ulp of 1
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.paper.scalar import ScalarLoss
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.transition import know_profiles
-from temporaldp.kernels.kernels import chosen_kernels, spread
+from temporaldp.kernels.compilation import kernel
+from temporaldp.kernels.kernels import spread
 from temporaldp.kernels.profile import LeakageProfile
+from temporaldp.kernels.vertex import DIRECT_LIMIT, loss_of
+from temporaldp.values import ROUNDOFF
 
 FloatArray = NDArray[np.float64]
 
+LARGEST_DOUBLE = sys.float_info.max
+
 STEP_WORK = 50
-"""Entries of a pass over pairs of rows that take as long as one step of one user, for the choice of kernels and threads."""
+"""Entries of a pass over pairs of rows that take as long as one step of one user, for the choice of threads."""
+
+LOSS_ROUNDING = 16.0 * ROUNDOFF
+"""Relative. A loss is a logarithm of a few rounded operations, wrong by 4 u or so each way; this is twice both."""
+
+FLAT_BEYOND = 1500.0
+"""A loss with d > 0 (at least 1e-290) no longer changes 1,500 nats above its own values."""
+
+
+class TransitionLoss:
+    """L and its inverse for one profile; None stands for an unknown correlation, with L = 0."""
+
+    def __init__(self, profile: LeakageProfile | None) -> None:
+        self.d, self.x = (np.zeros(0), np.zeros(0)) if profile is None else profile.curve
+
+    def __call__(self, a: float) -> float:
+        """Loss at the incoming leakage a."""
+        return float(loss_of(self.d, self.x, a))
+
+    def inverse(self, level: float) -> float:
+        """A lower bound on the largest a with L(a) <= level; inf where L stays below it, 0 for a level of 0.
+
+        Safe against rounding: for every double b <= a (1 + 4 u), the double that `__call__` makes of L(b) is <= level.
+        """
+        return float(inverse_of(self.d, self.x, level))
+
+
+@kernel
+def inverse_of(d, x, level):
+    """`TransitionLoss.inverse`."""
+    if d.size == 0:
+        return math.inf
+    if level <= 0.0:
+        return 0.0
+    goal = level * (1.0 - LOSS_ROUNDING)
+    a = inverse_formula(d, x, goal)
+    if a == math.inf and loss_of(d, x, math.inf if d[0] > 0.0 else LARGEST_DOUBLE) <= goal:
+        return math.inf
+    high = min(a, level + FLAT_BEYOND) * (1.0 - 32.0 * ROUNDOFF)
+    if loss_of(d, x, high * (1.0 + 8.0 * ROUNDOFF)) <= goal:
+        return high
+    low = min(high, goal) * (1.0 - 8.0 * ROUNDOFF)  # L(a) <= a
+    while high - low > 8.0 * ROUNDOFF * high:  # rare: the formula promised too much
+        middle = 0.5 * (low + high)
+        if loss_of(d, x, middle * (1.0 + 8.0 * ROUNDOFF)) <= goal:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def inverse_formula(d, x, level):
+    """The inverse of L by a formula that may be wrong where a matters least.
+
+    ``L(a) <= level`` for a vertex says ``expm1(a) (x - d m) <= m`` with ``m = expm1(level)``; the vertex with the largest
+    x - d m decides, and on a hull that is found by binary search.
+    """
+    if level > DIRECT_LIMIT:
+        return level - math.log(x[0]) if d[0] == 0.0 else math.inf
+    m = math.expm1(level)
+    low, high = 0, d.size - 1
+    while low < high:
+        v = (low + high) // 2
+        if x[v + 1] - x[v] > (d[v + 1] - d[v]) * m:
+            low = v + 1
+        else:
+            high = v
+    # Where L is nearly flat the difference cancels: what its rounding can be is given to the safe side.
+    room = x[low] - d[low] * m + 4.0 * ROUNDOFF * (x[low] + d[low] * m)
+    return math.log1p(m / room) if room > 0.0 else math.inf
+
+
+@kernel
+def carry(d, x, starts, which, spent, first, last, arrived):
+    """Fill ``arrived[u, t] = L(arrived[u, t - 1] + spent[t - 1])`` for users first .. last - 1."""
+    for u in range(first, last):
+        before, level, of_d, of_x = -1, -1.0, d[:0], x[:0]
+        for t in range(1, spent.size):
+            profile = which[u, t - 1 if which.shape[1] > 1 else 0]
+            incoming = arrived[u, t - 1] + spent[t - 1]
+            if profile == before and incoming == level:  # the series has reached its fixed point
+                arrived[u, t] = arrived[u, t - 1]
+                continue
+            if profile != before:
+                low, high = (starts[profile], starts[profile + 1]) if profile >= 0 else (0, 0)
+                of_d, of_x = d[low:high], x[low:high]
+            arrived[u, t] = loss_of(of_d, of_x, incoming)
+            before, level = profile, incoming
 
 
 def arrivals(profiles: Sequence[LeakageProfile], which: NDArray[np.int64], spent: FloatArray) -> FloatArray:
-    """What arrives at each of T steps for each of U users, shape (U, T), in nats.
+    """Incoming leakage at each of T steps for each of U users, shape (U, T), in nats.
 
     Parameters
     ----------
     profiles : sequence of LeakageProfile
-    which : array, shape (U, T - 1)
-        Number of the profile of each transition, -1 where the correlation is unknown.
+    which : array, shape (U, T - 1) or (U, 1)
+        Number of the profile of each transition, or of all, -1 where the correlation is unknown.
     spent : array, shape (T,)
     """
-    n_users, n_steps = which.shape[0], spent.size
-    arrived = np.zeros((n_users, n_steps))
-    if not profiles or n_steps == 1:
+    arrived = np.zeros((len(which), spent.size))
+    if not profiles:
         return arrived
-    if chosen_kernels(n_users * n_steps) == "numba":
-        from temporaldp.accounting.compiled import carry
-
-        starts = np.concatenate(([0], np.cumsum([len(profile) for profile in profiles]))).astype(np.int64)
-        d = np.concatenate([profile.vertices[:, 0] for profile in profiles])
-        x = np.concatenate([profile.excess for profile in profiles])
-        spread(
-            lambda first, last: carry(d, x, starts, which, spent, first, last, arrived),
-            n_users,
-            step=1,
-            work=n_users * n_steps * STEP_WORK,
-        )
-        return arrived
-    losses = [ScalarLoss.of(profile) for profile in profiles]
-    for user in range(n_users):
-        _carry(losses, which[user].tolist(), spent.tolist(), arrived[user])
+    starts = np.cumsum([0, *map(len, profiles)])
+    d, x = (np.concatenate(parts) for parts in zip(*(profile.curve for profile in profiles), strict=True))
+    spent = np.array(spent, order="C")  # Numba compiles anew for arrays that are read-only or not contiguous
+    spread(
+        lambda first, last: carry(d, x, starts, which, spent, first, last, arrived),
+        len(which),
+        step=1,
+        work=arrived.size * STEP_WORK,
+    )
     return arrived
 
 
-def _carry(
-    losses: list[ScalarLoss],
-    which: list[int],
-    spent: list[float],
-    arrived: FloatArray,
-) -> None:
-    """One user's arrivals, in plain Python floats: faster than arrays of one element."""
-    value = 0.0
-    before: tuple[int, float] = (-1, -1.0)
-    for t, number in enumerate(which, start=1):
-        incoming = value + spent[t - 1]
-        if (number, incoming) != before:  # else the series has reached its fixed point
-            value = losses[number](incoming) if number >= 0 else 0.0
-        before = (number, incoming)
-        arrived[t] = value
 
 
 def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
-    """What arrives at every step of every user, shape (users, T), through the correlations of one direction."""
+    """Incoming leakage at every step of every user, shape (users, T), through the correlations of one direction."""
+    matrices: dict[int, Matrix] = {}
     numbers: dict[int, int] = {}
-    matrices: list[Matrix] = []
 
     def number(matrix: Matrix | None) -> int:
         if matrix is None:
             return -1
-        if id(matrix) not in numbers:
-            numbers[id(matrix)] = len(matrices)
-            matrices.append(matrix)
-        return numbers[id(matrix)]
+        matrices[id(matrix)] = matrix
+        return numbers.setdefault(id(matrix), len(numbers))
 
     n_transitions = len(spent) - 1
-    if not all(correlation.is_constant for correlation in correlations):
-        each = [[number(c.at(k)) for k in range(n_transitions)] for c in correlations]
-        which = np.array(each, dtype=np.int64)
+    if all(correlation.is_constant for correlation in correlations):
+        each = [[number(c.at(0))] for c in correlations]
     else:
-        one = np.array([number(c.at(0)) for c in correlations], dtype=np.int64)
-        which = np.broadcast_to(one[:, None], (len(correlations), n_transitions))
-    if n_transitions:
-        know_profiles(matrices)
-    profiles = [matrix.leakage_profile() for matrix in matrices] if n_transitions else []
-    return arrivals(profiles, which, np.ascontiguousarray(spent))
+        each = [[number(c.at(k)) for k in range(n_transitions)] for c in correlations]
+    if not n_transitions:
+        return np.zeros((len(correlations), 1))
+    know_profiles(list(matrices.values()))
+    return arrivals([matrix.leakage_profile() for matrix in matrices.values()], np.array(each), spent)

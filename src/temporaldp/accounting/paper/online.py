@@ -23,19 +23,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from temporaldp.accounting.paper.scalar import SUM_ROUNDING, ScalarLoss, U
+from temporaldp.accounting.paper.arrivals import TransitionLoss
 from temporaldp.accounting.paper.supremum import constant_budget, merged_profile
 from temporaldp.accounting.protocol import Side
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError
 from temporaldp.kernels.profile import LeakageProfile
-from temporaldp.values import SMALLEST
+from temporaldp.values import ROUNDOFF, SMALLEST
+
+SUM_ROUNDING = 8.0 * ROUNDOFF
+"""Relative. What one addition and one subtraction of levels can be wrong by, several times over."""
 
 RAISED = 1.0 + 1e-12
 """What is kept for later is kept with this much to spare, so that roundings, step after step, do not eat it up."""
 
-SPARE = 64.0 * U
+SPARE = 64.0 * ROUNDOFF
 """Share of alpha by which more is kept, and less promised, for the same reason."""
 
 
@@ -55,7 +58,7 @@ class PaperSteps:
         self.adversary, self.distance = user, distance
         self._losses = {"backward": _losses(user.backward), "forward": _losses(user.forward)}
 
-    def loss(self, side: Side, transition: int) -> ScalarLoss:
+    def loss(self, side: Side, transition: int) -> TransitionLoss:
         """The loss of the transition between steps `transition` and `transition` + 1."""
         each = self._losses[side]
         return each[0] if len(each) == 1 else each[transition]
@@ -77,10 +80,10 @@ class PaperSteps:
         return arrived
 
 
-def _losses(correlation: Correlation) -> list[ScalarLoss]:
+def _losses(correlation: Correlation) -> list[TransitionLoss]:
     if not correlation:
-        return [ScalarLoss.of(None)]
-    return [ScalarLoss.of(matrix.leakage_profile()) for matrix in correlation.matrices]
+        return [TransitionLoss(None)]
+    return [TransitionLoss(matrix.leakage_profile()) for matrix in correlation.matrices]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,7 @@ def reserve_for(
             return nothing
         # The state that leaves least: all that may have arrived did, and headroom is what is kept, or some roundings less.
         behind = 0.0 if backward is None else backward.loss(alpha - kept)
-        ahead = ScalarLoss.of(forward).inverse(kept - 0.25 * SPARE * alpha)
+        ahead = TransitionLoss(forward).inverse(kept - 0.25 * SPARE * alpha)
         lasting.append(min(alpha * (1.0 - SUM_ROUNDING) - behind, ahead) - kept - SPARE * alpha)
         arriving.append(kept)
     if min(lasting) <= 0.0:

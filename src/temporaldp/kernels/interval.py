@@ -1,0 +1,599 @@
+"""Matrices that are known up to intervals: the profile of all of them, and incoming leakage pair by pair; upper bounds.
+
+The loss over all such matrices is the maximum over points (dmin(S), qmax(S)) of all sets S of states at the other time and all
+ordered pairs of rows (docs/theory.md, section 12): two rows vary independently, so one step attains it.
+
+Given everything before, the likelihoods of one step lie in a product of intervals, ``x'_k in [L_k(x), e^e U_k(x)]``, whatever
+the mechanism and the matrix. ``N - r D`` is linear in each of them, so that each is at one of its ends. `by_sets` tries every
+set of ends at every step (exact to its depth). `by_rows` rolls coefficients instead, with linear bounds of U and L.
+
+Notation
+--------
+low, high   bounds of each entry, shape (n, n); reach = high - low
+qmax(S)     min(high_i(S), 1 - low_i(not S)), the largest probability of a set S in row i
+dmin(S)     max(low_j(S), 1 - high_j(not S)), the smallest in row j
+d, x        abscissa dmin and ordinate qmax - dmin of a point; theta(h) the largest x - h d over all points
+g, h        slope of the hockey-stick divergence, and g - 1
+slack_i     1 - sum of low_i: the mass of row i that its lower bounds leave free;  over_j = sum of high_j - 1
+lam, mu     weights in [0, 1] of the second terms:
+            ``qmax(S) - g dmin(S) <= lam slack_i + g mu over_j + sum over S of (high_i - lam reach_i - g (low_j + mu reach_j))``
+            for every S, so that the largest right-hand side bounds the left-hand side, whatever the weights
+R_k         row polytope: all distributions between row k of low and of high
+x (vectors) likelihoods of everything up to a step, up to a common factor; min x = 1
+U_k, L_k    the largest and the smallest p x over p in R_k: what is free goes to the largest, or to the smallest entries of x
+a           spread: x lies in [1, e^a]^n; Y = e^a - 1
+c           coefficients of N - r D, rolled from the near end; w the same times the largest or smallest factor of the output
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.kernels.compilation import kernel, summing_kernel
+from temporaldp.kernels.hull import upper_hull
+from temporaldp.kernels.kernels import spread as spread_over
+from temporaldp.kernels.profile import LeakageProfile
+from temporaldp.kernels.witness import Witness, WitnessList
+from temporaldp.values import ULP as U
+
+FloatArray = NDArray[np.float64]
+Bounds: TypeAlias = tuple[FloatArray, FloatArray]
+"""Bounds of a matrix: low and high, shape (n, n) each."""
+
+MOST_VECTORS = 1 << 15
+"""Vectors of likelihoods that `by_sets` goes through at a step; its depth follows from it."""
+
+DEEPEST = 8
+"""Steps that are looked back at most: what lies further away hardly counts."""
+
+MOST_STATES = 64
+"""Values up to which more than the profile is computed."""
+
+LARGEST_SPREAD = 300.0
+"""Nats that likelihoods may be apart, of everything or of some steps; beyond, numbers would overflow: the spread is given."""
+
+DEPTHS = (1, 2, 3)
+"""Steps that `by_rows` looks back: its linear bounds lose a little at every step, so that more do not help."""
+
+AT_ONCE = 64
+"""Pairs whose bounds `by_rows` improves together, those with the largest first."""
+
+HALVINGS, FIRST_HALVINGS = 18, 7
+"""Of the interval in which a pair's ratio lies: for the pairs that matter, and for all at first."""
+
+MOST_ENUMERATED = 12
+"""Values up to which every set is looked at: 4,096 sets, each with every row."""
+
+CLOSE = 3e-3
+"""Share of theta by which a corner may lie above it, beyond what the weights leave."""
+
+STEEPEST, FASTER = 1e14, 8.0
+"""Slope beyond which no corner is looked for, and the factor by which slopes grow until theta vanishes."""
+
+MOST_SLOPES = 200
+"""Slopes at which theta is bounded, 15 to 40 being usual."""
+
+TINY = 1e-300
+"""Keeps a quotient finite where two corners stand above one another."""
+
+NEARLY = 1.001
+"""A bound above the largest of those that were made small by no more than this factor is small enough."""
+
+WEIGHT_HALVINGS = 8
+"""Of the interval in which a best weight lies: the bound is convex, and flat near its least value."""
+
+
+def interval_profile(
+    low: FloatArray, high: FloatArray, states: Sequence[str], *, enumerated: bool | None = None
+) -> LeakageProfile:
+    """The profile of all matrices between two bounds, rows varying independently.
+
+    Exact (tolerance 0) where all sets are enumerated. Otherwise an upper bound: its corners lie on supporting lines that a
+    Lagrangian bounds from above, and `tolerance` says how far they are from sets that some matrix attains, at most.
+
+    Parameters
+    ----------
+    low, high : array, shape (n, n)
+        Bounds of each entry; every row holds a distribution.
+    states : sequence of n names
+    enumerated : bool, optional
+        Whether to look at every set. Default: for up to 12 values.
+    """
+    look_at_all = len(low) <= MOST_ENUMERATED if enumerated is None else enumerated
+    return _every_set(low, high, states) if look_at_all else _bounded(low, high, states)
+
+
+def row_extremes(low: FloatArray, high: FloatArray, sets: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Largest and smallest probability of each set in each row, shape (n, number of sets); `sets` holds zeros and ones."""
+    outside = 1.0 - sets
+    largest = np.minimum(high @ sets.T, 1.0 - low @ outside.T)
+    smallest = np.maximum(low @ sets.T, 1.0 - high @ outside.T)
+    return np.clip(largest, 0.0, 1.0), np.clip(smallest, 0.0, 1.0)
+
+
+def every_set(n: int) -> FloatArray:
+    """All sets of n values but the empty and the full one, as rows of zeros and ones."""
+    return ((np.arange(1, (1 << n) - 1)[:, None] >> np.arange(n)) & 1).astype(np.float64)
+
+
+def _every_set(low: FloatArray, high: FloatArray, states: Sequence[str]) -> LeakageProfile:
+    n = len(low)
+    sets = every_set(n)
+    largest, smallest = row_extremes(low, high, sets)
+    rounding = 2.0 * (n + 2) * U
+    points = []
+    for i in range(n):
+        q, d = np.broadcast_to(largest[i], smallest.shape), smallest
+        ahead = (q > d + rounding) & (np.arange(n)[:, None] != i)
+        j, s = np.nonzero(ahead)
+        x = q[j, s] - d[j, s]
+        kept = upper_hull(d[j, s], x)
+        points += [(i, int(j[k]), int(s[k])) for k in kept]
+    witnesses = [_witness(low, high, i, j, sets[s], states) for i, j, s in points]
+    d = np.array([max(smallest[j, s] - rounding, 0.0) for _, j, s in points])
+    q = np.array([min(largest[i, s] + rounding, 1.0) for i, _, s in points])
+    return LeakageProfile.from_points(d=d, x=q - d, q=q, c=1.0 - q, witnesses=witnesses)
+
+
+def _witness(low: FloatArray, high: FloatArray, i: int, j: int, members: FloatArray, states: Sequence[str]) -> Witness:
+    largest, smallest = row_extremes(low, high, members[None])
+    evidence = tuple(state for state, inside in zip(states, members, strict=True) if inside)
+    return Witness(states[i], states[j], evidence, float(largest[i, 0]), float(smallest[j, 0]))
+
+
+class _Lines:
+    """Supporting lines ``x - h d <= theta(h)`` from above, each with the point of a set that comes close to it."""
+
+    def __init__(self, low: FloatArray, high: FloatArray) -> None:
+        self.low, self.high = np.array(low, order="C"), np.array(high, order="C")
+        # Rounded upwards: each is a weight of the bound, and larger ones are sound.
+        self.slack = np.maximum(1.0 - low.sum(axis=1), 0.0) + 2.0 * (len(low) + 2) * U
+        self.over = np.maximum(high.sum(axis=1) - 1.0, 0.0) + 2.0 * (len(low) + 2) * U
+        self.theta: dict[float, float] = {}
+        self.point: dict[float, tuple[float, float]] = {}
+        self._found: dict[float, FloatArray] = {}
+        self._middle = 0.5 * (self.low + self.high)
+        self._start = (0, 1)
+
+    def look(self, h: float, pairs: FloatArray) -> None:
+        """Bound theta(h). `pairs` brings what is known of each pair's own theta(h), shape (n, n), and is lowered."""
+        found = np.empty(7)
+        largest_divergence(self.low, self.high, self._middle, self.slack, self.over, h, *self._start, pairs, found)
+        n = len(self.low)
+        self._start = int(found[1]), int(found[2])
+        # What is summed has at most 3 n terms, none above 1 + g, and those that are kept are not negative.
+        self.theta[h] = float(found[0]) * (1.0 + 8.0 * (n + 4) * U) + 4.0 * (n + 4) * U
+        self.point[h] = (float(found[5]), float(found[6] - found[5]))
+        self._found[h] = found
+
+    def needed(self) -> list[float]:
+        """The slopes, rising, whose lines bound the points: bounds that lie on a convex curve, as theta does.
+
+        A search that stops early leaves others, whose lines pass above the crossing of their neighbours.
+        """
+        kept: list[float] = []
+        for h in sorted(self.theta):
+            if kept and self.theta[h] > self.theta[kept[-1]]:  # theta falls
+                self.theta[h] = self.theta[kept[-1]]
+            while len(kept) > 1 and self._above_chord(kept[-2], kept[-1], h):
+                kept.pop()
+            kept.append(h)
+        return kept
+
+    def _above_chord(self, left: float, middle: float, right: float) -> bool:
+        share = (right - middle) / (right - left)
+        return self.theta[middle] >= share * self.theta[left] + (1.0 - share) * self.theta[right]
+
+    def witnesses(self, slopes: Sequence[float], states: Sequence[str]) -> WitnessList:
+        """The pairs of rows and the sets at some slopes."""
+        found = np.array([self._found[h] for h in slopes])
+        pairs = found[:, 1:3].astype(np.int64)
+        g, lam, mu = 1.0 + np.array(slopes)[:, None], found[:, 3:4], found[:, 4:5]
+        high, low = self.high[pairs[:, 0]], self.low[pairs[:, 1]]
+        inside = high - lam * (high - self.low[pairs[:, 0]]) > g * (low + mu * (self.high[pairs[:, 1]] - low))
+        starts = np.concatenate(([0], np.cumsum(inside.sum(axis=1))))
+        return WitnessList(tuple(states), pairs, np.nonzero(inside)[1], starts, found[:, 5:7])
+
+
+def _bounded(low: FloatArray, high: FloatArray, states: Sequence[str]) -> LeakageProfile:
+    """Corners of the polygon between supporting lines, and how far above attained points they are."""
+    lines = _Lines(low, high)
+    nothing = 8.0 * (len(low) + 4) * U
+    at_top = np.where(np.eye(len(low), dtype=bool), -1.0, math.inf)
+    lines.look(0.0, at_top)
+    at_0, top = at_top.copy(), 1.0
+    lines.look(top, at_top)
+    while lines.theta[top] > nothing and top < STEEPEST:
+        top *= FASTER
+        lines.look(top, at_top)  # each pair's theta falls with h
+    waiting = [(0.0, top, at_0, at_top)]
+    while waiting and len(lines.theta) < MOST_SLOPES:
+        left, right, at_left, at_right = waiting.pop(0)
+        h = _crossing(lines, left, right)
+        if h is None:
+            continue
+        share = (right - h) / (right - left)
+        at_h = share * at_left + (1.0 - share) * at_right  # and is convex
+        lines.look(h, at_h)
+        if share * lines.theta[left] + (1.0 - share) * lines.theta[right] > (1.0 + CLOSE) * lines.theta[h]:
+            waiting += [(left, h, at_left, at_h), (h, right, at_h, at_right)]
+    return _polygon(lines, states)
+
+
+def _crossing(lines: _Lines, left: float, right: float) -> float | None:
+    """The slope between two at which lines as steep as theta there cross; their middle where that lies outside.
+
+    theta falls as the smallest probability of its set says, though no set may attain it.
+    """
+    if right - left <= CLOSE * (1.0 + left):
+        return None
+    d_left, d_right = lines.point[left][0], lines.point[right][0]
+    run, drop = d_left - d_right, lines.theta[left] + left * d_left - lines.theta[right] - right * d_right
+    h = drop / run if run > 0.0 else math.nan
+    if left + 0.01 * (right - left) < h < right - 0.01 * (right - left):
+        return h
+    return math.sqrt((1.0 + left) * (1.0 + right)) - 1.0
+
+
+def _polygon(lines: _Lines, states: Sequence[str]) -> LeakageProfile:
+    """From the steepest line to the flattest: where each meets the next, cut off at q = 1."""
+    slopes = lines.needed()[::-1]
+    corners = [(0.0, min(lines.theta[slopes[0]], 1.0), slopes[0])]
+    for steep, flat in pairwise(slopes):
+        run = max(lines.theta[flat] - lines.theta[steep], 0.0) / (steep - flat)
+        at = min(run * (1.0 - 8.0 * U), max(1.0 - lines.theta[steep], 0.0) / (1.0 + steep))
+        corners.append((at, min(lines.theta[steep] + steep * at, 1.0 - at), flat))
+    corners = [corner for corner in corners if corner[1] > 0.0]
+    d, x = (np.array([corner[k] for corner in corners]) for k in (0, 1))
+    x = np.minimum(x * (1.0 + 64.0 * U), 1.0 - d)
+    witnesses = lines.witnesses([corner[2] for corner in corners], states)
+    return LeakageProfile.from_points(
+        d=d, x=x, q=d + x, c=1.0 - d - x, witnesses=witnesses, tolerance=_tolerance(lines, slopes, d, x)
+    )
+
+
+def _tolerance(lines: _Lines, slopes: list[float], d: FloatArray, x: FloatArray) -> float:
+    """How far the polygon is above points that are attained, as a share of theta, at most: both are piecewise linear."""
+    attained = np.array(list(lines.point.values()))
+    edges = (x[1:] - x[:-1]) / np.maximum(d[1:] - d[:-1], TINY)
+    h = np.concatenate((slopes, edges[(edges > 0.0) & (edges < STEEPEST)]))[:, None]
+    above, below = (x - h * d).max(axis=1), (attained[:, 1] - h * attained[:, 0]).max(axis=1)
+    counts = above > 8.0 * (len(lines.low) + 4) * U
+    with np.errstate(divide="ignore"):
+        return float(np.max(above[counts] / np.maximum(below[counts], 0.0) - 1.0, initial=0.0))
+
+
+@summing_kernel
+def divergence(low, high, slack, over, i, j, g, lam, mu):
+    """The bound of one pair of rows for given weights."""
+    total = lam * slack[i] + g * mu * over[j]
+    for k in range(low.shape[0]):
+        part = (high[i, k] - lam * (high[i, k] - low[i, k])) - g * (low[j, k] + mu * (high[j, k] - low[j, k]))
+        total += max(part, 0.0)
+    return total
+
+
+@summing_kernel
+def reached(low, high, i, j, g, lam, mu):
+    """Sums of the reaches of both rows over the set that is best for given weights: they decide the way to better weights."""
+    of_i, of_j = 0.0, 0.0
+    for k in range(low.shape[0]):
+        reach_i, reach_j = high[i, k] - low[i, k], high[j, k] - low[j, k]
+        if (high[i, k] - lam * reach_i) - g * (low[j, k] + mu * reach_j) > 0.0:
+            of_i += reach_i
+            of_j += reach_j
+    return of_i, of_j
+
+
+@kernel
+def set_extremes(low, high, i, j, g, lam, mu):
+    """Give dmin and qmax of the set that is best for given weights."""
+    high_i, rest_i, low_j, rest_j = 0.0, 0.0, 0.0, 0.0
+    for k in range(low.shape[0]):
+        if (high[i, k] - lam * (high[i, k] - low[i, k])) - g * (low[j, k] + mu * (high[j, k] - low[j, k])) > 0.0:
+            high_i += high[i, k]
+            low_j += low[j, k]
+        else:
+            rest_i += low[i, k]
+            rest_j += high[j, k]
+    return max(low_j, 1.0 - rest_j, 0.0), min(high_i, 1.0 - rest_i)
+
+
+@kernel
+def best_mu(low, high, slack, over, i, j, g, lam):
+    """The weight of row j that makes the bound least for a given weight of row i, and that bound."""
+    first, last = 0.0, 1.0
+    for _ in range(WEIGHT_HALVINGS):
+        mu = 0.5 * (first + last)
+        if reached(low, high, i, j, g, lam, mu)[1] > over[j]:
+            first = mu
+        else:
+            last = mu
+    least, best = divergence(low, high, slack, over, i, j, g, lam, first), first
+    for mu in (last, 0.0, 1.0):
+        value = divergence(low, high, slack, over, i, j, g, lam, mu)
+        if value < least:
+            least, best = value, mu
+    return best, least
+
+
+@kernel
+def least_divergence(low, high, slack, over, i, j, g, enough, start):
+    """Weights with a small bound for a pair, and that bound; the search ends where the bound is `enough` or less.
+
+    First the best weight of row j for the weight `start` of row i, which is mostly enough; then over all weights of row i.
+    """
+    kept_mu, least = best_mu(low, high, slack, over, i, j, g, start)
+    kept_lam, first, last = start, 0.0, 1.0
+    for _ in range(WEIGHT_HALVINGS):
+        if least <= enough:
+            break
+        lam = 0.5 * (first + last)
+        mu, value = best_mu(low, high, slack, over, i, j, g, lam)
+        if value < least:
+            kept_lam, kept_mu, least = lam, mu, value
+        if reached(low, high, i, j, g, lam, mu)[0] > slack[i]:
+            first = lam
+        else:
+            last = lam
+    return kept_lam, kept_mu, least
+
+
+@summing_kernel
+def easy_divergence(u, v, g):
+    """Sum of the positive parts of u - g v."""
+    total = 0.0
+    for k in range(u.size):
+        total += max(u[k] - g * v[k], 0.0)
+    return total
+
+
+@kernel
+def largest_divergence(low, high, middle, slack, over, h, start_i, start_j, bounds, found):
+    """The largest bound over ordered pairs of different rows at the slope 1 + h.
+
+    `found` becomes (bound, i, j, lam, mu, dmin, qmax), weights and set being those of the pair (i, j).
+
+    Every pair brings what is known of it, `bounds` (n, n), and leaves there what was proved. A pair whose bound that is, or the
+    one at the weights 0, or at the weights 1/2, which lead to the `middle`, or at the best pair's weights, is not above the
+    largest so far needs no better one; the others come by falling bounds. The pair (start_i, start_j) comes first.
+    """
+    n, g = low.shape[0], 1.0 + h
+    lam, mu, most = least_divergence(low, high, slack, over, start_i, start_j, g, -1.0, 0.0)
+    found[0], found[1], found[2], found[3], found[4] = most, start_i, start_j, lam, mu
+    bounds[start_i, start_j] = most
+    for i in range(n):
+        for j in range(n):
+            if i == j or bounds[i, j] <= most * NEARLY:
+                continue
+            bound = min(bounds[i, j], easy_divergence(high[i], low[j], g))
+            if bound > most * NEARLY:
+                bound = min(bound, easy_divergence(middle[i], middle[j], g) + 0.5 * (slack[i] + g * over[j]))
+            if bound > most * NEARLY:
+                bound = min(bound, divergence(low, high, slack, over, i, j, g, lam, mu))
+            bounds[i, j] = bound
+    flat = bounds.reshape(n * n)
+    pair = int(flat.argmax())
+    while flat[pair] > found[0] * NEARLY:
+        i, j = pair // n, pair % n
+        lam, mu, bound = least_divergence(low, high, slack, over, i, j, g, found[0] * NEARLY, found[3])
+        bound = min(bound, flat[pair])
+        if bound > found[0] * NEARLY:
+            found[0], found[1], found[2], found[3], found[4] = bound, i, j, lam, mu
+        flat[pair] = bound
+        pair = int(flat.argmax())
+    i, j = int(found[1]), int(found[2])
+    found[5], found[6] = set_extremes(low, high, i, j, g, found[3], found[4])
+    found[0] = flat[pair]
+
+
+def enumerates(n: int) -> bool:
+    """Whether `arrival` tries every set of values at every step, rather than rolling coefficients."""
+    return bool(2 ** (2 * n) <= MOST_VECTORS)
+
+
+def depth(n: int) -> int:
+    """Steps before the last that are looked at."""
+    by_enumeration = int(math.log2(MOST_VECTORS)) // n - 1
+    return min(by_enumeration, DEEPEST) if by_enumeration >= 1 else max(DEPTHS)
+
+
+def arrival(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequence[float]) -> FloatArray:
+    """Upper bounds of what arrives about each ordered pair of values, shape (n, n), zeros on the diagonal; in nats.
+
+    Parameters
+    ----------
+    matrices : sequence of D + 1 pairs of bounds
+        Of the transition into the step in question, then of the one before, and so on.
+    epsilons : sequence of D floats
+        What the steps before spent, the nearest first.
+    spreads : sequence of D + 1 floats
+        ``spreads[k]`` bounds the log ratios of the likelihoods of everything up to the step k + 1 before the one in question.
+    """
+    n = len(matrices[0][0])
+    back = min(depth(n), len(epsilons))
+    if max(spreads[k] + sum(epsilons[:k]) for k in range(back + 1)) > LARGEST_SPREAD:
+        return np.where(np.eye(n, dtype=bool), 0.0, spreads[0])
+    if enumerates(n):
+        return by_sets(matrices[: back + 1], epsilons[:back], spreads[back])
+    return by_rows(matrices, epsilons, spreads, back)
+
+
+def by_sets(matrices: Sequence[Bounds], epsilons: Sequence[float], spread: float) -> FloatArray:
+    """`arrival` with every set of values whose likelihood is at its upper end, at each of the D + 1 steps.
+
+    The exact supremum over all matrices and mechanisms if the likelihoods furthest away may be anything in
+    ``[1, e^spread]^n``; rounded upwards. Vectors of likelihoods are columns, so that what is done to a value is contiguous.
+    """
+    n = len(matrices[0][0])
+    sets = np.vstack((np.zeros(n), every_set(n), np.ones(n))).T
+    x = 1.0 + math.expm1(spread) * sets
+    for bounds, epsilon in zip(matrices[:0:-1], epsilons[::-1], strict=True):
+        largest, smallest = extremes(bounds, x)
+        largest *= math.exp(epsilon)
+        raised = sets[:, :, None] > 0.0
+        x = np.where(raised, largest[:, None, :], smallest[:, None, :]).reshape(n, -1)
+    largest, smallest = extremes(matrices[0], x)
+    inverse = 1.0 / smallest
+    found = np.array([[(largest[i] * inverse[j]).max() for j in range(n)] for i in range(n)])
+    # Each step rounds a sum of n products, a factor and a quotient, all positive.
+    arrived = np.log(found) + 4.0 * (n + 8) * (len(epsilons) + 2) * U
+    np.fill_diagonal(arrived, 0.0)
+    return np.asarray(np.maximum(arrived, 0.0))
+
+
+def extremes(bounds: Bounds, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """U and L of every row at each of m vectors (columns of x), shape (n, m) each; what is free is rounded outwards."""
+    low, high = bounds
+    free, room = 1.0 - low.sum(axis=1), 2.0 * (len(low) + 2) * U
+    more, less = free + room, np.maximum(free - room, 0.0)
+    low, high, x = (np.array(one, order="C") for one in (low, high, x))
+    largest, smallest = np.empty_like(x), np.empty_like(x)
+    spread_over(
+        lambda first, last: row_means(low, high, more, less, x, first, last, largest, smallest),
+        x.shape[1],
+        step=1,
+        work=x.size * len(low) * 4,
+    )
+    return largest, smallest
+
+
+@kernel
+def row_means(low, high, more, less, x, first, last, largest, smallest):
+    """U and L of every row for the vectors first <= v < last; free mass rounded up and down."""
+    n = low.shape[0]
+    order, reach, one = np.empty(n, np.int64), high - low, np.empty(n)
+    for v in range(first, last):
+        for k in range(n):
+            one[k] = x[k, v]
+            place = k
+            while place > 0 and one[order[place - 1]] < one[k]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = k
+        for k in range(n):
+            base = 0.0
+            for c in range(n):
+                base += low[k, c] * one[c]
+            up, down, room_up, room_down = base, base, more[k], less[k]
+            for p in range(n):
+                c = order[p]
+                given = min(reach[k, c], room_up)
+                up += given * one[c]
+                room_up -= given
+                c = order[n - 1 - p]
+                given = min(reach[k, c], room_down)
+                down += given * one[c]
+                room_down -= given
+            largest[k, v], smallest[k, v] = up, down
+
+
+def by_rows(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequence[float], back: int) -> FloatArray:
+    """`arrival` by rolling the coefficients of N - r D with linear bounds of U and L, for any number of values.
+
+    Pairs are improved in the order of a rough bound, until no other can be the largest.
+    """
+    n = len(matrices[0][0])
+    i, j = np.nonzero(~np.eye(n, dtype=bool))
+    ceiling = np.full(len(i), math.expm1(spreads[0]))
+    rough = _root(matrices[:1], (), spreads[0], i, j, ceiling, FIRST_HALVINGS)
+    order = np.argsort(-rough, kind="stable")
+    largest = 0.0
+    for first in range(0, len(order), AT_ONCE):
+        some = order[first : first + AT_ONCE]
+        if rough[some[0]] <= largest:
+            break
+        for d in DEPTHS:
+            if d <= back:
+                rough[some] = _root(
+                    matrices[: d + 1], epsilons[:d], spreads[d], i[some], j[some], rough[some], HALVINGS
+                )
+        largest = max(largest, float(rough[some].max()))
+    arrived = np.zeros((n, n))
+    arrived[i, j] = np.log1p(rough) * (1.0 + 8.0 * U)
+    return arrived
+
+
+def _root(
+    matrices: Sequence[Bounds],
+    epsilons: Sequence[float],
+    spread: float,
+    i: NDArray[np.int64],
+    j: NDArray[np.int64],
+    ceiling: FloatArray,
+    halvings: int,
+) -> FloatArray:
+    """For each pair the smallest ratio less 1 that was proved, from `ceiling` downwards."""
+    proved, below = ceiling.copy(), np.zeros_like(ceiling)
+    for _ in range(halvings):
+        middle = 0.5 * (proved + below)
+        holds = _largest_value(matrices, epsilons, spread, i, j, middle) <= 0.0
+        proved, below = np.where(holds, middle, proved), np.where(holds, below, middle)
+    return proved
+
+
+def _largest_value(
+    matrices: Sequence[Bounds],
+    epsilons: Sequence[float],
+    spread: float,
+    i: NDArray[np.int64],
+    j: NDArray[np.int64],
+    rho: FloatArray,
+) -> FloatArray:
+    """Upper bounds of ``N - (1 + rho) D`` for each pair, in units of the smallest likelihood furthest away."""
+    n = len(matrices[0][0])
+    at = np.arange(len(i))
+    w = np.zeros((len(i), n))
+    w[at, i], w[at, j] = 1.0, -(1.0 + rho)
+    value, size = -rho, np.abs(rho)
+    for depth_here, bounds in enumerate(matrices):
+        widest = math.expm1(spread + math.fsum(epsilons[depth_here:]))
+        c, constant = _through(bounds, w, widest)
+        value, size = value + constant, size + constant + widest * np.abs(c).sum(axis=1)
+        high = np.maximum(c, 0.0)
+        if depth_here == len(epsilons):
+            value = value + widest * high.sum(axis=1)
+        else:
+            lift = math.expm1(epsilons[depth_here])
+            value = value + lift * high.sum(axis=1)
+            w = c + lift * high
+    return np.asarray(value + 8.0 * (n + 8) * (len(epsilons) + 2) * U * size)
+
+
+def _through(bounds: Bounds, w: FloatArray, widest: float) -> tuple[FloatArray, FloatArray]:
+    """Coefficients c and a constant with ``sum_k w_k (p_k x - 1) <= constant + c (x - 1)`` for all rows and all x in the cube.
+
+    For a positive weight, ``p (x - 1)`` is at most ``high (x - 1)``, and at most ``low (x - 1)`` and all that is free times
+    `widest`; for a negative one it is at least ``low (x - 1)``, and ``high (x - 1)`` less what is too much times `widest`. For
+    each row that one is taken which is better if the high side of x is where c was positive before.
+    """
+    low, high = bounds
+    free, over = np.maximum(1.0 - low.sum(axis=1), 0.0), np.maximum(high.sum(axis=1) - 1.0, 0.0)
+    up, down = np.maximum(w, 0.0), np.maximum(-w, 0.0)
+    inside = (up @ (low + high) - down @ (low + high) > 0.0).astype(np.float64)
+    best = None
+    for _ in range(2):
+        of_low, of_high = inside @ low.T, inside @ high.T
+        by_low, by_high = of_low + free < of_high, of_high - over > of_low
+        up_low, down_high = up * by_low, down * by_high
+        c = (up - up_low + 0.0) @ high + up_low @ low - (down - down_high) @ low - down_high @ high
+        constant = widest * (up_low @ free + down_high @ over)
+        total = constant + widest * np.maximum(c, 0.0).sum(axis=1)
+        if best is None:
+            best = total, c, constant
+        else:
+            better = total < best[0]
+            best = (
+                np.minimum(total, best[0]),
+                np.where(better[:, None], c, best[1]),
+                np.where(better, constant, best[2]),
+            )
+        inside = (c > 0.0).astype(np.float64)
+    assert best is not None
+    return best[1], best[2]
