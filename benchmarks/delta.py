@@ -23,7 +23,7 @@ from exact import real_data
 from measure import in_a_child, short, table
 
 import temporaldp as tdp
-from temporaldp.accounting.curve.curves import Side
+from temporaldp.accounting.curve.arrivals import Side
 
 DELTA = 1e-6
 VERIFIED_DELTA = 1e-3
