@@ -24,7 +24,7 @@ from exact import real_data
 from measure import in_a_child, short, table
 
 import temporaldp as tdp
-from temporaldp.accounting.curve.curves import Side
+from temporaldp.accounting.curve.arrivals import SingleCurve
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.accounting.simulation.verification import Verified
 
@@ -244,7 +244,7 @@ def against() -> str:
     """Composition alone, and a whole step, on the same grid: ours, and dp-accounting's."""
     rows = []
     for h in (1e-3, 2e-4):
-        side = Side(h, DELTA, up=True)
+        side = SingleCurve(h, DELTA, up=True)
         own = side.own((tdp.GaussianNoise(10.0, sensitivity=1.0),))
         google = pld.from_gaussian_mechanism(10.0, value_discretization_interval=h)
         for what in ("composition", "kernel, then composition"):

@@ -30,7 +30,8 @@ def main() -> None:
         # The stream charges an accountant of its own, so that nobody else spends from it.
         charged = stream.accountant
         assert charged is not None
-        print(f"worst leakage {charged.total():.4f} at step {charged.worst_time}, of at most {ALPHA}")
+        leakage = charged.leakage()
+        print(f"worst leakage {leakage.worst:.4f} at step {leakage.worst_time}, of at most {ALPHA}")
         print(f"head of the ledger: {stream.ledger.head}")
 
 

@@ -99,7 +99,10 @@ def test_who_continues_whom():
     calm, busy = two(0.6), two(0.9)
     accountant = TemporalAccountant({"a": calm, "b": busy}, alpha=1.0).spend(0.1)
     assert account_of(copy(accountant).adopt({"a": busy, "b": calm}, reserve=0.0)).population.names == ("a", "b")
-    assert account_of(copy(accountant).adopt({"a": busy}, reserve=0.0)).population.names == ("a", "b")  # b keeps the old one
+    assert account_of(copy(accountant).adopt({"a": busy}, reserve=0.0)).population.names == (
+        "a",
+        "b",
+    )  # b keeps the old one
     assert len(account_of(copy(accountant).adopt({"c": calm}, reserve=0.0)).population) == 2  # c may be either
     assert len(account_of(copy(accountant).adopt(calm, reserve=0.0)).population) == 2  # everybody
     assert len(account_of(copy(accountant).adopt(calm, both=True, reserve=0.0)).population) == 4

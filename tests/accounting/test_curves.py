@@ -111,7 +111,7 @@ def test_tight_for_two_values_that_may_change_places():
         for step in range(n_steps):
             rows = told_by_all(table, [past] * (n_steps - 1), [future] * (n_steps - 1), step, n_steps)
             curve = series.evidence.curve(step)
-            low, up = grid.interpolated(curve.lower_deltas, curve.discretization, epsilons), curve.delta(epsilons)
+            low, up = grid.interpolated(curve.lower_deltas, curve.grid, epsilons), curve.delta(epsilons)
             true = np.array([hockey_stick(rows, math.exp(epsilon)) for epsilon in epsilons])
             assert (low - ULPS <= true).all() and (true <= up + ULPS).all()
             assert (up - low <= 0.01).all()
@@ -196,9 +196,7 @@ def test_a_loud_release_is_forgotten_at_the_pace_of_the_chain():
     """A curve that falls is not held where it happens to be: nothing raises it, but it has not settled."""
     loud, quiet = GaussianNoise(1.0, sensitivity=1.0), NOISE
     after = temporal_leakage(Adversary(WALK), [loud] + [quiet] * 60, accounting=ApproximateDP(1e-6))
-    alone = temporal_leakage(
-        Adversary(WALK), [quiet] * 60, accounting=ApproximateDP(1e-6, grid=after.evidence.discretization)
-    )
+    alone = temporal_leakage(Adversary(WALK), [quiet] * 60, accounting=ApproximateDP(1e-6, grid=after.evidence.grid))
     assert (np.diff(after.backward[:8]) < 0.0).all()
     np.testing.assert_allclose(after.backward[-1], alone.backward[-1], rtol=1e-6)  # both are held a little above
 
@@ -208,9 +206,7 @@ def test_a_constant_release_settles_and_nothing_after_is_below():
     matrix = smoothed_correlation(strongest_correlation(4), s=0.05)
     long = temporal_leakage(Adversary(matrix), [NOISE] * 150, accounting=ApproximateDP(1e-6))
     mixed = [NOISE, GaussianNoise(10.0 * (1 + 1e-12), sensitivity=1.0)] * 75  # never twice the same
-    other = temporal_leakage(
-        Adversary(matrix), mixed, accounting=ApproximateDP(1e-6, grid=long.evidence.discretization)
-    )
+    other = temporal_leakage(Adversary(matrix), mixed, accounting=ApproximateDP(1e-6, grid=long.evidence.grid))
     np.testing.assert_allclose(long.backward, other.backward, rtol=1e-6)
     assert len({id(curve) for curve in long.evidence.upper.backward}) < 100
 

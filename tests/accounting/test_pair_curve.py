@@ -30,7 +30,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting.curve import pair_kernels
-from temporaldp.accounting.curve.curves import Side
+from temporaldp.accounting.curve.arrivals import SingleCurve
 from temporaldp.accounting.curve.pair_curves import PairCurves, raised_by
 from temporaldp.accounting.curve.pair_method import goes_by_pairs
 
@@ -187,7 +187,7 @@ def test_the_best_tests_are_those_of_a_linear_program():
             ]
         )
         rows = random_rows(rng, n)
-        passed = PairCurves(Side(h, 1e-3, up=True), n).through(TransitionMatrix(rows), D)
+        passed = PairCurves(SingleCurve(h, 1e-3, up=True), n).through(TransitionMatrix(rows), D)
         if passed.ndim == 1:
             passed = np.zeros((n, n, 1))
         for _ in range(8):
@@ -263,7 +263,7 @@ def test_a_supremum_is_what_no_further_step_raises(sample):
     by_pairs = ApproximateDP(1e-2, pairwise=True, grid=0.003)
     limits = leakage_supremum(adversary, noise, accounting=by_pairs)
     assert limits.evidence.states == adversary.states
-    pairs = PairCurves(Side(limits.evidence.discretization, 1e-2, up=True), 5)
+    pairs = PairCurves(SingleCurve(limits.evidence.grid, 1e-2, up=True), 5)
     own = pairs.own((noise,))
     for matrix, certificate in zip(sample, (limits.evidence.backward, limits.evidence.forward), strict=True):
         after = pairs.composed(pairs.through(matrix, certificate), own)

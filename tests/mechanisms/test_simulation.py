@@ -49,11 +49,11 @@ def test_draws_have_the_curve_of_the_mechanism(mechanism, n):
 
 def one_release(mechanism, epsilon):
     """Delta of the whole release: two coordinates are put together by a sum over the outputs, on a fine grid."""
-    from temporaldp.accounting.curve.curves import Side
+    from temporaldp.accounting.curve.arrivals import SingleCurve
     from temporaldp.accounting.curve.grid import interpolated
 
     at = np.array([epsilon])
-    return tuple(interpolated(Side(2e-3, 1e-9, up=up).own((mechanism,)), 2e-3, at) for up in (False, True))
+    return tuple(interpolated(SingleCurve(2e-3, 1e-9, up=up).own((mechanism,)), 2e-3, at) for up in (False, True))
 
 
 def test_a_scale_that_is_wrong_by_half_is_seen():

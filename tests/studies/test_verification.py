@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 from oracles import told_by_all
 from temporaldp import (
@@ -25,12 +26,14 @@ from temporaldp import (
     temporal_leakage,
     verify_leakage,
 )
-from temporaldp.accounting.simulation.importance import WeighedDraws
+from temporaldp.accounting.simulation.draws import batch
+from temporaldp.accounting.simulation.values import ABOVE, BELOW, values_of_steps
 from temporaldp.accounting.simulation.verification import bounded
-from temporaldp.accounting.simulation.verified_draws import batch
-from temporaldp.accounting.simulation.verified_values import ABOVE, BELOW, values_of_steps
 
 EPSILON = 0.25
+P = np.array([[0.9, 0.1], [0.3, 0.7]])
+SIGMA = 4.0
+NOISE = [GaussianNoise(SIGMA, sensitivity=1.0)] * 2
 
 
 def true_deltas(table, past, future, n_steps):
@@ -55,15 +58,14 @@ def test_the_bounds_hold_as_often_as_they_say(failure, repetitions):
     missed, narrow = 0, 0
     for seed in range(repetitions):
         (sums,), drawn = batch(adversary, releases, steps, [EPSILON], 600, np.random.SeedSequence(seed))
-        found = bounded(adversary.states, EPSILON, 0.3, failure, steps, 0, sums, drawn, [])
+        found = bounded(adversary.states, EPSILON, 0.3, failure, steps, 0, sums, drawn)
         missed += bool((found.upper < true - 1e-12).any() or (found.lower > true + 1e-12).any())
         narrow += bool((found.lower > 0.0).any())
     assert missed <= failure * repetitions
     assert narrow > 0.5 * repetitions  # bounds that say nothing would hold as well
 
 
-@pytest.mark.parametrize("n_weighed", [0, 3])
-def test_the_failure_probabilities_of_all_bets_add_up_to_what_is_told(n_weighed):
+def test_the_failure_probabilities_of_all_bets_add_up_to_what_is_told():
     """What each bound shows of its own bet: Markov's inequality solved for the probability that it fails."""
     failure, n, n_steps, draws, seen = 1e-3, 3, 4, 1000, 300.0
     steps = [
@@ -73,21 +75,12 @@ def test_the_failure_probabilities_of_all_bets_add_up_to_what_is_told(n_weighed)
     ] * n_steps
     sums = np.stack([*[np.full((n_steps, n, n), -seen)] * ABOVE, *[np.full((n_steps, n, n), seen)] * BELOW])
     drawn = np.full((n_steps, n), draws)
-    weighed = [
-        WeighedDraws(0, pair, np.full(2, 0.5), np.full((1, 2), seen), draws) for pair in ((0, 1), (1, 2), (2, 0))
-    ]
-
-    found = bounded(("a", "b", "c"), EPSILON, 0.3, failure, steps, 0, sums, drawn, weighed[:n_weighed])
+    found = bounded(("a", "b", "c"), EPSILON, 0.3, failure, steps, 0, sums, drawn)
     pairs = n_steps * n * (n - 1)
     above = ABOVE * pairs * math.exp(-(-seen * (1 + 1e-9) - draws * math.log1p(-0.5 * (found.upper[1, 0, 1] - 0.01))))
     below = BELOW * pairs * math.exp(-(seen * (1 - 1e-9) - draws * math.log1p(0.5 * found.lower[1, 0, 1])))
     assert above == pytest.approx(failure / 2, rel=1e-6)
-    if n_weighed == 0:
-        assert below == pytest.approx(failure / 2, rel=1e-6)
-        return
-    # A bet of weighed draws is the larger bound where it has the larger share of the failure probability.
-    each = math.exp(-(seen * (1 - 1e-9) - draws * math.log1p(0.5 * found.lower[0, 0, 1])))
-    assert below + n_weighed * 2 * each == pytest.approx(failure / 2, rel=1e-6)
+    assert below == pytest.approx(failure / 2, rel=1e-6)
 
 
 def test_simulation_comes_close_to_enumeration():
@@ -119,6 +112,40 @@ def test_the_own_leakage_of_a_release_lies_between_its_bounds():
     assert delta(found.lower) > 0.05 >= delta(found.upper)
     assert 0.0 < found.lower < found.upper <= found.certified and 1.0 < found.ratio < 1.5
     assert "times as much" in found.sentence and "5e-05" in found.sentence
+
+
+def true_delta(epsilon, a, b):
+    """Of values a and b at the second of two releases of a number that is 0 or 1, by integration over the first output."""
+
+    def both(first):
+        other = [stats.norm.pdf(first, loc, SIGMA) for loc in (0.0, 1.0)]
+        of_a, of_b = (P @ other)[[a, b]]
+        level = epsilon - math.log(of_a / of_b)
+        mu = 1.0 / SIGMA
+        own = stats.norm.cdf(mu / 2 - level / mu) - math.exp(level) * stats.norm.cdf(-mu / 2 - level / mu)
+        return of_a * own
+
+    return integrate.quad(both, -40.0, 41.0, epsabs=1e-14, epsrel=1e-10, limit=400)[0]
+
+
+def test_the_lower_bound_is_below_the_truth():
+    walk = Adversary(TransitionMatrix(P))
+    for epsilon in (0.3, 0.9):
+        found = verify_leakage(walk, NOISE, delta=1e-4, epsilon=epsilon, failure=1e-8, draws=400_000)
+        for pair in ((0, 1), (1, 0)):
+            truth = true_delta(epsilon, *pair)
+            assert 0.0 <= found.lower[(1, *pair)] <= truth <= found.upper[(1, *pair)]
+
+
+@pytest.mark.parametrize(("failure", "repetitions"), [(0.3, 40), pytest.param(0.3, 2_000, marks=pytest.mark.slow)])
+def test_the_lower_bound_fails_no_more_often_than_it_says(failure, repetitions):
+    walk, truth = Adversary(TransitionMatrix(P)), true_delta(0.5, 0, 1)
+    found = [
+        verify_leakage(walk, NOISE, delta=0.4, epsilon=0.5, failure=failure, draws=4_000, seed=seed).lower[1, 0, 1]
+        for seed in range(repetitions)
+    ]
+    assert np.mean(np.array(found) > truth) <= failure
+    assert np.mean(found) > 0.5 * truth  # bounds that say nothing would hold as well
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,8 @@
 """What a sequence of releases leaks: backward, forward and temporal privacy leakage, windows, suprema."""
 
 from temporaldp.accounting.accountant import TemporalAccountant
-from temporaldp.accounting.curve.curves import PrivacyCurve
-from temporaldp.accounting.curve.evidence import LeakageCurves
+from temporaldp.accounting.curve.evidence import LeakageCurves, PairLeakageCurves, PrivacyCurve
 from temporaldp.accounting.curve.method import ApproximateDP
-from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
 from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, Observation
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound

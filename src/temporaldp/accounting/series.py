@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.curve.evidence import LeakageCurves
-from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
+from temporaldp.accounting.curve.evidence import LeakageCurves, PairLeakageCurves
 from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, Observation
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.metric.evidence import PairwiseLeakage

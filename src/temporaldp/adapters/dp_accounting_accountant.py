@@ -88,7 +88,9 @@ def _accountant_class() -> type:
         def get_epsilon(self, target_delta: float) -> float:
             """The largest temporal leakage of any step so far, in nats."""
             if self.temporal.accounting.delta and target_delta != self.temporal.accounting.delta:
-                raise BudgetError(f"this accountant counts at delta = {self.temporal.accounting.delta:g}, got {target_delta:g}")
+                raise BudgetError(
+                    f"this accountant counts at delta = {self.temporal.accounting.delta:g}, got {target_delta:g}"
+                )
             return self.temporal.total()
 
     return StepAccountant

@@ -222,7 +222,7 @@ class _Calibration:
             return True
         way, (release,) = self._way_by_pairs(COARSER[-1]), self._releases(scales)
         each = ([way.lasting_arrivals(user, side, (release,)) for side in SIDES] for user in self.request.users)
-        return any(all(side.curves is not None for side in sides) for sides in each)
+        return any(all(side.pairs is not None for side in sides) for sides in each)
 
     def temporal_by_pairs(self, scales: FloatArray) -> FloatArray:
         """The leakage of every step with a curve for each pair of values, about each user."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curve.curves import Side, arriving_curves
+from temporaldp.accounting.curve.arrivals import SingleCurve, arriving_curves
 from temporaldp.accounting.curve.grid import raised_by
 from temporaldp.correlation import Adversary
 from temporaldp.mechanisms.protocol import Mechanisms
@@ -128,7 +128,9 @@ class _Program:
     def _runs(self, y: FloatArray) -> list[_Run]:
         if self._at is None or not np.array_equal(self._at[0], y):
             releases = self._releases(y)
-            made = [_Run.of(user, releases, Side(self.alpha / COARSE, self.delta, up=True)) for user in self.users]
+            made = [
+                _Run.of(user, releases, SingleCurve(self.alpha / COARSE, self.delta, up=True)) for user in self.users
+            ]
             self._at = (y.copy(), made)
         return self._at[1]
 
@@ -142,7 +144,7 @@ class _Run:
     """What arrives at every step, and its leakage, for one user."""
 
     user: Adversary
-    side: Side
+    side: SingleCurve
     releases: list[Mechanisms]
     past: list[FloatArray]
     backward: list[FloatArray]
@@ -151,7 +153,7 @@ class _Run:
     epsilons: FloatArray
 
     @classmethod
-    def of(cls, user: Adversary, releases: list[Mechanisms], side: Side) -> _Run:
+    def of(cls, user: Adversary, releases: list[Mechanisms], side: SingleCurve) -> _Run:
         past, backward = arriving_curves(side, user.backward, releases)
         future, forward = (one[::-1] for one in arriving_curves(side, user.forward.in_reverse(), releases[::-1]))
         each = [side.epsilon(side.composed(b, f)) for b, f in zip(backward, future, strict=True)]

@@ -1,7 +1,6 @@
 """Studies of a release or a correlation: diagnosis, uncertainty, populations, verification by simulation, and the attack."""
 
-from temporaldp.accounting.simulation.own_leakage import OwnLeakage, own_leakage
-from temporaldp.accounting.simulation.verification import VerifiedLeakage, verify_leakage
+from temporaldp.accounting.simulation.verification import OwnLeakage, VerifiedLeakage, own_leakage, verify_leakage
 from temporaldp.studies.diagnosis import Diagnosis, ModelLeakage, diagnose
 from temporaldp.studies.distribution import LeakageDistribution, leakage_distribution
 from temporaldp.studies.leakage_draws import LeakageDraws, leakage_bootstrap, leakage_posterior

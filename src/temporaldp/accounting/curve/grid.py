@@ -93,9 +93,7 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
     J = m.size // 2
     K = D.size - 1
     if K + J > MOST_POINTS:
-        raise InputError(
-            f"expected a grid of at most {MOST_POINTS} points, got {K + J}; give a coarser discretization than {h:g}"
-        )
+        raise InputError(f"expected a grid of at most {MOST_POINTS} points, got {K + J}; give a larger grid than {h:g}")
     back = np.arange(J, 0, -1)
     below = -np.expm1(-h * back) + np.exp(-h * back) * D[np.minimum(back, K)]
     extended = np.concatenate((below, D, np.full(2 * J, D[K])))

@@ -1,7 +1,7 @@
-"""Accounting for any mechanisms at a delta: one privacy curve for all pairs of values is carried, an upper bound.
+"""Approximate DP: accounting for any mechanisms by one privacy curve for all pairs of states, an upper bound.
 
-Each curve comes from above and from below, on a grid of privacy losses, so that the result says how much of it is
-discretisation. Leakage without a delta, where mechanisms have it, is never exceeded with one.
+Each curve is computed from above and from below on a grid of privacy losses; the difference bounds the discretisation error.
+Where mechanisms are pure, the result never exceeds the leakage at delta = 0.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curve import curves, grid
-from temporaldp.accounting.curve.curves import (
+from temporaldp.accounting.curve import grid
+from temporaldp.accounting.curve.arrivals import (
     COARSEST,
-    PrivacyCurve,
+    NOTHING,
+    TAIL,
+    SingleCurve,
     arriving_curves,
     checked_delta,
     checked_grid,
     chosen_grid,
 )
-from temporaldp.accounting.curve.evidence import LeakageCurves, Run, promised
-from temporaldp.accounting.curve.supremum import lasting_curves
+from temporaldp.accounting.curve.evidence import LeakageCurves, PrivacyCurve, Run, promised
+from temporaldp.accounting.curve.supremum import supremum_curves
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
@@ -52,13 +54,15 @@ SUPREMUM_STEPS = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveArrivals:
-    """Of one side: what arrives at each step, and that with the step's own release; from above and from below.
+    """Incoming leakage of each step in one direction, and the same with the step's own release; from above and from below.
 
-    For ever, `high` is None where no certificate was found.
+    For an infinite horizon `high` is None where no certificate was found. `pairs` has the curves of all pairs of states, from
+    above, where there are any.
     """
 
     high: tuple[list[FloatArray], list[FloatArray]] | None
     low: tuple[list[FloatArray], list[FloatArray]]
+    pairs: tuple[list[FloatArray], list[FloatArray]] | None = None
 
 
 @compared_by_value
@@ -84,7 +88,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     Privacy profiles are carried through the correlation and composed with each release (docs/theory.md, sections 9 and 16),
     on a grid of privacy losses that rounds up. ``series.evidence`` has the whole curves, and how much of the result is
-    discretization.
+    discretisation.
 
     Releases are mechanisms (`GaussianNoise`, `LaplaceNoise`, `DiscreteGaussianNoise`, `DiscreteLaplaceNoise`,
     `RandomizedResponse`, `OutputTable`, `PrivacyGuarantee`), events or privacy loss distributions of dp-accounting under
@@ -173,14 +177,14 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         """The mechanisms of each step."""
         return tuple(release_from(one) for one in releases)
 
-    def _new_sides(self) -> tuple[curves.Side, curves.Side]:
-        return tuple(curves.Side(self._h, self.delta, up=up) for up in (True, False))  # type: ignore[return-value]
+    def _new_sides(self) -> tuple[SingleCurve, SingleCurve]:
+        return tuple(SingleCurve(self._h, self.delta, up=up) for up in (True, False))  # type: ignore[return-value]
 
     @property
     def _h(self) -> float:
         return self.grid or COARSEST
 
-    def _sides_for(self, user: Adversary) -> tuple[curves.Side, curves.Side]:
+    def _sides_for(self, user: Adversary) -> tuple[SingleCurve, SingleCurve]:
         """Curves from above and from below; what was computed about the last user is kept, about others not."""
         if self._about is not user:
             self._about, self._sides = user, self._new_sides()
@@ -247,7 +251,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             return curves
         return min(curves, max(float(one.temporal.max()) for one in PaperBound().series(users, pure)))
 
-    def _upper_run(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> Run:
+    def _upper_run(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> Run[SingleCurve]:
         upper, _ = self._sides_for(user)
         past, backward = arriving_curves(upper, user.backward, releases)
         future, forward = arriving_curves(upper, user.forward.in_reverse(), releases[::-1])
@@ -258,7 +262,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         matrix = constant_matrix(user, side)
         require_values(release, None if user.states is None else len(user.states))
         upper, lower = self._sides_for(user)
-        high, low = lasting_curves(upper, lower, matrix, release[0], self.beyond)
+        high, low = supremum_curves(upper, lower, matrix, release[0], self.beyond)
         above = None if high is None else ([upper.through(matrix, high)], [high])
         return CurveArrivals(above, ([lower.through(matrix, low)], [low]))
 
@@ -308,10 +312,10 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 class CurveSteps:
     """One user's kernels, one transition at a time; a `temporaldp.accounting.stepwise.Steps` of curves from above."""
 
-    nothing = curves.NOTHING
+    nothing = NOTHING
 
-    def __init__(self, user: Adversary, delta: float, discretization: float) -> None:
-        self._user, self._curves = user, curves.Side(discretization, delta, up=True)
+    def __init__(self, user: Adversary, delta: float, distance: float) -> None:
+        self._user, self._curves = user, SingleCurve(distance, delta, up=True)
 
     def arriving(self, side: Side, transition: int, release: Mechanisms, before: FloatArray) -> FloatArray:
         """The kernel of what was known one step before."""
@@ -329,7 +333,7 @@ class CurveSteps:
 
     def raised(self, arrived: FloatArray) -> FloatArray:
         """By what is cut off at the end of a curve, a billionth of delta."""
-        return arrived if arrived is curves.NOTHING else np.minimum(arrived + curves.TAIL * self._curves.delta, 1.0)
+        return arrived if arrived is NOTHING else np.minimum(arrived + TAIL * self._curves.delta, 1.0)
 
 
 def guarantee_of(epsilon: float) -> Mechanisms:

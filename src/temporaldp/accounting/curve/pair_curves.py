@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curve import curves, grid
-from temporaldp.accounting.curve.curves import NOTHING, Side
+from temporaldp.accounting.curve import grid
+from temporaldp.accounting.curve.arrivals import FINEST, NOTHING, SingleCurve
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.kernels.kernels import spread
 from temporaldp.mechanisms.output_table import OutputTable
@@ -34,16 +34,16 @@ PAIR_WORK = 1 << 22
 
 
 class PairCurves:
-    """Curves of all pairs on one grid, upper bounds of what the theorems say.
+    """Curves of all pairs on one grid, upper bounds of the divergences.
 
     Parameters
     ----------
-    one : Side
+    one : SingleCurve
         Where the curves of releases come from; it has the grid and the delta.
     n_values : int
     """
 
-    def __init__(self, one: Side, n_values: int) -> None:
+    def __init__(self, one: SingleCurve, n_values: int) -> None:
         self.one, self.h, self.delta, self.n_values = one, one.h, one.delta, n_values
         self.tail = TAIL * one.delta
         self._own: dict[Mechanisms, FloatArray] = {}
@@ -104,7 +104,7 @@ class PairCurves:
         norms = math.sqrt(float(np.square(extended).sum(axis=-1).max()) * float(np.square(m).sum(axis=-1).max()))
         by_fft = grid.FFT_ERROR * ULP * math.log2(extended.shape[-1] + m.shape[-1]) * norms
         pairs = np.broadcast_shapes(extended.shape[:2], m.shape[:2])
-        if by_fft <= curves.FINEST * self.delta and m.shape[-1] > grid.FEW:
+        if by_fft <= FINEST * self.delta and m.shape[-1] > grid.FEW:
             return np.asarray(fftconvolve(extended, m, mode="valid", axes=-1) + by_fft)
         extended = np.broadcast_to(extended, (*pairs, extended.shape[-1]))
         m = np.broadcast_to(m, (*pairs, m.shape[-1]))

@@ -1,28 +1,26 @@
-"""Accounting at a delta pair by pair: a privacy curve for every ordered pair of values is carried, an upper bound.
+"""Approximate DP by one privacy curve for each ordered pair of states, an upper bound.
 
-The one curve of `temporaldp.accounting.curve.method` is carried beside it, at little cost, and the smaller of both is reported,
-so that nothing is ever above it. Proofs: docs/theory.md, section 16.
+The single curve of `temporaldp.accounting.curve.method` is computed too, at little cost, and the smaller result is reported.
+Proofs: docs/theory.md, section 16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curve.curves import INFLATED, LIFTS, NOTHING, Side
+from temporaldp.accounting.curve.arrivals import INFLATED, LIFTS, NOTHING, SingleCurve
+from temporaldp.accounting.curve.evidence import PairLeakageCurves, Run
 from temporaldp.accounting.curve.method import ApproximateDP, CurveArrivals, CurveLimits
 from temporaldp.accounting.curve.pair_curves import PairCurves, raised_by
-from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
-from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, constant_matrix
-from temporaldp.accounting.protocol import Side as TimeSide
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, constant_matrix
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix, exactly_known
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import InputError
-from temporaldp.kernels.kernels import compiles
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.progress import progressed
 from temporaldp.values import compared_by_value
@@ -41,24 +39,14 @@ SMALLEST_DELTA = 1e-9
 """Below, the rounding of the best tests, about 1e-14 a step, would count."""
 
 MOST_WORK = 4e9
-"""Values to the fourth, times points, times steps, for which pair by pair is the default: three minutes on two cores."""
+"""States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
+three minutes on two cores. Doubled, a call may take twice as long."""
 
 GROWTH = 4
-"""Curves become so many times as long as that of one release, about."""
+"""Length of a curve of a series, as a multiple of that of one release, about."""
 
 SETTLING = 64
-"""Steps in which a chain that forgets has settled, about."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairCurveArrivals:
-    """Of one side: what arrives at each step, and that with the step's own release, for all pairs; and the one curve.
-
-    For ever, `curves` is None where no certificate was found; it is None too where no correlation is known.
-    """
-
-    curves: tuple[Curves, Curves] | None
-    one: CurveArrivals
+"""Number of steps in which the curves of a chain settle, about."""
 
 
 @compared_by_value
@@ -68,17 +56,17 @@ class PairCurveLimits:
 
     Parameters
     ----------
-    discretization : float
+    grid : float
         Distance of the grid, in nats.
     states : tuple of str
     backward, forward : array, shape (n, n, K + 1), or None
-        Deltas at epsilon = 0, discretization, ... of each ordered pair, which one more step raises nowhere. None where none was
+        Deltas at epsilon = 0, grid, ... of each ordered pair, which one more step raises nowhere. None where none was
         found: the supremum is then that of the one curve.
     one : CurveLimits
         The certificates of the one curve.
     """
 
-    discretization: float
+    grid: float
     states: tuple[str, ...]
     backward: FloatArray | None
     forward: FloatArray | None
@@ -107,34 +95,33 @@ class PairwiseCurves(ApproximateDP):
         """What was computed about the last user is kept, about others not."""
         if self._curves is None or self._curves[0] is not user:
             assert user.n_states is not None
-            self._curves = (user, PairCurves(Side(self._h, self.delta, up=True), user.n_states))
+            self._curves = (user, PairCurves(SingleCurve(self._h, self.delta, up=True), user.n_states))
         return self._curves[1]
 
     def promised(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
         """The epsilon of each release at the delta."""
         return self.one.promised(releases)
 
-    def arrivals(self, user: Adversary, side: TimeSide, releases: tuple[Mechanisms, ...]) -> PairCurveArrivals:
+    def arrivals(self, user: Adversary, side: Side, releases: tuple[Mechanisms, ...]) -> CurveArrivals:
         """The best tests of each transition, and composition with each release."""
         one = self.one.arrivals(user, side, releases)
         if not goes_by_pairs(user):
-            return PairCurveArrivals(None, one)
+            return one
         pairs = self._pairs_for(user)
         if side == "backward":
-            return PairCurveArrivals(arriving_pair_curves(pairs, user.backward, releases), one)
+            return replace(one, pairs=arriving_pair_curves(pairs, user.backward, releases))
         arrived, total = arriving_pair_curves(pairs, user.forward.in_reverse(), releases[::-1])
-        return PairCurveArrivals((arrived[::-1], total[::-1]), one)
+        return replace(one, pairs=(arrived[::-1], total[::-1]))
 
     def leakage(
-        self, user: Adversary, past: PairCurveArrivals, releases: tuple[Mechanisms, ...], future: PairCurveArrivals
+        self, user: Adversary, past: CurveArrivals, releases: tuple[Mechanisms, ...], future: CurveArrivals
     ) -> Leakage:
         """Composition pair by pair, and the epsilon of the worst pair; never above the one curve."""
-        known = self.one.leakage(user, past.one, releases, future.one)
-        if past.curves is None or future.curves is None:
+        known = self.one.leakage(user, past, releases, future)
+        if past.pairs is None or future.pairs is None:
             return known
-        evidence = PairLeakageCurves(
-            known.evidence, self._pairs_for(user), user.states or (), *map(tuple, (*past.curves, *future.curves))
-        )
+        run = Run(self._pairs_for(user), *map(tuple, (*past.pairs, *future.pairs)))
+        evidence = PairLeakageCurves(known.evidence, run, user.states or ())
         backward, forward, temporal = (evidence.epsilons(way) for way in DIRECTIONS)
         return Leakage(backward, forward, temporal, evidence)
 
@@ -158,28 +145,28 @@ class PairwiseCurves(ApproximateDP):
         found = {key: pairs.epsilon(pairs.composed(*both)) for key, both in curves.items()}
         return np.array([found[key] for key in sides])
 
-    def lasting_arrivals(self, user: Adversary, side: TimeSide, release: tuple[Mechanisms, ...]) -> PairCurveArrivals:
+    def lasting_arrivals(self, user: Adversary, side: Side, release: tuple[Mechanisms, ...]) -> CurveArrivals:
         """Curves that no further step raises."""
         one = self.one.lasting_arrivals(user, side, release)
         if not goes_by_pairs(user):
-            return PairCurveArrivals(None, one)
-        found = lasting_pair_curves(self._pairs_for(user), known_matrix(constant_matrix(user, side)), release[0])
-        return PairCurveArrivals(None if found is None else ([found[0]], [found[1]]), one)
+            return one
+        found = supremum_pair_curves(self._pairs_for(user), known_matrix(constant_matrix(user, side)), release[0])
+        return replace(one, pairs=None if found is None else ([found[0]], [found[1]]))
 
     def lasting_leakage(
-        self, user: Adversary, past: PairCurveArrivals, release: tuple[Mechanisms, ...], future: PairCurveArrivals
+        self, user: Adversary, past: CurveArrivals, release: tuple[Mechanisms, ...], future: CurveArrivals
     ) -> Limits:
         """Composition pair by pair; never above the one curve."""
-        known = self.one.lasting_leakage(user, past.one, release, future.one)
+        known = self.one.lasting_leakage(user, past, release, future)
         if not goes_by_pairs(user):
             return known
         pairs, found = self._pairs_for(user), [known.backward, known.forward, known.temporal]
         for k, side in enumerate((past, future)):
-            if side.curves is not None:
-                found[k] = min(found[k], pairs.epsilon(side.curves[1][0]))
-        if past.curves is not None and future.curves is not None:
-            found[2] = min(found[2], pairs.epsilon(pairs.composed(past.curves[1][0], future.curves[0][0])))
-        before, after = (None if side.curves is None else side.curves[1][0] for side in (past, future))
+            if side.pairs is not None:
+                found[k] = min(found[k], pairs.epsilon(side.pairs[1][0]))
+        if past.pairs is not None and future.pairs is not None:
+            found[2] = min(found[2], pairs.epsilon(pairs.composed(past.pairs[1][0], future.pairs[0][0])))
+        before, after = (None if side.pairs is None else side.pairs[1][0] for side in (past, future))
         evidence = PairCurveLimits(self._h, user.states or (), before, after, known.evidence)
         return Limits(found[0], found[1], found[2], evidence=evidence)
 
@@ -213,7 +200,7 @@ def arriving_pair_curves(
     return arrived, total
 
 
-def lasting_pair_curves(
+def supremum_pair_curves(
     pairs: PairCurves, matrix: TransitionMatrix | None, release: Mechanisms
 ) -> tuple[FloatArray, FloatArray] | None:
     """(what arrives, that and a release): curves that one more step does not raise anywhere; None if none are found.
@@ -264,20 +251,20 @@ def known_matrix(matrix: Matrix | None) -> TransitionMatrix | None:
 def affordable(
     users: Sequence[Adversary],
     releases: Sequence[Mechanisms],
-    discretization: float,
+    grid: float,
     delta: float,
     *,
     steps: int,
     settling: int = SETTLING,
 ) -> bool:
-    """Whether a curve for each pair takes minutes at most, so that it is the default.
+    """Whether pairwise curves take minutes at most (about 5 to 8 states), so that they are the default.
 
-    `steps` is how many are looked at, or, where release and matrices stay the same, `settling`. Not for two values, for which
-    the one curve is nearly the same.
+    `steps` is how many are looked at, or, where release and matrices stay the same, `settling`. Not for two states, for which
+    a single curve is nearly the same.
     """
-    if delta < SMALLEST_DELTA or not compiles():
+    if delta < SMALLEST_DELTA:
         return False
-    side = Side(discretization, delta, up=True)
+    side = SingleCurve(grid, delta, up=True)
     points = GROWTH * max(side.own(release).size for release in set(releases))
     work = 0.0
     for user in users:
@@ -294,12 +281,10 @@ def checked_pairs(delta: float) -> None:
     Raises
     ------
     InputError
-        Delta is so small that rounding would count, or machine code cannot be made.
+        delta is so small that rounding would count.
     """
     if delta < SMALLEST_DELTA:
         raise InputError(
             f"expected a delta of {SMALLEST_DELTA:g} or more with pairwise=True, got {delta:g}: rounding, which is added, "
             "would no longer be small beside it; pairwise=False has no such limit"
         )
-    if not compiles():
-        raise InputError("pairwise=True needs Numba, which cannot be loaded here; pairwise=False does without")

@@ -6,24 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
-from temporaldp.accounting.curve.curves import NOTHING, SETTLED, Side, ceiling
+from temporaldp.accounting.curve.arrivals import NOTHING, SETTLED, SingleCurve, ceiling
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.mechanisms.protocol import Mechanisms
 
 FloatArray = NDArray[np.float64]
 
 MOST_STEPS = 20_000
-"""Steps until a curve must have settled. Where it has not, no certificate is found."""
+"""Steps after which a curve that has not settled has no certificate. Doubled, slow chains take twice as long."""
 
 
-def lasting_curves(
-    up: Side, down: Side, matrix: Matrix | None, release: Mechanisms, beyond: float
+def supremum_curves(
+    up: SingleCurve, down: SingleCurve, matrix: Matrix | None, release: Mechanisms, beyond: float
 ) -> tuple[FloatArray | None, FloatArray]:
     """A curve that no further step raises, or None; and a lower bound of what some horizon reaches."""
     high, low = up.own(release), down.own(release)
     if matrix is None or high is NOTHING:
         return high, low
-    if up.contraction(matrix) >= 1.0:  # two values are told apart for certain: whatever was known stays known
+    if up.contraction(matrix) >= 1.0:  # a set of states distinguishes two rows with certainty: leakage never fades
         return None, low
     above, steps = ceiling(up, matrix, up.own(release), high, most=MOST_STEPS, beyond=beyond)
     for _ in range(steps):

@@ -287,9 +287,7 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
             return [super(Exact, self).limits([user], release) for user in users]
         attained, proved = population_suprema(members, release, self._paper_limits(users, release))
         return [
-            Limits(*map(float, high))
-            if all(map(_is_close, low, high))
-            else super(Exact, self).limits([user], release)
+            Limits(*map(float, high)) if all(map(_is_close, low, high)) else super(Exact, self).limits([user], release)
             for user, low, high in zip(users, attained, proved, strict=True)
         ]
 

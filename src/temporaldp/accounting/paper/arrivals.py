@@ -148,8 +148,6 @@ def arrivals(profiles: Sequence[LeakageProfile], which: NDArray[np.int64], spent
     return arrived
 
 
-
-
 def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
     """Incoming leakage at every step of every user, shape (users, T), through the correlations of one direction."""
     matrices: dict[int, Matrix] = {}

@@ -1,8 +1,6 @@
-"""What simulated likelihood ratios add to bets on the means of their values, in machine code."""
+"""Sums of logarithms of bets on the means of simulated values (compiled)."""
 
 import math
-
-import numpy as np
 
 from temporaldp.kernels.compiled.options import kernel
 
@@ -42,46 +40,3 @@ def add_values(known, value, own, epsilons, cut, most, stakes, n_above, sums):
                 for c in range(n_above, stakes.shape[2]):
                     x = stakes[w, b, c] * low
                     sums[w, c, b] += math.log1p(x) if x > SMALL else x * (1.0 - 0.5 * x)
-
-
-@kernel
-def add_shifted(rng, a, b, chains, means, chances, densities, kappa, ratios, weights):
-    """Draw coupled walks and shifted outputs in one direction of time; add log likelihood ratios, and log weights.
-
-    `chances` are cumulative. Likelihoods go from the nearest step away from it: ``rows of P``, times what each output says,
-    times P again; those of the proposal by pairs of values.
-    """
-    n = chains.shape[1]
-    said, lifted, sunk = np.empty(n), np.empty(n), np.empty(n)
-    for r in range(ratios.size):
-        pair = a * n + b
-        of_a, of_b, of_both = np.zeros(n), np.zeros(n), np.zeros(n * n)
-        of_a[a] = of_b[b] = of_both[pair] = 1.0
-        for k in range(means.size):
-            limits = chances[k, pair]
-            u = rng.random() * limits[n * n - 1]
-            pair = min(np.searchsorted(limits, u, side="right"), n * n - 1)
-            x, y = pair // n, pair % n
-            for z in range(n):
-                said[z] = rng.standard_normal() * means[k] * math.sqrt(0.5)
-            half = 0.5 * means[k] * means[k]
-            said[x] += half
-            if x != y:
-                said[x] += kappa * half
-                said[y] -= kappa * half
-            top = said.max()
-            for z in range(n):
-                lifted[z], sunk[z] = math.exp((1.0 + kappa) * (said[z] - top)), math.exp(-kappa * (said[z] - top))
-                said[z] = math.exp(said[z] - top)
-            of_a = (of_a @ chains[k]) * said
-            of_b = (of_b @ chains[k]) * said
-            of_both = of_both @ densities[k]
-            for x in range(n):
-                for y in range(n):
-                    of_both[x * n + y] *= said[x] if x == y else lifted[x] * sunk[y]
-            sums = of_a.sum(), of_b.sum(), of_both.sum()
-            ratios[r] += math.log(sums[0]) - math.log(sums[1])
-            weights[r] += math.log(sums[0]) - math.log(sums[2])
-            of_a /= sums[0]
-            of_b /= sums[1]
-            of_both /= sums[2]

@@ -1,4 +1,4 @@
-"""Leakage at a delta of releases that are given, verified by simulation: confidence bounds of delta, from both sides."""
+"""Confidence bounds of delta, from above and from below, for given releases, by simulation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.curve.curves import checked_delta
+from temporaldp.accounting.curve.arrivals import checked_delta
+from temporaldp.accounting.curve.evidence import PairLeakageCurves
 from temporaldp.accounting.curve.method import ApproximateDP
-from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
 from temporaldp.accounting.series import temporal_leakage
-from temporaldp.accounting.simulation.importance import SHARE, WeighedDraws, proposals_for, weighed_draws
-from temporaldp.accounting.simulation.mean_bounds import mean_at_least, mean_at_most
-from temporaldp.accounting.simulation.verified_draws import simulated
-from temporaldp.accounting.simulation.verified_values import ABOVE, BELOW, StepValues, values_of_steps
+from temporaldp.accounting.simulation.draws import simulated
+from temporaldp.accounting.simulation.values import (
+    ABOVE,
+    BELOW,
+    StepValues,
+    mean_at_least,
+    mean_at_most,
+    values_of_steps,
+)
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import releases_of
@@ -27,6 +32,12 @@ from temporaldp.progress import part
 from temporaldp.values import compared_by_value, positive, whole_number
 
 FloatArray = NDArray[np.float64]
+
+SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+"""Shares of the certified leakage at which a simulation tests whether the release leaks more, or less."""
+
+FAILURE_SHARE = 1e-3
+"""Default failure probability, as a share of delta."""
 
 
 class Verified(ApproximateDP):
@@ -45,7 +56,7 @@ class Verified(ApproximateDP):
 class VerifiedLeakage:
     """Confidence bounds of the delta of every pair of values at every step, at one epsilon; from `verify_leakage`.
 
-    All of them hold together, but with a probability of at most `failure` that the draws deceive.
+    All of them hold together, except with a probability of at most `failure`.
 
     Parameters
     ----------
@@ -71,7 +82,7 @@ class VerifiedLeakage:
 
     @property
     def holds(self) -> bool:
-        """Whether (epsilon, delta)-DP_T is certified, or verified but with a probability of `failure`."""
+        """Whether (epsilon, delta)-DP_T is certified, or verified except with probability `failure`."""
         return bool(self.upper.max() <= self.delta)
 
     @property
@@ -89,7 +100,7 @@ class VerifiedLeakage:
 
     @property
     def verdict(self) -> str:
-        """What was found, in words."""
+        """The result as a sentence."""
         level = f"{self.epsilon:g} nats at delta {self.delta:g}"
         between = f"the release's own delta is between {self.lower.max():.3g} and {self.upper.max():.3g}"
         but = f", but with a probability of at most {self.failure:g}"
@@ -120,8 +131,7 @@ def verify_leakage(
 
     Values are drawn from the chains and outputs from the mechanisms; likelihood ratios are exact, by the recursion
     ``x <- P m x``. Means are bounded by bets on them, and a union bound over bets, sides, steps and pairs: all of it holds with
-    a probability of at least ``1 - failure``. Of Gaussian noise the pairs that may be worst are drawn by importance sampling
-    too, which raises `lower` (docs/theory.md, section 16).
+    a probability of at least ``1 - failure`` (docs/theory.md, section 16).
 
     Parameters
     ----------
@@ -202,14 +212,11 @@ def verified_at(
     share = failure / len(each)
     rate = _log(len(releases), len(series.evidence.states), share, ABOVE) / draws
     steps = values_of_steps(series.evidence, each, rate)
-    proposals = proposals_for(adversary, releases, steps, each)
     end = math.inf if seconds is None else time.monotonic() + seconds
-    with part(0.3, 0.9, "simulated leakage"):
+    with part(0.3, 1.0, "simulated leakage"):
         sums, drawn = simulated(adversary, releases, steps, each, draws, end, seed)
-    with part(0.9, 1.0, "weighed draws"):
-        weighed = weighed_draws(proposals, steps, each, level, math.ceil(SHARE * draws), end, seed)
     return [
-        bounded(adversary.states or (), epsilon, level, share, steps, which, sums[which], drawn, weighed)
+        bounded(adversary.states or (), epsilon, level, share, steps, which, sums[which], drawn)
         for which, epsilon in enumerate(each)
     ]
 
@@ -223,21 +230,15 @@ def bounded(
     which: int,
     sums: FloatArray,
     drawn: NDArray[np.int64],
-    weighed: Sequence[WeighedDraws],
 ) -> VerifiedLeakage:
-    """What sums of shape (ABOVE + BELOW, T, n, n), and weighed draws of some pairs, say of delta at one of the epsilons."""
+    """What sums of shape (ABOVE + BELOW, T, n, n) say of delta at one of the epsilons."""
     rest, certified, stakes = (
         np.array([getattr(one, name)[which] for one in steps]) for name in ("rest", "certified", "stakes")
     )
     n, T = len(states), len(drawn)
     N, stakes = np.maximum(drawn, 1)[:, :, None], np.moveaxis(stakes, -1, 0)
     upper = mean_at_most(sums[:ABOVE], N, stakes[:ABOVE], _log(T, n, failure, ABOVE)).min(axis=0)
-    plain, shifted = (failure / 2.0, failure / 2.0) if weighed else (failure, 0.0)
-    lower = mean_at_least(sums[ABOVE:], N, stakes[ABOVE:], _log(T, n, plain, BELOW)).max(axis=0)
-    for one in weighed:
-        log = math.log(2.0 * len(weighed) * len(one.stakes) / shifted)
-        seen = mean_at_least(one.logs[which], max(one.draws, 1), one.stakes, log).max()
-        lower[(one.step, *one.pair)] = max(lower[(one.step, *one.pair)], seen)
+    lower = mean_at_least(sums[ABOVE:], N, stakes[ABOVE:], _log(T, n, failure, BELOW)).max(axis=0)
     upper = np.where(np.eye(n, dtype=bool), 0.0, np.minimum(np.minimum(upper + rest, 1.0), certified))
     return VerifiedLeakage(states, epsilon, delta, failure, upper, lower, certified, drawn)
 
@@ -245,3 +246,83 @@ def bounded(
 def _log(n_steps: int, n: int, failure: float, bets: int) -> float:
     """Of one bet on one side, for every step and pair; each side has half of the failure probability."""
     return math.log(2.0 * bets * n_steps * n * (n - 1) / failure)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLeakage:
+    """The worst leakage of a release itself, between two bounds; from `own_leakage`.
+
+    Parameters
+    ----------
+    delta, failure : float
+        Both bounds hold, but with a probability of `failure` that the draws deceive.
+    lower, upper : float
+        In nats. `upper` is `certified` where nothing smaller was verified, `lower` 0 where nothing was refuted.
+    certified : float
+        The upper bound by the curves of all pairs, which no draw can deceive.
+    """
+
+    delta: float
+    failure: float
+    lower: float
+    upper: float
+    certified: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as large as the release's own leakage the certified bound is, at most; inf where `lower` is 0."""
+        return self.certified / self.lower if self.lower > 0.0 else math.inf
+
+    @property
+    def sentence(self) -> str:
+        """The bounds as a sentence."""
+        low, high = math.floor(1e3 * self.lower) / 1e3, math.ceil(1e3 * self.upper) / 1e3
+        told = f"between {low:g} and {high:g}, but with a probability of {self.failure:g} that the draws deceive"
+        if math.isinf(self.ratio):
+            return f"{told}; too few draws to say how far the bound is from it"
+        return f"{told}; the bound is at most {math.ceil(100.0 * self.ratio) / 100.0:g} times as much"
+
+
+def own_leakage(
+    adversary: Adversary,
+    mechanisms: Sequence[Any],
+    *,
+    delta: float,
+    failure: float | None = None,
+    draws: int = 400_000,
+    seconds: float | None = None,
+    seed: int = 0,
+) -> OwnLeakage:
+    """Confidence bounds of the worst leakage at a delta of a release itself: the distance of `temporal_leakage` from it.
+
+    At some shares of the certified leakage, chosen before anything is drawn, `verify_leakage` asks by the same draws whether
+    the release leaks more, or less; each has its share of the failure probability.
+
+    Parameters
+    ----------
+    adversary : Adversary
+    mechanisms, delta, draws, seconds, seed
+        As for `verify_leakage`, whose errors it has.
+    failure : float, optional
+        Probability that the draws deceive, below delta. Default: a thousandth of it.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, GaussianNoise, TransitionMatrix
+    >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
+    >>> found = own_leakage(walk, [GaussianNoise(4.0, sensitivity=1.0)] * 3, delta=1e-2, draws=40_000)
+    >>> found.lower < found.upper <= found.certified, found.ratio < 1.5
+    (True, True)
+    """
+    chance = FAILURE_SHARE * delta if failure is None else failure
+
+    def looked_at(certified: float) -> list[float]:
+        return [share * certified for share in (*SHARES, 1.0)]
+
+    found = verified_at(
+        adversary, mechanisms, delta, looked_at, failure=chance, draws=draws, seconds=seconds, seed=seed
+    )
+    certified = found[-1].epsilon
+    lower = max((one.epsilon for one in found if one.is_refuted), default=0.0)
+    upper = min((one.epsilon for one in found if one.holds), default=certified)
+    return OwnLeakage(delta, chance, lower, upper, certified)

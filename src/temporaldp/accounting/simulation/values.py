@@ -5,7 +5,19 @@ Notation (docs/theory.md, section 16)
 s        log likelihood ratio of two values by everything before a step and after it, drawn given the first value
 own      the release's curve at that step, ``E_g`` of its outputs: known in closed form, and not simulated
 cut      s is cut off there, so that what is averaged is at most ``own(epsilon - cut)``; the rest is bounded by certified curves
-stake    of a bet on the mean (`mean_bounds`): the first ones bound it from above, the others from below
+stake    of a bet on the mean (below): the first ones bound it from above, the others from below
+
+Confidence bounds of a mean of draws
+------------------------------------
+Let X >= 0 be drawn N times, independently, with mean p, and let c > 0 be a stake that is chosen before. The products of ``(1 +
+c X) / (1 + c p)`` and, where c X < 1 always, of ``(1 - c X) / (1 - c p)`` have mean 1. So neither reaches ``1 / failure``, but
+with that probability (Markov), and
+
+    log(1 + c p) >= mean of log(1 + c X) - log(1 / failure) / N
+    log(1 - c p) >= mean of log(1 - c X) - log(1 / failure) / N
+
+The first bounds p from below, whatever the largest X may be, and the second from above. The best stake depends on the second
+moment of X, so that several are tried, each with a share of the failure probability.
 """
 
 from __future__ import annotations
@@ -18,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
-from temporaldp.accounting.curve.curves import Side
-from temporaldp.accounting.curve.pair_evidence import PairLeakageCurves
+from temporaldp.accounting.curve.arrivals import SingleCurve
+from temporaldp.accounting.curve.evidence import PairLeakageCurves
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.progress import progressed
 
@@ -36,6 +48,9 @@ SHARES_BELOW = (0.1, 1.0, 10.0, 100.0)
 
 ABOVE, BELOW = len(SHARES_ABOVE), len(SHARES_BELOW) + 1
 
+ROUNDING = 1e-9
+"""Relative; adding 10^7 numbers loses less."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnCurves:
@@ -49,25 +64,19 @@ class OwnCurves:
     @classmethod
     def of(cls, evidence: PairLeakageCurves, release: Mechanisms, lowest: float, highest: float) -> OwnCurves:
         """Between two epsilons."""
-        pairs = evidence.pairs
+        pairs = evidence.run.side
         h, own = pairs.h / FINER, pairs.own(release)
         epsilons = np.arange(lowest, highest + h, h)
         alike = own.ndim == 1 or (len(own) == 1 and not (release and hasattr(release[0], "pair_bounds")))
         n = 1 if alike else len(evidence.states)
         above, below = np.zeros((n, n, epsilons.size)), np.zeros((n, n, epsilons.size))
-        lower = Side(pairs.h, pairs.delta, up=False)
+        lower = SingleCurve(pairs.h, pairs.delta, up=False)
         for a in range(n):
             for b in range(n):
                 if a != b or alike:
                     above[a, b] = _signed(own, a, b, pairs.h, epsilons)
                     below[a, b] = _from_below(lower, release, a, b, epsilons)
         return cls(lowest, h, above, below)
-
-    def from_below(self, pair: tuple[int, int], epsilons: FloatArray) -> FloatArray:
-        """Delta of a pair at any epsilons, a lower bound: what the table says at the next one above."""
-        at = np.ceil(np.maximum((epsilons - self.lowest) / self.h, 0.0))
-        table = np.append(_pair(self.below, *pair), 0.0)
-        return np.asarray(table[np.minimum(at, table.size - 1.0).astype(np.int64)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,8 +99,8 @@ class StepValues:
         cls, evidence: PairLeakageCurves, step: int, own: OwnCurves, epsilons: Sequence[float], rate: float
     ) -> StepValues:
         """Cuts are chosen by the certified curves alone, before anything is drawn; `rate` is the logarithm over the draws."""
-        pairs, n = evidence.pairs, len(evidence.states)
-        arrived = pairs.composed(evidence.past[step], evidence.future[step])
+        pairs, n = evidence.run.side, len(evidence.states)
+        arrived = pairs.composed(evidence.run.past[step], evidence.run.future[step])
         both = pairs.composed(arrived, pairs.own(evidence.releases[step]))
         cut, most, rest, certified = (np.zeros((len(epsilons), n, n)) for _ in range(4))
         stakes = np.zeros((len(epsilons), n, n, ABOVE + BELOW))
@@ -115,8 +124,8 @@ class StepValues:
 
 def values_of_steps(evidence: PairLeakageCurves, epsilons: Sequence[float], rate: float) -> list[StepValues]:
     """One for each step; steps at which nothing changes share theirs, and steps with the same release its curves."""
-    pairs = evidence.pairs
-    sizes = [curves.shape[-1] for side in (evidence.past, evidence.future) for curves in side]
+    pairs = evidence.run.side
+    sizes = [curves.shape[-1] for side in (evidence.run.past, evidence.run.future) for curves in side]
     reach = (2 * max(sizes) + max(pairs.own(release).shape[-1] for release in set(evidence.releases))) * pairs.h
     lowest, highest = min(epsilons) - reach, max(epsilons) + reach
     own = {release: OwnCurves.of(evidence, release, lowest, highest) for release in set(evidence.releases)}
@@ -124,7 +133,7 @@ def values_of_steps(evidence: PairLeakageCurves, epsilons: Sequence[float], rate
     found = []
     for t, release in enumerate(evidence.releases):
         progressed("certified tails", t / len(evidence))
-        key = (id(evidence.past[t]), id(evidence.future[t]), release)
+        key = (id(evidence.run.past[t]), id(evidence.run.future[t]), release)
         if key not in known:
             known[key] = StepValues.of(evidence, t, own[release], epsilons, rate)
         found.append(known[key])
@@ -144,7 +153,7 @@ def _signed(curves: FloatArray, a: int, b: int, h: float, epsilons: FloatArray) 
     return np.minimum(found * (1.0 + 1e-12) + 1e-15, 1.0)
 
 
-def _from_below(lower: Side, release: Mechanisms, a: int, b: int, epsilons: FloatArray) -> FloatArray:
+def _from_below(lower: SingleCurve, release: Mechanisms, a: int, b: int, epsilons: FloatArray) -> FloatArray:
     """Delta of one pair at any epsilon, a lower bound: by the mechanism's own bounds there, which are exact to rounding."""
     if not release:
         return np.maximum(-np.expm1(epsilons), 0.0)
@@ -174,3 +183,19 @@ def _tails(value: FloatArray, s: FloatArray, arrived: FloatArray, h: float) -> F
     kinks = np.maximum(steepness - before, 0.0) * mean
     later = np.append(np.cumsum(kinks[::-1])[::-1][1:], 0.0)
     return np.asarray((steepness * mean + later) * (1.0 + 1e-9))
+
+
+def mean_at_most(logs: Any, draws: Any, stake: Any, log: float) -> FloatArray:
+    """Bound from above, by the sum of ``log(1 - stake X)``; at a stake of 0, X is always 0."""
+    bound = -np.expm1((np.asarray(logs) * (1.0 + ROUNDING) - log) / draws)
+    return np.asarray(
+        np.divide(bound, stake, out=np.zeros(np.broadcast_shapes(bound.shape, np.shape(stake))), where=stake > 0.0)
+    )
+
+
+def mean_at_least(logs: Any, draws: Any, stake: Any, log: float) -> FloatArray:
+    """Bound from below, by the sum of ``log(1 + stake X)``; at least 0."""
+    bound = np.expm1(np.maximum((np.asarray(logs) * (1.0 - ROUNDING) - log) / draws, 0.0))
+    return np.asarray(
+        np.divide(bound, stake, out=np.zeros(np.broadcast_shapes(bound.shape, np.shape(stake))), where=stake > 0.0)
+    )

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, epsilon_of_one
-from temporaldp.values import compared_by_value, copy_in
 
 FloatArray = NDArray[np.float64]
 
 SMALLEST_DELTA = 1e-60
-"""Nobody means less."""
+"""Smallest delta that is accepted."""
 
 POINTS = 512
 """Points of the grid up to the epsilon of the release with the most noise, unless told otherwise."""
@@ -34,7 +32,7 @@ SPREAD = 64.0
 """Times the epsilon of the release with the least noise must fit on the grid."""
 
 COARSEST = 0.01
-"""Nats."""
+"""Largest default distance of the grid, in nats."""
 
 TAIL = 1e-9
 """Times delta: what is cut off at the end of a curve, each time, and counted as an infinite loss."""
@@ -52,86 +50,20 @@ LIFTS = 4
 """How often a curve is lifted by more where rounding, which is never the same twice, raised it."""
 
 NOTHING = np.zeros(1)
-"""The profile of a release that says nothing."""
+"""Privacy profile of a release that reveals nothing."""
 
 
-@compared_by_value
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PrivacyCurve:
-    """The delta of every epsilon: an upper bound, with a lower bound of the same quantity to show how much is discretisation.
+class SingleCurve:
+    """Curves on one grid, all upper bounds or all lower bounds."""
 
-    Parameters
-    ----------
-    discretization : float
-        Distance of the grid of epsilons, in nats.
-    deltas, lower_deltas : array, shape (K,) each
-        At epsilon = 0, discretization, 2 discretization, ...; beyond, the last value stays. Between, lines in e^epsilon.
-    pure_epsilon : float
-        From this epsilon on delta is 0, in nats; inf where nothing is known.
-
-    Examples
-    --------
-    >>> from temporaldp import Adversary, ApproximateDP, GaussianNoise, TransitionMatrix, temporal_leakage
-    >>> walk = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
-    >>> noise = [GaussianNoise(10.0, sensitivity=1.0)] * 20
-    >>> series = temporal_leakage(walk, noise, accounting=ApproximateDP(delta=1e-6))
-    >>> curve = series.evidence.curve(19)
-    >>> round(curve.epsilon(1e-6), 3), round(curve.epsilon(1e-9), 3), f"{curve.delta(0.3):.1e}"
-    (0.503, 0.673, '3.9e-04')
-    """
-
-    discretization: float
-    deltas: FloatArray
-    lower_deltas: FloatArray
-    pure_epsilon: float = math.inf
-
-    def __post_init__(self) -> None:
-        copy_in(self, "deltas", "lower_deltas")
-
-    @overload
-    def delta(self, epsilon: float) -> float: ...
-    @overload
-    def delta(self, epsilon: ArrayLike) -> FloatArray | float: ...
-    def delta(self, epsilon: ArrayLike) -> FloatArray | float:
-        """Delta at any epsilon, also below 0: the largest hockey-stick divergence at e^epsilon. An upper bound.
-
-        Below 0 by symmetry: ``1 - e^epsilon + e^epsilon delta(-epsilon)``.
-        """
-        levels = np.asarray(epsilon, dtype=np.float64)
-        if np.isnan(levels).any():
-            raise BudgetError("expected epsilon to be a number, got nan")
-        above = grid.interpolated(self.deltas, self.discretization, np.abs(levels).ravel())
-        above = np.where(np.abs(levels).ravel() >= self.pure_epsilon, 0.0, above)
-        below = np.exp(np.minimum(levels.ravel(), 0.0))
-        found = np.minimum(np.where(levels.ravel() < 0.0, (1.0 - below) + below * above, above), 1.0)
-        return float(found[0]) if levels.ndim == 0 else found.reshape(levels.shape)
-
-    def epsilon(self, delta: float) -> float:
-        """The smallest epsilon >= 0 with at most this delta, in nats: an upper bound; inf where there is none."""
-        found = grid.epsilon_at(self.deltas, self.discretization, checked_delta(delta), up=True)
-        return min(found, self.pure_epsilon)
-
-    def gap(self, delta: float) -> float:
-        """How much of `epsilon(delta)` discretisation and rounding can be, at most, in nats."""
-        low = grid.epsilon_at(self.lower_deltas, self.discretization, checked_delta(delta), up=False)
-        found = self.epsilon(delta)
-        return 0.0 if found == low else max(found - low, 0.0)
-
-    def __repr__(self) -> str:
-        return f"PrivacyCurve({self.deltas.size} points, {self.discretization:g} nats apart, delta(0) = {self.deltas[0]:.4g})"
-
-
-class Side:
-    """Curves on one grid, all upper bounds or all lower bounds of what the theorems say."""
-
-    def __init__(self, discretization: float, delta: float, *, up: bool) -> None:
-        self.h, self.delta, self.up = discretization, delta, up
+    def __init__(self, distance: float, delta: float, *, up: bool) -> None:
+        self.h, self.delta, self.up = distance, delta, up
         self._thetas: dict[int, tuple[Matrix, FloatArray, float]] = {}
         self._masses: dict[int, tuple[FloatArray, FloatArray, float]] = {}
         self._own: dict[Mechanisms, FloatArray] = {}
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Side):
+        if not isinstance(other, SingleCurve):
             return NotImplemented
         return (self.h, self.delta, self.up) == (other.h, other.delta, other.up)
 
@@ -140,10 +72,10 @@ class Side:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy begins without what was computed, which is kept by the identity of matrices and curves of this process."""
-        return partial(Side, up=self.up), (self.h, self.delta)
+        return partial(SingleCurve, up=self.up), (self.h, self.delta)
 
     def own(self, release: Mechanisms) -> FloatArray:
-        """What one release says by itself."""
+        """Privacy profile of one release."""
         if release not in self._own:
             found = NOTHING
             for mechanism in release:
@@ -176,7 +108,7 @@ class Side:
         return grid.trimmed(grid.lowered(falling, self.h), tail, up=False)
 
     def composed(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """What two independent outputs say together."""
+        """Privacy profile of two independent outputs."""
         if first is NOTHING or second is NOTHING:
             return second if first is NOTHING else first
         m, infinite = self._masses_of(second)
@@ -184,7 +116,7 @@ class Side:
         return grid.trimmed(made, TAIL * self.delta, up=self.up)
 
     def through(self, matrix: Matrix | None, curve: FloatArray, *, times: float = 1.0) -> FloatArray:
-        """What a curve says one step further along the correlation, raised by a factor."""
+        """Privacy profile after one transition of the correlation, raised by a factor."""
         if matrix is None or curve is NOTHING:
             return NOTHING
         reach = self.reach(matrix, curve, TAIL * self.delta)
@@ -196,7 +128,7 @@ class Side:
         return passed if passed.any() else NOTHING
 
     def epsilon(self, curve: FloatArray) -> float:
-        """The epsilon of a curve at the delta in question."""
+        """Epsilon of a curve at the delta."""
         return grid.epsilon_at(curve, self.h, self.delta, up=self.up)
 
     def contraction(self, matrix: Matrix) -> float:
@@ -236,7 +168,7 @@ class Side:
 
 
 def arriving_curves(
-    side: Side, correlation: Correlation, releases: Sequence[Mechanisms]
+    side: SingleCurve, correlation: Correlation, releases: Sequence[Mechanisms]
 ) -> tuple[list[FloatArray], list[FloatArray]]:
     """(what arrives at each step, that and the step's own release), in the order of `releases`.
 
@@ -281,7 +213,7 @@ def arriving_curves(
 
 
 def ceiling(
-    side: Side,
+    side: SingleCurve,
     matrix: Matrix,
     own: FloatArray,
     start: FloatArray,
@@ -338,7 +270,7 @@ def chosen_grid(releases: Iterable[Mechanisms], delta: float, given: float | Non
 
 
 def checked_delta(delta: float) -> float:
-    """`delta` as a float, if it is one that anybody could mean."""
+    """`delta` as a float; `BudgetError` if it is not admissible."""
     try:
         number = float(delta)
     except (TypeError, ValueError):

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.simulation.verified_values import ABOVE, BELOW, StepValues
+from temporaldp.accounting.simulation.values import ABOVE, BELOW, StepValues
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
@@ -21,7 +21,7 @@ from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
 Sums: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
-"""Shape (m, ABOVE + BELOW, T, n, n): the logarithms of `mean_bounds`, added up, at each of m epsilons, for each stake; and how
+"""Shape (m, ABOVE + BELOW, T, n, n): the logarithms of `values`, added up, at each of m epsilons, for each stake; and how
 many draws that is, shape (T, n)."""
 
 BATCH = 20_000
