@@ -242,7 +242,7 @@ def test_the_odometer_says_what_the_series_says():
     assert expected.worst <= odometer.total() <= expected.worst * (1.0 + 1e-6)
     with pytest.raises(BudgetError, match="all 3 steps of the horizon"):
         odometer.spend(NOISE)
-    with pytest.raises(BudgetError, match="nothing was spent yet"):
+    with pytest.raises(BudgetError, match="there is no leakage yet"):
         TemporalAccountant(Adversary(WALK), accounting=ApproximateDP(1e-6)).leakage()
 
 

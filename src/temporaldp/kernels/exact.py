@@ -756,8 +756,14 @@ def derivatives(chain, t, i, j, rho, found):
             continue
         coefficients(chain, t[item], i[item], j[item], rho[item], work)
         c, g = work[0], work[2]
+        log_scale = 0.0  # coefficients and likelihoods grow like exp(sum of budgets): each is kept at most 1, and its scale apart
         for back in range(depth):
             s = t[item] - 1 - back
+            top = np.abs(c).max()
+            if top > 0.0:
+                c /= top
+                log_scale += math.log(top)
+            scales[back] = log_scale
             for k in range(n):
                 parts[back, k] = max(c[k], 0.0)
                 g[k] = c[k] + chain.factors[s, 0, 0] * parts[back, k]
@@ -776,7 +782,7 @@ def derivatives(chain, t, i, j, rho, found):
                 )
                 top = max(top, x[k])
             log_scale += math.log(top)
-            scales[back] = log_scale
+            scales[back] += log_scale
             for k in range(n):
                 x[k] /= top
                 found[item, back] += parts[back, k] * x[k]
