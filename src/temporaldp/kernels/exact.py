@@ -63,8 +63,9 @@ BACKWARD_SHARE = 2.0**-42
 TIGHT, CLOSE = 2.0**-42, 2.0**-40
 """Relative distance of both sides at which a pair is done, and relative length of Newton's last step."""
 
-SLOW = 0.5
-"""A Newton step longer than this share of the one before gains little; the middle of the bracket comes next."""
+SLOW, MOST_ANTICIPATED = 0.5, 3.0
+"""A Newton step longer than this share of the one before gains little; the middle of the bracket comes next. And by how much
+a secant's step may differ from Newton's."""
 
 MOST_ROUNDS, MOST_PROOFS, MOST_UNFINISHED = 100, 8, 3
 """Rollouts of a pair, of which these many above the root in search of a proof; and rollouts that reach `LONGEST`."""
@@ -389,13 +390,15 @@ def pair_value(chain, t, i, j, guess, work):
     """K of a pair at step t: what is attained, what is proved, the ratio less 1 of the observation, and the depth.
 
     Newton's steps (Dinkelbach's) from `guess` within a bracket, then rollouts just above the root until one proves F <= 0.
-    Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes next.
+    Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of two of them leads
+    further. Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes next.
     """
     if is_silent(chain, t):
         return 0.0, 0.0, 0.0, 0
     # No step raises what is known: states are told apart at most as well as any two likelihoods before.
     attained, proved = 0.0, chain.spreads[t if chain.endless else t - 1, 0] * (1.0 + 4.0 * UNIT)
     best, here, last = 0.0, max(guess, 0.0), np.inf
+    before, move_before = np.nan, np.nan
     proofs = slow = unfinished = 0
     deepest = 0
     for _ in range(MOST_ROUNDS):
@@ -414,7 +417,9 @@ def pair_value(chain, t, i, j, guess, work):
             room = max(high, 0.0) / slope + 8.0 * UNIT * (1.0 + here)
         if not newton >= 0.0:  # where coefficients overflowed
             newton = top
-        step = abs(newton - here)
+        move = newton - here
+        step, factor = abs(move), (here - before) / (move_before - move)
+        before, move_before = here, move
         known_to = min(backward, error / slope + 4.0 * UNIT * here)
         left = proved - attained
         if left <= TIGHT * proved or unfinished >= MOST_UNFINISHED:
@@ -426,7 +431,8 @@ def pair_value(chain, t, i, j, guess, work):
             here = min(here + room * 2.0 ** (proofs if proofs < 4 else 6 * (proofs - 3)), top)
             proofs += 1
         elif step <= SLOW * last:
-            here = newton
+            ahead = here + (factor if 1.0 / MOST_ANTICIPATED < factor < MOST_ANTICIPATED else 1.0) * move
+            here = min(max(ahead, 0.0), top)
         else:
             slow += 1
             middle = math.expm1(min(0.5 * (proved + attained), LARGEST_EXPONENT))

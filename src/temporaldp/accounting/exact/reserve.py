@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 SLACK, LARGEST_SLACK = 1e-11, 1e-9
 """Share of alpha that is not admitted, so that no later step need look at a step that reached the level; and the most of it,
@@ -44,6 +45,9 @@ LONGEST_MEMORY, DIGITS = 20_000, 30.0
 
 KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more. If doubled, a spend copies more."""
+
+MOST_AT_ONCE = 64
+"""Pairs that are computed to rounding at once, those first about which most arrives."""
 
 MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
@@ -213,9 +217,11 @@ class Incoming:
         The largest factor of each step's output less 1, and the log spread of the likelihoods of everything up to it. As many
         steps as the correlation remembers; what lies beyond is part of the furthest.
     leakage : array, shape (pairs,)
-        In nats, from above: exact but for rounding.
+        In nats, from above.
     rho : array, shape (pairs,)
         Ratios less 1, roughly: where the next step's search begins.
+    close : bool array, shape (pairs,)
+        Where `leakage` is exact but for rounding. Most pairs are never near the level, so that a coarse bound is enough.
     depth : int
         Length of the longest rollout.
     """
@@ -225,6 +231,7 @@ class Incoming:
     spread: FloatArray
     leakage: FloatArray
     rho: FloatArray
+    close: BoolArray
     depth: int = 0
 
     @classmethod
@@ -232,7 +239,7 @@ class Incoming:
         """Nothing arrives from no steps."""
         into = np.array([0 if side is None else side.number(step)])
         m = len(problem.pairs[0])
-        return cls(into, np.zeros(0), np.zeros(0), np.zeros(m), np.zeros(m))
+        return cls(into, np.zeros(0), np.zeros(0), np.zeros(m), np.zeros(m), np.ones(m, bool))
 
     @property
     def largest(self) -> float:
@@ -243,31 +250,51 @@ class Incoming:
         """All steps, and the step itself with nothing released there."""
         return side.chain(self.into, np.append(self.up, 0.0), np.append(self.spread, self.largest))
 
-    def after(self, problem: Problem, side: Transitions | None, epsilon: float, following: int) -> Self:
+    def after(
+        self, problem: Problem, side: Transitions | None, epsilon: float, following: int, *, close: bool = False
+    ) -> Self:
         """What arrives at the step that follows in this direction, after a budget at this one."""
         if side is None:
             return self
-        up, spread = np.append(self.up, math.expm1(epsilon)), np.append(self.spread, self._spread(epsilon))
-        into = np.append(self.into, side.number(following))
+        spread = np.append(self.spread, (epsilon + self.largest) * (1.0 + 4.0 * U))
+        up, into = np.append(self.up, math.expm1(epsilon)), np.append(self.into, side.number(following))
         surplus = len(up) - KEPT * self.depth - LEAST_KEPT
         if surplus > 0:
             up, spread, into = up[surplus:], spread[surplus:], into[surplus:]
             up[0] = np.expm1(spread[0])
-        return replace(self, into=into, up=up, spread=spread)._computed(problem, side)
+        moved = replace(self, into=into, up=up, spread=spread)
+        return moved._computed(problem, side, np.arange(len(self.rho)), close)
 
     def adopted(self, problem: Problem, side: Transitions | None, step: int) -> Self:
-        """What arrives at the step through another matrix."""
+        """What arrives at the step through another matrix, to rounding."""
         if side is None:
             return self
-        return replace(self, into=np.append(self.into[:-1], side.number(step)))._computed(problem, side)
+        moved = replace(self, into=np.append(self.into[:-1], side.number(step)))
+        return moved._computed(problem, side, np.arange(len(self.rho)), True)
 
-    def _spread(self, epsilon: float) -> float:
-        return (epsilon + self.largest) * (1.0 + 4.0 * U)
+    def closer(self, problem: Problem, side: Transitions | None, which: IntArray) -> Self:
+        """With what arrives about some pairs computed to rounding."""
+        which = which[~self.close[which]]
+        return self._computed(problem, side, which, True) if side is not None and which.size else self
 
-    def _computed(self, problem: Problem, side: Transitions) -> Self:
-        chain = self.chain(side)
-        proved, rho, depth = pair_values(chain, np.full(len(self.rho), len(self.up)), problem.pairs, self.rho)
-        return replace(self, leakage=proved, rho=rho, depth=max(depth, self.depth))
+    def closest(self, problem: Problem, side: Transitions | None, later: FloatArray) -> Self:
+        """With those pairs computed to rounding that may have the largest sum with what arrives later."""
+        now = self
+        while True:
+            total = now.leakage + later
+            best = float(total[now.close].max(initial=-math.inf))
+            loose = np.flatnonzero(~now.close & (total > best))
+            if not loose.size:
+                return now
+            now = now.closer(problem, side, loose[np.argsort(-total[loose])][:MOST_AT_ONCE])
+
+    def _computed(self, problem: Problem, side: Transitions, which: IntArray, close: bool) -> Self:
+        i, j = problem.pairs
+        at = np.full(len(which), len(self.up))
+        proved, found, depth = pair_values(self.chain(side), at, (i[which], j[which]), self.rho[which], close=close)
+        leakage, rho, exact = self.leakage.copy(), self.rho.copy(), self.close.copy()
+        leakage[which], rho[which], exact[which] = proved, found, close
+        return replace(self, leakage=leakage, rho=rho, close=exact, depth=max(depth, self.depth))
 
     def saved(self) -> dict[str, Any]:
         """All fields as JSON values."""
@@ -280,13 +307,16 @@ class Incoming:
 
 
 def pair_values(
-    chain: Chain, steps: IntArray, pairs: tuple[IntArray, IntArray], guess: FloatArray
+    chain: Chain, steps: IntArray, pairs: tuple[IntArray, IntArray], guess: FloatArray, *, close: bool = True
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Incoming leakage of pairs at steps of a chain, from above, the ratios less 1, and the depth of the deepest rollout."""
+    """Incoming leakage of pairs at steps of a chain, from above, the ratios less 1, and the depth of the deepest rollout.
+
+    To rounding, or within some thousandths of it.
+    """
     from temporaldp.kernels.compiled import signs
 
     proved, rho = np.zeros(len(steps)), np.zeros(len(steps))
-    depth = signs.pair_values(chain, steps, *pairs, guess, proved, rho)
+    depth = signs.pair_values(chain, steps, *pairs, guess, close, proved, rho)
     return proved, rho, int(depth)
 
 
@@ -365,8 +395,6 @@ def largest_close(problem: Problem, reserve: float) -> Reserve | None:
 
 def _infinite(problem: Problem, epsilon: float) -> Reserve | float:
     """The reserve over an infinite horizon; or what it leaks, if that is too much."""
-    from temporaldp.kernels.compiled.signs import pair_values as filled
-
     sides, steps = [], np.zeros(len(problem.pairs[0]), np.int64)
     for side in problem.sides:
         found = np.zeros(len(steps))
@@ -374,7 +402,7 @@ def _infinite(problem: Problem, epsilon: float) -> Reserve | float:
             # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (docs/theory.md, Proposition 12).
             last, up = np.array([len(side.matrices) - 1]), np.array([math.expm1(epsilon)])
             chain = side.chain(last, up, np.array([problem.alpha]), endless=True)
-            filled(chain, steps, *problem.pairs, np.full(len(steps), up[0]), found, np.zeros(len(steps)))
+            found = pair_values(chain, steps, problem.pairs, np.full(len(steps), up[0]))[0]
         sides.append(found)
     past, future = sides
     worst = float((past + future).max()) + epsilon
@@ -413,12 +441,12 @@ def _finite(problem: Problem, epsilon: float) -> Reserve | float:
     side = problem.forward
     ahead = [Incoming.at_start(problem, side, n_steps - 1)]
     for step in range(n_steps - 1, 0, -1):
-        ahead.append(ahead[-1].after(problem, side, epsilon, step - 1))
+        ahead.append(ahead[-1].after(problem, side, epsilon, step - 1, close=True))
     future = np.array([one.leakage for one in reversed(ahead)])
     past, worst = Incoming.at_start(problem, problem.backward), 0.0
     for step in range(n_steps):
         worst = max(worst, float((past.leakage + future[step]).max()) + epsilon)
-        past = past.after(problem, problem.backward, epsilon, step + 1)
+        past = past.after(problem, problem.backward, epsilon, step + 1, close=True)
     if not worst <= problem.level - problem.slack:
         return worst
     found = Reserve(epsilon, future, kept=KEPT * ahead[-1].depth + LEAST_KEPT)

@@ -5,11 +5,15 @@ import math
 import numpy as np
 
 from temporaldp.kernels.compiled.options import kernel
-from temporaldp.kernels.exact import LONGEST, RISE, UNIT, dense_through, pair_value, set_spread, stays_below
+from temporaldp.kernels.exact import LONGEST, RISE, UNIT, dense_through, pair_value, roll, set_spread, stays_below
 
 RESOLUTION, LEAST = 1e-12, 1e-18
 """Relative distance from the largest budget at which halving ends, and nats below which a budget counts as none. If the first
 is doubled, a step can spend a trillionth less."""
+
+COARSE, MOST_COARSE = 4e-3, 12
+"""Share of a pair's leakage within which an upper bound need not be close, and Newton's steps to it. If doubled, more pairs are
+computed to rounding besides."""
 
 
 @kernel
@@ -91,12 +95,37 @@ def largest_budget(chain, kept, totals, errors, drifts, depths, incoming, low, h
 
 
 @kernel
-def pair_values(chain, steps, i, j, guess, proved, rho):
-    """Fill `proved` and `rho` with the incoming leakage of pairs at steps of a chain; return the depth of the deepest rollout."""
+def pair_bound(chain, t, i, j, guess, work):
+    """An upper bound of K of a pair at step t within a `COARSE` share, the ratio less 1, and the depth; rollouts are short."""
+    here, deepest, depth = guess, 0, 0
+    for _ in range(MOST_COARSE):
+        low, _, slope, _, _, _, _, _, depth, _ = roll(chain, t, i, j, here, LONGEST, work)
+        deepest = max(deepest, depth)
+        move = low / slope
+        here = max(here + move, 0.0)
+        if not abs(move) > 0.25 * COARSE * here:
+            break
+    level = math.log1p(here * (1.0 + 0.5 * COARSE))
+    below, depth = stays_below(chain, t, i, j, level, work)
+    if below:
+        return level * RISE, here, max(depth, deepest)
+    _, proved, rho, depth = pair_value(chain, t, i, j, here, work)
+    return proved, rho, max(depth, deepest)
+
+
+@kernel
+def pair_values(chain, steps, i, j, guess, close, proved, rho):
+    """Fill `proved` and `rho` with the incoming leakage of pairs at steps of a chain, to rounding if `close`, else coarsely.
+
+    Return the depth of the deepest rollout.
+    """
     work = np.empty((4, chain.n))
-    deepest = 0
+    deepest, depth = 0, 0
     for item in range(i.size):
-        _, proved[item], rho[item], depth = pair_value(chain, steps[item], i[item], j[item], guess[item], work)
+        if close:
+            _, proved[item], rho[item], depth = pair_value(chain, steps[item], i[item], j[item], guess[item], work)
+        else:
+            proved[item], rho[item], depth = pair_bound(chain, steps[item], i[item], j[item], guess[item], work)
         deepest = max(deepest, depth)
     return deepest
 
