@@ -11,7 +11,7 @@ import temporaldp as tdp
 from exact_cases import random_rows
 from exact_oracles import boxes_of, enumerated_boxes
 from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
-from temporaldp.accounting.exact.online import ExactStanding
+from temporaldp.accounting.exact.online import ExactFilter
 from temporaldp.errors import BudgetError
 
 RING = TransitionMatrix(np.roll(np.eye(6), 1, axis=1) * 0.4 + np.eye(6) * 0.2 + np.roll(np.eye(6), -1, axis=1) * 0.4)
@@ -71,7 +71,7 @@ def test_whatever_is_admitted_holds_the_level_for_ever(seed, kernels):
     adversary = mixing_adversary(rng, n, ("both", "both", "backward", "forward")[seed % 4])
     alpha = float(rng.choice([0.05, 1.0, 4.0]))
     reserve = tdp.sustainable_budget(adversary, alpha=alpha) * float(rng.choice([1.0, 0.5, 0.0]))
-    standing = ExactStanding.at_start(adversary, alpha=alpha, reserve=reserve)
+    standing = ExactFilter.at_start(adversary, alpha=alpha, reserve=reserve)
     assert standing.reserve <= reserve
 
     def check(spent, now):
@@ -87,7 +87,7 @@ def test_no_mechanism_exceeds_the_level(seed):
     rng = np.random.default_rng(100 + seed)
     n, n_steps = (2, 6) if seed % 2 else (3, 5)
     adversary = random_adversary(rng, n, n_steps=n_steps if seed % 4 < 2 else None)
-    standing = ExactStanding.at_start(adversary, alpha=1.0, horizon=n_steps)
+    standing = ExactFilter.at_start(adversary, alpha=1.0, horizon=n_steps)
 
     def rows(correlation):
         each = correlation if isinstance(correlation, tuple) else [correlation] * (n_steps - 1)
@@ -116,7 +116,7 @@ def test_everything_that_is_left_at_every_step(kernels):
     """Budgets that sit on the level to the last digit: the reserve stays admissible all the same."""
     adversary = next(estimate_adversaries(load_sample()))
     reserve = tdp.sustainable_budget(adversary, alpha=1.0)
-    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=reserve)
+    standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=reserve)
     assert reserve * (1.0 - 1e-9) <= standing.reserve <= reserve
     spent = []
     for _ in range(40):
@@ -147,7 +147,7 @@ def test_what_remains_is_all_that_the_series_allows(seed, kernels):
     n = int(rng.integers(2, 6))
     adversary = mixing_adversary(rng, n, ("both", "backward", "forward")[seed % 3])
     reserve = tdp.sustainable_budget(adversary, alpha=1.0) * (0.9 if seed % 2 else 0.0)
-    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=reserve)
+    standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=reserve)
     assert standing.reserve == reserve
     spent = []
     for step in range(7):
@@ -178,14 +178,14 @@ def test_the_papers_bound_grants_no_more_with_the_same_reserve(seed):
 
 def test_a_last_step_may_use_what_is_kept():
     adversary = next(estimate_adversaries(load_sample()))
-    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=0.14)
+    standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)
     spent = [0.1, 0.2, 0.14]
     for epsilon in spent:
         standing = standing.after(epsilon)
     largest = largest_by_series(adversary, spent, 0.0, 1.0, steps=0)
     assert standing.largest(last=True) == pytest.approx(largest, rel=1e-9)
     assert standing.largest() < 0.7 * largest
-    assert ExactStanding.at_start(adversary, alpha=1.0).largest(last=True) == pytest.approx(1.0, rel=1e-15)
+    assert ExactFilter.at_start(adversary, alpha=1.0).largest(last=True) == pytest.approx(1.0, rel=1e-15)
 
 
 # Horizons, varying matrices, what is not known
@@ -199,7 +199,7 @@ def test_a_sequence_of_matrices_with_a_reserve(seed, kernels):
     both = [[few[k] for k in rng.integers(0, 3, n_steps - 1)] for _ in range(2)]
     adversary = Adversary(both[0], both[1] if seed % 2 else few[0])
     reserve = 0.05
-    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=reserve)
+    standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=reserve)
     spent = []
     for step in range(n_steps):
         left = n_steps - step - 1
@@ -213,7 +213,7 @@ def test_a_sequence_of_matrices_with_a_reserve(seed, kernels):
 
 
 def test_nobody_knows_anything():
-    standing = ExactStanding.at_start(Adversary(), alpha=1.0, reserve=0.3)
+    standing = ExactFilter.at_start(Adversary(), alpha=1.0, reserve=0.3)
     for _ in range(3):
         assert standing.largest() == 1.0
         assert standing.admits(1.0)
@@ -234,7 +234,7 @@ def test_the_reserve_is_always_admitted(matrix, n_steps):
     reserve = tdp.sustainable_budget(adversary, alpha=1.0)
     assert reserve > 0.0
     rng = np.random.default_rng(1)
-    standing = ExactStanding.at_start(adversary, alpha=1.0, reserve=reserve)
+    standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=reserve)
     spent = []
     for step in range(n_steps):
         epsilon = standing.largest() if step % 100 == 7 else standing.reserve * (1.0 if step % 3 else rng.random())
@@ -250,7 +250,7 @@ def test_too_large_a_reserve_is_refused():
     most = tdp.sustainable_budget(adversary, alpha=1.0)
     for asked in (1.001 * most, 2.0, 1e3):
         with pytest.raises(BudgetError, match="reserve"):
-            ExactStanding.at_start(adversary, alpha=1.0, reserve=asked)
+            ExactFilter.at_start(adversary, alpha=1.0, reserve=asked)
 
 
 # What was spent all the same
@@ -258,7 +258,7 @@ def test_too_large_a_reserve_is_refused():
 
 def test_what_was_not_admitted_counts_all_the_same():
     adversary = next(estimate_adversaries(load_sample()))
-    start = ExactStanding.at_start(adversary, alpha=1.0, reserve=0.14)
+    start = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)
     most, last = start.largest(), start.largest(last=True)
     assert most < 0.8 < last
     strained = start.after(0.8)
@@ -285,7 +285,7 @@ def test_what_was_not_admitted_counts_all_the_same():
 
 def test_a_standing_is_a_value():
     adversary = next(estimate_adversaries(load_sample()))
-    start = ExactStanding.at_start(adversary, alpha=1.0, reserve=0.14)
+    start = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)
     one = start.after(0.2)
     copy = pickle.loads(pickle.dumps(one))
     assert start.n_steps == 0
@@ -295,7 +295,7 @@ def test_a_standing_is_a_value():
 
 def test_what_is_kept_does_not_grow_with_the_steps():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
-    standing = ExactStanding.at_start(Adversary(matrix, matrix), alpha=1.0, reserve=0.2)
+    standing = ExactFilter.at_start(Adversary(matrix, matrix), alpha=1.0, reserve=0.2)
     sizes = []
     for _ in range(600):
         standing = standing.after(0.2)

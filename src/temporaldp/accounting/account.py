@@ -11,14 +11,14 @@ from temporaldp.accounting.accountant_checks import checked_budget
 from temporaldp.accounting.adoption import Adoption, adoption_of, caught_up
 from temporaldp.accounting.counted_odometers import CountedOdometers
 from temporaldp.accounting.filter import Filters, filters_at_start
-from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, Resumed, checked_state, restored, state_document
+from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, checked_state
 from temporaldp.accounting.past_budgets import PastBudgets
 from temporaldp.accounting.protocol import Accounting, Odometer
 from temporaldp.accounting.refusal import MOST_SHOWN, refusal
 from temporaldp.accounting.ways import online_ways
 from temporaldp.correlation import Population
 from temporaldp.correlation.timeline import Timeline
-from temporaldp.errors import BudgetError
+from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import release_from
 
 NEVER = -1
@@ -70,7 +70,7 @@ class Account:
         self._last_allowed: Filters | None = None
         self._n_reserved = 0
         self._counted: CountedOdometers | None = None
-        self._resumed: Resumed | None = None
+        self._resumed: CountedOdometers | None = None
         self._end: int | None = None
 
     def __len__(self) -> int:
@@ -208,7 +208,13 @@ class Account:
             "n_adopted": len(self._adoptions),
             "reserved": self._are_reserved([]),
         }
-        return state_document(known, self.odometers(), self.allowed)
+        allowed = self.allowed
+        self.odometers()
+        odometers = None if self._counted is None else self._counted.saved()
+        filters = None if allowed is None else allowed.saved()
+        if odometers is None or (filters is None and allowed is not None):
+            return None
+        return {**known, "odometers": odometers, "filters": filters}
 
     def resume(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
         """Go on from a kept state; as `TemporalAccountant.resume`."""
@@ -218,13 +224,19 @@ class Account:
                 self.adopt(Population.of(one.adversary), both=one.both, reserve=one.reserve)
             self.spent = PastBudgets(state["n_steps"], read)
             self._n_reserved = len(self) if state["reserved"] else NEVER
-            self._resumed = restored(state, self.alpha, self._first.users, self._adoptions, self.horizon)
-            self._last_allowed = self._resumed.filters
+            if state["horizon"] != self.horizon:
+                raise InputError(f"the state is for {state['horizon']} steps")
+            if (state["filters"] is None) != (self.alpha is None):
+                raise InputError("the state has a filter without a level, or the level no filter")
+            timelines = self._timelines or tuple(Timeline((0,), (user,)) for user in self._first.users)
+            self._resumed = CountedOdometers.restored(state["odometers"], timelines, len(self), len(adopted))
+            if self.alpha is not None:
+                self._last_allowed = Filters.restored(state["filters"], timelines, self.alpha, self.horizon)
 
     def _nothing_counted(self, following: Any) -> CountedOdometers:
         """Before the first step, and before anything was adopted; or a resumed state."""
         if self._resumed is not None:
-            return self._resumed.counted
+            return copy(self._resumed)
         return CountedOdometers.at_start(self._first_ways(following), self._first.users)
 
     def _first_ways(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:

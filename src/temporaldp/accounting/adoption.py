@@ -1,6 +1,6 @@
 """Another correlation from a step on: what a level still allows then, and who continues whom.
 
-The filters of the exact way take the new matrices over (`ExactStanding.adopted`). The reserve is found anew: the largest budget
+The filters of the exact way take the new matrices over (`ExactFilter.adopted`). The reserve is found anew: the largest budget
 that, spent at every later step under the new matrices, keeps every step within the level, those before the change too. It may
 be smaller than what the new correlation would allow by itself, as the steps before it have leaked.
 """
@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from temporaldp.accounting.exact.odometer import CountedExactly
-from temporaldp.accounting.exact.online import ExactStanding
+from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
 from temporaldp.accounting.filter import Filters
 from temporaldp.accounting.protocol import Accounting, Odometer
 from temporaldp.correlation import Adversary, Population
@@ -69,7 +68,7 @@ class Adoption:
         found: list[Odometer] = []
         for parent, user in zip(self.parents, self.users, strict=True):
             odometer = odometers[parent]
-            assert isinstance(odometer, CountedExactly)  # only the exact way adopts
+            assert isinstance(odometer, ExactOdometer)  # only the exact way adopts
             found.append(odometer.adopted(user))
         return found
 
@@ -151,12 +150,12 @@ def continued(before: Population, now: Population, *, both: bool) -> list[tuple[
     return lines + [(k, before.users[k]) for k in left]
 
 
-def adopted_filters(filters: Filters, lines: Sequence[tuple[int, Adversary]]) -> tuple[ExactStanding, ...]:
+def adopted_filters(filters: Filters, lines: Sequence[tuple[int, Adversary]]) -> tuple[ExactFilter, ...]:
     """The filters with the new correlations, without any reserve."""
     found = []
     for parent, user in lines:
         standing = filters.each[parent]
-        if not isinstance(standing, ExactStanding):
+        if not isinstance(standing, ExactFilter):
             raise InputError(
                 "expected an accountant by the exact leakage (bound='exact', without a metric): only that one can go on with "
                 "another correlation; begin another release, whose level counts by itself"
@@ -165,7 +164,7 @@ def adopted_filters(filters: Filters, lines: Sequence[tuple[int, Adversary]]) ->
     return tuple(found)
 
 
-def with_reserve(each: Sequence[ExactStanding], reserve: float) -> tuple[ExactStanding, ...] | None:
+def with_reserve(each: Sequence[ExactFilter], reserve: float) -> tuple[ExactFilter, ...] | None:
     """Everybody's filter with a reserve; None if the level does not allow it about somebody."""
     if reserve <= 0.0:
         return tuple(each)
@@ -178,7 +177,7 @@ def with_reserve(each: Sequence[ExactStanding], reserve: float) -> tuple[ExactSt
     return tuple(found)
 
 
-def with_largest_reserve(each: Sequence[ExactStanding], most: float) -> tuple[tuple[ExactStanding, ...], float]:
+def with_largest_reserve(each: Sequence[ExactFilter], most: float) -> tuple[tuple[ExactFilter, ...], float]:
     """Everybody's filter with the largest reserve up to `most` that the level allows, and that reserve: a lower bound."""
     whole = with_reserve(each, most)
     if whole is not None:
@@ -196,7 +195,7 @@ def with_largest_reserve(each: Sequence[ExactStanding], most: float) -> tuple[tu
     return best, _least(best)
 
 
-def _least(each: Sequence[ExactStanding]) -> float:
+def _least(each: Sequence[ExactFilter]) -> float:
     return min(one.reserve for one in each)
 
 

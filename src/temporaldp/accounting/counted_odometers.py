@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from temporaldp.accounting.adoption import Adoption
+from temporaldp.accounting.exact.online import ExactOdometer
 from temporaldp.accounting.protocol import Accounting, Odometer
 from temporaldp.correlation import Adversary
+from temporaldp.correlation.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +29,19 @@ class CountedOdometers:
         """Before the first step, by the ways of accounting and the numbers of the users counted by each."""
         made = {k: way.odometer(users[k]) for way, numbers in ways for k in numbers}
         return cls(0, 0, [made[k] for k in range(len(users))])
+
+    def saved(self) -> list[dict[str, Any]] | None:
+        """All odometers as JSON values; None where one of them has no such state."""
+        found = [one.saved() for one in self.each if isinstance(one, ExactOdometer)]
+        return None if len(found) < len(self.each) else found
+
+    @classmethod
+    def restored(
+        cls, document: list[dict[str, Any]], timelines: Sequence[Timeline], n_steps: int, n_adopted: int
+    ) -> CountedOdometers:
+        """Undo `saved`, given the matrices of all steps."""
+        of = zip(document, timelines, strict=True)
+        return cls(n_steps, n_adopted, [ExactOdometer.restored(one, line) for one, line in of])
 
     def __copy__(self) -> CountedOdometers:
         return CountedOdometers(self.n_steps, self.n_adopted, [copy(one) for one in self.each])

@@ -7,9 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from temporaldp.accounting.exact.online import ExactFilter
 from temporaldp.accounting.paper.scalar import U
 from temporaldp.accounting.protocol import Accounting, Filter
 from temporaldp.correlation import Adversary
+from temporaldp.correlation.timeline import Timeline
 from temporaldp.errors import BudgetError
 
 BISECTIONS = 60
@@ -47,6 +49,22 @@ class Filters:
     horizon: int | None
     n_steps: int = 0
     n_adopted: int = 0
+
+    def saved(self) -> dict[str, Any] | None:
+        """All filters as JSON values; None where one of them has no such state."""
+        each = [one.saved() for one in self.each if isinstance(one, ExactFilter)]
+        if len(each) < len(self.each):
+            return None
+        return {"reserve": self.reserve, "n_steps": self.n_steps, "n_adopted": self.n_adopted, "each": each}
+
+    @classmethod
+    def restored(
+        cls, document: dict[str, Any], timelines: Sequence[Timeline], alpha: float, horizon: int | None
+    ) -> Self:
+        """Undo `saved`, given the matrices of all steps."""
+        of = zip(document["each"], timelines, strict=True)
+        each = tuple(ExactFilter.restored(one, line, alpha=alpha, horizon=horizon) for one, line in of)
+        return cls(each, alpha, document["reserve"], horizon, int(document["n_steps"]), int(document["n_adopted"]))
 
     def is_final(self, last: bool) -> bool:
         """Whether the next step is the last one."""

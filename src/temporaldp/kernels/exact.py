@@ -63,8 +63,9 @@ BACKWARD_SHARE = 2.0**-42
 TIGHT, CLOSE = 2.0**-42, 2.0**-40
 """Relative distance of both sides at which a pair is done, and relative length of Newton's last step."""
 
-SLOW = 0.5
-"""A Newton step longer than this share of the one before gains little; the middle of the bracket comes next."""
+SLOW, MOST_ANTICIPATED = 0.5, 3.0
+"""A Newton step longer than this share of the one before gains little; the middle of the bracket comes next. And by how much
+a secant's step may differ from Newton's."""
 
 MOST_ROUNDS, MOST_PROOFS, MOST_UNFINISHED = 100, 8, 3
 """Rollouts of a pair, of which these many above the root in search of a proof; and rollouts that reach `LONGEST`."""
@@ -171,34 +172,44 @@ def set_spread(chain, s, a):
 
 
 @inner_kernel
-def through(chain, s, g, out):
-    """``out = g P`` for the transition into step s. Eight rows at a time: few roundings, and few passes over `out`."""
-    n, first = chain.n, chain.into[s] * chain.n
+def dense_through(data, base, n, g, out):
+    """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, and few passes over `out`."""
     for m in range(n):
         out[m] = 0.0
+    whole = n - n % 8
+    for k in range(0, whole, 8):
+        a, b, c, d, e, f, h, i = g[k], g[k + 1], g[k + 2], g[k + 3], g[k + 4], g[k + 5], g[k + 6], g[k + 7]
+        r = base + k * n
+        for m in range(n):
+            left = (a * data[r + m] + b * data[r + n + m]) + (c * data[r + 2 * n + m] + d * data[r + 3 * n + m])
+            right = (e * data[r + 4 * n + m] + f * data[r + 5 * n + m]) + (h * data[r + 6 * n + m] + i * data[r + 7 * n + m])
+            out[m] += left + right
+    if n - whole >= 4:
+        a, b, c, d = g[whole], g[whole + 1], g[whole + 2], g[whole + 3]
+        r = base + whole * n
+        for m in range(n):
+            left = a * data[r + m] + b * data[r + n + m]
+            out[m] += left + (c * data[r + 2 * n + m] + d * data[r + 3 * n + m])
+        whole += 4
+    for k in range(whole, n):
+        a = g[k]
+        r = base + k * n
+        for m in range(n):
+            out[m] += a * data[r + m]
+
+
+@inner_kernel
+def through(chain, s, g, out):
+    """``out = g P`` for the transition into step s."""
+    n, first = chain.n, chain.into[s] * chain.n
     if chain.columns.size:
+        for m in range(n):
+            out[m] = 0.0
         for k in range(n):
             for e in range(chain.starts[first + k], chain.starts[first + k + 1]):
                 out[chain.columns[e]] += g[k] * chain.data[e]
         return
-    P = chain.data[first * n : (first + n) * n].reshape((n, n))
-    whole = n - n % 8
-    for k in range(0, whole, 8):
-        a, b, c, d, e, f, h, i = g[k], g[k + 1], g[k + 2], g[k + 3], g[k + 4], g[k + 5], g[k + 6], g[k + 7]
-        for m in range(n):
-            left = (a * P[k, m] + b * P[k + 1, m]) + (c * P[k + 2, m] + d * P[k + 3, m])
-            right = (e * P[k + 4, m] + f * P[k + 5, m]) + (h * P[k + 6, m] + i * P[k + 7, m])
-            out[m] += left + right
-    if n - whole >= 4:
-        a, b, c, d = g[whole], g[whole + 1], g[whole + 2], g[whole + 3]
-        for m in range(n):
-            left = a * P[whole, m] + b * P[whole + 1, m]
-            out[m] += left + (c * P[whole + 2, m] + d * P[whole + 3, m])
-        whole += 4
-    for k in range(whole, n):
-        a = g[k]
-        for m in range(n):
-            out[m] += a * P[k, m]
+    dense_through(chain.data, first * n, n, g, out)
 
 
 @inner_kernel
@@ -247,17 +258,19 @@ def roll(chain, t, i, j, rho, most, work):
     total, error = -rho * scale, UNIT * rho * scale
     drift = 4.0 * gamma * (apart + rho * scale) + abs(balance)
     sign_only, limit = most < 0.0, int(abs(most))
-    if not chain.endless:
+    # Fields are read once: each access counts references, which would take as long as a step.
+    factors, spreads, into, data, is_dense = chain.factors, chain.spreads, chain.into, chain.data, chain.columns.size == 0
+    endless, plain = chain.endless, chain.plain
+    if not endless:
         limit = min(limit, t)
     low, high, slope, slope_high, summed_high, bound, backward = -np.inf, np.inf, 1.0, 1.0, np.inf, np.inf, 0.0
     for depth in range(limit):
-        s = t if chain.endless else t - 1 - depth
-        last = not chain.endless and s == 0
-        factors = chain.factors[s]
-        growth, excess = chain.spreads[s, 1], chain.spreads[s, 2]
+        s = t if endless else t - 1 - depth
+        last = not endless and s == 0
+        growth, excess = spreads[s, 1], spreads[s, 2]
         p = w = raised = lowered = widest = 0.0
         for k in range(n):
-            a, b = factors[0, k if wide else 0], factors[1, k if wide else 0]
+            a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
             positive = max(c[k], 0.0)
             negative = positive - c[k]
             widest = max(widest, a, b)
@@ -281,14 +294,14 @@ def roll(chain, t, i, j, rho, most, work):
         if sign_only:
             trusted = backward <= BACKWARD_SHARE * level
             below = summed_high + bound <= 0.0 or (high <= 0.0 and trusted)
-            if chain.plain:  # F grows with the number of steps, so that a positive sign stays
+            if plain:  # F grows with the number of steps, so that a positive sign stays
                 done = below or total + add > bound or (low > 0.0 and trusted)
             else:
                 done = below or (p > (growth * w if w > 0.0 else 0.0) and trusted)
         else:
             slope = slope_high = nearer = 0.0
             for k in range(n):
-                a, b = factors[0, k if wide else 0], factors[1, k if wide else 0]
+                a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
                 if c[k] > 0.0:
                     nearer += v[k] * (a - excess)
                     slope_high += v[k] * growth
@@ -300,7 +313,7 @@ def roll(chain, t, i, j, rho, most, work):
                 slope += v[k]
             slope_high = slope if last else slope_high
             unknown = (excess * p if p > 0.0 else 0.0) - add
-            if not chain.plain:  # outputs multiply D too: what counts is high / slope_high against low / slope
+            if not plain:  # outputs multiply D too: what counts is high / slope_high against low / slope
                 near = unknown + high * (nearer / slope_high)
                 unknown = abs(near if excess < 1.0 else high * (slope / slope_high) - low)
             blur = min(bound, gamma * 2.0 * (depth + 2) * (1.0 + rho) * slope)
@@ -309,10 +322,16 @@ def roll(chain, t, i, j, rho, most, work):
             done = done or (high < 0.0 and summed_high < 0.0 and unknown <= -ROUGH * max(low, total + add))
         if last or done or depth == limit - 1:
             return low, high, slope, slope_high, total + add, summed_high, bound, backward, depth + 1, below
-        through(chain, s, g, c)
-        if not sign_only:
-            through(chain, s, v, spare)
-            v, spare = spare, v
+        if is_dense:
+            dense_through(data, into[s] * n * n, n, g, c)
+            if not sign_only:
+                dense_through(data, into[s] * n * n, n, v, spare)
+                v, spare = spare, v
+        else:
+            through(chain, s, g, c)
+            if not sign_only:
+                through(chain, s, v, spare)
+                v, spare = spare, v
         drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
         error += UNIT * abs(total)
         total += add
@@ -371,13 +390,15 @@ def pair_value(chain, t, i, j, guess, work):
     """K of a pair at step t: what is attained, what is proved, the ratio less 1 of the observation, and the depth.
 
     Newton's steps (Dinkelbach's) from `guess` within a bracket, then rollouts just above the root until one proves F <= 0.
-    Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes next.
+    Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of two of them leads
+    further. Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes next.
     """
     if is_silent(chain, t):
         return 0.0, 0.0, 0.0, 0
     # No step raises what is known: states are told apart at most as well as any two likelihoods before.
     attained, proved = 0.0, chain.spreads[t if chain.endless else t - 1, 0] * (1.0 + 4.0 * UNIT)
     best, here, last = 0.0, max(guess, 0.0), np.inf
+    before, move_before = np.nan, np.nan
     proofs = slow = unfinished = 0
     deepest = 0
     for _ in range(MOST_ROUNDS):
@@ -396,7 +417,9 @@ def pair_value(chain, t, i, j, guess, work):
             room = max(high, 0.0) / slope + 8.0 * UNIT * (1.0 + here)
         if not newton >= 0.0:  # where coefficients overflowed
             newton = top
-        step = abs(newton - here)
+        move = newton - here
+        step, factor = abs(move), (here - before) / (move_before - move)
+        before, move_before = here, move
         known_to = min(backward, error / slope + 4.0 * UNIT * here)
         left = proved - attained
         if left <= TIGHT * proved or unfinished >= MOST_UNFINISHED:
@@ -408,7 +431,8 @@ def pair_value(chain, t, i, j, guess, work):
             here = min(here + room * 2.0 ** (proofs if proofs < 4 else 6 * (proofs - 3)), top)
             proofs += 1
         elif step <= SLOW * last:
-            here = newton
+            ahead = here + (factor if 1.0 / MOST_ANTICIPATED < factor < MOST_ANTICIPATED else 1.0) * move
+            here = min(max(ahead, 0.0), top)
         else:
             slow += 1
             middle = math.expm1(min(0.5 * (proved + attained), LARGEST_EXPONENT))

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant
-from temporaldp.accounting.exact.online import ExactStanding
-from temporaldp.accounting.exact.sides import SLACK
+from temporaldp.accounting.exact.online import ExactFilter
+from temporaldp.accounting.exact.reserve import SLACK
 from temporaldp.accounting.paper.online import SPARE, PaperFilter
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
@@ -95,7 +95,7 @@ def replan(
                 return tail
         raise _nothing_left(alpha, rest)
 
-    make = _exactly if all(isinstance(one, ExactStanding) for one in accountant.filters) else _as_admitted
+    make = _exactly if all(isinstance(one, ExactFilter) for one in accountant.filters) else _as_admitted
     tail = make(accountant, request, by, admitted, whole)
     return BudgetPlan(
         leakage=whole(tail),

@@ -23,9 +23,8 @@ from temporaldp.accounting.exact.arrivals import (
     population_series,
 )
 from temporaldp.accounting.exact.evidence import Attained, ExactLeakage
-from temporaldp.accounting.exact.odometer import CountedExactly, ExactOdometer
-from temporaldp.accounting.exact.online import ExactStanding
-from temporaldp.accounting.exact.sides import SLACK
+from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
+from temporaldp.accounting.exact.reserve import SLACK
 from temporaldp.accounting.exact.supremum import (
     Limit,
     both_limits,
@@ -279,7 +278,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
 
     def odometer(self, user: Adversary) -> Odometer:
         """By rollouts that are continued from step to step; of plain privacy only."""
-        return CountedExactly(ExactOdometer.at_start(user))
+        return ExactOdometer.at_start(user)
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
@@ -288,7 +287,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         kept = reserve
         if kept is None:
             kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
-        found = [ExactStanding.at_start(user, alpha=alpha, reserve=kept, horizon=horizon) for user in users]
+        found = [ExactFilter.at_start(user, alpha=alpha, reserve=kept, horizon=horizon) for user in users]
         return found, min(one.reserve for one in found)
 
 

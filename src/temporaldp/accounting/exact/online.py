@@ -1,90 +1,98 @@
-"""What a level still allows one user, by the exact leakage: budgets chosen one by one, with a reserve for all later steps.
+"""The exact leakage of one user while budgets are chosen one by one: the largest so far, and what a level still allows.
 
 Notation
 --------
 t          the next step; steps before it are spent
 e          a budget for step t; rho, the reserve, is what every later step may spend
-alpha, A   the level that is held, and the level up to which budgets are admitted, a little lower
-K_B, K_F   what arrives about a pair of values from the past and from the future
+alpha, A   the level that is satisfied, and the level up to which budgets are admitted, a little lower
+W          the largest TPL so far
+K_B, K_F   incoming leakage about a pair of states from the past and from the future
 c          coefficients of a rollout (`temporaldp.kernels.signs`)
 
-e is admitted if and only if with the budgets so far, e, and rho at every later step, no TPL exceeds A. Only signs are needed:
+*Filter.* e is admitted if and only if with the budgets so far, e, and rho at every later step, no TPL exceeds A. Only signs are
+needed:
 
-- *The step itself:* ``K_B + e + K_F <= A`` for all pairs, K_F that of rho for ever: a closed form.
+- *The step itself:* ``K_B + e + K_F <= A`` for all pairs, K_F that of rho over an infinite horizon: a closed form.
 - *Each earlier step and pair:* K_B is known, so that ``K_F <= A - e_s - K_B`` is the sign of one rollout into the future. Its
   coefficients are kept, and take one more step at each spend. Once it is proved that nothing within alpha can raise the sum
-  above alpha any more, whatever follows, the pair is never looked at again.
+  above alpha any more, whatever follows, the pair is dropped.
 - *Each later step and pair:* K_F is known, so that ``K_B <= A - rho - K_F`` is the sign of a rollout into the past. Its first
   steps, all with rho, are the same at every spend, and are taken beforehand.
 
 A budget up to rho needs no check: the one before it was admitted with rho after it, and leakage does not fall with a budget.
+
+*Odometer.* For each earlier step s and each pair a rollout into the future asks whether ``K_B + e_s + K_F <= W``. Where the
+sign is not proved the value is computed, W is raised if need be, and the rollout begins again at the new W. Once no likelihoods
+within W of one another could raise a sum above W, no others can raise it above the leakage of the later step that has them.
+
 The proofs are in docs/theory.md, section 11.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.reserve import LastingTail, NoTail, Tail, lasting_tail
-from temporaldp.accounting.exact.sides import Problem, Side, Way
+from temporaldp.accounting.exact.reserve import KEPT, LEAST_KEPT, Incoming, Problem, Reserve, largest_close, pair_values
+from temporaldp.accounting.kept_state import packed, unpacked
+from temporaldp.accounting.protocol import Leakage
 from temporaldp.correlation import Adversary
-from temporaldp.errors import BudgetError
-from temporaldp.kernels.kernels import repeated
-from temporaldp.kernels.signs import Coefficients, Path, proved_below, values
+from temporaldp.correlation.timeline import Timeline
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients
 from temporaldp.values import ROUNDOFF as U
+
+if TYPE_CHECKING:
+    from temporaldp.kernels.exact import Chain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-MOST_ROUNDS, CLOSE = 100, 4e-11
-"""Newton's steps to the largest budget, and the share of it that may be left."""
-
-MOST_ANTICIPATED, BEYOND, LEAST_STEP = 0.9, 1.3, 1e-11
-"""The ratio of two steps that is believed at most, how much further than to the limit that it tells the next step goes, and the
-share of a budget that it goes further still."""
+BoolArray = NDArray[np.bool_]
 
 ROOM_FOR_SUMS = 16.0 * U
 """Share of the level by which a step stays below it by itself: a series rounds each of its sums up."""
 
-MOST_AT_ONCE = 64
-"""Pairs that are computed to rounding at once, those first that most arrives about."""
+ABOVE, BLURRED = 1e-12, 1e-11
+"""Share of W by which rollouts ask for more than W, and to which they are believed; and the share of W up to which what
+rounding hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
 
-FINE = 1e-12
-"""Share of the budget to which Newton's steps are computed."""
+FINAL = (1e-12, 1e-10, 1e-8)
+"""Shares of a step's leakage by which what follows may still raise it once it is final: the first, but for steps older than
+twice, and four times, the memory of the correlation, where rounding hides more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ExactStanding:
-    """Where one user's exact leakage stands below a level; a spend gives another one.
+class ExactFilter:
+    """What a level allows one user by the exact leakage; a spend returns another filter.
 
     Parameters
     ----------
     problem : Problem
-    tail : Tail
-        What the reserve leaks, for ever or to the horizon.
+    tail : Reserve
+        What the reserve leaks.
     n_steps : int
         Number of steps so far.
-    past : Side
+    past : Incoming
         What arrives at the next step from those so far.
     pairs : int array, shape (m,)
-        Pairs of values at earlier steps that what follows may still bring above the level.
+        Pairs of states at earlier steps that what follows may still bring above the level.
     open : Coefficients
         Their rollouts into the future, up to the next step.
     keeps_reserve : bool
-        Whether the budgets so far, followed by the reserve at every later step, hold the level.
+        Whether the budgets so far, followed by the reserve at every later step, satisfy the level.
     broken : bool
         Whether the budgets so far may exceed it by themselves.
     """
 
     problem: Problem
-    tail: Tail
+    tail: Reserve
     n_steps: int
-    past: Side
+    past: Incoming
     pairs: IntArray
     open: Coefficients
     keeps_reserve: bool = True
@@ -99,7 +107,7 @@ class ExactStanding:
         ----------
         adversary : Adversary
         alpha : float, > 0
-            The level, in nats. Above 300 nats, 300 are held.
+            The level, in nats. Above 300 nats, 300 are satisfied.
         reserve : float
             Budget that stays admissible at every later step, in nats. Where it lasts, but only just (`sustainable_budget`),
             a few billionths of it are given up, so that there is room for rounding.
@@ -109,243 +117,474 @@ class ExactStanding:
         Raises
         ------
         BudgetError
-            alpha does not allow the reserve for ever, or not until the horizon where matrices vary.
+            alpha does not allow the reserve over an infinite horizon, or not until the horizon where matrices vary.
         """
-        steps = adversary.n_steps or horizon
-        problem = Problem.of(adversary, alpha, steps)
-        tail = lasting_tail(problem, reserve)
+        problem = Problem(Timeline((0,), (adversary,)), alpha, horizon)
+        tail = largest_close(problem, reserve)
         if tail is None:
             raise BudgetError(
                 f"expected a reserve that alpha = {alpha:g} allows at every step, got {reserve!r}; ask "
                 "`sustainable_budget` for the largest, or leave it at 0"
             )
-        return replace(cls.at_start_of(problem), tail=tail)
-
-    @classmethod
-    def at_start_of(cls, problem: Problem) -> Self:
-        """Before the first step, without a reserve."""
-        nothing = Coefficients.start(np.zeros((0, problem.n)), np.zeros((0, problem.n)), np.zeros(0))
-        return cls(problem, NoTail(), 0, Side.at_start(problem.n), np.zeros(0, np.int64), nothing)
+        past, nothing = Incoming.at_start(problem, problem.backward), Coefficients.none(problem.n)
+        return cls(problem, tail, 0, past, np.zeros(0, np.int64), nothing)
 
     def adopted(self, adversary: Adversary) -> Self:
         """With another correlation from the next step on; no reserve is kept until it is asked for (`with_reserve`).
 
         The steps so far keep their matrices; what arrived from them, and their rollouts, are taken over.
         """
-        later = Problem.of(adversary, self.problem.alpha, None)
-        problem = self.problem.changed(self.n_steps, later)
-        past = self.past
-        if problem.backward is not None:
-            with repeated(self.n_steps):
-                past = past.changed(problem.backward, problem.values, self.n_steps)
-        return replace(self, problem=problem, past=past, tail=NoTail(), keeps_reserve=not self.broken, _largest={})
+        problem = self.problem.adopted(self.n_steps, adversary)
+        past, tail = self.past.adopted(problem, problem.backward, self.n_steps), largest_close(problem, 0.0)
+        assert tail is not None
+        return replace(self, problem=problem, past=past, tail=tail, keeps_reserve=not self.broken, _largest={})
 
     def with_reserve(self, reserve: float) -> Self | None:
         """Keep a budget, or one smaller by some billionths, for every later step; None if the level does not allow it."""
-        tail = self.tail_of(reserve)
+        tail = largest_close(self.problem, reserve)
         if tail is None or self.broken or self.is_over:
             return None
         now = replace(self, tail=tail, keeps_reserve=False, _largest={})
-        return replace(now, keeps_reserve=True) if now._fits(tail.epsilon, False) else None
-
-    def tail_of(self, reserve: float) -> Tail | None:
-        """What a reserve leaks from now on, or one smaller by some billionths; None if the level does not allow it."""
-        ahead = [way and replace(way, matrices=way.matrices[-1:], changes=()) for way in self.problem.ways]
-        tail = lasting_tail(replace(self.problem, backward=ahead[0], forward=ahead[1]), reserve)
-        if isinstance(tail, LastingTail) and self.problem.forward is not None:
-            tail = tail.among(self.problem.forward.matrices)
-        return tail
+        return replace(now, keeps_reserve=True) if tail.epsilon <= now.largest() else None
 
     @property
     def reserve(self) -> float:
         """The budget that every later step may spend, in nats: a lower bound; 0 once no longer, or where nothing is kept."""
         return self.tail.epsilon if self.keeps_reserve else 0.0
 
-    def is_final(self, last: bool = False) -> bool:
-        """Whether the next step is the last one."""
-        return last or self.problem.n_steps == self.n_steps + 1
-
     @property
     def is_over(self) -> bool:
         """Whether all steps of the horizon are over."""
-        return self.problem.n_steps is not None and self.n_steps >= self.problem.n_steps
+        return self.problem.horizon is not None and self.n_steps >= self.problem.horizon
 
     def largest(self, last: bool = False) -> float:
         """The largest budget that is admitted next, in nats: a lower bound. `last`: no step follows.
 
         Never less than the reserve, as long as only what was admitted was spent.
         """
-        final = self.is_final(last)
-        if final not in self._largest:
-            with repeated(self.n_steps):
-                self._largest[final] = 0.0 if self.broken or self.is_over else self._found(final)
-        return self._largest[final]
+        return max(self._admitted(last), 0.0)
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
         """Whether a budget may be spent next: proved. A step that publishes nothing always may."""
         if epsilon == 0.0 or (self.keeps_reserve and epsilon <= self.tail.epsilon):
             return not self.is_over
-        if self.broken or self.is_over:
-            return False
-        final = self.is_final(last)
-        known = self._largest.get(final, self._largest.get(False, 0.0))
-        return epsilon <= known or self._fits(epsilon, final)
+        return epsilon <= self._admitted(last)
 
     def after(self, epsilon: float) -> Self:
         """After one more budget, whether it was admitted or not: what is spent is spent."""
-        t = self.n_steps
-        keeps_reserve = (self.keeps_reserve and epsilon <= self.tail.epsilon) or self.admits_with_reserve(epsilon)
-        # A budget that leaves no room for the reserve may still hold the level.
-        broken = self.broken or not (keeps_reserve or epsilon == 0.0 or self._fits(epsilon, True))
+        problem, t = self.problem, self.n_steps
+        keeps_reserve = (self.keeps_reserve and epsilon <= self.tail.epsilon) or epsilon <= self._admitted(False)
+        # A budget that leaves no room for the reserve may still satisfy the level.
+        broken = self.broken or not (keeps_reserve or epsilon == 0.0 or epsilon <= self._admitted(True))
         now = replace(self, n_steps=t + 1, keeps_reserve=keeps_reserve, broken=broken, _largest={})
         if broken or now.is_over:
             return now
-        with repeated(self.n_steps):
-            pairs, rollouts = self._still_open(epsilon)
-            return replace(now, past=self._past_after(epsilon), pairs=pairs, open=rollouts)
+        pairs, rollouts, zero = self.pairs, self.open, np.zeros(len(problem.pairs[0]))
+        if problem.forward is not None:
+            new = self._new_rollouts(epsilon)
+            moved = rollouts.advanced(epsilon, problem.forward.at(t))
+            every = np.arange(len(problem.pairs[0]))
+            pairs, rollouts = problem.unsealed(np.concatenate((pairs, every)), Coefficients.joined((moved, new)))
+        past = self.past.after(problem, problem.backward, epsilon, t + 1)
+        for later in (zero, self.tail.arriving(t + 1)):
+            past = past.closest(problem, problem.backward, later)
+        return replace(now, past=past, pairs=pairs, open=rollouts)
 
-    def admits_with_reserve(self, epsilon: float) -> bool:
-        """Whether the budgets so far and this one, followed by the reserve at every later step, hold the level."""
-        if self.broken or self.is_over:
-            return False
-        known = 0.0 < epsilon <= self._largest.get(self.is_final(), 0.0)
-        return known or self._fits(epsilon, self.is_final())
-
-    def _still_open(self, epsilon: float) -> tuple[IntArray, Coefficients]:
-        """Earlier pairs, and those of this step, that may still exceed the level, one step further."""
-        problem, way = self.problem, self.problem.forward
-        if way is None:
-            return self.pairs, self.open
-        matrix = way.matrices[way.leads_on(self.n_steps)]
-        moved = self.open.advanced(math.expm1(epsilon), matrix)
-        new = self._asked(epsilon, self.past, matrix)
-        loose = np.flatnonzero(~(new.excess(problem.alpha) <= problem.slack) & ~self.past.close)
-        if loose.size and problem.backward is not None:
-            past = self.past.closer(problem.backward, problem.values, self.n_steps, loose)
-            new = self._asked(epsilon, past, matrix)
-        pairs = np.concatenate((self.pairs, np.arange(len(problem.values[0]))))
-        rollouts = Coefficients.joined((moved, new))
-        kept = np.flatnonzero(~(rollouts.excess(problem.alpha) <= problem.slack))
-        return problem.undominated(pairs[kept], rollouts[kept])
-
-    def _asked(self, epsilon: float, past: Side, matrix: FloatArray) -> Coefficients:
+    def _new_rollouts(self, epsilon: float) -> Coefficients:
         """Rollouts into the future from the next step, which ask what room a budget there leaves."""
-        (i, j), level = self.problem.values, np.maximum(self.problem.level - epsilon - past.arriving, 0.0)
-        return Coefficients.start(matrix[i], matrix[j], np.expm1(level))
+        problem, past, t = self.problem, self.past, self.n_steps
+        assert problem.forward is not None
+        new = problem.rollouts(problem.forward, t, problem.level - epsilon - past.leakage)
+        loose = np.flatnonzero(~past.close & ~(new.excess(problem.alpha) <= problem.slack))
+        if loose.size:
+            past = past.closer(problem, problem.backward, loose)
+            new = problem.rollouts(problem.forward, t, problem.level - epsilon - past.leakage)
+        return new
 
-    def _past_after(self, epsilon: float) -> Side:
-        """What arrives at the next step, after one more budget; about the pairs that decide there to rounding."""
-        way, values, t = self.problem.backward, self.problem.values, self.n_steps
-        if way is None:
-            return self.past
-        past = self.past.after(way, values, t, epsilon, t + 1)
-        for later in (np.zeros(1), self.tail.arriving(t + 1)):
-            while True:
-                total = past.arriving + later
-                surely = total[past.close].max(initial=-math.inf)
-                loose = np.flatnonzero(~past.close & (total > surely))
-                if not loose.size:
-                    break
-                past = past.closer(way, values, t + 1, loose[np.argsort(-total[loose])][:MOST_AT_ONCE])
-        return past
+    def saved(self) -> dict[str, Any]:
+        """The filter as JSON values, without the matrices."""
+        return {
+            "n_steps": self.n_steps,
+            "reserve": self.tail.epsilon,
+            "past": self.past.saved(),
+            "open": [packed(array) for array in (self.pairs, *self.open.arrays)],
+            "keeps_reserve": self.keeps_reserve,
+            "broken": self.broken,
+        }
 
-    def _room(self, final: bool) -> float:
-        """The largest budget for which the step itself, with what follows, stays within the level."""
-        problem = self.problem
-        if problem.n < 2 or (problem.backward is None and problem.forward is None):
-            return problem.alpha
-        top = problem.alpha * (1.0 - 32.0 * ROOM_FOR_SUMS) if final else problem.level
-        later = 0.0 if final else self.tail.arriving(self.n_steps)
-        most = float((self.past.arriving + later).max())
-        return max((top - most) - ROOM_FOR_SUMS * top, 0.0)
-
-    def _checks(self, final: bool) -> list[tuple[Coefficients, _Behind]]:
-        """Rollouts that have come to the next step, and what lies behind it."""
-        problem, t = self.problem, self.n_steps
-        checks = []
-        if problem.forward is not None and len(self.open):
-            beyond = (None, 0.0) if final else self.tail.beyond(t)
-            checks.append((self.open, _Behind(problem.forward, t, *beyond)))
-        later = None if final else self.tail.later(t)
-        if problem.backward is not None and later is not None and len(later):
-            arriving = float(self.past.arriving.max())
-            checks.append((later, _Behind(problem.backward, t, self.past.path, arriving)))
-        return checks
-
-    def _fits(self, epsilon: float, final: bool) -> bool:
-        """Whether the budgets so far and this one, and the reserve unless it is the last, are proved to hold."""
-        if epsilon > self._room(final):
-            return False
-        with repeated(self.n_steps):
-            return all(
-                proved_below(items, behind.path(epsilon), self.problem.room).all()
-                for items, behind in self._checks(final)
+    @classmethod
+    def restored(
+        cls, document: dict[str, Any], timeline: Timeline, *, alpha: float, horizon: int | None = None
+    ) -> Self:
+        """Undo `saved`, given the matrices of all steps; `InputError` where the reserve no longer lasts."""
+        problem = Problem(timeline, alpha, horizon)
+        tail, (pairs, *rollouts) = largest_close(problem, document["reserve"]), map(unpacked, document["open"])
+        if tail is None or tail.epsilon != document["reserve"]:
+            raise InputError(
+                f"expected a reserve of {document['reserve']!r} to last, as it did when the state was kept"
             )
+        past, n_steps = Incoming.restored(document["past"]), int(document["n_steps"])
+        flags = bool(document["keeps_reserve"]), bool(document["broken"])
+        return cls(problem, tail, n_steps, past, pairs, Coefficients(*rollouts), *flags)
+
+    def _admitted(self, last: bool) -> float:
+        """The largest budget that is admitted next; negative if none is, not even 0 with the reserve after it."""
+        final = last or self.problem.horizon == self.n_steps + 1
+        if final not in self._largest:
+            self._largest[final] = -1.0 if self.broken or self.is_over else self._found(final)
+        return self._largest[final]
 
     def _found(self, final: bool) -> float:
-        """The largest budget: Newton's steps down from what the step itself allows, all signs proved there."""
-        least = self.tail.epsilon if self.keeps_reserve and not final else 0.0
-        epsilon = self._room(final)
-        for items, behind in self._checks(final):
-            epsilon = _lowered(items, behind, epsilon, least, self.problem.room)
-        # What follows for ever with the reserve holds with it at the last step too.
-        return max(epsilon, self.tail.epsilon if self.keeps_reserve else 0.0)
+        """The largest budget: what the step itself allows, lowered until all signs are proved."""
+        problem, t = self.problem, self.n_steps
+        # What lasts with the reserve is admitted with it at the last step too, and nothing at all may always be last.
+        least = self.tail.epsilon if self.keeps_reserve else 0.0 if final else -1.0
+        if problem.n < 2:
+            return problem.alpha
+        top = problem.alpha * (1.0 - 32.0 * ROOM_FOR_SUMS) if final else problem.level
+        later = 0.0 if final else self.tail.arriving(t)
+        epsilon = (top - float((self.past.leakage + later).max())) - ROOM_FOR_SUMS * top
+        if problem.forward is not None and len(self.open):
+            ahead = self._alone() if final else self.tail.ahead(problem, t)
+            epsilon = _lowered(*ahead, self.open, least, epsilon, problem.room)
+        following = None if final else self.tail.later(problem, t)
+        if problem.backward is not None and following is not None and len(following):
+            behind = self.past.chain(problem.backward), self.past.largest
+            epsilon = _lowered(*behind, following, least, epsilon, problem.room)
+        return max(epsilon, least)
+
+    def _alone(self) -> tuple[Chain, float]:
+        """The next step, which nothing follows."""
+        assert self.problem.forward is not None
+        return self.problem.forward.chain(np.zeros(1, np.int64), np.zeros(1), np.zeros(1)), 0.0
+
+
+def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, high: float, room: float) -> float:
+    """The largest budget up to `high` of the last step of a chain for which all items are proved; `low` is known to be.
+
+    If `low` is negative nothing is known, and it is the answer if not even 0 is proved.
+    """
+    from temporaldp.kernels.compiled.signs import largest_budget
+
+    if high <= low or high < 0.0:
+        return low
+    return float(largest_budget(chain, *items.arrays[:5], incoming, low, high, room))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Behind:
-    """What rollouts meet from the next step on: its own output, then what lies `beyond` it (None: nothing)."""
+class Open:
+    """Pairs of states at earlier steps that what follows may still bring above W; their rollouts have come to the next step.
 
-    way: Way
-    t: int
-    beyond: Path | None
-    arriving: float = 0.0
-    """Log spread of what lies beyond, as it arrives at the step."""
-
-    def path(self, epsilon: float) -> Path:
-        """The steps from the next one on, if it spends a budget."""
-        spread = (epsilon + self.arriving) * (1.0 + 4.0 * U)
-        lead = self.way.leads_on(self.t) if self.beyond is not None else 0
-        if self.beyond is not None:
-            return self.beyond.after(math.expm1(epsilon), spread, lead)
-        alone = (np.array([lead]), np.array([math.expm1(epsilon)]), np.array([spread]))
-        return Path(self.way.matrices, *alone, ends=True)
-
-    def values(self, items: Coefficients, h: float) -> tuple[FloatArray, FloatArray]:
-        """F of each item for the factor 1 + h of the next step, and its derivative by h."""
-        positive = np.maximum(items.c, 0.0)
-        p = positive.sum(axis=1)
-        if self.beyond is None:
-            return items.total + h * p, p
-        matrix = self.way.matrices[self.way.leads_on(self.t)]
-        c, z = (items.c + h * positive) @ matrix, positive @ matrix
-        found, slope, _ = values(c, z, items.total + h * p, self.beyond, np.full(len(items), FINE * h))
-        return found, slope
-
-
-def _lowered(items: Coefficients, behind: _Behind, epsilon: float, least: float, room: float) -> float:
-    """The largest budget up to `epsilon` for which all items are proved to hold; `least` is known to hold.
-
-    F is convex and increases with the factor, so that Newton's steps come down to its root and never pass it. As ever more
-    steps count on the way, the steps shrink by a factor only; what they would still come to is anticipated, a little too far.
+    `arrived` is K_B of each.
     """
-    low, high, left, last = least, epsilon, items, math.inf
-    for _ in range(MOST_ROUNDS):
-        if high - low <= CLOSE * high:
-            return low
-        failing = left[~proved_below(left, behind.path(epsilon), room)]
-        if not len(failing):
-            if epsilon == high:
-                return epsilon
-            low = epsilon
-            epsilon = 0.5 * (low + high)
-            continue
-        left, h = failing, math.expm1(epsilon)
-        value, slope = behind.values(left, h)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            lower = math.log1p(max(float(np.nanmin(h - value / slope)), 0.0))
-        step = max(epsilon - lower, 0.0)
-        shrinking = min(step / last, MOST_ANTICIPATED) if last > 0.0 else MOST_ANTICIPATED
-        high, last = min(lower, epsilon), step
-        epsilon = max(high - BEYOND * step * shrinking / (1.0 - shrinking) - LEAST_STEP * high, low)
-    return low
+
+    step: IntArray
+    pair: IntArray
+    arrived: FloatArray
+    rollouts: Coefficients
+
+    @classmethod
+    def none(cls, n: int) -> Self:
+        """No pairs."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, np.zeros(0), Coefficients.none(n))
+
+    def __getitem__(self, which: IntArray | BoolArray) -> Open:
+        return Open(self.step[which], self.pair[which], self.arrived[which], self.rollouts[which])
+
+    def joined(self, other: Open) -> Open:
+        """The items of both."""
+        pairs = ((self.step, other.step), (self.pair, other.pair), (self.arrived, other.arrived))
+        step, pair, arrived = (np.concatenate(both) for both in pairs)
+        return Open(step, pair, arrived, Coefficients.joined((self.rollouts, other.rollouts)))
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ExactOdometer:
+    """The largest exact leakage about any step of one user so far.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its level is not used.
+    past : Incoming
+        What arrives at the next step from those so far.
+    open : Open
+    spent : array, shape (k,)
+        The last budgets, the last first: as many as open rollouts and the memory of the correlation reach back.
+    n_steps : int
+    largest : float
+        W, in nats: an upper bound, attained to rounding.
+    time, timed : int, float
+        The first step that has it, but for rounding, and what was found there.
+    depth : int
+        Length of the longest rollout into the future.
+    """
+
+    problem: Problem
+    past: Incoming
+    open: Open
+    spent: FloatArray = field(default_factory=lambda: np.zeros(0))
+    n_steps: int = 0
+    largest: float = 0.0
+    time: int = 0
+    timed: float = 0.0
+    depth: int = 0
+    _series: ExactSeries | None = None
+
+    @classmethod
+    def at_start(cls, adversary: Adversary) -> Self:
+        """Before the first step."""
+        problem = Problem(Timeline((0,), (adversary,)))
+        return cls(problem, Incoming.at_start(problem, problem.backward), Open.none(problem.n))
+
+    def __copy__(self) -> Self:
+        return replace(self)
+
+    def extend(self, releases: Sequence[float]) -> None:
+        """Add the budgets of the next steps."""
+        for epsilon in releases:
+            self._spend(epsilon)
+
+    def worst(self) -> tuple[float, int]:
+        """The largest TPL so far, in nats, from above and attained to rounding, and the first step (from 0) that has it.
+
+        (0, 0) before the first step. Within 3e-12 of `temporal_leakage`.
+        """
+        return self.largest * (1.0 + 2.0 * ABOVE), self.time
+
+    def worst_with(self, release: float) -> tuple[float, int]:
+        """The same if `release` were spent next; changes nothing."""
+        trial = replace(self)
+        trial.extend([release])
+        return trial.worst()
+
+    def adopted(self, adversary: Adversary) -> Self:
+        """With another correlation from the next step on; the steps so far keep their matrices."""
+        problem = self.problem.adopted(self.n_steps, adversary)
+        past = self.past.adopted(problem, problem.backward, self.n_steps)
+        return replace(self, problem=problem, past=past, _series=None)
+
+    def leakage(self, spent: Sequence[float]) -> Leakage | None:
+        """BPL, FPL and TPL of every step so far, from above, within 3e-12 of `temporal_leakage`; `spent` is every budget so far.
+
+        The first call computes all steps, later ones those that what was spent since may have changed. None where budgets are
+        too large for that.
+        """
+        if self.largest > LARGEST_LEVEL:
+            return None
+        series = self._series or ExactSeries.at_start(self.problem)
+        self._series = series.after(spent)
+        return Leakage(*self._series.found.copy())
+
+    def saved(self) -> dict[str, Any]:
+        """The odometer as JSON values, without the matrices."""
+        items = self.open.step, self.open.pair, self.open.arrived, *self.open.rollouts.arrays
+        numbers = {name: getattr(self, name) for name in ("n_steps", "largest", "time", "timed", "depth")}
+        arrays = {"spent": packed(self.spent), "open": [packed(array) for array in items]}
+        return {**numbers, **arrays, "past": self.past.saved()}
+
+    @classmethod
+    def restored(cls, document: dict[str, Any], timeline: Timeline) -> Self:
+        """Undo `saved`, given the matrices of all steps."""
+        step, pair, arrived, *rollouts = map(unpacked, document["open"])
+        return cls(
+            Problem(timeline),
+            Incoming.restored(document["past"]),
+            Open(step, pair, arrived, Coefficients(*rollouts)),
+            unpacked(document["spent"]),
+            int(document["n_steps"]),
+            float(document["largest"]),
+            int(document["time"]),
+            float(document["timed"]),
+            int(document["depth"]),
+        )
+
+    @property
+    def _level(self) -> float:
+        return self.largest * (1.0 + ABOVE)
+
+    @property
+    def _memory(self) -> int:
+        """Steps of the past that are kept beyond the first open rollout."""
+        return KEPT * self.past.depth + LEAST_KEPT
+
+    def _spend(self, epsilon: float) -> None:
+        t, problem = self.n_steps, self.problem
+        self.n_steps += 1
+        if self.largest + epsilon > LARGEST_LEVEL:  # too large for rollouts; no step gains more than this budget
+            self.largest += epsilon
+            return
+        if problem.n < 2:
+            if epsilon > self.largest:
+                self.largest, self.time = epsilon, t
+            return
+        self.spent = np.concatenate(([epsilon], self.spent))
+        if problem.forward is not None:
+            moved = self.open.rollouts.advanced(epsilon, problem.forward.at(t))
+            self.open = replace(self.open, rollouts=moved)
+        arriving, self.past = self.past.leakage, self.past.after(problem, problem.backward, epsilon, t + 1)
+        self._raise(epsilon, arriving)
+        self._drop_sealed()
+
+    def _raise(self, epsilon: float, arriving: FloatArray) -> None:
+        """Raise W by the items that may exceed it now, those of the last step too, and let all of them ask about it."""
+        t, n_pairs = self.n_steps - 1, len(arriving)
+        failing = ~(self.open.rollouts.excess(0.0) <= ABOVE * self.largest)
+        steps = np.concatenate((self.open.step[failing], np.full(n_pairs, t)))
+        pairs = np.concatenate((self.open.pair[failing], np.arange(n_pairs)))
+        arrived = np.concatenate((self.open.arrived[failing], arriving))
+        some = np.flatnonzero((steps < t) | (epsilon + arrived > self._level))
+        if some.size:
+            arrived[some] = self._arriving(steps[some], pairs[some])
+            following = self._following(steps[some], pairs[some])
+            total = (arrived[some] + following + self.spent[t - steps[some]]) * (1.0 + 4.0 * U)
+            best = float(total.max())
+            if best > self.timed * (1.0 + ABOVE):
+                self.time, self.timed = int(steps[some][total >= best * (1.0 - ABOVE)].min()), best
+            self.largest = max(self.largest, best)
+        if self.problem.forward is not None:
+            self.open = self.open[~failing].joined(self._from_start(steps, pairs, arrived))
+
+    def _arriving(self, steps: IntArray, pairs: IntArray) -> FloatArray:
+        """What arrives from the past at steps about pairs, to rounding."""
+        side, t = self.problem.backward, self.n_steps - 1
+        if side is None:
+            return np.zeros(len(steps))
+        first = max(int(steps.min()) - self._memory, t + 1 - len(self.spent))
+        budgets = self.spent[t - first :: -1].copy()
+        if first:  # what lies before is part of the first release; no backward leakage was above W before this release
+            budgets[0] = self.largest * (1.0 + 1e-9)
+        spread = np.minimum(np.cumsum(budgets), self.largest + budgets[-1]) * (1.0 + 1e-9)
+        into = np.array([side.number(step) for step in range(first, t + 1)])
+        chain, (i, j) = side.chain(into, np.expm1(budgets), spread), self.problem.pairs
+        return pair_values(chain, steps - first, (i[pairs], j[pairs]), np.zeros(len(steps)))[0]
+
+    def _following(self, steps: IntArray, pairs: IntArray) -> FloatArray:
+        """What arrives from the future at steps about pairs, to rounding."""
+        side, t = self.problem.forward, self.n_steps - 1
+        if side is None:
+            return np.zeros(len(steps))
+        length = int((t - steps).max()) + 1
+        budgets = self.spent[:length]
+        # No step's forward leakage was above W before this release, and this one adds its budget.
+        spread = np.minimum(np.cumsum(budgets), self.largest + budgets[0]) * (1.0 + 1e-9)
+        into = np.array([side.number(t - k) for k in range(length)])
+        chain, (i, j) = side.chain(into, np.expm1(budgets), spread), self.problem.pairs
+        found, _, depth = pair_values(chain, t - steps, (i[pairs], j[pairs]), np.zeros(len(steps)))
+        self.depth = max(self.depth, depth)
+        return found
+
+    def _from_start(self, steps: IntArray, pairs: IntArray, arrived: FloatArray) -> Open:
+        """Rollouts that ask about W, from their own steps to the next one."""
+        side, t = self.problem.forward, self.n_steps - 1
+        assert side is not None
+        i, j = self.problem.pairs
+        begun = Open.none(self.problem.n)
+        for s in range(int(steps.min(initial=t + 1)), t + 1):
+            matrix, here, budget = side.at(s), np.flatnonzero(steps == s), float(self.spent[t - s])
+            level = self._level - budget - arrived[here]
+            new = Coefficients.start(matrix[i[pairs[here]]], matrix[j[pairs[here]]], level)
+            moved = replace(begun, rollouts=begun.rollouts.advanced(budget, matrix))
+            begun = moved.joined(Open(steps[here], pairs[here], arrived[here], new))
+        return begun
+
+    def _drop_sealed(self) -> None:
+        """Drop the items that can no longer matter, and budgets that none needs."""
+        above = self.open.rollouts.excess(self._level)
+        sealed = above <= ABOVE * self.largest
+        old = self.open.rollouts.depth > max(KEPT * self.depth, self._memory)
+        blurred = ~sealed & old & (above <= BLURRED * self.largest)
+        self.largest = max(self.largest, self._level + float(above[blurred].max())) if blurred.any() else self.largest
+        self.open = self.open[~sealed & ~blurred]
+        self.spent = self.spent[: self.n_steps - int(self.open.step.min(initial=self.n_steps)) + self._memory]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExactSeries:
+    """BPL, FPL and TPL of every step so far, of which few change when one more follows.
+
+    A step is final once no later steps whose forward leakage is at most a ceiling can raise it.
+
+    Parameters
+    ----------
+    problem : Problem
+    past : Incoming
+        What arrives at the next step.
+    found : array, shape (3, T)
+        BPL, FPL and TPL, in nats, from above.
+    arrived, rho : arrays, shape (steps that are not final, pairs)
+        Backward leakage of each pair, and ratios less 1 where the search for forward leakage begins, oldest step first.
+    ceiling : float
+        Forward leakage that final steps rest on, in nats.
+    memory : float
+        Steps that the correlation remembers.
+    """
+
+    problem: Problem
+    past: Incoming
+    found: FloatArray
+    arrived: FloatArray
+    rho: FloatArray
+    ceiling: float
+    memory: float
+
+    @classmethod
+    def at_start(cls, problem: Problem, ceiling: float = 0.0) -> Self:
+        """Before the first step."""
+        past, nothing = Incoming.at_start(problem, problem.backward), np.zeros((0, len(problem.pairs[0])))
+        memory = 0.0 if problem.forward is None else problem.forward.memory
+        return cls(problem, past, np.zeros((3, 0)), nothing, nothing, ceiling, memory)
+
+    def after(self, spent: Sequence[float]) -> Self:
+        """After all these budgets, of which the first ones are known already."""
+        problem, past, n_steps = self.problem, self.past, len(spent)
+        known = self.found.shape[1]
+        first = known - len(self.arrived)
+        epsilons = np.array(spent[first:], dtype=np.float64)
+        if problem.n < 2:
+            return replace(self, found=np.array([spent[:]] * 3))
+        arrived = []
+        for step in range(known, n_steps):
+            arrived.append(past.leakage)
+            past = past.after(problem, problem.backward, float(epsilons[step - first]), step + 1, close=True)
+        new = np.zeros((n_steps - known, len(problem.pairs[0])))
+        new[:] = arrived or new
+        everything, rho = np.concatenate((self.arrived, new)), np.concatenate((self.rho, 0.0 * new))
+        backward = (epsilons[known - first :] + new.max(axis=1)) * (1.0 + 4.0 * U)
+        window = np.array([epsilons, epsilons, epsilons])
+        window[0] = np.concatenate((self.found[0, first:], backward))
+        now = replace(self, past=past, arrived=everything, rho=rho)
+        return now._with(window, self.found[:, :first], epsilons, spent)
+
+    def _with(self, window: FloatArray, final: FloatArray, epsilons: FloatArray, spent: Sequence[float]) -> Self:
+        """With FPL and TPL of the steps of a window, which is not final yet."""
+        from temporaldp.kernels.compiled import signs
+
+        side, first = self.problem.forward, final.shape[1]
+        if side is None:
+            window[2] = window[0]
+            found = np.concatenate((final, window), axis=1)
+            return replace(self, found=found, arrived=self.arrived[:0], rho=self.rho[:0])
+        i, j = self.problem.pairs
+        backwards = np.array(epsilons[::-1]), np.array(self.arrived[::-1]), np.array(self.rho[::-1])
+        into = np.array([side.number(step) for step in range(len(spent) - 1, first - 1, -1)])
+        up = np.expm1(backwards[0])
+        forward, temporal = np.zeros(len(into)), np.zeros(len(into))
+        signs.forward_leakage(side.chain(into, up, 0.0 * up), i, j, *backwards, forward, temporal)
+        largest = float(forward.max())
+        if final.size and largest > self.ceiling:
+            return type(self).at_start(self.problem, min(4.0 * largest, LARGEST_LEVEL)).after(spent)
+        ceiling = min(max(self.ceiling, 2.0 * largest), LARGEST_LEVEL)
+        spread = np.full(len(into) + 1, ceiling)
+        chain = side.chain(np.append(0, into), np.append(math.expm1(ceiling), up), spread)
+        done = 0
+        for times, share in enumerate(FINAL):
+            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, 1.0 + share)
+            if len(into) - done <= 2.0 * (times + 1) * self.memory + LEAST_KEPT:
+                window[1:] = forward[::-1], temporal[::-1]
+                window[1:, :done] *= 1.0 + share
+                break
+        found = np.concatenate((final, window), axis=1)
+        left = self.arrived[done:], backwards[2][::-1][done:]
+        return replace(self, found=found, arrived=left[0], rho=left[1], ceiling=ceiling)

@@ -1,85 +1,176 @@
-"""Signs and values of rollouts along a path, in machine code; notation and meaning in `temporaldp.kernels.signs`."""
+"""Kept rollouts in machine code: signs, and the largest budget that a step can spend; notation in `temporaldp.kernels.signs`."""
+
+import math
 
 import numpy as np
 
 from temporaldp.kernels.compiled.options import kernel
-from temporaldp.kernels.compiled.rollouts import through
+from temporaldp.kernels.exact import LONGEST, RISE, UNIT, dense_through, pair_value, roll, set_spread, stays_below
 
-UNIT = 2.0**-53
+RESOLUTION, LEAST = 1e-12, 1e-18
+"""Relative distance from the largest budget at which halving ends, and nats below which a budget counts as none. If the first
+is doubled, a step can spend a trillionth less."""
+
+COARSE, MOST_COARSE = 4e-3, 12
+"""Share of a pair's leakage within which an upper bound need not be close, and Newton's steps to it. If doubled, more pairs are
+computed to rounding besides."""
 
 
 @kernel
-def below(coefficients, totals, errors, drifts, depths, matrices, leads, up, growth, excess, ends, length, room, found):
-    """Fills `found` with whether F <= 0 is proved of each item."""
-    m, n = coefficients.shape
+def is_below(chain, start, kept, total, error, drift, depth, room, work):
+    """Whether F <= 0 is proved, to `room` nats of the level, of an item whose coefficients have come to step `start`.
+
+    Where the chain is endless, its step 0 repeats over an infinite horizon.
+    """
+    n = chain.n
     gamma, sums = (n + 5) * UNIT, (n + 4) * UNIT
-    c, g, spare = np.empty(n), np.empty(n), np.empty(n)
-    for item in range(m):
-        c[:] = coefficients[item]
-        total, error, drift, depth = totals[item], errors[item], drifts[item], depths[item]
-        for k in range(length):
-            s = min(k, up.size - 1)
-            h, last = up[s], ends and k == length - 1
-            p = w = 0.0
-            for v in range(n):
-                if c[v] > 0.0:
-                    p += c[v]
-                    g[v] = c[v] + h * c[v]
-                else:
-                    w -= c[v]
-                    g[v] = c[v]
-            error += h * (drift + 2.0 * sums * (p + w))
-            bound = error + 4.0 * UNIT * abs(total)
-            if last:
-                high, summed = (1.0 + h) * p - w, total + h * p
-            else:
-                high, summed = growth[s] * p - w, total + excess[s] * p
-                bound += excess[s] * (drift + 2.0 * sums * p)
-            trusted = 2.0 * (gamma * (depth + 1.0) + 2.0 * sums) <= room
-            if summed + bound <= 0.0 or (high <= 0.0 and trusted):
-                found[item] = True
-                break
-            if last or (((1.0 + h) * p > w or not trusted) and total + h * p + error > 0.0):
-                break
-            error += UNIT * abs(total)
-            drift = (1.0 + h) * drift + 2.0 * gamma * ((1.0 + h) * p + w)
-            total += h * p
-            depth += 1.0
-            through(g, matrices[leads[s]], spare)
-            c, spare = spare, c
+    c, g, data, into = work[0], work[1], chain.data, chain.into
+    spreads, factors, endless = chain.spreads, chain.factors, chain.endless
+    for k in range(n):
+        c[k] = kept[k]
+    for taken in range(int(LONGEST) if endless else start):
+        s = max(start - 1 - taken, 0)
+        last = not endless and s == 0
+        h = factors[s, 0, 0]
+        p = w = 0.0
+        for k in range(n):
+            positive = max(c[k], 0.0)
+            p += positive
+            w += positive - c[k]
+            g[k] = c[k] + h * positive
+        larger, now = (1.0 + h) * p, total + h * p
+        error += h * (drift + 2.0 * sums * (p + w))
+        bound = error + 4.0 * UNIT * abs(total)
+        high, summed = larger - w, now
+        if not last:
+            high = (spreads[s, 1] * p if p > 0.0 else 0.0) - w
+            summed = total + (spreads[s, 2] * p if p > 0.0 else 0.0)
+            bound += spreads[s, 2] * (drift + 2.0 * sums * p)
+        trusted = 2.0 * (gamma * (depth + 1.0) + 2.0 * sums) <= room
+        if summed + bound <= 0.0 or (high <= 0.0 and trusted):
+            return True
+        # F does not fall with further steps, and rounding only grows.
+        if last or ((larger > w or not trusted) and now + error > 0.0):
+            return False
+        error += UNIT * abs(total)
+        drift = (1.0 + h) * drift + 2.0 * gamma * (larger + w)
+        total = now
+        depth += 1.0
+        dense_through(data, into[s] * n * n, n, g, c)
+    return False
 
 
 @kernel
-def roll(
-    coefficients, derivatives, totals, matrices, leads, up, growth, excess, ends, length, rough, fine, value, slope, depths
-):  # fmt: skip
-    """Fills `value`, `slope` and `depths` of each item."""
-    m, n = coefficients.shape
-    c, z, g, spare = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    for item in range(m):
-        c[:], z[:] = coefficients[item], derivatives[item]
-        total = totals[item]
-        for k in range(length):
-            s = min(k, up.size - 1)
-            h = up[s]
-            p = w = tilt = 0.0
-            for v in range(n):
-                if c[v] > 0.0:
-                    p += c[v]
-                    g[v] = c[v] + h * c[v]
-                    z[v] *= 1.0 + h
-                else:
-                    w -= c[v]
-                    g[v] = c[v]
-                tilt += z[v]
-            now, unknown = total + h * p, (excess[s] - h) * p
-            done = unknown <= fine[item] * abs(tilt) or (now > 0.0 and w <= rough * p) or unknown <= -rough * now
-            if done or k == length - 1:
-                value[item], slope[item], depths[item] = now, tilt, k + 1
-                break
-            total = now
-            matrix = matrices[leads[s]]
-            through(g, matrix, spare)
-            c, spare = spare, c
-            through(z, matrix, spare)
-            z, spare = spare, z
+def fits(chain, epsilon, incoming, kept, total, error, drift, depth, room, work):
+    """Whether F <= 0 is proved of an item if the last step of the chain, which is overwritten, spends a budget."""
+    last = chain.factors.shape[0] - 1
+    chain.factors[last, 0, 0] = math.expm1(epsilon)
+    set_spread(chain, last, (epsilon + incoming) * (1.0 + 4.0 * UNIT))
+    return is_below(chain, last + 1, kept, total, error, drift, depth, room, work)
+
+
+@kernel
+def largest_budget(chain, kept, totals, errors, drifts, depths, incoming, low, high, room):
+    """The largest budget up to `high` of the chain's last step for which all items are proved; `low` is known to be.
+
+    `incoming` is the log spread of what the steps before it in the chain contribute. A negative `low`, where nothing is known,
+    is the answer if not even 0 is proved.
+    """
+    work = np.empty((2, chain.n))
+    for item in range(totals.size):
+        of = kept[item], totals[item], errors[item], drifts[item], depths[item], room, work
+        if fits(chain, high, incoming, *of):
+            continue
+        if low < 0.0 and not fits(chain, 0.0, incoming, *of):
+            return low
+        bottom, top = max(low, 0.0), high
+        while top - bottom > RESOLUTION * top + LEAST:
+            middle = 0.5 * (bottom + top)
+            if fits(chain, middle, incoming, *of):
+                bottom = middle
+            else:
+                top = middle
+        high = bottom
+    return high
+
+
+@kernel
+def pair_bound(chain, t, i, j, guess, work):
+    """An upper bound of K of a pair at step t within a `COARSE` share, the ratio less 1, and the depth; rollouts are short."""
+    here, deepest, depth = guess, 0, 0
+    for _ in range(MOST_COARSE):
+        low, _, slope, _, _, _, _, _, depth, _ = roll(chain, t, i, j, here, LONGEST, work)
+        deepest = max(deepest, depth)
+        move = low / slope
+        here = max(here + move, 0.0)
+        if not abs(move) > 0.25 * COARSE * here:
+            break
+    level = math.log1p(here * (1.0 + 0.5 * COARSE))
+    below, depth = stays_below(chain, t, i, j, level, work)
+    if below:
+        return level * RISE, here, max(depth, deepest)
+    _, proved, rho, depth = pair_value(chain, t, i, j, here, work)
+    return proved, rho, max(depth, deepest)
+
+
+@kernel
+def pair_values(chain, steps, i, j, guess, close, proved, rho):
+    """Fill `proved` and `rho` with the incoming leakage of pairs at steps of a chain, to rounding if `close`, else coarsely.
+
+    Return the depth of the deepest rollout.
+    """
+    work = np.empty((4, chain.n))
+    deepest, depth = 0, 0
+    for item in range(i.size):
+        if close:
+            _, proved[item], rho[item], depth = pair_value(chain, steps[item], i[item], j[item], guess[item], work)
+        else:
+            proved[item], rho[item], depth = pair_bound(chain, steps[item], i[item], j[item], guess[item], work)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+@kernel
+def largest_sum(chain, t, i, j, offset, known, guess, work):
+    """Largest sum over pairs of an offset and K at step t. `known` holds K where it is computed already, else -1."""
+    best, first = 0.0, np.argmax(offset + np.log1p(guess))
+    for number in range(i.size):
+        item = (first + number) % i.size
+        if known[item] < 0.0:
+            if number and stays_below(chain, t, i[item], j[item], best - offset[item], work)[0]:
+                continue
+            _, known[item], guess[item], _ = pair_value(chain, t, i[item], j[item], guess[item], work)
+        best = max(best, offset[item] + known[item])
+    return best * RISE
+
+
+@kernel
+def forward_leakage(chain, i, j, epsilons, arrived, guess, forward, temporal):
+    """Fill FPL and TPL of every step of a chain of future steps, which has the last step first.
+
+    `arrived` and `guess`, shape (steps, pairs), are the backward leakage of each pair, and ratios to begin the search with.
+    """
+    work = np.empty((4, chain.n))
+    nothing = np.zeros(i.size)
+    for k in range(epsilons.size):
+        known = np.full(i.size, -1.0)
+        forward[k] = (epsilons[k] + largest_sum(chain, k, i, j, nothing, known, guess[k], work)) * (1.0 + 4.0 * UNIT)
+        temporal[k] = (epsilons[k] + largest_sum(chain, k, i, j, arrived[k], known, guess[k], work)) * (1.0 + 4.0 * UNIT)
+        set_spread(chain, k, forward[k])
+
+
+@kernel
+def count_final(chain, i, j, epsilons, arrived, forward, temporal, share):
+    """Number of steps from the end of a chain on whose FPL and TPL later steps raise by no more than a share of them.
+
+    Step 0 of the chain stands for all later steps.
+    """
+    work = np.empty((4, chain.n))
+    n_final = 0
+    for k in range(epsilons.size - 1, -1, -1):
+        for item in range(i.size):
+            room = min(forward[k] * share, temporal[k] * share - arrived[k, item]) - epsilons[k]
+            if not stays_below(chain, k + 1, i[item], j[item], room, work)[0]:
+                return n_final
+        n_final += 1
+    return n_final
