@@ -253,7 +253,7 @@ def roll(chain, t, i, j, rho, most, work):
     ``low <= F <= high`` but for the backward error (in nats of the root), ``summed <= F <= summed_high`` but for `error`;
     slopes are the derivatives of low and high with their sign changed; `below`: F is proved to be at most 0.
     """
-    n, wide = chain.n, chain.factors.shape[2] > 1
+    n, stride = chain.n, 1 if chain.factors.shape[2] > 1 else 0
     gamma, sums = chain.gamma, (chain.n + 4) * UNIT
     apart, balance = coefficients(chain, t, i, j, rho, work)
     c, v, g, spare = work[0], work[1], work[2], work[3]
@@ -273,7 +273,7 @@ def roll(chain, t, i, j, rho, most, work):
         growth, excess = spreads[s, 1], spreads[s, 2]
         p = w = raised = lowered = widest = 0.0
         for k in range(n):
-            a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
+            a, b = factors[s, 0, k * stride], factors[s, 1, k * stride]
             positive = max(c[k], 0.0)
             negative = positive - c[k]
             widest = max(widest, a, b)
@@ -304,15 +304,12 @@ def roll(chain, t, i, j, rho, most, work):
         else:
             slope = slope_high = nearer = 0.0
             for k in range(n):
-                a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
-                if c[k] > 0.0:
-                    nearer += v[k] * (a - excess)
-                    slope_high += v[k] * growth
-                    v[k] *= 1.0 + a
-                else:
-                    nearer += v[k] * b
-                    slope_high += v[k]
-                    v[k] *= 1.0 + b
+                a, b = factors[s, 0, k * stride], factors[s, 1, k * stride]
+                raises = c[k] > 0.0  # selected, not branched on: signs are hard to predict
+                factor = a if raises else b
+                nearer += v[k] * (factor - (excess if raises else 0.0))
+                slope_high += v[k] * (growth if raises else 1.0)
+                v[k] *= 1.0 + factor
                 slope += v[k]
             slope_high = slope if last else slope_high
             unknown = (excess * p if p > 0.0 else 0.0) - add
@@ -428,14 +425,15 @@ def pair_value(chain, t, i, j, guess, work):
         if left <= TIGHT * proved or unfinished >= MOST_UNFINISHED:
             break
         if step <= max(CLOSE * here, known_to):
-            if proofs > 1 and left <= 4.0 * known_to or proofs >= MOST_PROOFS:
+            if left <= 4.0 * known_to or proofs >= MOST_PROOFS:
                 break
             # From the fourth attempt on rounding has hidden the root: the attempts spread out.
             here = min(here + room * 2.0 ** (proofs if proofs < 4 else 6 * (proofs - 3)), top)
             proofs += 1
         elif step <= SLOW * last:
+            # Just above where the root should be: if it is there, the next rollout proves it too.
             ahead = here + (factor if 1.0 / MOST_ANTICIPATED < factor < MOST_ANTICIPATED else 1.0) * move
-            here = min(max(ahead, 0.0), top)
+            here = min(max(ahead, 0.0) + (2.0 * error / slope if by_sums else 0.0) + 8.0 * UNIT * (1.0 + here), top)
         else:
             slow += 1
             middle = math.expm1(min(0.5 * (proved + attained), LARGEST_EXPONENT))
@@ -645,7 +643,7 @@ def both_series(past, future, lift, drop, ceiling, runs, static, before, after, 
     """
     n_steps, n = lift.shape[0], past.n
     work, depths, steps = np.empty((4, n)), np.zeros(2, np.int64), np.zeros(2, np.int64)
-    candidates, shares = np.empty(3, np.int64), np.ones((2, n, n))
+    candidates, shares = np.empty(2, np.int64), np.ones((2, n, n))
     for side in range(2 if static.size else 0):
         most = extremes((past, future)[side], 0, n_steps)[1]
         for pair in range(n * n):
@@ -655,7 +653,10 @@ def both_series(past, future, lift, drop, ceiling, runs, static, before, after, 
     while t < last:
         ahead = n_steps - 1 - t
         steps[0], steps[1] = t, ahead
-        candidates[0], candidates[1], candidates[2] = before[t], after[t], pairs[t - 1] if t > first else before[t]
+        if t == first:
+            candidates[0], candidates[1] = before[t], after[t]
+        else:
+            candidates[0], candidates[1] = pairs[t - 1], pairs[t - 1]
         attained[t], top, pairs[t] = largest(
             (past, future), steps, lift[t], drop[t], np.inf, ceiling[t], static, shares, candidates, work, depths
         )
