@@ -268,7 +268,8 @@ def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, hig
 
     if high <= low or high < 0.0:
         return low
-    return float(largest_budget(chain, *items.arrays[:5], incoming, low, high, room))
+    order = np.random.default_rng(0).permutation(len(items))
+    return float(largest_budget(chain, *items.arrays[:5], order, incoming, low, high, room))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -46,7 +46,7 @@ LONGEST_MEMORY, DIGITS = 20_000, 30.0
 KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more. If doubled, a spend copies more."""
 
-MOST_AT_ONCE = 64
+MOST_AT_ONCE = 8
 """Pairs that are computed to rounding at once, those first about which most arrives."""
 
 MANY = 256

@@ -70,14 +70,14 @@ def fits(chain, epsilon, incoming, kept, total, error, drift, depth, room, work)
 
 
 @kernel
-def largest_budget(chain, kept, totals, errors, drifts, depths, incoming, low, high, room):
+def largest_budget(chain, kept, totals, errors, drifts, depths, order, incoming, low, high, room):
     """The largest budget up to `high` of the chain's last step for which all items are proved; `low` is known to be.
 
     `incoming` is the log spread of what the steps before it in the chain contribute. A negative `low`, where nothing is known,
-    is the answer if not even 0 is proved.
+    is the answer if not even 0 is proved. In a random `order` few items lower the answer, and are halved for.
     """
     work = np.empty((2, chain.n))
-    for item in range(totals.size):
+    for item in order:
         of = kept[item], totals[item], errors[item], drifts[item], depths[item], room, work
         if fits(chain, high, incoming, *of):
             continue
