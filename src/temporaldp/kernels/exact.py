@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.kernels.compiled.options import kernel
+from temporaldp.kernels.compiled.options import inner_kernel, kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -163,7 +163,7 @@ def rounding(n: int) -> float:
     return (n // 8 + n % 8 // 4 + n % 4 + 8) * UNIT
 
 
-@kernel
+@inner_kernel
 def set_spread(chain, s, a):
     """Store the spread of the likelihoods up to and including step s."""
     chain.spreads[s, 0] = a
@@ -171,7 +171,7 @@ def set_spread(chain, s, a):
     chain.spreads[s, 2] = math.expm1(a) if a <= LARGEST_EXPONENT else np.inf
 
 
-@kernel
+@inner_kernel
 def dense_through(data, base, n, g, out):
     """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, and few passes over `out`."""
     for m in range(n):
@@ -198,7 +198,7 @@ def dense_through(data, base, n, g, out):
             out[m] += a * data[r + m]
 
 
-@kernel
+@inner_kernel
 def through(chain, s, g, out):
     """``out = g P`` for the transition into step s."""
     n, first = chain.n, chain.into[s] * chain.n
@@ -212,7 +212,7 @@ def through(chain, s, g, out):
     dense_through(chain.data, first * n, n, g, out)
 
 
-@kernel
+@inner_kernel
 def read_row(chain, t, k, out):
     """Row k of the matrix into step t."""
     n, at = chain.n, chain.into[t] * chain.n + k
@@ -226,7 +226,7 @@ def read_row(chain, t, k, out):
             out[m] = chain.data[at * n + m]
 
 
-@kernel
+@inner_kernel
 def coefficients(chain, t, i, j, rho, work):
     """Write c and v of a pair, divided by 1 + rho; return the sums of |q - d| and of q - d, divided too."""
     read_row(chain, t, i, work[0])
@@ -242,7 +242,7 @@ def coefficients(chain, t, i, j, rho, work):
     return apart * scale, balance * scale
 
 
-@kernel
+@inner_kernel
 def roll(chain, t, i, j, rho, most, work):
     """F(rho) of a pair at step t, from at most so many steps; if `most` is negative, only as far as its sign is open.
 
@@ -344,7 +344,7 @@ def roll(chain, t, i, j, rho, most, work):
     return low, high, slope, slope_high, -np.inf, summed_high, bound, backward, 0, False
 
 
-@kernel
+@inner_kernel
 def both_sides(low, high, slope, summed, summed_high, error, backward, rho):
     """What the observation of a rollout at rho attains, and what the rollout proves; inf where F may be positive.
 
@@ -368,13 +368,13 @@ def both_sides(low, high, slope, summed, summed_high, error, backward, rho):
     return attained, proved * (1.0 + 4.0 * UNIT)
 
 
-@kernel
+@inner_kernel
 def is_silent(chain, t):
     """Whether nothing arrives at step t, because no earlier step distinguishes states."""
     return (t == 0 or chain.spreads[t - 1, 0] <= 0.0) if not chain.endless else chain.spreads[t, 0] <= 0.0
 
 
-@kernel
+@inner_kernel
 def stays_below(chain, t, i, j, room, work):
     """Whether K of a pair at step t is proved to be at most room (1 + `BACKWARD_SHARE`); and the depth of the rollout."""
     if is_silent(chain, t):
@@ -385,7 +385,7 @@ def stays_below(chain, t, i, j, room, work):
     return found[9], found[8]
 
 
-@kernel
+@inner_kernel
 def pair_value(chain, t, i, j, guess, work):
     """K of a pair at step t: what is attained, what is proved, the ratio less 1 of the observation, and the depth.
 
@@ -479,7 +479,7 @@ def static_bounds(chain, first, last, found):
         found[i, j] = math.log1p(rho + above) * RISE if above < np.inf else np.inf
 
 
-@kernel
+@inner_kernel
 def weigh(chains, steps, i, j, room, static, guesses, work, depths):
     """Leakage that arrives at a pair from one or two sides: attained and proved, or -1 and 0 where it is proved to be below room.
 
@@ -582,7 +582,7 @@ def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, c
     return min(best, proved), proved, chosen
 
 
-@kernel
+@inner_kernel
 def extremes(chain, first, last):
     """The least and the largest spread of steps first .. last - 1."""
     least, most = np.inf, 0.0
@@ -682,9 +682,13 @@ def supremum(chain, lift, drop, ceiling, static, guesses, likely, work, depths):
             (chain, chain), steps, lift, drop, -1.0, limit, np.inf, static, guesses, candidates, work, depths
         )
         if top <= supposed or supposed == ceiling:
-            top = min(top, ceiling)
-            set_spread(chain, steps[0], min(top, supposed))
-            return min(best, top), top, pair
+            ceiling = min(top, ceiling)
+            set_spread(chain, steps[0], ceiling)
+            if supposed <= LEVEL_RAISED * ceiling:
+                return min(best, ceiling), ceiling, pair
+            candidates[:] = pair
+            supposed = ceiling  # rollouts that end in a smaller spread are shorter, and lose fewer digits
+            continue
         unfinished += depths[0] >= LONGEST
         if supposed > LARGEST_EXPONENT or unfinished >= MOST_UNFINISHED:
             break
@@ -695,11 +699,14 @@ def supremum(chain, lift, drop, ceiling, static, guesses, likely, work, depths):
 
 
 @kernel
-def values(chain, t, i, j, guess, attained, proved, depth):
-    """K of many pairs at steps t, arrays of shape (m,): fill attained, proved and depth. `guess` holds ratios less 1."""
+def values(chain, t, i, j, guess, attained, proved, rho):
+    """K of many pairs at steps t, arrays of shape (m,): fill attained, proved and the ratio less 1 of the observation.
+
+    `guess` holds ratios less 1 to begin with.
+    """
     work = np.empty((4, chain.n))
     for item in range(t.size):
-        attained[item], proved[item], _, depth[item] = pair_value(chain, t[item], i[item], j[item], guess[item], work)
+        attained[item], proved[item], rho[item], _ = pair_value(chain, t[item], i[item], j[item], guess[item], work)
 
 
 @kernel
@@ -768,7 +775,7 @@ def derivatives(chain, t, i, j, rho, found):
             found[item, back] *= math.exp(scales[back] - log_scale) * (1.0 + rho[item]) / whole
 
 
-@kernel
+@inner_kernel
 def likelihoods(chain, s, x, out):
     """``out = P x`` for the transition into step s."""
     n, first = chain.n, chain.into[s] * chain.n
@@ -782,7 +789,7 @@ def likelihoods(chain, s, x, out):
                 out[k] += chain.data[(first + k) * n + m] * x[m]
 
 
-@kernel
+@inner_kernel
 def chain_of(data, n, number, factors, endless, gamma):
     """A chain of one of many dense matrices, for plain releases."""
     nothing, into = np.empty(0, np.int64), np.empty(factors.shape[0], np.int64)

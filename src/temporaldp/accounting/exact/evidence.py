@@ -148,14 +148,14 @@ class ExactLeakage:
         for chain, t, turned in self._chains(at, "temporal"):
             if t == 0:
                 continue
-            attained, _, rho, _ = exact.pair_value(chain, t, i, j, 0.0, np.empty((4, chain.n)))
+            attained, _, rho = pair_values(chain, *np.array([[t], [i], [j]]))
             favoured = np.zeros((t, chain.n), bool)
-            exact.observation(chain, t, i, j, rho, favoured)
+            exact.observation(chain, t, i, j, float(rho[0]), favoured)
             if turned:
                 high[at + 1 :] = favoured[::-1]
             else:
                 high[:at] = favoured
-            leakage += attained
+            leakage += float(attained[0])
         high &= np.any(self.releases.lift > self.releases.drop, axis=1, keepdims=True)
         return Observation(at, self.states[i], self.states[j], self.states, high, leakage * (1.0 - 4.0 * U))
 
@@ -187,11 +187,11 @@ class ExactLeakage:
 
 def pair_values(
     chain: Chain, t: IntArray, i: IntArray, j: IntArray, guess: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray]:
-    """Leakage that arrives at pairs of states at steps, arrays of shape (m,): attained and proved, in nats.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Leakage that arrives at pairs of states at steps: attained and proved, in nats, and the observation's ratio less 1.
 
-    `guess` holds ratios less 1 to begin with.
+    All arrays have shape (m,). `guess` holds ratios less 1 to begin with.
     """
-    attained, proved, depth = np.zeros(len(t)), np.zeros(len(t)), np.zeros(len(t), np.int64)
-    exact.values(chain, t, i, j, np.zeros(len(t)) if guess is None else guess, attained, proved, depth)
-    return attained, proved
+    attained, proved, rho = np.zeros((3, len(t)))
+    exact.values(chain, t, i, j, np.zeros(len(t)) if guess is None else guess, attained, proved, rho)
+    return attained, proved, rho

@@ -25,7 +25,6 @@ from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known, known_at
 from temporaldp.correlation.timeline import Timeline
-from temporaldp.kernels.rollouts import dense
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, backward
 from temporaldp.values import ROUNDOFF as U
 
@@ -96,7 +95,8 @@ class Transitions:
             numbers = {key: k for k, key in enumerate(distinct)}
             which = np.array([numbers[id(matrix)] for matrix in known[0]], dtype=np.int64)
             known = [exactly_known(matrix) for matrix in distinct.values()]
-        rows = [np.array(dense(rows_of(known_at(matrix, 0)))) for matrix in known]
+        scaled = [rows_of(known_at(matrix, 0)) for matrix in known]
+        rows = [one if isinstance(one, np.ndarray) else one.toarray() for one in scaled]
         return cls(np.stack(rows), which, timeline.starts[1:], backwards)
 
     def number(self, step: int) -> int:

@@ -20,6 +20,11 @@ def kernel(function: Function) -> Function:
     return compiled(function)
 
 
+def inner_kernel(function: Function) -> Function:
+    """Compile a function that only kernels call: without the code that converts its arguments from Python, it compiles faster."""
+    return compiled(function, no_cpython_wrapper=True)
+
+
 def summing_kernel(function: Function) -> Function:
     """The same, and sums may be taken in any order, which lets them use whole registers.
 
