@@ -295,9 +295,12 @@ class Open:
 
     def joined(self, other: Open) -> Open:
         """The items of both."""
-        pairs = ((self.step, other.step), (self.pair, other.pair), (self.arrived, other.arrived))
-        step, pair, arrived = (np.concatenate(both) for both in pairs)
-        return Open(step, pair, arrived, Coefficients.joined((self.rollouts, other.rollouts)))
+        return Open(
+            np.concatenate((self.step, other.step)),
+            np.concatenate((self.pair, other.pair)),
+            np.concatenate((self.arrived, other.arrived)),
+            Coefficients.joined((self.rollouts, other.rollouts)),
+        )
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -367,7 +370,7 @@ class ExactOdometer:
         return replace(self, problem=problem, past=past, _series=None)
 
     def leakage(self, spent: Sequence[float]) -> Leakage | None:
-        """BPL, FPL and TPL of every step so far, from above, within 3e-12 of `temporal_leakage`; `spent` is every budget so far.
+        """BPL, FPL and TPL of every step so far, from above, within 3e-12 of `temporal_leakage`; `spent` is all budgets so far.
 
         The first call computes all steps, later ones those that what was spent since may have changed. None where budgets are
         too large for that.

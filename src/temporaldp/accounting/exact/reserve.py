@@ -303,7 +303,8 @@ class Incoming:
     @classmethod
     def restored(cls, document: dict[str, Any]) -> Self:
         """Undo `saved`."""
-        return cls(*(unpacked(text) for text in document["arrays"]), int(document["depth"]))
+        into, up, spread, leakage, rho, close = map(unpacked, document["arrays"])
+        return cls(into, up, spread, leakage, rho, close, int(document["depth"]))
 
 
 def pair_values(
@@ -361,11 +362,12 @@ class Reserve:
             return side.chain(np.array([number, number]), both, spread, endless=True), float(largest[0])
         last = min(len(self.future) - 1, t + self.kept)
         steps = range(last, t, -1)
-        into, spread = [side.number(s) for s in (*steps, t)], [self._spread(problem, largest[s]) for s in steps]
+        into = np.array([side.number(s) for s in (*steps, t)])
+        spread = np.array([*(self._spread(problem, largest[s]) for s in steps), 0.0])
         up = np.append(np.full(len(steps), math.expm1(self.epsilon)), 0.0)
         if last < len(self.future) - 1:
-            up[0] = math.expm1(spread[0])
-        return side.chain(np.array(into), up, np.array([*spread, 0.0])), float(largest[t])
+            up[0] = np.expm1(spread[0])
+        return side.chain(into, up, spread), float(largest[t])
 
     def _spread(self, problem: Problem, largest: float) -> float:
         return min((self.epsilon + largest) * (1.0 + 4.0 * U), problem.alpha)
@@ -409,7 +411,8 @@ def _infinite(problem: Problem, epsilon: float) -> Reserve | float:
     if not worst <= problem.level - problem.slack:
         return worst
     rollouts = _endless_rollouts(problem, epsilon, problem.level - epsilon - future)
-    return worst if rollouts is None else Reserve(epsilon, future[None], rollouts)
+    # Where rollouts come to no end, a billionth less would not end them.
+    return math.inf if rollouts is None else Reserve(epsilon, future[None], rollouts)
 
 
 def _endless_rollouts(problem: Problem, epsilon: float, level: FloatArray) -> Coefficients | None:

@@ -1,4 +1,4 @@
-"""Kept rollouts in machine code: signs, and the largest budget that a step can spend; notation in `temporaldp.kernels.signs`."""
+"""Kept rollouts in machine code: signs, and the largest budget of a step; notation in `temporaldp.kernels.signs`."""
 
 import math
 
@@ -155,7 +155,9 @@ def forward_leakage(chain, i, j, epsilons, arrived, guess, forward, temporal):
     for k in range(epsilons.size):
         known = np.full(i.size, -1.0)
         forward[k] = (epsilons[k] + largest_sum(chain, k, i, j, nothing, known, guess[k], work)) * (1.0 + 4.0 * UNIT)
-        temporal[k] = (epsilons[k] + largest_sum(chain, k, i, j, arrived[k], known, guess[k], work)) * (1.0 + 4.0 * UNIT)
+        temporal[k] = (epsilons[k] + largest_sum(chain, k, i, j, arrived[k], known, guess[k], work)) * (
+            1.0 + 4.0 * UNIT
+        )
         set_spread(chain, k, forward[k])
 
 
