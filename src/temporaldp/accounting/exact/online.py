@@ -62,8 +62,8 @@ ABOVE, BLURRED = 1e-12, 1e-11
 rounding hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
 
 FINAL = (1e-12, 1e-10, 1e-8)
-"""Shares of a step's leakage by which what follows may still raise it once it is final: the first, but for steps older than
-twice, and four times, the memory of the correlation, where rounding hides more."""
+"""Shares of a step's leakage, or of a nat where it is less, by which what follows may still raise it once it is final: the first,
+but for steps older than twice, and four times, the memory of the correlation, where rounding hides more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -204,6 +204,7 @@ class ExactFilter:
     def saved(self) -> dict[str, Any]:
         """The filter as JSON values, without the matrices."""
         return {
+            "matrices": self.problem.order,
             "n_steps": self.n_steps,
             "reserve": self.tail.epsilon,
             "past": self.past.saved(),
@@ -218,6 +219,7 @@ class ExactFilter:
     ) -> Self:
         """Undo `saved`, given the matrices of all steps; `InputError` where the reserve no longer lasts."""
         problem = Problem(timeline, alpha, horizon)
+        problem.require_order(document["matrices"])
         tail, (pairs, *rollouts) = largest_close(problem, document["reserve"]), map(unpacked, document["open"])
         if tail is None or tail.epsilon != document["reserve"]:
             raise InputError(
@@ -370,9 +372,9 @@ class ExactOdometer:
         return replace(self, problem=problem, past=past, _series=None)
 
     def leakage(self, spent: Sequence[float]) -> Leakage | None:
-        """BPL, FPL and TPL of every step so far, from above, within 3e-12 of `temporal_leakage`; `spent` is all budgets so far.
+        """BPL, FPL and TPL of every step so far, from above; `spent` is all budgets so far.
 
-        The first call computes all steps, later ones those that what was spent since may have changed. None where budgets are
+        Within 3e-12 of `temporal_leakage`, in nats or as a share. The first call computes all steps, later ones those that what was spent since may have changed. None where budgets are
         too large for that.
         """
         if self.largest > LARGEST_LEVEL:
@@ -386,14 +388,16 @@ class ExactOdometer:
         items = self.open.step, self.open.pair, self.open.arrived, *self.open.rollouts.arrays
         numbers = {name: getattr(self, name) for name in ("n_steps", "largest", "time", "timed", "depth")}
         arrays = {"spent": packed(self.spent), "open": [packed(array) for array in items]}
-        return {**numbers, **arrays, "past": self.past.saved()}
+        return {**numbers, **arrays, "past": self.past.saved(), "matrices": self.problem.order}
 
     @classmethod
     def restored(cls, document: dict[str, Any], timeline: Timeline) -> Self:
         """Undo `saved`, given the matrices of all steps."""
         step, pair, arrived, *rollouts = map(unpacked, document["open"])
+        problem = Problem(timeline)
+        problem.require_order(document["matrices"])
         return cls(
-            Problem(timeline),
+            problem,
             Incoming.restored(document["past"]),
             Open(step, pair, arrived, Coefficients(*rollouts)),
             unpacked(document["spent"]),
@@ -584,10 +588,10 @@ class ExactSeries:
         chain = side.chain(np.append(0, into), np.append(math.expm1(ceiling), up), spread)
         done = 0
         for times, share in enumerate(FINAL):
-            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, 1.0 + share)
+            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share)
             if len(into) - done <= 2.0 * (times + 1) * self.memory + LEAST_KEPT:
                 window[1:] = forward[::-1], temporal[::-1]
-                window[1:, :done] *= 1.0 + share
+                window[1:, :done] += share * np.maximum(window[1:, :done], 1.0)
                 break
         found = np.concatenate((final, window), axis=1)
         left = self.arrived[done:], backwards[2][::-1][done:]

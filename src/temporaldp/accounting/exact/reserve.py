@@ -11,6 +11,7 @@ c          coefficients of a rollout (`temporaldp.kernels.signs`)
 
 from __future__ import annotations
 
+import hashlib
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
@@ -182,6 +183,20 @@ class Problem:
         """All ordered pairs of different states."""
         i, j = np.nonzero(~np.eye(self.n, dtype=bool))
         return i, j
+
+    @property
+    def order(self) -> list[str | None]:
+        """Hash of the numbers of each direction's matrices, in order of time; None for one that is constant but for changes.
+
+        A saved state names matrices by number, in the order in which they first occur.
+        """
+        which = [None if side is None else side.which for side in self.sides]
+        return [None if one is None else hashlib.sha256(one.tobytes()).hexdigest() for one in which]
+
+    def require_order(self, order: list[str | None]) -> None:
+        """Refuse a state that was saved with matrices in another order of steps: `ValueError`."""
+        if order != self.order:
+            raise ValueError("its matrices stand in another order of steps")
 
     @property
     def slack(self) -> float:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from temporaldp.kernels.compiled.options import kernel
+from temporaldp.kernels.compiled.options import inner_kernel, kernel
 from temporaldp.kernels.exact import LONGEST, RISE, UNIT, dense_through, pair_value, roll, set_spread, stays_below
 
 RESOLUTION, LEAST = 1e-12, 1e-18
@@ -16,7 +16,7 @@ COARSE, MOST_COARSE = 4e-3, 12
 computed to rounding besides."""
 
 
-@kernel
+@inner_kernel
 def is_below(chain, start, kept, total, error, drift, depth, room, work):
     """Whether F <= 0 is proved, to `room` nats of the level, of an item whose coefficients have come to step `start`.
 
@@ -60,7 +60,7 @@ def is_below(chain, start, kept, total, error, drift, depth, room, work):
     return False
 
 
-@kernel
+@inner_kernel
 def fits(chain, epsilon, incoming, kept, total, error, drift, depth, room, work):
     """Whether F <= 0 is proved of an item if the last step of the chain, which is overwritten, spends a budget."""
     last = chain.factors.shape[0] - 1
@@ -94,7 +94,7 @@ def largest_budget(chain, kept, totals, errors, drifts, depths, order, incoming,
     return high
 
 
-@kernel
+@inner_kernel
 def pair_bound(chain, t, i, j, guess, work):
     """An upper bound of K of a pair at step t within a `COARSE` share, the ratio less 1, and the depth; rollouts are short."""
     here, deepest, depth = guess, 0, 0
@@ -130,7 +130,7 @@ def pair_values(chain, steps, i, j, guess, close, proved, rho):
     return deepest
 
 
-@kernel
+@inner_kernel
 def largest_sum(chain, t, i, j, offset, known, guess, work):
     """Largest sum over pairs of an offset and K at step t. `known` holds K where it is computed already, else -1."""
     best, first = 0.0, np.argmax(offset + np.log1p(guess))
@@ -163,15 +163,17 @@ def forward_leakage(chain, i, j, epsilons, arrived, guess, forward, temporal):
 
 @kernel
 def count_final(chain, i, j, epsilons, arrived, forward, temporal, share):
-    """Number of steps from the end of a chain on whose FPL and TPL later steps raise by no more than a share of them.
+    """Number of steps, from the end of a chain on, whose FPL and TPL no later steps raise by more than a share of them.
 
-    Step 0 of the chain stands for all later steps.
+    Or of a nat, where they are less than one. Step 0 of the chain stands for all later steps.
     """
     work = np.empty((4, chain.n))
     n_final = 0
     for k in range(epsilons.size - 1, -1, -1):
+        ahead = forward[k] + share * max(forward[k], 1.0) - epsilons[k]
+        both = temporal[k] + share * max(temporal[k], 1.0) - epsilons[k]
         for item in range(i.size):
-            room = min(forward[k] * share, temporal[k] * share - arrived[k, item]) - epsilons[k]
+            room = min(ahead, both - arrived[k, item])
             if not stays_below(chain, k + 1, i[item], j[item], room, work)[0]:
                 return n_final
         n_final += 1
