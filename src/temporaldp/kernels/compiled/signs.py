@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from temporaldp.kernels.compiled.options import inner_kernel, kernel
-from temporaldp.kernels.exact import LONGEST, RISE, UNIT, dense_through, pair_value, roll, set_spread, stays_below
+from temporaldp.kernels.exact import LONGEST, RISE, UNIT, coefficients, dense_through, pair_value, roll, set_spread, stays_below
 
 RESOLUTION, LEAST = 1e-12, 1e-18
 """Relative distance from the largest budget at which halving ends, and nats below which a budget counts as none. If the first
@@ -58,6 +58,16 @@ def is_below(chain, start, kept, total, error, drift, depth, room, work):
         depth += 1.0
         dense_through(data, into[s] * n * n, n, g, c)
     return False
+
+
+@inner_kernel
+def is_pair_below(chain, t, i, j, level, room, work):
+    """Whether K of a pair at step t is proved to be at most level + room."""
+    rho = math.expm1(level)
+    apart, balance = coefficients(chain, t, i, j, rho, work)
+    scaled = rho / (1.0 + rho)
+    drift = 4.0 * (chain.n + 5) * UNIT * (apart + scaled) + abs(balance)
+    return level >= 0.0 and is_below(chain, t, work[0], -scaled, UNIT * scaled, drift, 0.0, room, work)
 
 
 @inner_kernel
@@ -170,11 +180,11 @@ def count_final(chain, i, j, epsilons, arrived, forward, temporal, share):
     work = np.empty((4, chain.n))
     n_final = 0
     for k in range(epsilons.size - 1, -1, -1):
-        ahead = forward[k] + share * max(forward[k], 1.0) - epsilons[k]
-        both = temporal[k] + share * max(temporal[k], 1.0) - epsilons[k]
+        room = 0.5 * share * max(forward[k], 1.0)
+        ahead, both = forward[k] + room - epsilons[k], temporal[k] + room - epsilons[k]
         for item in range(i.size):
-            room = min(ahead, both - arrived[k, item])
-            if not stays_below(chain, k + 1, i[item], j[item], room, work)[0]:
+            level = min(ahead, both - arrived[k, item])
+            if not is_pair_below(chain, k + 1, i[item], j[item], level, room, work):
                 return n_final
         n_final += 1
     return n_final
