@@ -5,7 +5,17 @@ import math
 import numpy as np
 
 from temporaldp.kernels.compiled.options import inner_kernel, kernel
-from temporaldp.kernels.exact import LONGEST, RISE, UNIT, coefficients, dense_through, pair_value, roll, set_spread, stays_below
+from temporaldp.kernels.exact import (
+    LONGEST,
+    RISE,
+    UNIT,
+    coefficients,
+    dense_through,
+    pair_value,
+    roll,
+    set_spread,
+    stays_below,
+)
 
 RESOLUTION, LEAST = 1e-12, 1e-18
 """Relative distance from the largest budget at which halving ends, and nats below which a budget counts as none. If the first
