@@ -82,7 +82,7 @@ def test_huge_budgets_are_never_too_low():
 @pytest.mark.parametrize("directions", [(True, True), (True, False), (False, True)])
 @pytest.mark.parametrize("adopts", [False, True])
 def test_leakage_so_far_is_the_series(directions, adopts):
-    """Asked after some of the steps, quiet ones before loud ones: every step is an upper bound, and that of the whole series."""
+    """After some of the steps, quiet ones before loud ones: upper bounds, and those of the whole series."""
     rng = np.random.default_rng([sum(directions), adopts, directions[0]])
 
     def one():

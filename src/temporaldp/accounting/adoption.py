@@ -1,8 +1,8 @@
 """Another correlation from a step on: which user continues which.
 
-Filters and odometers of the exact method take the new matrices over (`ExactFilter.adopted`). The reserve is searched anew: the
-largest budget that, spent at every later step under the new matrices, keeps every step within the level, those before the change
-too. It may be smaller than what the new correlation would allow by itself, as the steps before it have leaked.
+Filters and odometers of the exact method take the new matrices over (`ExactFilter.adopted`). The reserve is searched anew:
+the largest budget that, spent at every later step under the new matrices, keeps every step within the level, those before the
+change too. It may be smaller than what the new correlation would allow by itself, as the steps before it have leaked.
 """
 
 from __future__ import annotations

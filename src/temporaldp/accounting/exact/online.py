@@ -62,8 +62,8 @@ ABOVE, BLURRED = 1e-12, 1e-11
 rounding hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
 
 FINAL = (1e-12, 1e-10, 1e-8)
-"""Shares of a step's leakage, or of a nat where it is less, by which what follows may still raise it once it is final: the first,
-but for steps older than twice, and four times, the memory of the correlation, where rounding hides more."""
+"""Shares of a step's leakage, or of a nat where that is larger, by which what follows may still raise it once it is final: the
+first, but for steps older than twice, and four times, the memory of the correlation, where rounding hides more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -374,8 +374,8 @@ class ExactOdometer:
     def leakage(self, spent: Sequence[float]) -> Leakage | None:
         """BPL, FPL and TPL of every step so far, from above; `spent` is all budgets so far.
 
-        Within 3e-12 of `temporal_leakage`, in nats or as a share. The first call computes all steps, later ones those that what was spent since may have changed. None where budgets are
-        too large for that.
+        Within 3e-12 of `temporal_leakage`, in nats or as a share. The first call computes all steps, later ones those that
+        what was spent since may have changed. None where budgets are too large for that.
         """
         if self.largest > LARGEST_LEVEL:
             return None
@@ -584,8 +584,9 @@ class ExactSeries:
         if final.size and largest > self.ceiling:
             return type(self).at_start(self.problem, min(4.0 * largest, LARGEST_LEVEL)).after(spent)
         ceiling = min(max(self.ceiling, 2.0 * largest), LARGEST_LEVEL)
-        spread = np.full(len(into) + 1, ceiling)
-        chain = side.chain(np.append(0, into), np.append(math.expm1(ceiling), up), spread)
+        # Final steps may still be raised, by less than that.
+        spread = np.full(len(into) + 1, ceiling + 10.0 * FINAL[-1])
+        chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         done = 0
         for times, share in enumerate(FINAL):
             done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share)
