@@ -83,6 +83,9 @@ last one led to, and how many."""
 LEVEL_ROOM, RISE = 1.0 + 2.0**-43, 1.0 + 2.0**-41
 """Raise what is attained to the level that other pairs are compared with, and to what such signs prove, rounding included."""
 
+ROOM_LEFT = 0.98
+"""Share of the room that a sign from one side leaves, which counts as the pair's last value on that side."""
+
 SPREAD_ROOM = 1.0 + 1e-6
 """Raises a spread before rollouts end in it, so that steps that have almost settled share one answer."""
 
@@ -250,7 +253,7 @@ def roll(chain, t, i, j, rho, most, work):
     ``low <= F <= high`` but for the backward error (in nats of the root), ``summed <= F <= summed_high`` but for `error`;
     slopes are the derivatives of low and high with their sign changed; `below`: F is proved to be at most 0.
     """
-    n, wide = chain.n, chain.factors.shape[2] > 1
+    n, stride = chain.n, 1 if chain.factors.shape[2] > 1 else 0
     gamma, sums = chain.gamma, (chain.n + 4) * UNIT
     apart, balance = coefficients(chain, t, i, j, rho, work)
     c, v, g, spare = work[0], work[1], work[2], work[3]
@@ -270,7 +273,7 @@ def roll(chain, t, i, j, rho, most, work):
         growth, excess = spreads[s, 1], spreads[s, 2]
         p = w = raised = lowered = widest = 0.0
         for k in range(n):
-            a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
+            a, b = factors[s, 0, k * stride], factors[s, 1, k * stride]
             positive = max(c[k], 0.0)
             negative = positive - c[k]
             widest = max(widest, a, b)
@@ -301,15 +304,12 @@ def roll(chain, t, i, j, rho, most, work):
         else:
             slope = slope_high = nearer = 0.0
             for k in range(n):
-                a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
-                if c[k] > 0.0:
-                    nearer += v[k] * (a - excess)
-                    slope_high += v[k] * growth
-                    v[k] *= 1.0 + a
-                else:
-                    nearer += v[k] * b
-                    slope_high += v[k]
-                    v[k] *= 1.0 + b
+                a, b = factors[s, 0, k * stride], factors[s, 1, k * stride]
+                raises = c[k] > 0.0  # selected, not branched on: signs are hard to predict
+                factor = a if raises else b
+                nearer += v[k] * (factor - (excess if raises else 0.0))
+                slope_high += v[k] * (growth if raises else 1.0)
+                v[k] *= 1.0 + factor
                 slope += v[k]
             slope_high = slope if last else slope_high
             unknown = (excess * p if p > 0.0 else 0.0) - add
@@ -369,18 +369,18 @@ def both_sides(low, high, slope, summed, summed_high, error, backward, rho):
 
 
 @inner_kernel
-def is_silent(chain, t):
-    """Whether nothing arrives at step t, because no earlier step distinguishes states."""
-    return (t == 0 or chain.spreads[t - 1, 0] <= 0.0) if not chain.endless else chain.spreads[t, 0] <= 0.0
+def arriving(chain, t):
+    """Spread of what arrives at step t: 0 where no earlier step distinguishes states."""
+    if chain.endless:
+        return chain.spreads[t, 0]
+    return chain.spreads[t - 1, 0] if t > 0 else 0.0
 
 
 @inner_kernel
 def stays_below(chain, t, i, j, room, work):
     """Whether K of a pair at step t is proved to be at most room (1 + `BACKWARD_SHARE`); and the depth of the rollout."""
-    if is_silent(chain, t):
-        return room >= 0.0, 0
-    if not 0.0 < room <= LARGEST_EXPONENT:
-        return room > LARGEST_EXPONENT and chain.spreads[t if chain.endless else t - 1, 0] <= room, 0
+    if not 0.0 < room <= LARGEST_EXPONENT or arriving(chain, t) <= 0.0:
+        return arriving(chain, t) <= room, 0
     found = roll(chain, t, i, j, math.expm1(room), -LONGEST, work)
     return found[9], found[8]
 
@@ -393,10 +393,10 @@ def pair_value(chain, t, i, j, guess, work):
     Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of two of them leads
     further. Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes next.
     """
-    if is_silent(chain, t):
-        return 0.0, 0.0, 0.0, 0
     # No step raises what is known: states are told apart at most as well as any two likelihoods before.
-    attained, proved = 0.0, chain.spreads[t if chain.endless else t - 1, 0] * (1.0 + 4.0 * UNIT)
+    attained, proved = 0.0, arriving(chain, t) * (1.0 + 4.0 * UNIT)
+    if proved <= 0.0:
+        return 0.0, 0.0, 0.0, 0
     best, here, last = 0.0, max(guess, 0.0), np.inf
     before, move_before = np.nan, np.nan
     proofs = slow = unfinished = 0
@@ -425,14 +425,15 @@ def pair_value(chain, t, i, j, guess, work):
         if left <= TIGHT * proved or unfinished >= MOST_UNFINISHED:
             break
         if step <= max(CLOSE * here, known_to):
-            if proofs > 1 and left <= 4.0 * known_to or proofs >= MOST_PROOFS:
+            if left <= 4.0 * known_to or proofs >= MOST_PROOFS:
                 break
             # From the fourth attempt on rounding has hidden the root: the attempts spread out.
             here = min(here + room * 2.0 ** (proofs if proofs < 4 else 6 * (proofs - 3)), top)
             proofs += 1
         elif step <= SLOW * last:
+            # Just above where the root should be: if it is there, the next rollout proves it too.
             ahead = here + (factor if 1.0 / MOST_ANTICIPATED < factor < MOST_ANTICIPATED else 1.0) * move
-            here = min(max(ahead, 0.0), top)
+            here = min(max(ahead, 0.0) + (2.0 * error / slope if by_sums else 0.0) + 8.0 * UNIT * (1.0 + here), top)
         else:
             slow += 1
             middle = math.expm1(min(0.5 * (proved + attained), LARGEST_EXPONENT))
@@ -462,56 +463,65 @@ def worst_step(chain, a):
 def static_bounds(chain, first, last, found):
     """Fill rows first .. last - 1 of `found`, shape (n, n), with upper bounds of K over an infinite horizon, from few steps.
 
-    At any rho the root is at most rho + F(rho), as D >= 1 where all factors are. One Newton step from a guess makes F small.
+    At any rho the root is at most rho + F(rho), as D >= 1 where all factors are.
     """
-    n, work, t = chain.n, np.empty((4, chain.n)), 0 * first
+    n, work, t, ratio = chain.n, np.empty((4, chain.n)), 0 * first, 0.6
     for pair in range(first * n, last * n):
         i, j = pair // n, pair % n
         found[i, j] = 0.0
         if i == j or chain.spreads[t, 0] <= 0.0:
             continue
+        # The bound of one step, which takes no product, tells where that of two steps may be: in the ratio of the last pair.
         rho = math.expm1(min(0.5 * chain.spreads[t, 0], 30.0))
-        rolled = roll(chain, t, i, j, rho, STATIC_DEPTH, work)
-        moved = rho + rolled[1] / rolled[3]
-        rho = moved if 0.0 <= moved < np.inf else rho
+        for _ in range(2):
+            rolled = roll(chain, t, i, j, rho, 1.0, work)
+            moved = rho + rolled[1] / rolled[3]
+            rho = moved if 0.0 <= moved < np.inf else rho
+        shallow, rho = rho, ratio * rho
         rolled = roll(chain, t, i, j, rho, STATIC_DEPTH, work)
         above = max(rolled[5] + rolled[6], 0.0) * (1.0 + rho) * (1.0 + 1e-9)
         found[i, j] = math.log1p(rho + above) * RISE if above < np.inf else np.inf
+        moved = (rho + rolled[1] / rolled[3]) / shallow
+        ratio = moved if 0.0 < moved <= 1.0 else 0.6
 
 
 @inner_kernel
-def weigh(chains, steps, i, j, room, static, guesses, work, depths):
+def weigh(chains, steps, i, j, room, shares, work, depths):
     """Leakage that arrives at a pair from one or two sides: attained and proved, or -1 and 0 where it is proved to be below room.
 
-    `depths` keeps the greatest depth of each side; `guesses`, shape (2, n, n), ratios less 1 of the last values.
+    `depths` keeps the greatest depth of each side. `shares`, shape (2, n, n), are the pair's last values, or bounds of them, as
+    shares of the spread in which they arrive.
     """
-    n_sides, attained, proved = steps.size, 0.0, 0.0
+    n_sides, attained, proved, first = steps.size, 0.0, 0.0, 0
+    scales = (arriving(chains[0], steps[0]), arriving(chains[n_sides - 1], steps[n_sides - 1]))
     if room > 0.0:
-        share = 1.0
+        part = room
         if n_sides == 2:
-            past, future = math.log1p(guesses[0, i, j]), math.log1p(guesses[1, i, j])
-            if past + future <= 0.0:
-                past, future = min(static[0, i, j], LARGEST_EXPONENT), min(static[1, i, j], LARGEST_EXPONENT)
-            share = past / (past + future) if past + future > 0.0 else 0.5
+            past, future = shares[0, i, j] * scales[0], shares[1, i, j] * scales[1]
+            part = room * past / (past + future) if past + future > 0.0 else 0.5 * room
         below = True
         for side in range(n_sides):
             if below:
-                part = share * room if side == 0 else room - share * room
-                below, depth = stays_below(chains[side], steps[side], i, j, part, work)
+                below, depth = stays_below(chains[side], steps[side], i, j, part if side == 0 else room - part, work)
                 depths[side] = max(depths[side], depth)
+                first = side
         if below:
             return -1.0, 0.0
-    for side in range(n_sides):
-        guess, left = guesses[side, i, j], room - proved
-        if side > 0 and left > 0.0:
+    # The side whose sign was positive has used up more than its part: its value leaves less room for the other one.
+    for trial in range(n_sides):
+        side = first if trial == 0 else 1 - first
+        left = room - proved
+        guess = math.expm1(min(shares[side, i, j] * scales[side], LARGEST_EXPONENT))
+        if trial == 1 and left > 0.0:
             below, depth = stays_below(chains[side], steps[side], i, j, left, work)
             depths[side] = max(depths[side], depth)
             if below:
+                shares[side, i, j] = min(shares[side, i, j], ROOM_LEFT * left / scales[side] if scales[side] > 0.0 else 0.0)
                 return -1.0, 0.0
-        if side == n_sides - 1 and left > 0.0:
+        if trial == n_sides - 1 and left > 0.0:
             guess = max(guess, math.expm1(min(left, LARGEST_EXPONENT)))
-        low, high, rho, depth = pair_value(chains[side], steps[side], i, j, guess, work)
-        guesses[side, i, j] = rho
+        low, high, _, depth = pair_value(chains[side], steps[side], i, j, guess, work)
+        shares[side, i, j] = low / scales[side] if scales[side] > 0.0 else 0.0
         depths[side] = max(depths[side], depth)
         attained += low
         proved += high
@@ -519,7 +529,7 @@ def weigh(chains, steps, i, j, room, static, guesses, work, depths):
 
 
 @kernel
-def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, candidates, work, depths):
+def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidates, work, depths):
     """The largest leakage over pairs of what arrives from one or two sides and the step's own part.
 
     Branch and bound: candidates (pairs ``i n + j``) are computed first; any other pair is first compared with the best so far
@@ -529,8 +539,6 @@ def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, c
     ----------
     static : array, shape (2, n, n), or empty
         Bounds of each side that hold at all steps. Empty: only candidates are computed, and the answer is `ceiling`.
-    floor : float
-        Pairs that do not exceed it need not be computed; -1 if there is none.
     limit : float
         Once a pair exceeds it, the others do not matter, and nothing is proved.
     ceiling : float
@@ -543,7 +551,7 @@ def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, c
     pair : int
     """
     n, wide = chains[0].n, lift.size > 1
-    best, top, chosen = floor, 0.0, 1
+    best, top, chosen = -1.0, 0.0, 1
     depths[:] = 0
     n_first = candidates.size
     for place in range(n_first + n * n):
@@ -569,7 +577,7 @@ def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, c
                 known += static[1, i, j]
             if known <= room:
                 continue
-        low, high = weigh(chains, steps, i, j, room, static, guesses, work, depths)
+        low, high = weigh(chains, steps, i, j, room, shares, work, depths)
         if low < 0.0:
             continue
         low, high = (own + low) * (1.0 - 4.0 * UNIT), (own + high) * (1.0 + 4.0 * UNIT)
@@ -592,7 +600,7 @@ def extremes(chain, first, last):
 
 
 @kernel
-def series(chain, lift, drop, ceiling, runs, static, guesses, likely, attained, proved, pairs, first, last):
+def series(chain, lift, drop, ceiling, runs, static, shares, likely, attained, proved, pairs, first, last):
     """Fill steps first .. last - 1 of the largest leakage from one side: attained, proved and the pair, shape (T,).
 
     Where budgets and matrices are those of the steps that the last rollouts reached (`runs`: first step of each step's run),
@@ -605,7 +613,7 @@ def series(chain, lift, drop, ceiling, runs, static, guesses, likely, attained, 
     while t < last:
         steps[0] = t
         attained[t], top, pairs[t] = largest(
-            (chain, chain), steps, lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates, work, depths
+            (chain, chain), steps, lift[t], drop[t], np.inf, ceiling[t], static, shares, candidates, work, depths
         )
         proved[t] = top
         set_spread(chain, t, top * SPREAD_ROOM)
@@ -635,14 +643,22 @@ def both_series(past, future, lift, drop, ceiling, runs, static, before, after, 
     """
     n_steps, n = lift.shape[0], past.n
     work, depths, steps = np.empty((4, n)), np.zeros(2, np.int64), np.zeros(2, np.int64)
-    guesses, candidates = np.zeros((2, n, n)), np.empty(3, np.int64)
+    candidates, shares = np.empty(2, np.int64), np.ones((2, n, n))
+    for side in range(2 if static.size else 0):
+        most = extremes((past, future)[side], 0, n_steps)[1]
+        for pair in range(n * n):
+            i, j = pair // n, pair % n
+            shares[side, i, j] = min(static[side, i, j] / most, 1.0) if most > 0.0 else 0.0
     t = first
     while t < last:
         ahead = n_steps - 1 - t
         steps[0], steps[1] = t, ahead
-        candidates[0], candidates[1], candidates[2] = before[t], after[t], pairs[t - 1] if t > first else before[t]
+        if t == first:
+            candidates[0], candidates[1] = before[t], after[t]
+        else:
+            candidates[0], candidates[1] = pairs[t - 1], pairs[t - 1]
         attained[t], top, pairs[t] = largest(
-            (past, future), steps, lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates, work, depths
+            (past, future), steps, lift[t], drop[t], np.inf, ceiling[t], static, shares, candidates, work, depths
         )
         proved[t] = top
         t += 1
@@ -663,7 +679,7 @@ def both_series(past, future, lift, drop, ceiling, runs, static, before, after, 
 
 
 @kernel
-def supremum(chain, lift, drop, ceiling, static, guesses, likely, work, depths):
+def supremum(chain, lift, drop, ceiling, static, shares, likely, work, depths):
     """Supremum of the leakage from one side over an infinite horizon: attained, proved, pair. Sets the chain's spread.
 
     Suppose that no horizon's leakage exceeds a level, and let rollouts end in likelihoods within that level of one another. If
@@ -679,7 +695,7 @@ def supremum(chain, lift, drop, ceiling, static, guesses, likely, work, depths):
             static_bounds(chain, steps[0], chain.n, static[0])
         limit = supposed if supposed < ceiling else np.inf
         best, top, pair = largest(
-            (chain, chain), steps, lift, drop, -1.0, limit, np.inf, static, guesses, candidates, work, depths
+            (chain, chain), steps, lift, drop, limit, np.inf, static, shares, candidates, work, depths
         )
         if top <= supposed or supposed == ceiling:
             ceiling = min(top, ceiling)
@@ -830,7 +846,7 @@ def population(data, n, members, factors, lift, drop, ceilings, runs, gamma, fir
             static_bounds(worst, 0 * n, n, static[side])
             made = np.empty(n_steps), np.empty(n_steps), np.empty(n_steps, np.int64)
             series(
-                sides[side], lift[side], drop[side], ceiling, runs[side], static[side : side + 1], np.zeros((1, n, n)), start,
+                sides[side], lift[side], drop[side], ceiling, runs[side], static[side : side + 1], np.ones((1, n, n)), start,
                 made[0], made[1], made[2], 0 * n, n_steps,
             )  # fmt: skip
             found[0][:], found[1][:], found[2][:] = made
@@ -850,7 +866,7 @@ def suprema(data, n, members, factors, lift, drop, ceilings, gamma, first, last,
     """Suprema of users first .. last - 1: fill attained and proved, shape (users, 3); arguments as in `population`."""
     steps, depths, work = np.zeros(2, np.int64), np.zeros(2, np.int64), np.empty((4, n))
     for user in range(first, last):
-        static, guesses, candidates = np.zeros((2, n, n)), np.zeros((2, n, n)), np.ones(2, np.int64)
+        static, shares, candidates = np.zeros((2, n, n)), np.ones((2, n, n)), np.ones(2, np.int64)
         sides = (
             chain_of(data, n, max(members[user, 0], 0), factors, True, gamma),
             chain_of(data, n, max(members[user, 1], 0), factors, True, gamma),
@@ -860,7 +876,7 @@ def suprema(data, n, members, factors, lift, drop, ceilings, gamma, first, last,
             attained[user, side], proved[user, side] = lift[0], lift[0]
             if members[user, side] >= 0:
                 attained[user, side], proved[user, side], candidates[side] = supremum(
-                    sides[side], lift, drop, ceilings[user, side], static[side : side + 1], guesses[side : side + 1],
+                    sides[side], lift, drop, ceilings[user, side], static[side : side + 1], shares[side : side + 1],
                     candidates[:1], work, depths,
                 )  # fmt: skip
                 certified = certified and sides[side].spreads[0, 0] < np.inf
@@ -870,6 +886,6 @@ def suprema(data, n, members, factors, lift, drop, ceilings, gamma, first, last,
             attained[user, 2], proved[user, 2] = max(attained[user, 0], attained[user, 1]), ceilings[user, 2]
             if certified:
                 attained[user, 2], proved[user, 2], _ = largest(
-                    (sides[0], sides[1]), steps, lift, drop, -1.0, np.inf, ceilings[user, 2], static, guesses, candidates,
+                    (sides[0], sides[1]), steps, lift, drop, np.inf, ceilings[user, 2], static, shares, candidates,
                     work, depths,
                 )  # fmt: skip

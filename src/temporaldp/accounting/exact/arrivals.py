@@ -197,7 +197,7 @@ def arrivals(correlation: Correlation, releases: Releases, ceiling: FloatArray, 
     ceiling = ceiling[order] * (1.0 + 16.0 * U * (2.0 + np.arange(n_steps)))  # each step of it has a dozen roundings
     lift, drop = releases[order].sides
     runs = _runs(chain)
-    found, guesses = Largest.empty(n_steps), np.zeros((1, chain.n, chain.n))
+    found, shares = Largest.empty(n_steps), np.ones((1, chain.n, chain.n))
     static = static_bounds(chain, float(ceiling.max()))[None]
     likely = np.append(likely_pairs(known_at(correlation, 0)), releases[order].widest[:1])
     first = 0
@@ -205,7 +205,7 @@ def arrivals(correlation: Correlation, releases: Releases, ceiling: FloatArray, 
         progressed("leakage of every step", first / n_steps)
         last = min(n_steps, first + BLOCK)
         first = exact.series(
-            chain, lift, drop, ceiling, runs, static, guesses, likely, found.attained, found.proved, found.pairs, first, last
+            chain, lift, drop, ceiling, runs, static, shares, likely, found.attained, found.proved, found.pairs, first, last
         )
         likely = found.pairs[first - 1 : first]
     return ExactArrivals(chain, found)

@@ -66,7 +66,7 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
     n = chain.n
     static = np.zeros((1, n, n)) if float(n) ** 4 <= EFFORT else np.zeros((1, 0, 0))
     attained, proved, pair = exact.supremum(
-        chain, lift[0], drop[0], ceiling, static, np.zeros((1, n, n)), likely, np.empty((4, n)), np.zeros(2, np.int64)
+        chain, lift[0], drop[0], ceiling, static, np.ones((1, n, n)), likely, np.empty((4, n)), np.zeros(2, np.int64)
     )
     return Limit(attained, proved, pair, chain if chain.spreads[0, 0] < math.inf else None)
 
@@ -109,8 +109,8 @@ def _largest(
     n, (lift, drop) = chains[0].n, release.sides
     static = np.stack([static_bounds(one, float(one.spreads[0, 0])) for one in chains])
     found: tuple[float, float, int] = exact.largest(
-        (chains[0], chains[-1]), np.zeros(len(chains), np.int64), lift[0], drop[0], -1.0, limit, ceiling, static,
-        np.zeros((len(chains), n, n)), candidates, np.empty((4, n)), np.zeros(2, np.int64),
+        (chains[0], chains[-1]), np.zeros(len(chains), np.int64), lift[0], drop[0], limit, ceiling, static,
+        np.ones((len(chains), n, n)), candidates, np.empty((4, n)), np.zeros(2, np.int64),
     )  # fmt: skip
     return found
 
