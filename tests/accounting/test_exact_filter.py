@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -243,6 +244,37 @@ def test_the_reserve_is_always_admitted(matrix, n_steps):
         spent.append(epsilon)
     assert standing.keeps_reserve
     assert worst(adversary, tailed(spent, standing, n_steps)) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("backward", "forward", "alpha"),
+    [
+        (
+            [
+                [0.9925, 0.0053, 0.0022, 0.0],
+                [0.0, 0.0, 0.9919, 0.0081],
+                [0.007, 0.0015, 0.0, 0.9915],
+                [0.0002, 0.9922, 0.0076, 0.0],
+            ],
+            [[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0005, 0.9995], [0.303, 0.006, 0.0, 0.691], [0.0001, 0.0744, 0.9255, 0.0]],
+            1.0,
+        ),
+        (
+            [[0.99899, 0.00019, 0.00082], [0.00004, 0.99957, 0.00039], [0.00041, 0.0006, 0.99899]],
+            [[0.00189, 0.00108, 0.99703], [0.0, 0.99888, 0.00112], [0.96056, 0.03314, 0.0063]],
+            1.0,
+        ),
+    ],
+)  # fmt: skip
+def test_a_nearly_deterministic_chain_has_a_reserve_in_time(backward, forward, alpha):
+    """Rollouts of thousands of steps, for which earlier versions took minutes."""
+    adversary = Adversary(TransitionMatrix(backward), TransitionMatrix(forward))
+    start = time.process_time()
+    accountant = tdp.TemporalAccountant(adversary, alpha=alpha)
+    reserve = accountant.reserve
+    assert time.process_time() - start < 30.0  # machine code that is not kept yet included
+    assert worst(adversary, [reserve] * 300) <= alpha
+    assert accountant.remaining() >= reserve
 
 
 def test_too_large_a_reserve_is_refused():

@@ -49,6 +49,7 @@ from temporaldp.accounting.protocol import (
 )
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.transition import know_profiles
+from temporaldp.errors import BudgetError
 from temporaldp.mechanisms.likelihood_box import LikelihoodBox
 from temporaldp.progress import part
 from temporaldp.values import ROUNDOFF as U
@@ -65,6 +66,13 @@ PAPER = PaperAccounting()
 
 CLOSE = 1e-9
 """Relative distance from what some horizon attains up to which an exact supremum counts as certified."""
+
+GIVEN_UP_FASTER = 8.0
+"""By how much the share of a budget that is given up grows from try to try. If doubled, more is given up."""
+
+SMALLER_RESERVES = (0.0, 0.01, 1.0)
+"""Shares of the largest reserve that are given up, one after the other, where a correlation remembers for so long that a larger
+one has no certificate."""
 
 
 @compared_by_value
@@ -236,9 +244,10 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         known = PaperAccounting(largest_distance).lasting_epsilon(users, alpha)
         ceiling = alpha * (1.0 - SPARED)
         found = largest_lasting(worst, alpha / largest_distance, ceiling, known=known)
-        # What counts is the public number, which may differ in its last digits.
+        # What counts is the public number, which may differ in its last digits, or have no certificate near the largest budget.
+        share = CLOSE_TO_LARGEST
         while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:
-            found = max(known, found * (1.0 - CLOSE_TO_LARGEST))
+            found, share = max(known, found * (1.0 - min(share, 1.0))), GIVEN_UP_FASTER * share
         return found
 
     def _leakage_within(self, user: Adversary, release: Releases, alpha: float) -> float:
@@ -259,10 +268,19 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[Sequence[Filter], float]:
         """By the signs of rollouts; of plain privacy only."""
-        kept = reserve
+        kept, shares = reserve, (0.0,)
         if kept is None:
-            kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
-        found = [ExactFilter.at_start(user, alpha=alpha, reserve=kept, horizon=horizon) for user in users]
+            kept, shares = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha), SMALLER_RESERVES
+        for share in shares:
+            try:
+                found = [
+                    ExactFilter.at_start(user, alpha=alpha, reserve=kept * (1.0 - share), horizon=horizon)
+                    for user in users
+                ]
+                break
+            except BudgetError:
+                if share == shares[-1]:
+                    raise
         return found, min(one.reserve for one in found)
 
 

@@ -62,8 +62,8 @@ ABOVE, BLURRED = 1e-12, 1e-11
 rounding hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
 
 FINAL = (1e-12, 1e-10, 1e-8)
-"""Shares of a step's leakage by which what follows may still raise it once it is final: the first, but for steps older than
-twice, and four times, the memory of the correlation, where rounding hides more."""
+"""Shares of a step's leakage, or of a nat where that is larger, by which what follows may still raise it once it is final: the
+first, but for steps older than twice, and four times, the memory of the correlation, where rounding hides more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -204,6 +204,7 @@ class ExactFilter:
     def saved(self) -> dict[str, Any]:
         """The filter as JSON values, without the matrices."""
         return {
+            "matrices": self.problem.order,
             "n_steps": self.n_steps,
             "reserve": self.tail.epsilon,
             "past": self.past.saved(),
@@ -218,6 +219,7 @@ class ExactFilter:
     ) -> Self:
         """Undo `saved`, given the matrices of all steps; `InputError` where the reserve no longer lasts."""
         problem = Problem(timeline, alpha, horizon)
+        problem.require_order(document["matrices"])
         tail, (pairs, *rollouts) = largest_close(problem, document["reserve"]), map(unpacked, document["open"])
         if tail is None or tail.epsilon != document["reserve"]:
             raise InputError(
@@ -268,7 +270,8 @@ def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, hig
 
     if high <= low or high < 0.0:
         return low
-    return float(largest_budget(chain, *items.arrays[:5], incoming, low, high, room))
+    order = np.random.default_rng(0).permutation(len(items))
+    return float(largest_budget(chain, *items.arrays[:5], order, incoming, low, high, room))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,9 +297,12 @@ class Open:
 
     def joined(self, other: Open) -> Open:
         """The items of both."""
-        pairs = ((self.step, other.step), (self.pair, other.pair), (self.arrived, other.arrived))
-        step, pair, arrived = (np.concatenate(both) for both in pairs)
-        return Open(step, pair, arrived, Coefficients.joined((self.rollouts, other.rollouts)))
+        return Open(
+            np.concatenate((self.step, other.step)),
+            np.concatenate((self.pair, other.pair)),
+            np.concatenate((self.arrived, other.arrived)),
+            Coefficients.joined((self.rollouts, other.rollouts)),
+        )
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -366,10 +372,10 @@ class ExactOdometer:
         return replace(self, problem=problem, past=past, _series=None)
 
     def leakage(self, spent: Sequence[float]) -> Leakage | None:
-        """BPL, FPL and TPL of every step so far, from above, within 3e-12 of `temporal_leakage`; `spent` is every budget so far.
+        """BPL, FPL and TPL of every step so far, from above; `spent` is all budgets so far.
 
-        The first call computes all steps, later ones those that what was spent since may have changed. None where budgets are
-        too large for that.
+        Within 3e-12 of `temporal_leakage`, in nats or as a share. The first call computes all steps, later ones those that
+        what was spent since may have changed. None where budgets are too large for that.
         """
         if self.largest > LARGEST_LEVEL:
             return None
@@ -382,14 +388,16 @@ class ExactOdometer:
         items = self.open.step, self.open.pair, self.open.arrived, *self.open.rollouts.arrays
         numbers = {name: getattr(self, name) for name in ("n_steps", "largest", "time", "timed", "depth")}
         arrays = {"spent": packed(self.spent), "open": [packed(array) for array in items]}
-        return {**numbers, **arrays, "past": self.past.saved()}
+        return {**numbers, **arrays, "past": self.past.saved(), "matrices": self.problem.order}
 
     @classmethod
     def restored(cls, document: dict[str, Any], timeline: Timeline) -> Self:
         """Undo `saved`, given the matrices of all steps."""
         step, pair, arrived, *rollouts = map(unpacked, document["open"])
+        problem = Problem(timeline)
+        problem.require_order(document["matrices"])
         return cls(
-            Problem(timeline),
+            problem,
             Incoming.restored(document["past"]),
             Open(step, pair, arrived, Coefficients(*rollouts)),
             unpacked(document["spent"]),
@@ -576,14 +584,15 @@ class ExactSeries:
         if final.size and largest > self.ceiling:
             return type(self).at_start(self.problem, min(4.0 * largest, LARGEST_LEVEL)).after(spent)
         ceiling = min(max(self.ceiling, 2.0 * largest), LARGEST_LEVEL)
-        spread = np.full(len(into) + 1, ceiling)
-        chain = side.chain(np.append(0, into), np.append(math.expm1(ceiling), up), spread)
+        # Final steps may still be raised, by less than that.
+        spread = np.full(len(into) + 1, ceiling + 10.0 * FINAL[-1])
+        chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         done = 0
         for times, share in enumerate(FINAL):
-            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, 1.0 + share)
+            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share)
             if len(into) - done <= 2.0 * (times + 1) * self.memory + LEAST_KEPT:
                 window[1:] = forward[::-1], temporal[::-1]
-                window[1:, :done] *= 1.0 + share
+                window[1:, :done] += share * np.maximum(window[1:, :done], 1.0)
                 break
         found = np.concatenate((final, window), axis=1)
         left = self.arrived[done:], backwards[2][::-1][done:]

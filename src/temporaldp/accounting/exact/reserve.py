@@ -11,6 +11,7 @@ c          coefficients of a rollout (`temporaldp.kernels.signs`)
 
 from __future__ import annotations
 
+import hashlib
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
@@ -45,7 +46,7 @@ LONGEST_MEMORY, DIGITS = 20_000, 30.0
 KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more. If doubled, a spend copies more."""
 
-MOST_AT_ONCE = 64
+MOST_AT_ONCE = 8
 """Pairs that are computed to rounding at once, those first about which most arrives."""
 
 MANY = 256
@@ -184,6 +185,20 @@ class Problem:
         return i, j
 
     @property
+    def order(self) -> list[str | None]:
+        """Hash of the numbers of each direction's matrices, in order of time; None for one that is constant but for changes.
+
+        A saved state names matrices by number, in the order in which they first occur.
+        """
+        which = [None if side is None else side.which for side in self.sides]
+        return [None if one is None else hashlib.sha256(one.tobytes()).hexdigest() for one in which]
+
+    def require_order(self, order: list[str | None]) -> None:
+        """Refuse a state that was saved with matrices in another order of steps: `ValueError`."""
+        if order != self.order:
+            raise ValueError("its matrices stand in another order of steps")
+
+    @property
     def slack(self) -> float:
         """Nats between both levels, a little less."""
         return (self.alpha - self.level) * (1.0 - 1e-3)
@@ -303,7 +318,8 @@ class Incoming:
     @classmethod
     def restored(cls, document: dict[str, Any]) -> Self:
         """Undo `saved`."""
-        return cls(*(unpacked(text) for text in document["arrays"]), int(document["depth"]))
+        into, up, spread, leakage, rho, close = map(unpacked, document["arrays"])
+        return cls(into, up, spread, leakage, rho, close, int(document["depth"]))
 
 
 def pair_values(
@@ -361,11 +377,12 @@ class Reserve:
             return side.chain(np.array([number, number]), both, spread, endless=True), float(largest[0])
         last = min(len(self.future) - 1, t + self.kept)
         steps = range(last, t, -1)
-        into, spread = [side.number(s) for s in (*steps, t)], [self._spread(problem, largest[s]) for s in steps]
+        into = np.array([side.number(s) for s in (*steps, t)])
+        spread = np.array([*(self._spread(problem, largest[s]) for s in steps), 0.0])
         up = np.append(np.full(len(steps), math.expm1(self.epsilon)), 0.0)
         if last < len(self.future) - 1:
-            up[0] = math.expm1(spread[0])
-        return side.chain(np.array(into), up, np.array([*spread, 0.0])), float(largest[t])
+            up[0] = np.expm1(spread[0])
+        return side.chain(into, up, spread), float(largest[t])
 
     def _spread(self, problem: Problem, largest: float) -> float:
         return min((self.epsilon + largest) * (1.0 + 4.0 * U), problem.alpha)
@@ -409,7 +426,8 @@ def _infinite(problem: Problem, epsilon: float) -> Reserve | float:
     if not worst <= problem.level - problem.slack:
         return worst
     rollouts = _endless_rollouts(problem, epsilon, problem.level - epsilon - future)
-    return worst if rollouts is None else Reserve(epsilon, future[None], rollouts)
+    # Where rollouts come to no end, a billionth less would not end them.
+    return math.inf if rollouts is None else Reserve(epsilon, future[None], rollouts)
 
 
 def _endless_rollouts(problem: Problem, epsilon: float, level: FloatArray) -> Coefficients | None:
