@@ -232,7 +232,7 @@ def _fill(
     shares = np.ones((len(chains), n, n))
     if static.size and len(chains) > 1:
         most = np.array([chain.spreads[:, 0].max() for chain in chains])[:, None, None]
-        shares = np.minimum(static / np.where(most > 0.0, most, np.inf), 1.0)
+        np.divide(np.minimum(static, most), most, out=shares, where=most > 0.0)
     done: int = exact.series(
         (chains[0], chains[-1]), scratch[0], *sides, ceiling, runs, static, shares, candidates, np.empty((4, n)), scratch[1],
         found.attained, found.proved, found.pairs, first, last,

@@ -268,9 +268,9 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[Sequence[Filter], float]:
         """By the signs of rollouts; of plain privacy only."""
-        kept, shares = reserve, (0.0,)
+        kept, shares = reserve, SMALLER_RESERVES if reserve is None else SMALLER_RESERVES[:1]
         if kept is None:
-            kept, shares = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha), SMALLER_RESERVES
+            kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
         for share in shares:
             try:
                 found = [
