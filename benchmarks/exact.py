@@ -22,8 +22,8 @@ from measure import ACCOUNTING, short, table
 
 import temporaldp as tdp
 from temporaldp.accounting.metric.method import MetricPrivacy
-from temporaldp.kernels.kernels import n_threads
 from temporaldp.kernels.lifting import off_diagonal
+from temporaldp.kernels.threads import n_threads
 from temporaldp.planning.search import largest
 
 HERE = Path(__file__).resolve().parent

@@ -20,7 +20,7 @@ from measure import median, short, table
 
 import temporaldp as tdp
 from temporaldp.kernels.interval import interval_profile
-from temporaldp.kernels.kernels import n_threads
+from temporaldp.kernels.threads import n_threads
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))

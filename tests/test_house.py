@@ -44,8 +44,8 @@ ROOMS = (
     "cli",
 )
 PURE = ROOMS[: ROOMS.index("files")]
-# kernels/kernels.py asks the environment which kernels to use; it touches no file. arrow.py hands results over as tables.
-ALLOWED = {"kernels/kernels.py": {"os"}, "arrow.py": {"pyarrow"}}
+# kernels/threads.py asks the environment which kernels to use; it touches no file. arrow.py hands results over as tables.
+ALLOWED = {"kernels/threads.py": {"os"}, "arrow.py": {"pyarrow"}}
 HEAVY = {
     "matplotlib",
     "typer",

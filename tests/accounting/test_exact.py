@@ -117,10 +117,10 @@ def assert_is(found, truth, case):
 
 @pytest.mark.parametrize("kind", ["epsilons", "absent", "own noise"])
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
-def test_it_is_the_definition_and_never_above_the_paper(kind, n, kernels):
+def test_it_is_the_definition_and_never_above_the_paper(kind, n):
     """2,040 cases (204 without machine code): matrices with zeros, that vary or do not, unknown directions, zero budgets."""
     rng = np.random.default_rng([n, len(kind)])
-    for _ in range(170 if kernels == "numba" else 17):
+    for _ in range(170):
         case = random_case(kind, n, rng)
         found = case.leakage()
         assert found.accounting.name == "exact"
@@ -131,10 +131,8 @@ def test_it_is_the_definition_and_never_above_the_paper(kind, n, kernels):
 
 
 @pytest.mark.parametrize(("n", "steps"), [(2, 11), (3, 7), (4, 5), (5, 5)])
-def test_it_is_the_definition_over_as_many_steps_as_can_be_enumerated(n, steps, kernels):
+def test_it_is_the_definition_over_as_many_steps_as_can_be_enumerated(n, steps):
     """Up to a million likelihoods each way."""
-    if kernels == "numpy" and n > 3:
-        pytest.skip("one kernel is enough where enumeration takes seconds")
     case = random_case("epsilons", n, np.random.default_rng(n), steps)
     assert_is(case.leakage(), enumerated_boxes(case.backward, case.forward, case.low, case.high), case)
 
@@ -158,7 +156,7 @@ def test_long_series_against_sixty_digits(n):
 @pytest.mark.parametrize(
     ("epsilon", "stays", "steps"), [(2.0, 0.5, 150), (0.3, 0.8, 400), (0.22, 0.8, 400), (1.0, 0.3, 90)]
 )
-def test_a_value_that_is_left_for_good_gathers_leakage(epsilon, stays, steps, kernels):
+def test_a_value_that_is_left_for_good_gathers_leakage(epsilon, stays, steps):
     """Known in closed form: every output speaks for that value. Newton's method alone needs one round a step here."""
     matrix = TransitionMatrix([[stays, 1.0 - stays], [0.0, 1.0]])
     found = temporal_leakage(Adversary(matrix), [epsilon] * steps)
@@ -168,9 +166,9 @@ def test_a_value_that_is_left_for_good_gathers_leakage(epsilon, stays, steps, ke
     np.testing.assert_allclose(found.attained.backward, epsilon + np.log(gathered), rtol=1e-9)
 
 
-def test_two_values_with_symmetric_rows_leak_what_the_paper_says(kernels):
+def test_two_values_with_symmetric_rows_leak_what_the_paper_says():
     rng = np.random.default_rng(9)
-    for _ in range(60 if kernels == "numba" else 6):
+    for _ in range(60):
         stays = rng.uniform(0.0, 1.0, (2, 7))
         backward, forward = ([np.array([[p, 1.0 - p], [1.0 - p, p]]) for p in side] for side in stays)
         case = Case(backward, forward, *boxes_of(rng.uniform(0.0, 2.0, 8), 2))
@@ -180,9 +178,9 @@ def test_two_values_with_symmetric_rows_leak_what_the_paper_says(kernels):
 
 
 @pytest.mark.parametrize("kind", ["epsilons", "absent", "own noise"])
-def test_more_budget_at_any_step_never_leaks_less(kind, kernels):
+def test_more_budget_at_any_step_never_leaks_less(kind):
     rng = np.random.default_rng([10, len(kind)])
-    for _ in range(20 if kernels == "numba" else 3):
+    for _ in range(20):
         n = int(rng.integers(2, 6))
         case = random_case(kind, n, rng, steps=5)
         less = case.leakage()
@@ -197,9 +195,9 @@ def test_more_budget_at_any_step_never_leaks_less(kind, kernels):
 
 
 @pytest.mark.parametrize("kind", ["epsilons", "own noise"])
-def test_names_do_not_matter(kind, kernels):
+def test_names_do_not_matter(kind):
     rng = np.random.default_rng([11, len(kind)])
-    for _ in range(25 if kernels == "numba" else 3):
+    for _ in range(25):
         n = int(rng.integers(2, 9))
         case = random_case(kind, n, rng, steps=6)
         order = rng.permutation(n)
@@ -336,11 +334,11 @@ def test_what_is_said_of_past_and_future_is_proved_in_rational_arithmetic():
 
 
 @pytest.mark.parametrize("epsilon", [5.0, 20.0, 40.0])
-def test_budgets_of_many_nats_against_sixty_digits(epsilon, kernels):
+def test_budgets_of_many_nats_against_sixty_digits(epsilon):
     """A ratio that is asked about is e^50 times the answer here at times, and no digit is left of their difference."""
     rng = np.random.default_rng(14)
     ring = circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2])
-    for matrix in (ring, *(random_rows(int(rng.integers(3, 6)), rng) for _ in range(6 if kernels == "numba" else 2))):
+    for matrix in (ring, *(random_rows(int(rng.integers(3, 6)), rng) for _ in range(6))):
         case = Case([matrix] * 7, None, *boxes_of(np.full(8, epsilon), len(matrix)))
         found = case.leakage()
         for t in (2, 7):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def spend_at_random(standing, rng, steps, check):
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_admitted_holds_the_level_for_ever(seed, kernels):
+def test_whatever_is_admitted_holds_the_level_for_ever(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
     adversary = mixing_adversary(rng, n, ("both", "both", "backward", "forward")[seed % 4])
@@ -112,7 +113,7 @@ def test_no_mechanism_exceeds_the_level(seed):
 
 
 @pytest.mark.long
-def test_everything_that_is_left_at_every_step(kernels):
+def test_everything_that_is_left_at_every_step():
     """Budgets that sit on the level to the last digit: the reserve stays admissible all the same."""
     adversary = next(estimate_adversaries(load_sample()))
     reserve = tdp.sustainable_budget(adversary, alpha=1.0)
@@ -142,7 +143,7 @@ def largest_by_series(adversary, spent, reserve, alpha, *, steps):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
-def test_what_remains_is_all_that_the_series_allows(seed, kernels):
+def test_what_remains_is_all_that_the_series_allows(seed):
     rng = np.random.default_rng(200 + seed)
     n = int(rng.integers(2, 6))
     adversary = mixing_adversary(rng, n, ("both", "backward", "forward")[seed % 3])
@@ -193,7 +194,7 @@ def test_a_last_step_may_use_what_is_kept():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_sequence_of_matrices_with_a_reserve(seed, kernels):
+def test_a_sequence_of_matrices_with_a_reserve(seed):
     rng = np.random.default_rng(300 + seed)
     n, n_steps = int(rng.integers(2, 5)), 25
     few = [TransitionMatrix(0.7 * random_rows(n, rng) + 0.3 / n) for _ in range(3)]
@@ -244,6 +245,37 @@ def test_the_reserve_is_always_admitted(matrix, n_steps):
         spent.append(epsilon)
     assert standing.keeps_reserve
     assert worst(adversary, tailed(spent, standing, n_steps)) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("backward", "forward", "alpha"),
+    [
+        (
+            [
+                [0.9925, 0.0053, 0.0022, 0.0],
+                [0.0, 0.0, 0.9919, 0.0081],
+                [0.007, 0.0015, 0.0, 0.9915],
+                [0.0002, 0.9922, 0.0076, 0.0],
+            ],
+            [[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0005, 0.9995], [0.303, 0.006, 0.0, 0.691], [0.0001, 0.0744, 0.9255, 0.0]],
+            1.0,
+        ),
+        (
+            [[0.99899, 0.00019, 0.00082], [0.00004, 0.99957, 0.00039], [0.00041, 0.0006, 0.99899]],
+            [[0.00189, 0.00108, 0.99703], [0.0, 0.99888, 0.00112], [0.96056, 0.03314, 0.0063]],
+            1.0,
+        ),
+    ],
+)  # fmt: skip
+def test_a_nearly_deterministic_chain_has_a_reserve_in_time(backward, forward, alpha):
+    """Rollouts of thousands of steps, for which earlier versions took minutes."""
+    adversary = Adversary(TransitionMatrix(backward), TransitionMatrix(forward))
+    start = time.process_time()
+    accountant = tdp.TemporalAccountant(adversary, alpha=alpha)
+    reserve = accountant.reserve
+    assert time.process_time() - start < 30.0  # machine code that is not kept yet included
+    assert worst(adversary, [reserve] * 300) <= alpha
+    assert accountant.remaining() >= reserve
 
 
 def test_too_large_a_reserve_is_refused():

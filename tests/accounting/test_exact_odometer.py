@@ -21,7 +21,7 @@ def assert_same(odometer, adversary, spent):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_it_is_the_series(seed, kernels):
+def test_it_is_the_series(seed):
     rng = np.random.default_rng(seed)
     n, n_steps = int(rng.integers(2, 6)), 14
 
@@ -76,3 +76,38 @@ def test_huge_budgets_are_never_too_low():
         odometer.extend([epsilon])
         spent.append(epsilon)
         assert odometer.worst()[0] >= temporal_leakage(adversary, spent).attained.temporal.max()
+
+
+@pytest.mark.parametrize("directions", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("adopts", [False, True])
+def test_leakage_so_far_is_the_series(directions, adopts):
+    """After some of the steps, quiet ones before loud ones: upper bounds, and those of the whole series."""
+    rng = np.random.default_rng([sum(directions), adopts, directions[0]])
+
+    def one():
+        pair = [TransitionMatrix(0.6 * random_rows(3, rng) + 0.4 / 3) if known else None for known in directions]
+        return Adversary(*pair)
+
+    line = one()
+    odometer, spent = ExactOdometer.at_start(line.current), []
+    for step in range(70):
+        if adopts and step == 30:
+            line = line.changed(step, one())
+            odometer = odometer.adopted(line.current)
+        spent.append(float(rng.random() * (0.01 if step < 20 else 0.5 if step < 50 else 0.05)))
+        odometer.extend(spent[-1:])
+        if step % 3 == 0 or step > 60:
+            found, series = odometer.leakage(spent), temporal_leakage(line.between(0, len(spent)), spent)
+            for direction in ("backward", "forward", "temporal"):
+                one_way = getattr(found, direction)
+                assert one_way == pytest.approx(getattr(series, direction), rel=CLOSE, abs=CLOSE)
+                assert (one_way >= getattr(series.attained, direction)).all()
+    assert len(odometer._series.arrived) < 35  # the others are final
+
+
+def test_leakage_so_far_of_whoever_knows_nothing():
+    odometer = ExactOdometer.at_start(Adversary())
+    odometer.extend([0.1, 0.3, 0.2])
+    assert odometer.leakage([0.1, 0.3, 0.2]).temporal.tolist() == [0.1, 0.3, 0.2]
+    odometer.extend([1e4])
+    assert odometer.leakage([0.1, 0.3, 0.2, 1e4]) is None

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels import kernels
 from oracles import hockey_stick
 from temporaldp import (
     Adversary,
@@ -22,9 +21,6 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting.curve import grid
-
-__all__ = ["kernels"]  # both, in every run of the tests
-
 
 ANYWHERE = np.linspace(0.0, 6.0, 601)
 

@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from temporaldp.accounting.exact.lasting_population import lasting_population, worth_the_lasting_kernel
 
 from exact_oracles import boxes_of, defined_by_sign_rule
 from temporaldp import Adversary, TransitionMatrix, leakage_distribution, leakage_supremum, temporal_leakage
 
-pytestmark = pytest.mark.long  # the kernel of whole populations takes half a minute to compile
+pytestmark = pytest.mark.long
 
 STATES = tuple("abc")
 
@@ -40,19 +39,13 @@ def people(kind, count, *, seed=0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "epsilon"), [("random", 0.7), ("staying", 0.1), ("zeros", 0.1)])
-def test_everybody_leaks_for_ever_what_they_leak_alone(kind, epsilon):
+def test_a_distribution_has_what_everybody_leaks_alone(kind, epsilon):
     everybody = list(people(kind, 8))
-    found = lasting_population(everybody, epsilon)
-    for one, attained, proved in zip(everybody, found.attained, found.proved, strict=True):
-        alone = leakage_supremum(one, epsilon)
-        if not math.isfinite(proved):  # given up: nothing is said
-            assert attained == 0.0
-            continue
-        assert proved == pytest.approx(alone.temporal, rel=1e-9)
-        assert attained == pytest.approx(alone.temporal, rel=1e-9)
-        assert attained <= alone.temporal * (1.0 + 1e-12)
-        assert proved >= alone.evidence.temporal * (1.0 - 1e-12)
-        assert proved >= temporal_leakage(one, [epsilon] * 30).worst * (1.0 - 1e-12)
+    found = leakage_distribution(everybody, epsilon)
+    for name, leakage in zip(found.names, found.leakage, strict=True):
+        one = everybody[int(name)]
+        assert leakage == pytest.approx(leakage_supremum(one, epsilon).temporal, rel=1e-9)
+        assert leakage >= temporal_leakage(one, [epsilon] * 30).attained.temporal.max()
 
 
 @pytest.mark.parametrize("kind", ["random", "staying", "zeros"])
@@ -66,33 +59,22 @@ def test_what_leaks_for_ever_is_what_a_long_past_and_future_leak_to_sixty_digits
         everybody.append(
             Adversary(*(None if way is None else TransitionMatrix(way, STATES) for way in matrices), name=str(k))
         )
-    found = lasting_population(everybody, 0.3)
     low, high = boxes_of([0.3] * 50, len(STATES))
     for k in (0, 1, 2, 3):  # both directions, either one, and the same matrix for both
         sides = [way.dense() for way in (everybody[k].backward, everybody[k].forward) if way is not None]
+        found = leakage_supremum(everybody[k], 0.3)
         exact = 0.3 + sum(defined_by_sign_rule([way] * 50, low, high) for way in sides).max()
-        assert exact * (1.0 - 1e-12) <= found.proved[k] <= exact * (1.0 + 1e-9)
-        assert exact * (1.0 - 1e-9) <= found.attained[k] <= exact * (1.0 + 1e-12)
+        assert exact * (1.0 - 1e-12) <= found.temporal <= exact * (1.0 + 1e-9)
+        assert exact * (1.0 - 1e-9) <= found.evidence.temporal <= exact * (1.0 + 1e-12)
 
 
-def test_a_distribution_asks_again_about_those_whom_the_kernel_gives_up(kernels):
+def test_a_distribution_asks_again_about_those_without_a_certificate():
     """Who never leaves a value leaks without bound; who leaves one for good, up to a limit that the paper's bound is not."""
     lasting = Adversary(TransitionMatrix([[0.7, 0.3, 0.0], [0.4, 0.5, 0.1], [0.2, 0.2, 0.6]], tuple("abc")))
     leaving = Adversary(TransitionMatrix([[0.8, 0.2, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]], tuple("abc")))
     stuck = Adversary(TransitionMatrix(np.eye(3), tuple("abc")))
     everybody = [*[lasting] * 200, leaving, stuck]
-    assert worth_the_lasting_kernel(everybody, 0.1) == (kernels == "numba")
-    found = leakage_distribution(everybody, epsilon=0.1)
+    found = leakage_distribution(everybody, 0.1)
     alone = [leakage_supremum(one, 0.1).temporal for one in (stuck, leaving, lasting)]
     assert sorted(set(found.leakage)) == pytest.approx(sorted(alone), rel=1e-9)
     assert found.worst == math.inf
-
-
-def test_the_kernel_is_for_people_with_the_same_few_values():
-    few = list(people("random", 4))
-    other = Adversary(TransitionMatrix([[0.5, 0.5], [0.4, 0.6]]), name="other")
-    assert not worth_the_lasting_kernel([*few * 100, other], 0.1)
-    assert not worth_the_lasting_kernel(few, 0.1)
-    assert not worth_the_lasting_kernel(few * 100, 400.0)
-    by_step = Adversary((few[0].backward, few[0].backward), None, name="by step")
-    assert not worth_the_lasting_kernel([*few * 100, by_step], 0.1)

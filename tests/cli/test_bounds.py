@@ -217,8 +217,8 @@ LONG = (
 SLEEPS = "time.sleep(60)"
 IN_MACHINE_CODE = "import ctypes; ctypes.CDLL(None).usleep(3_000_000); ctypes.CDLL(None).sleep(60)"
 IN_THREADS = (
-    "from temporaldp.kernels import kernels; kernels.n_threads = lambda: 2; "
-    "kernels.spread(lambda first, last: time.sleep(5), 100, step=1, work=1 << 40)"
+    "from temporaldp.kernels import threads; threads.n_threads = lambda: 2; "
+    "threads.spread(lambda first, last: time.sleep(5), 100, step=1, work=1 << 40)"
 )
 
 

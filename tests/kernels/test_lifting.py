@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels import using_threads
 from matrices import matrices
 from oracles import exact_lift, highs_lift
 from temporaldp import TransitionMatrix, smoothed_correlation, strongest_correlation
 from temporaldp.kernels import lifting
 from temporaldp.kernels.lifting import closed, flow_of, lifted, no_trees, off_diagonal
+from threads import using_threads
 
 ROUNDING = 2.0**-53
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from temporaldp.kernels.recurrence import has_supremum
+from temporaldp.accounting.exact.supremum import has_supremum
 
 BUDGETS = (1e-300, 1e-6, 0.1, 1.0, 30.0, 800.0, 1e100)
 

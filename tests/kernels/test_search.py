@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import temporaldp
-from kernels import using_threads
 from matrices import alphas, large_matrices, matrices
 from oracles import exact_loss, extended_loss
 from temporaldp import (
@@ -32,6 +31,7 @@ from temporaldp import (
 )
 from temporaldp.kernels import search
 from temporaldp.kernels.screening import open_all, raised_divergences, tabulate, workspace
+from threads import using_threads
 
 EXACT = 1e-13
 LEVELS = (1e-9, 0.01, 0.3, 1.0, 3.0, 10.0, 40.0, 200.0, 500.0, 650.0)

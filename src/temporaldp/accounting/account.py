@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting.accountant_checks import checked_budget
-from temporaldp.accounting.adoption import Adoption, adoption_of, caught_up
+from temporaldp.accounting.adoption import Adoption, adoption_of
 from temporaldp.accounting.counted_odometers import CountedOdometers
 from temporaldp.accounting.filter import Filters, filters_at_start
 from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, checked_state
@@ -127,7 +127,7 @@ class Account:
     def allowed(self) -> Filters | None:
         """What is allowed after all that was spent; None for an odometer."""
         known = self.last_allowed
-        self._last_allowed = None if known is None else caught_up(known, self._adoptions, self.spent)
+        self._last_allowed = None if known is None else known.caught_up(self._adoptions, self.spent)
         return self._last_allowed
 
     @property

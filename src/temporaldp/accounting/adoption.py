@@ -1,29 +1,25 @@
-"""Another correlation from a step on: what a level still allows then, and who continues whom.
+"""Another correlation from a step on: which user continues which.
 
-The filters of the exact way take the new matrices over (`ExactFilter.adopted`). The reserve is found anew: the largest budget
-that, spent at every later step under the new matrices, keeps every step within the level, those before the change too. It may
-be smaller than what the new correlation would allow by itself, as the steps before it have leaked.
+Filters and odometers of the exact method take the new matrices over (`ExactFilter.adopted`). The reserve is searched anew:
+the largest budget that, spent at every later step under the new matrices, keeps every step within the level, those before the
+change too. It may be smaller than what the new correlation would allow by itself, as the steps before it have leaked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
-from temporaldp.accounting.filter import Filters
-from temporaldp.accounting.protocol import Accounting, Odometer
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversary, Population
 from temporaldp.errors import InputError
 
+if TYPE_CHECKING:
+    from temporaldp.accounting.filter import Filters
+
 MOST_LINES = 10_000
 """Pairs of an old and a new correlation that are accounted for at most."""
-
-CLOSE_RESERVE = 1e-7
-"""Relative distance of the largest reserve to which it is looked for."""
-
-MOST_HALVINGS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,16 +56,10 @@ class Adoption:
         """Everybody from then on."""
         return Population(self.users, self.names)
 
-    def counted(self, odometers: Sequence[Odometer], spent: Sequence[float]) -> list[Odometer]:
-        """Everybody's odometer after the change, from those before it and what was spent in between."""
-        for odometer in odometers:
-            odometer.extend(spent)
-        found: list[Odometer] = []
-        for parent, user in zip(self.parents, self.users, strict=True):
-            odometer = odometers[parent]
-            assert isinstance(odometer, ExactOdometer)  # only the exact way adopts
-            found.append(odometer.adopted(user))
-        return found
+    @property
+    def lines(self) -> list[tuple[int, Adversary]]:
+        """The number of each user's predecessor, and the correlation from now on."""
+        return list(zip(self.parents, self.users, strict=True))
 
 
 def adoption_of(
@@ -98,8 +88,12 @@ def adoption_of(
     lines = continued(before, now, both=both)
     changed = changed_timelines(before, timelines, step, lines)
     kept = reserve
+    if kept is None and (filters is None or asked == 0.0):
+        kept = 0.0
     if kept is None:
-        kept = 0.0 if filters is None else largest_reserve(way, filters, lines, asked)
+        assert filters is not None
+        most = way.lasting_epsilon(list({id(user): user for _, user in lines}.values()), filters.alpha)
+        kept = filters.continued(lines).with_largest_reserve(most if asked is None else min(most, asked)).reserve
     return Adoption.of(step, before, lines, kept), changed
 
 
@@ -149,83 +143,3 @@ def continued(before: Population, now: Population, *, both: bool) -> list[tuple[
             )
     left = range(len(before)) if both else sorted(set(range(len(before))) - {k for k, _ in lines})
     return lines + [(k, before.users[k]) for k in left]
-
-
-def adopted_filters(filters: Filters, lines: Sequence[tuple[int, Adversary]]) -> tuple[ExactFilter, ...]:
-    """The filters with the new correlations, without any reserve."""
-    found = []
-    for parent, user in lines:
-        standing = filters.each[parent]
-        if not isinstance(standing, ExactFilter):
-            raise InputError(
-                "expected an accountant by the exact leakage, Exact() without distances: only that one can go on with "
-                "another correlation; begin another release, whose level counts by itself"
-            )
-        found.append(standing.adopted(user))
-    return tuple(found)
-
-
-def with_reserve(each: Sequence[ExactFilter], reserve: float) -> tuple[ExactFilter, ...] | None:
-    """Everybody's filter with a reserve; None if the level does not allow it about somebody."""
-    if reserve <= 0.0:
-        return tuple(each)
-    found = []
-    for standing in each:
-        kept = standing.with_reserve(reserve)
-        if kept is None:
-            return None
-        found.append(kept)
-    return tuple(found)
-
-
-def with_largest_reserve(each: Sequence[ExactFilter], most: float) -> tuple[tuple[ExactFilter, ...], float]:
-    """Everybody's filter with the largest reserve up to `most` that the level allows, and that reserve: a lower bound."""
-    whole = with_reserve(each, most)
-    if whole is not None:
-        return whole, _least(whole)
-    low, high, best = 0.0, most, tuple(each)
-    for _ in range(MOST_HALVINGS):
-        middle = 0.5 * (low + high)
-        found = with_reserve(each, middle)
-        if found is None:
-            high = middle
-        else:
-            low, best = middle, found
-        if high - low <= CLOSE_RESERVE * high:
-            break
-    return best, _least(best)
-
-
-def _least(each: Sequence[ExactFilter]) -> float:
-    return min(one.reserve for one in each)
-
-
-def largest_reserve(
-    way: Accounting[Any, Any], filters: Filters, lines: Sequence[tuple[int, Adversary]], asked: float | None
-) -> float:
-    """The largest budget for every later step, in nats: at most what was asked for, and what all lines allow for ever."""
-    if asked == 0.0:
-        return 0.0
-    most = way.lasting_epsilon(list({id(user): user for _, user in lines}.values()), filters.alpha)
-    return with_largest_reserve(adopted_filters(filters, lines), most if asked is None else min(most, asked))[1]
-
-
-def caught_up(filters: Filters, adoptions: Sequence[Adoption], spent: Sequence[float]) -> Filters:
-    """The filters after all that was spent and adopted."""
-    now = filters
-    while True:
-        following = adoptions[now.n_adopted : now.n_adopted + 1]
-        if following and following[0].step == now.n_steps:
-            now = _after_adoption(now, following[0])
-        elif now.n_steps < len(spent):
-            now = now.after(spent[now.n_steps])
-        else:
-            return now
-
-
-def _after_adoption(filters: Filters, adoption: Adoption) -> Filters:
-    """The filters of everybody after a change whose reserve is known; without one where rounding no longer allows it."""
-    lines = list(zip(adoption.parents, adoption.users, strict=True))
-    plain = adopted_filters(filters, lines)
-    each = with_reserve(plain, adoption.reserve) or plain
-    return replace(filters, each=each, reserve=adoption.reserve, n_adopted=filters.n_adopted + 1)

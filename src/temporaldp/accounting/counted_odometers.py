@@ -9,7 +9,7 @@ from typing import Any
 
 from temporaldp.accounting.adoption import Adoption
 from temporaldp.accounting.exact.online import ExactOdometer
-from temporaldp.accounting.protocol import Accounting, Odometer
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversary
 
 
@@ -19,7 +19,7 @@ class CountedOdometers:
 
     n_steps: int
     n_adopted: int
-    each: list[Odometer]
+    each: list[Any]
 
     @classmethod
     def at_start(
@@ -47,10 +47,11 @@ class CountedOdometers:
 
     def after(self, spent: Sequence[Any], adoptions: Sequence[Adoption]) -> CountedOdometers:
         """After all that was spent and adopted. These must not be used any more: odometers change."""
-        counted, odometers = self.n_steps, self.each
+        counted, each = self.n_steps, self.each
         for adoption in adoptions[self.n_adopted :]:
-            odometers = adoption.counted(odometers, spent[counted : adoption.step])
-            counted = adoption.step
-        for odometer in odometers:
+            for odometer in each:
+                odometer.extend(spent[counted : adoption.step])
+            counted, each = adoption.step, [each[k].adopted(user) for k, user in adoption.lines]
+        for odometer in each:
             odometer.extend(spent[counted:])
-        return CountedOdometers(len(spent), len(adoptions), odometers)
+        return CountedOdometers(len(spent), len(adoptions), each)

@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from temporaldp.accounting.adoption import Adoption
 from temporaldp.accounting.exact.online import ExactFilter
 from temporaldp.accounting.protocol import Accounting, Filter
 from temporaldp.correlation import Adversary
-from temporaldp.errors import BudgetError
+from temporaldp.errors import BudgetError, InputError
 from temporaldp.values import ROUNDOFF
 
 BISECTIONS = 60
@@ -19,8 +20,8 @@ BISECTIONS = 60
 SPARE = 64.0 * ROUNDOFF
 """Share of alpha that a promise for several steps keeps, for the roundings of each of them."""
 
-CLOSE_RESERVES = 1e-9
-"""Relative. Reserves closer than this are not told apart."""
+CLOSE_RESERVES, CLOSE_RESERVE = 1e-9, 1e-7
+"""Relative distances: reserves that count as equal, and where the search for the largest reserve ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,53 @@ class Filters:
     def after(self, epsilon: float) -> Self:
         """What is allowed after one more epsilon."""
         return replace(self, each=tuple(one.after(epsilon) for one in self.each), n_steps=self.n_steps + 1)
+
+    def continued(self, lines: Sequence[tuple[int, Adversary]]) -> Self:
+        """The filters with another correlation, by the number of each one's predecessor; without a reserve."""
+        each = []
+        for parent, user in lines:
+            one = self.each[parent]
+            if not isinstance(one, ExactFilter):
+                raise InputError(
+                    "expected an accountant by the exact leakage (Exact(), without distances): only that one can go on "
+                    "with another correlation; begin another release, whose level counts by itself"
+                )
+            each.append(one.adopted(user))
+        return replace(self, each=tuple(each), reserve=0.0, n_adopted=self.n_adopted + 1)
+
+    def with_reserve(self, reserve: float) -> Self | None:
+        """The filters with a reserve, or one smaller by some billionths; None if the level does not allow it."""
+        if reserve <= 0.0:
+            return self
+        each = [one.with_reserve(reserve) for one in self.each if isinstance(one, ExactFilter)]
+        kept = tuple(one for one in each if one is not None)
+        return replace(self, each=kept, reserve=min(one.reserve for one in kept)) if len(kept) == len(each) else None
+
+    def with_largest_reserve(self, most: float) -> Self:
+        """The filters with the largest reserve up to `most` that the level allows: a lower bound."""
+        low, high, middle, best = 0.0, most, most, self
+        for _ in range(BISECTIONS):
+            found = self.with_reserve(middle)
+            if found is None:
+                high = middle
+            else:
+                low, best = middle, found
+            if high - low <= CLOSE_RESERVE * high:
+                break
+            middle = 0.5 * (low + high)
+        return best
+
+    def caught_up(self, adoptions: Sequence[Adoption], spent: Sequence[float]) -> Self:
+        """The filters after all that was spent and adopted."""
+        now = self
+        for adoption in (*adoptions[self.n_adopted :], None):
+            for epsilon in spent[now.n_steps : adoption.step if adoption else len(spent)]:
+                now = now.after(epsilon)
+            if adoption is not None:
+                plain = now.continued(adoption.lines)
+                # Where rounding no longer allows a reserve that was found when the change was made, there is none.
+                now = replace(plain.with_reserve(adoption.reserve) or plain, reserve=adoption.reserve)
+        return now
 
     def admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
         """Whether these may be spent one after the other."""

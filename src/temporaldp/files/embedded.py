@@ -22,7 +22,7 @@ from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
 from temporaldp.files.row_groups import cuts
 from temporaldp.files.spilled import remove_folder, temporary_folder
-from temporaldp.kernels.kernels import n_threads
+from temporaldp.kernels.threads import n_threads
 from temporaldp.progress import progressed
 
 with needing("tables"):

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.kernels.hull import undominated, upper_hull
-from temporaldp.kernels.kernels import spread
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.refinement import stack_vertices
 from temporaldp.kernels.search import all_pairs
+from temporaldp.kernels.threads import spread
 from temporaldp.kernels.witness import Witness, WitnessList
 from temporaldp.values import compared_by_value
 

@@ -2,7 +2,7 @@
 
 The machine code is stored on disk (beside the package, or in the user's cache), so that only the first process compiles. Numba
 checks a kernel's own file for changes, not those of the kernels that it calls: after an edit there, delete `__pycache__` (the
-tests do). Every kernel releases the interpreter lock and runs on the thread that calls it; `temporaldp.kernels.kernels` spreads
+tests do). Every kernel releases the interpreter lock and runs on the thread that calls it; `temporaldp.kernels.threads` spreads
 calls over the cores. That needs none of Numba's own threading layers, which abort a process that forks or calls them from two
 threads.
 """
@@ -47,6 +47,11 @@ class Kernel:
 def kernel(function: Function) -> Function:
     """Compile arithmetic as written."""
     return Kernel(function)
+
+
+def inner_kernel(function: Function) -> Function:
+    """Compile a function that only kernels call: without conversion of Python's arguments, which takes longer."""
+    return Kernel(function, no_cpython_wrapper=True)
 
 
 def summing_kernel(function: Function) -> Function:

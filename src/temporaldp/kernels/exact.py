@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.kernels.compiled.options import kernel
+from temporaldp.kernels.compilation import inner_kernel, kernel
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -48,8 +48,9 @@ HUGE = 1e150
 """Coefficients beyond are scaled down: only ratios count."""
 
 LONGEST = 20_000.0
-"""Steps (a float, as Numba compiles a function anew for each integer constant that it is called with) after which a rollout over an infinite horizon is given up. If doubled: suprema near the border of existence take
-four times as long, and a few more of them are certified."""
+"""Steps after which a rollout over an infinite horizon is given up. If doubled: suprema near the border of existence take four
+times as long, and a few more of them are certified. A float, as Numba compiles a function anew for each integer constant.
+"""
 
 NEGLIGIBLE, BLURRED = 2.0**-52, 2.0**-4
 """Shares of the value, and of its rounding error, below which what lies before a step no longer counts."""
@@ -63,24 +64,21 @@ BACKWARD_SHARE = 2.0**-42
 TIGHT, CLOSE = 2.0**-42, 2.0**-40
 """Relative distance of both sides at which a pair is done, and relative length of Newton's last step."""
 
-SLOW = 0.5
-"""A Newton step longer than this share of the one before gains little; the middle of the bracket comes next."""
+SLOW, MOST_ANTICIPATED = 0.5, 3.0
+"""A Newton step longer than this share of the one before gains little; the middle of the bracket comes next. And by how much
+a secant's step may differ from Newton's."""
 
 MOST_ROUNDS, MOST_PROOFS, MOST_UNFINISHED = 100, 8, 3
 """Rollouts of a pair, of which these many above the root in search of a proof; and rollouts that reach `LONGEST`."""
 
 STATIC_DEPTH = 2.0
-"""Steps of the rollouts that bound pairs at all steps at once. If doubled: fewer pairs are left, each bound takes twice as long."""
-
-SMALL = 30.0
-"""Nats. A supremum of the paper's up to this needs no supposition that would be tighter: depths grow with its logarithm."""
-
-FIRST_LEVEL, LEVEL_RAISED, MOST_LEVELS = 4.0, 2.5, 12
-"""Levels that are supposed for a supremum: the first in units of a step's own part, each next one this many times what the
-last one led to, and how many."""
+"""Steps of the rollouts that bound pairs at all steps at once. If doubled: fewer pairs are left, bounds take twice as long."""
 
 LEVEL_ROOM, RISE = 1.0 + 2.0**-43, 1.0 + 2.0**-41
 """Raise what is attained to the level that other pairs are compared with, and to what such signs prove, rounding included."""
+
+ROOM_LEFT = 0.98
+"""Share of the room that a sign from one side leaves, which counts as the pair's last value on that side."""
 
 SPREAD_ROOM = 1.0 + 1e-6
 """Raises a spread before rollouts end in it, so that steps that have almost settled share one answer."""
@@ -171,7 +169,7 @@ def rounding(n: int) -> float:
     return (n // 8 + n % 8 // 4 + n % 4 + 8) * UNIT
 
 
-@kernel
+@inner_kernel
 def set_spread(chain, s, a):
     """Store the spread of the likelihoods up to and including step s."""
     chain.spreads[s, 0] = a
@@ -179,9 +177,9 @@ def set_spread(chain, s, a):
     chain.spreads[s, 2] = math.expm1(a) if a <= LARGEST_EXPONENT else np.inf
 
 
-@kernel
+@inner_kernel
 def dense_through(data, base, n, g, out):
-    """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, and few passes over `out`."""
+    """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, few passes over `out`."""
     for m in range(n):
         out[m] = 0.0
     whole = n - n % 8
@@ -208,7 +206,7 @@ def dense_through(data, base, n, g, out):
             out[m] += a * data[r + m]
 
 
-@kernel
+@inner_kernel
 def through(chain, s, g, out):
     """``out = g P`` for the transition into step s."""
     n, first = chain.n, chain.into[s] * chain.n
@@ -222,7 +220,7 @@ def through(chain, s, g, out):
     dense_through(chain.data, first * n, n, g, out)
 
 
-@kernel
+@inner_kernel
 def read_row(chain, t, k, out):
     """Row k of the matrix into step t."""
     n, at = chain.n, chain.into[t] * chain.n + k
@@ -236,7 +234,7 @@ def read_row(chain, t, k, out):
             out[m] = chain.data[at * n + m]
 
 
-@kernel
+@inner_kernel
 def coefficients(chain, t, i, j, rho, work):
     """Write c and v of a pair, divided by 1 + rho; return the sums of |q - d| and of q - d, divided too."""
     read_row(chain, t, i, work[0])
@@ -252,15 +250,15 @@ def coefficients(chain, t, i, j, rho, work):
     return apart * scale, balance * scale
 
 
-@kernel
-def roll(chain, t, i, j, rho, most, work):
+@inner_kernel
+def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, whose numbers would only be handed around
     """F(rho) of a pair at step t, from at most so many steps; if `most` is negative, only as far as its sign is open.
 
     Returns low, high, slope, slope_high, summed, summed_high, error, backward, depth, below, in a unit of their own:
     ``low <= F <= high`` but for the backward error (in nats of the root), ``summed <= F <= summed_high`` but for `error`;
     slopes are the derivatives of low and high with their sign changed; `below`: F is proved to be at most 0.
     """
-    n, wide = chain.n, chain.factors.shape[2] > 1
+    n, stride = chain.n, 1 if chain.factors.shape[2] > 1 else 0
     gamma, sums = chain.gamma, (chain.n + 4) * UNIT
     apart, balance = coefficients(chain, t, i, j, rho, work)
     c, v, g, spare = work[0], work[1], work[2], work[3]
@@ -286,7 +284,7 @@ def roll(chain, t, i, j, rho, most, work):
         growth, excess = spreads[s, 1], spreads[s, 2]
         p = w = raised = lowered = widest = 0.0
         for k in range(n):
-            a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
+            a, b = factors[s, 0, k * stride], factors[s, 1, k * stride]
             positive = max(c[k], 0.0)
             negative = positive - c[k]
             widest = max(widest, a, b)
@@ -317,15 +315,12 @@ def roll(chain, t, i, j, rho, most, work):
         else:
             slope = slope_high = nearer = 0.0
             for k in range(n):
-                a, b = factors[s, 0, k if wide else 0], factors[s, 1, k if wide else 0]
-                if c[k] > 0.0:
-                    nearer += v[k] * (a - excess)
-                    slope_high += v[k] * growth
-                    v[k] *= 1.0 + a
-                else:
-                    nearer += v[k] * b
-                    slope_high += v[k]
-                    v[k] *= 1.0 + b
+                a, b = factors[s, 0, k * stride], factors[s, 1, k * stride]
+                raises = c[k] > 0.0  # selected, not branched on: signs are hard to predict
+                factor = a if raises else b
+                nearer += v[k] * (factor - (excess if raises else 0.0))
+                slope_high += v[k] * (growth if raises else 1.0)
+                v[k] *= 1.0 + factor
                 slope += v[k]
             slope_high = slope if last else slope_high
             unknown = (excess * p if p > 0.0 else 0.0) - add
@@ -360,7 +355,7 @@ def roll(chain, t, i, j, rho, most, work):
     return low, high, slope, slope_high, -np.inf, summed_high, bound, backward, 0, False
 
 
-@kernel
+@inner_kernel
 def both_sides(low, high, slope, summed, summed_high, error, backward, rho):
     """What the observation of a rollout at rho attains, and what the rollout proves; inf where F may be positive.
 
@@ -384,35 +379,38 @@ def both_sides(low, high, slope, summed, summed_high, error, backward, rho):
     return attained, proved * (1.0 + 4.0 * UNIT)
 
 
-@kernel
-def is_silent(chain, t):
-    """Whether nothing arrives at step t, because no earlier step distinguishes states."""
-    return (t == 0 or chain.spreads[t - 1, 0] <= 0.0) if not chain.endless else chain.spreads[t, 0] <= 0.0
+@inner_kernel
+def arriving(chain, t):
+    """Spread of what arrives at step t: 0 where no earlier step distinguishes states."""
+    if chain.endless:
+        return chain.spreads[t, 0]
+    return chain.spreads[t - 1, 0] if t > 0 else 0.0
 
 
-@kernel
+@inner_kernel
 def stays_below(chain, t, i, j, room, work):
     """Whether K of a pair at step t is proved to be at most room (1 + `BACKWARD_SHARE`); and the depth of the rollout."""
-    if is_silent(chain, t):
-        return room >= 0.0, 0
-    if not 0.0 < room <= LARGEST_EXPONENT:
-        return room > LARGEST_EXPONENT and chain.spreads[t if chain.endless else t - 1, 0] <= room, 0
+    if not 0.0 < room <= LARGEST_EXPONENT or arriving(chain, t) <= 0.0:
+        return arriving(chain, t) <= room, 0
     found = roll(chain, t, i, j, math.expm1(room), -LONGEST, work)
     return found[9], found[8]
 
 
-@kernel
+@inner_kernel
 def pair_value(chain, t, i, j, guess, work):
     """K of a pair at step t: what is attained, what is proved, the ratio less 1 of the observation, and the depth.
 
     Newton's steps (Dinkelbach's) from `guess` within a bracket, then rollouts just above the root until one proves F <= 0.
-    Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes next.
+    Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of two of them
+    leads further. Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes
+    next.
     """
-    if is_silent(chain, t):
-        return 0.0, 0.0, 0.0, 0
     # No step raises what is known: states are told apart at most as well as any two likelihoods before.
-    attained, proved = 0.0, chain.spreads[t if chain.endless else t - 1, 0] * (1.0 + 4.0 * UNIT)
+    attained, proved = 0.0, arriving(chain, t) * (1.0 + 4.0 * UNIT)
+    if proved <= 0.0:
+        return 0.0, 0.0, 0.0, 0
     best, here, last = 0.0, max(guess, 0.0), np.inf
+    before, move_before = np.nan, np.nan
     proofs = slow = unfinished = 0
     deepest = 0
     for _ in range(MOST_ROUNDS):
@@ -431,19 +429,23 @@ def pair_value(chain, t, i, j, guess, work):
             room = max(high, 0.0) / slope + 8.0 * UNIT * (1.0 + here)
         if not newton >= 0.0:  # where coefficients overflowed
             newton = top
-        step = abs(newton - here)
+        move = newton - here
+        step, factor = abs(move), (here - before) / (move_before - move)
+        before, move_before = here, move
         known_to = min(backward, error / slope + 4.0 * UNIT * here)
         left = proved - attained
         if left <= TIGHT * proved or unfinished >= MOST_UNFINISHED:
             break
         if step <= max(CLOSE * here, known_to):
-            if (proofs > 1 and left <= 4.0 * known_to) or proofs >= MOST_PROOFS:
+            if left <= 4.0 * known_to or proofs >= MOST_PROOFS:
                 break
             # From the fourth attempt on rounding has hidden the root: the attempts spread out.
             here = min(here + room * 2.0 ** (proofs if proofs < 4 else 6 * (proofs - 3)), top)
             proofs += 1
         elif step <= SLOW * last:
-            here = newton
+            # Just above where the root should be: if it is there, the next rollout proves it too.
+            ahead = here + (factor if 1.0 / MOST_ANTICIPATED < factor < MOST_ANTICIPATED else 1.0) * move
+            here = min(max(ahead, 0.0) + (2.0 * error / slope if by_sums else 0.0) + 8.0 * UNIT * (1.0 + here), top)
         else:
             slow += 1
             middle = math.expm1(min(0.5 * (proved + attained), LARGEST_EXPONENT))
@@ -453,85 +455,70 @@ def pair_value(chain, t, i, j, guess, work):
 
 
 @kernel
-def worst_step(chain, a):
-    """An endless chain that leaks at least as much as any step of one with a single matrix, whose spreads are at most a."""
-    factors, into = np.zeros((1, 2, chain.factors.shape[2])), np.zeros(1, np.int64)
-    into[0] = chain.into[chain.into.size - 1]
-    for k in range(chain.factors.shape[2]):
-        factors[0, 1, k] = np.inf
-        for s in range(chain.factors.shape[0]):
-            factors[0, 0, k] = max(factors[0, 0, k], chain.factors[s, 0, k])
-            factors[0, 1, k] = min(factors[0, 1, k], chain.factors[s, 1, k])
-    worst = Chain(
-        chain.data,
-        chain.columns,
-        chain.starts,
-        chain.n,
-        into,
-        factors,
-        np.zeros((1, 3)),
-        True,
-        chain.plain,
-        chain.gamma,
-    )
-    set_spread(worst, into[0] * 0, a)
-    return worst
-
-
-@kernel
-def static_bounds(chain, first, last, found):
+def static_bounds(chain, first, last, work, found):
     """Fill rows first .. last - 1 of `found`, shape (n, n), with upper bounds of K over an infinite horizon, from few steps.
 
-    At any rho the root is at most rho + F(rho), as D >= 1 where all factors are. One Newton step from a guess makes F small.
+    At any rho the root is at most rho + F(rho), as D >= 1 where all factors are.
     """
-    n, work, t = chain.n, np.empty((4, chain.n)), 0 * first
+    n, t, ratio = chain.n, 0 * first, 0.6
     for pair in range(first * n, last * n):
         i, j = pair // n, pair % n
         found[i, j] = 0.0
         if i == j or chain.spreads[t, 0] <= 0.0:
             continue
+        # The bound of one step, which takes no product, tells where that of two steps may be: in the ratio of the last pair.
         rho = math.expm1(min(0.5 * chain.spreads[t, 0], 30.0))
-        rolled = roll(chain, t, i, j, rho, STATIC_DEPTH, work)
-        moved = rho + rolled[1] / rolled[3]
-        rho = moved if 0.0 <= moved < np.inf else rho
+        for _ in range(2):
+            rolled = roll(chain, t, i, j, rho, 1.0, work)
+            moved = rho + rolled[1] / rolled[3]
+            rho = moved if 0.0 <= moved < np.inf else rho
+        shallow, rho = rho, ratio * rho
         rolled = roll(chain, t, i, j, rho, STATIC_DEPTH, work)
         above = max(rolled[5] + rolled[6], 0.0) * (1.0 + rho) * (1.0 + 1e-9)
         found[i, j] = math.log1p(rho + above) * RISE if above < np.inf else np.inf
+        moved = (rho + rolled[1] / rolled[3]) / shallow
+        ratio = moved if 0.0 < moved <= 1.0 else 0.6
 
 
-@kernel
-def weigh(chains, steps, i, j, room, static, guesses, work, depths):
-    """Leakage that arrives at a pair from one or two sides: attained and proved, or -1 and 0 where it is proved to be below room.
+@inner_kernel
+def weigh(chains, steps, i, j, room, shares, work, depths):
+    """Leakage that arrives at a pair from one or two sides: attained and proved; -1 and 0 where it is proved to be below room.
 
-    `depths` keeps the greatest depth of each side; `guesses`, shape (2, n, n), ratios less 1 of the last values.
+    `depths` keeps the greatest depth of each side. `shares`, shape (2, n, n), are the pair's last values, or bounds of them, as
+    shares of the spread in which they arrive.
     """
-    n_sides, attained, proved = steps.size, 0.0, 0.0
+    n_sides, attained, proved, first = steps.size, 0.0, 0.0, 0
+    scales = (arriving(chains[0], steps[0]), arriving(chains[n_sides - 1], steps[n_sides - 1]))
     if room > 0.0:
-        share = 1.0
+        part = room
         if n_sides == 2:
-            past, future = math.log1p(guesses[0, i, j]), math.log1p(guesses[1, i, j])
-            if past + future <= 0.0:
-                past, future = min(static[0, i, j], LARGEST_EXPONENT), min(static[1, i, j], LARGEST_EXPONENT)
-            share = past / (past + future) if past + future > 0.0 else 0.5
+            past, future = shares[0, i, j] * scales[0], shares[1, i, j] * scales[1]
+            part = room * past / (past + future) if past + future > 0.0 else 0.5 * room
         below = True
         for side in range(n_sides):
             if below:
-                part = share * room if side == 0 else room - share * room
-                below, depth = stays_below(chains[side], steps[side], i, j, part, work)
+                below, depth = stays_below(chains[side], steps[side], i, j, part if side == 0 else room - part, work)
                 depths[side] = max(depths[side], depth)
+                first = side
         if below:
             return -1.0, 0.0
-    for side in range(n_sides):
-        guess, left = guesses[side, i, j], room - proved
-        if side > 0 and left > 0.0:
+    # The side whose sign was positive has used up more than its part: its value leaves less room for the other one.
+    for trial in range(n_sides):
+        side = first if trial == 0 else 1 - first
+        left = room - proved
+        guess = math.expm1(min(shares[side, i, j] * scales[side], LARGEST_EXPONENT))
+        if trial == 1 and left > 0.0:
             below, depth = stays_below(chains[side], steps[side], i, j, left, work)
             depths[side] = max(depths[side], depth)
             if below:
+                shares[side, i, j] = min(
+                    shares[side, i, j], ROOM_LEFT * left / scales[side] if scales[side] > 0.0 else 0.0
+                )
                 return -1.0, 0.0
-        if side == n_sides - 1 and left > 0.0:
+        if trial == n_sides - 1 and left > 0.0:
             guess = max(guess, math.expm1(min(left, LARGEST_EXPONENT)))
-        low, high, rho, depth = pair_value(chains[side], steps[side], i, j, guess, work)
-        guesses[side, i, j] = rho
+        low, high, _, depth = pair_value(chains[side], steps[side], i, j, guess, work)
+        shares[side, i, j] = low / scales[side] if scales[side] > 0.0 else 0.0
         depths[side] = max(depths[side], depth)
         attained += low
         proved += high
@@ -539,7 +526,7 @@ def weigh(chains, steps, i, j, room, static, guesses, work, depths):
 
 
 @kernel
-def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, candidates, work, depths):
+def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidates, work, depths):
     """The largest leakage over pairs of what arrives from one or two sides and the step's own part.
 
     Branch and bound: candidates (pairs ``i n + j``) are computed first; any other pair is first compared with the best so far
@@ -549,8 +536,6 @@ def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, c
     ----------
     static : array, shape (2, n, n), or empty
         Bounds of each side that hold at all steps. Empty: only candidates are computed, and the answer is `ceiling`.
-    floor : float
-        Pairs that do not exceed it need not be computed; -1 if there is none.
     limit : float
         Once a pair exceeds it, the others do not matter, and nothing is proved.
     ceiling : float
@@ -563,7 +548,7 @@ def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, c
     pair : int
     """
     n, wide = chains[0].n, lift.size > 1
-    best, top, chosen = floor, 0.0, 1
+    best, top, chosen = -1.0, 0.0, 1
     depths[:] = 0
     n_first = candidates.size
     for place in range(n_first + n * n):
@@ -589,7 +574,7 @@ def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, c
                 known += static[1, i, j]
             if known <= room:
                 continue
-        low, high = weigh(chains, steps, i, j, room, static, guesses, work, depths)
+        low, high = weigh(chains, steps, i, j, room, shares, work, depths)
         if low < 0.0:
             continue
         low, high = (own + low) * (1.0 - 4.0 * UNIT), (own + high) * (1.0 + 4.0 * UNIT)
@@ -602,7 +587,7 @@ def largest(chains, steps, lift, drop, floor, limit, ceiling, static, guesses, c
     return min(best, proved), proved, chosen
 
 
-@kernel
+@inner_kernel
 def extremes(chain, first, last):
     """The least and the largest spread of steps first .. last - 1."""
     least, most = np.inf, 0.0
@@ -612,114 +597,64 @@ def extremes(chain, first, last):
 
 
 @kernel
-def series(chain, lift, drop, ceiling, runs, static, guesses, likely, attained, proved, pairs, first, last):
-    """Fill steps first .. last - 1 of the largest leakage from one side: attained, proved and the pair, shape (T,).
+def series(
+    chains, steps, lift, drop, ceiling, runs, static, shares, candidates, work, depths, attained, proved, pairs, first, last
+):  # fmt: skip
+    """Fill steps first .. last - 1 of the largest leakage from one or two sides: attained, proved and the pair, shape (T,).
 
-    Where budgets and matrices are those of the steps that the last rollouts reached (`runs`: first step of each step's run),
-    and spreads too, the same rollouts prove the same of the next step, up to the end of the run. Return the next step, which
-    may be beyond `last`.
+    The second side counts steps from the last one on. `steps` and `depths` are scratch, one entry a side. From one side, the
+    chain's spreads are set. Where budgets and matrices are those of the steps that the last rollouts reached, and spreads too,
+    the same rollouts prove the same of the next step, up to the end of the run. `runs`, shape (sides, T): first step of each
+    step's run, in the side's own order. Return the next step, which may be beyond `last`.
     """
-    work, depths, steps = np.empty((4, chain.n)), np.zeros(2, np.int64), np.zeros(1, np.int64)
-    candidates = likely
+    n_steps = lift.shape[0]
     t = first
     while t < last:
-        steps[0] = t
+        for side in range(steps.size):
+            steps[side] = t if side == 0 else n_steps - 1 - t
         attained[t], top, pairs[t] = largest(
-            (chain, chain), steps, lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates, work, depths
+            chains, steps, lift[t], drop[t], np.inf, ceiling[t], static, shares, candidates, work, depths
         )
         proved[t] = top
-        set_spread(chain, t, top * SPREAD_ROOM)
-        candidates = pairs[t : t + 1]
+        candidates[:] = pairs[t]
+        if steps.size == 1:
+            set_spread(chains[0], t, top * SPREAD_ROOM)
+        fits = True
+        for side in range(steps.size):
+            fits = fits and depths[side] > 0 and steps[side] - depths[side] >= max(1, runs[side, steps[side]])
         t += 1
-        begin = t - 1 - depths[0]
-        if depths[0] == 0 or begin < max(1, runs[t - 1]):
+        if not fits:
             continue
-        least, most = extremes(chain, begin, t)
-        if most * (1.0 + 8.0 * UNIT) > least * SPREAD_ROOM:
-            continue
+        past_least, past_most = extremes(chains[0], steps[0] - depths[0], t - 1)
+        end = steps[-1] - depths[-1]
+        future_least, future_most = extremes(chains[-1], end, steps[-1])
         # What a known bound lowered may be higher later.
         rolled = np.inf if top >= ceiling[t - 1] else top
-        while t < lift.shape[0] and runs[t] == runs[t - 1] and proved[t - 1] * (1.0 + 8.0 * UNIT) <= least:
+        while t < n_steps and runs[0, t] == runs[0, t - 1]:
+            past_most = max(past_most, chains[0].spreads[t - 1, 0])
+            if steps.size == 2:
+                end -= 1
+                future_most = max(future_most, chains[1].spreads[max(end, 0), 0])
+                if end < max(1, runs[1, steps[1]]):
+                    break
+            if max(past_most / past_least, future_most / future_least) * (1.0 + 8.0 * UNIT) > SPREAD_ROOM:
+                break
             attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
-            set_spread(chain, t, proved[t] * SPREAD_ROOM)
+            if steps.size == 1:
+                set_spread(chains[0], t, proved[t] * SPREAD_ROOM)
             t += 1
     return t
 
 
 @kernel
-def both_series(past, future, lift, drop, ceiling, runs, static, before, after, attained, proved, pairs, first, last):
-    """Fill steps first .. last - 1 of the largest leakage from both sides. `future` counts steps from the last one on.
+def values(chain, t, i, j, guess, attained, proved, rho):
+    """K of many pairs at steps t, arrays of shape (m,): fill attained, proved and the ratio less 1 of the observation.
 
-    `before` and `after` are the pairs of each side's largest, in order of time. `runs`, shape (2, T): as in `series`, for
-    each side in its own order of steps.
+    `guess` holds ratios less 1 to begin with.
     """
-    n_steps, n = lift.shape[0], past.n
-    work, depths, steps = np.empty((4, n)), np.zeros(2, np.int64), np.zeros(2, np.int64)
-    guesses, candidates = np.zeros((2, n, n)), np.empty(3, np.int64)
-    t = first
-    while t < last:
-        ahead = n_steps - 1 - t
-        steps[0], steps[1] = t, ahead
-        candidates[0], candidates[1], candidates[2] = before[t], after[t], pairs[t - 1] if t > first else before[t]
-        attained[t], top, pairs[t] = largest(
-            (past, future), steps, lift[t], drop[t], -1.0, np.inf, ceiling[t], static, guesses, candidates, work, depths
-        )
-        proved[t] = top
-        t += 1
-        begin, end = t - 1 - depths[0], ahead - depths[1]
-        if min(depths[0], depths[1]) == 0 or begin < max(1, runs[0, t - 1]) or end < max(1, runs[1, ahead]):
-            continue
-        least_past, most_past = extremes(past, begin, t - 1)
-        least_future, most_future = extremes(future, end, ahead)
-        rolled = np.inf if top >= ceiling[t - 1] else top
-        while t < last and runs[0, t] == runs[0, t - 1] and end > max(1, runs[1, ahead]):
-            end -= 1
-            most_past = max(most_past, past.spreads[t - 1, 0])
-            most_future = max(most_future, future.spreads[end, 0])
-            if max(most_past / least_past, most_future / least_future) * (1.0 + 8.0 * UNIT) > SPREAD_ROOM:
-                break
-            attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
-            t += 1
-
-
-@kernel
-def supremum(chain, lift, drop, ceiling, static, guesses, likely, work, depths):
-    """Supremum of the leakage from one side over an infinite horizon: attained, proved, pair. Sets the chain's spread.
-
-    Suppose that no horizon's leakage exceeds a level, and let rollouts end in likelihoods within that level of one another. If
-    what they prove for every pair is at most the level, the supposition holds by induction on the horizon. A finite `ceiling`
-    needs no supposition. Without a certificate the ceiling is returned.
-    """
-    supposed = ceiling if ceiling < SMALL else min(ceiling, FIRST_LEVEL * (lift.max() - drop.min()))
-    steps, candidates = np.zeros(1, np.int64), likely.copy()
-    best, top, pair, unfinished = 0.0, np.inf, likely[0], 0
-    for _ in range(MOST_LEVELS):
-        set_spread(chain, steps[0], supposed)
-        if static.size:
-            static_bounds(chain, steps[0], chain.n, static[0])
-        limit = supposed if supposed < ceiling else np.inf
-        best, top, pair = largest(
-            (chain, chain), steps, lift, drop, -1.0, limit, np.inf, static, guesses, candidates, work, depths
-        )
-        if top <= supposed or supposed == ceiling:
-            top = min(top, ceiling)
-            set_spread(chain, steps[0], min(top, supposed))
-            return min(best, top), top, pair
-        unfinished += depths[0] >= LONGEST
-        if supposed > LARGEST_EXPONENT or unfinished >= MOST_UNFINISHED:
-            break
-        candidates[:] = pair
-        supposed = min(ceiling, LEVEL_RAISED * max(best, supposed))
-    set_spread(chain, steps[0], np.inf)
-    return best, ceiling, pair
-
-
-@kernel
-def values(chain, t, i, j, guess, attained, proved, depth):
-    """K of many pairs at steps t, arrays of shape (m,): fill attained, proved and depth. `guess` holds ratios less 1."""
     work = np.empty((4, chain.n))
     for item in range(t.size):
-        attained[item], proved[item], _, depth[item] = pair_value(chain, t[item], i[item], j[item], guess[item], work)
+        attained[item], proved[item], rho[item], _ = pair_value(chain, t[item], i[item], j[item], guess[item], work)
 
 
 @kernel
@@ -756,7 +691,8 @@ def derivatives(chain, t, i, j, rho, found):
             continue
         coefficients(chain, t[item], i[item], j[item], rho[item], work)
         c, g = work[0], work[2]
-        log_scale = 0.0  # coefficients and likelihoods grow like exp(sum of budgets): each is kept at most 1, and its scale apart
+        # Coefficients and likelihoods grow like exp(sum of budgets): each is kept at most 1, and its scale apart.
+        log_scale = 0.0
         for back in range(depth):
             s = t[item] - 1 - back
             top = np.abs(c).max()
@@ -794,7 +730,7 @@ def derivatives(chain, t, i, j, rho, found):
             found[item, back] *= math.exp(scales[back] - log_scale) * (1.0 + rho[item]) / whole
 
 
-@kernel
+@inner_kernel
 def likelihoods(chain, s, x, out):
     """``out = P x`` for the transition into step s."""
     n, first = chain.n, chain.into[s] * chain.n
@@ -808,7 +744,7 @@ def likelihoods(chain, s, x, out):
                 out[k] += chain.data[(first + k) * n + m] * x[m]
 
 
-@kernel
+@inner_kernel
 def chain_of(data, n, number, factors, endless, gamma):
     """A chain of one of many dense matrices, for plain releases."""
     nothing, into = np.empty(0, np.int64), np.empty(factors.shape[0], np.int64)
@@ -817,7 +753,9 @@ def chain_of(data, n, number, factors, endless, gamma):
 
 
 @kernel
-def population(data, n, members, factors, lift, drop, ceilings, runs, gamma, first, last, attained, proved, pairs):
+def population(
+    data, n, members, factors, worst, lift, drop, ceilings, runs, gamma, first, last, attained, proved, pairs
+):
     """Series of users first .. last - 1: fill attained, proved and pairs, shape (users, 3, T), rows BPL, FPL and TPL.
 
     Parameters
@@ -828,67 +766,57 @@ def population(data, n, members, factors, lift, drop, ceilings, runs, gamma, fir
         Number of the backward and the forward matrix; -1 where it is unknown.
     factors, lift, drop, runs : arrays
         Those of each side's own order of steps, shape (2, T, ...).
+    worst : array, shape (1, 2, 1)
+        The largest factors of any step.
     ceilings : array, shape (users, 3, T)
         Known bounds, in order of time.
     """
-    n_steps, start = lift.shape[1], np.ones(1, np.int64)
+    n_steps, work, zero = lift.shape[1], np.empty((4, n)), 0 * n
+    steps, depths, start = np.zeros(2, np.int64), np.zeros(2, np.int64), np.ones(2, np.int64)
     for user in range(first, last):
-        static = np.zeros((2, n, n))
+        static, shares = np.zeros((2, n, n)), np.ones((2, n, n))
         sides = (
             chain_of(data, n, max(members[user, 0], 0), factors[0], False, gamma),
             chain_of(data, n, max(members[user, 1], 0), factors[1], False, gamma),
         )
+        known = 0
         for side in range(2):
             order = 1 - 2 * side
-            found = attained[user, side, ::order], proved[user, side, ::order], pairs[user, side, ::order]
+            level, high, pair = attained[user, side, ::order], proved[user, side, ::order], pairs[user, side, ::order]
+            level[:], high[:], pair[:] = lift[side, :, 0], lift[side, :, 0], 1
             if members[user, side] < 0:
-                found[0][:], found[1][:], found[2][:] = lift[side, :, 0], lift[side, :, 0], 1
                 continue
+            known = side
             ceiling = ceilings[user, side, ::order].copy()
-            worst = worst_step(sides[side], ceiling.max())
-            static_bounds(worst, 0 * n, n, static[side])
-            made = np.empty(n_steps), np.empty(n_steps), np.empty(n_steps, np.int64)
+            endless = chain_of(data, n, members[user, side], worst, True, gamma)
+            set_spread(endless, zero, ceiling.max())
+            static_bounds(endless, zero, n, work, static[side])
+            found = np.empty((2, n_steps)), np.empty(n_steps, np.int64)
+            start[0] = 1
             series(
-                sides[side], lift[side], drop[side], ceiling, runs[side], static[side : side + 1], np.zeros((1, n, n)), start,
-                made[0], made[1], made[2], 0 * n, n_steps,
+                (sides[side], sides[side]), steps[:1], lift[side], drop[side], ceiling, runs[side : side + 1],
+                static[side : side + 1], shares[:1], start[:1], work, depths, found[0][0], found[0][1], found[1], zero, n_steps,
             )  # fmt: skip
-            found[0][:], found[1][:], found[2][:] = made
-        both = attained[user, 2], proved[user, 2], pairs[user, 2]
-        if min(members[user, 0], members[user, 1]) < 0:
-            known = 0 if members[user, 0] >= 0 else 1
-            both[0][:], both[1][:], both[2][:] = attained[user, known], proved[user, known], pairs[user, known]
-        else:
-            both_series(
-                sides[0], sides[1], lift[0], drop[0], ceilings[user, 2], runs, static, pairs[user, 0], pairs[user, 1],
-                both[0], both[1], both[2], 0 * n, n_steps,
-            )  # fmt: skip
-
-
-@kernel
-def suprema(data, n, members, factors, lift, drop, ceilings, gamma, first, last, attained, proved):
-    """Suprema of users first .. last - 1: fill attained and proved, shape (users, 3); arguments as in `population`."""
-    steps, depths, work = np.zeros(2, np.int64), np.zeros(2, np.int64), np.empty((4, n))
-    for user in range(first, last):
-        static, guesses, candidates = np.zeros((2, n, n)), np.zeros((2, n, n)), np.ones(2, np.int64)
-        sides = (
-            chain_of(data, n, max(members[user, 0], 0), factors, True, gamma),
-            chain_of(data, n, max(members[user, 1], 0), factors, True, gamma),
+            level[:], high[:], pair[:] = found[0][0], found[0][1], found[1]
+        attained[user, 2], proved[user, 2], pairs[user, 2] = (
+            attained[user, known],
+            proved[user, known],
+            pairs[user, known],
         )
-        certified = True
-        for side in range(2):
-            attained[user, side], proved[user, side] = lift[0], lift[0]
-            if members[user, side] >= 0:
-                attained[user, side], proved[user, side], candidates[side] = supremum(
-                    sides[side], lift, drop, ceilings[user, side], static[side : side + 1], guesses[side : side + 1],
-                    candidates[:1], work, depths,
-                )  # fmt: skip
-                certified = certified and sides[side].spreads[0, 0] < np.inf
-        known = 0 if members[user, 0] >= 0 else 1
-        attained[user, 2], proved[user, 2] = attained[user, known], proved[user, known]
         if min(members[user, 0], members[user, 1]) >= 0:
-            attained[user, 2], proved[user, 2] = max(attained[user, 0], attained[user, 1]), ceilings[user, 2]
-            if certified:
-                attained[user, 2], proved[user, 2], _ = largest(
-                    (sides[0], sides[1]), steps, lift, drop, -1.0, np.inf, ceilings[user, 2], static, guesses, candidates,
-                    work, depths,
-                )  # fmt: skip
+            start[0], start[1] = pairs[user, 0, 0], pairs[user, 1, 0]
+            set_shares(sides, static, shares)
+            series(
+                sides, steps, lift[0], drop[0], ceilings[user, 2], runs, static, shares, start, work, depths,
+                attained[user, 2], proved[user, 2], pairs[user, 2], zero, n_steps,
+            )  # fmt: skip
+
+
+@inner_kernel
+def set_shares(chains, static, shares):
+    """Shares of spreads that static bounds amount to, where nothing else is known of pairs."""
+    for side in range(2):
+        most = extremes(chains[side], 0, chains[side].spreads.shape[0])[1]
+        for i in range(static.shape[1]):
+            for j in range(static.shape[1]):
+                shares[side, i, j] = min(static[side, i, j] / most, 1.0) if most > 0.0 else 0.0

@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import kernel, summing_kernel
 from temporaldp.kernels.hull import upper_hull
-from temporaldp.kernels.kernels import spread as spread_over
 from temporaldp.kernels.profile import LeakageProfile
+from temporaldp.kernels.threads import spread as spread_over
 from temporaldp.kernels.witness import Witness, WitnessList
 from temporaldp.values import ULP as U
 

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import kernel
-from temporaldp.kernels.kernels import spread
 from temporaldp.kernels.profile import LeakageProfile
+from temporaldp.kernels.threads import spread
 from temporaldp.values import ROUNDOFF
 
 FloatArray = NDArray[np.float64]

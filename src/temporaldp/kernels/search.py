@@ -15,11 +15,11 @@ import scipy
 from numpy.typing import NDArray
 
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.kernels.kernels import spread
 from temporaldp.kernels.pairs import set_sums, steeper, vertex_sums
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.refinement import ascend, best_pair, climb, divergences, plan_slopes, refine, sampled
 from temporaldp.kernels.screening import BAND, Tangents, screen, screen_sparse, tabulate
+from temporaldp.kernels.threads import spread
 from temporaldp.kernels.vertex import DIRECT_LIMIT, vertex_loss
 from temporaldp.kernels.witness import WitnessList
 

@@ -14,7 +14,6 @@ from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.exact.reserve import SLACK
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.errors import PlanError
-from temporaldp.kernels.kernels import SEARCHED, repeated
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure
@@ -33,7 +32,6 @@ UNUSED = 1e-5
 """Share of alpha that a plan may leave unused without another look."""
 
 
-@repeated(SEARCHED)
 def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method; with a measure, the one of least noise.
 

@@ -221,7 +221,7 @@ def _leakage(
         exact = EXACT
         releases = exact.of_epsilons(spent)
         if horizon is None:
-            return np.array([limits.temporal for limits in exact.limits_of_each(people, releases)])
+            return np.array([exact.limits([one], releases).temporal for one in people])
         return np.array([leakage.temporal.max() for leakage in exact.series(people, releases)])
     know_profiles(
         [matrix for one in people for matrix in (one.backward, one.forward) if isinstance(matrix, TransitionMatrix)]

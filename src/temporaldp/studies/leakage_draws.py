@@ -14,7 +14,6 @@ from temporaldp.correlation import Adversary
 from temporaldp.correlation.draws import JEFFREYS, bootstrap_adversaries, posterior_adversaries
 from temporaldp.correlation.traces import Traces, as_traces
 from temporaldp.errors import InputError
-from temporaldp.kernels.kernels import repeated
 from temporaldp.progress import part, progressed
 from temporaldp.values import compared_by_value, copy_in
 
@@ -101,11 +100,10 @@ def leakage_bootstrap(
 
 def _leakage(adversaries: Sequence[Adversary], spent: FloatArray) -> LeakageDraws:
     worst: list[float] = []
-    with repeated(-(-len(adversaries) // AT_ONCE)):
-        for first in range(0, len(adversaries), AT_ONCE):
-            some = adversaries[first : first + AT_ONCE]
-            progressed("leakage of drawn matrices", first / len(adversaries))
-            with part(first / len(adversaries), (first + len(some)) / len(adversaries), "leakage of drawn matrices"):
-                series = temporal_leakage(list(some), spent)
-            worst += [member.worst for member in series.members or (series,)]
+    for first in range(0, len(adversaries), AT_ONCE):
+        some = adversaries[first : first + AT_ONCE]
+        progressed("leakage of drawn matrices", first / len(adversaries))
+        with part(first / len(adversaries), (first + len(some)) / len(adversaries), "leakage of drawn matrices"):
+            series = temporal_leakage(list(some), spent)
+        worst += [member.worst for member in series.members or (series,)]
     return LeakageDraws(np.array(worst))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.arrivals import FINEST, NOTHING, SingleCurve
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.kernels.kernels import spread
+from temporaldp.kernels.threads import spread
 from temporaldp.mechanisms.output_table import OutputTable
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.values import ULP

@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from temporaldp.kernels.compiled.options import kernel
+from temporaldp.kernels.compilation import kernel
 
 LINE, LOW, HIGH = 0, 1, 2
 

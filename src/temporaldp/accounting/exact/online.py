@@ -61,8 +61,8 @@ ABOVE, BLURRED = 1e-12, 1e-11
 rounding hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
 
 FINAL = (1e-12, 1e-10, 1e-8)
-"""Shares of a step's leakage by which what follows may still raise it once it is final: the first, but for steps older than
-twice, and four times, the memory of the correlation, where rounding hides more."""
+"""Shares of a step's leakage, or of a nat where that is larger, by which what follows may still raise it once it is final: the
+first, but for steps older than twice, and four times, the memory of the correlation, where rounding hides more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -178,18 +178,32 @@ class ExactFilter:
         now = replace(self, n_steps=t + 1, keeps_reserve=keeps_reserve, broken=broken, _largest={})
         if broken or now.is_over:
             return now
-        pairs, rollouts = self.pairs, self.open
+        pairs, rollouts, zero = self.pairs, self.open, np.zeros(len(problem.pairs[0]))
         if problem.forward is not None:
-            new = problem.rollouts(problem.forward, t, problem.level - epsilon - self.past.leakage)
+            new = self._new_rollouts(epsilon)
             moved = rollouts.advanced(epsilon, problem.forward.at(t))
             every = np.arange(len(problem.pairs[0]))
             pairs, rollouts = problem.unsealed(np.concatenate((pairs, every)), Coefficients.joined((moved, new)))
         past = self.past.after(problem, problem.backward, epsilon, t + 1)
+        for later in (zero, self.tail.arriving(t + 1)):
+            past = past.closest(problem, problem.backward, later)
         return replace(now, past=past, pairs=pairs, open=rollouts)
+
+    def _new_rollouts(self, epsilon: float) -> Coefficients:
+        """Rollouts into the future from the next step, which ask what room a budget there leaves."""
+        problem, past, t = self.problem, self.past, self.n_steps
+        assert problem.forward is not None
+        new = problem.rollouts(problem.forward, t, problem.level - epsilon - past.leakage)
+        loose = np.flatnonzero(~past.close & ~(new.excess(problem.alpha) <= problem.slack))
+        if loose.size:
+            past = past.closer(problem, problem.backward, loose)
+            new = problem.rollouts(problem.forward, t, problem.level - epsilon - past.leakage)
+        return new
 
     def saved(self) -> dict[str, Any]:
         """The filter as JSON values, without the matrices."""
         return {
+            "matrices": self.problem.order,
             "n_steps": self.n_steps,
             "reserve": self.tail.epsilon,
             "past": self.past.saved(),
@@ -204,6 +218,7 @@ class ExactFilter:
     ) -> Self:
         """Undo `saved`, given the matrices of all steps; `InputError` where the reserve no longer lasts."""
         problem = Problem(adversary, alpha, horizon)
+        problem.require_order(document["matrices"])
         tail, (pairs, *rollouts) = largest_close(problem, document["reserve"]), map(unpacked, document["open"])
         if tail is None or tail.epsilon != document["reserve"]:
             raise InputError(
@@ -254,7 +269,8 @@ def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, hig
 
     if high <= low or high < 0.0:
         return low
-    return float(largest_budget(chain, *items.arrays[:5], incoming, low, high, room))
+    order = np.random.default_rng(0).permutation(len(items))
+    return float(largest_budget(chain, *items.arrays[:5], order, incoming, low, high, room))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,9 +296,12 @@ class Open:
 
     def joined(self, other: Open) -> Open:
         """The items of both."""
-        pairs = ((self.step, other.step), (self.pair, other.pair), (self.arrived, other.arrived))
-        step, pair, arrived = (np.concatenate(both) for both in pairs)
-        return Open(step, pair, arrived, Coefficients.joined((self.rollouts, other.rollouts)))
+        return Open(
+            np.concatenate((self.step, other.step)),
+            np.concatenate((self.pair, other.pair)),
+            np.concatenate((self.arrived, other.arrived)),
+            Coefficients.joined((self.rollouts, other.rollouts)),
+        )
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -297,7 +316,7 @@ class ExactOdometer:
         What arrives at the next step from those so far.
     open : Open
     spent : array, shape (k,)
-        The last budgets, the last first: as many as open rollouts reach back.
+        The last budgets, the last first: as many as open rollouts and the memory of the correlation reach back.
     n_steps : int
     largest : float
         W, in nats: an upper bound, attained to rounding.
@@ -352,10 +371,10 @@ class ExactOdometer:
         return replace(self, problem=problem, past=past, _series=None)
 
     def leakage(self, spent: Sequence[float]) -> Leakage | None:
-        """BPL, FPL and TPL of every step so far, from above, within 3e-12 of `temporal_leakage`; `spent` is every budget so far.
+        """BPL, FPL and TPL of every step so far, from above; `spent` is all budgets so far.
 
-        The first call computes all steps, later ones those that what was spent since may have changed. None where budgets are
-        too large for that.
+        Within 3e-12 of `temporal_leakage`, in nats or as a share. The first call computes all steps, later ones those that
+        what was spent since may have changed. None where budgets are too large for that.
         """
         if self.largest > LARGEST_LEVEL:
             return None
@@ -368,14 +387,16 @@ class ExactOdometer:
         items = self.open.step, self.open.pair, self.open.arrived, *self.open.rollouts.arrays
         numbers = {name: getattr(self, name) for name in ("n_steps", "largest", "time", "timed", "depth")}
         arrays = {"spent": packed(self.spent), "open": [packed(array) for array in items]}
-        return {**numbers, **arrays, "past": self.past.saved()}
+        return {**numbers, **arrays, "past": self.past.saved(), "matrices": self.problem.order}
 
     @classmethod
     def restored(cls, document: dict[str, Any], adversary: Adversary) -> Self:
         """Undo `saved`, given the matrices of all steps."""
         step, pair, arrived, *rollouts = map(unpacked, document["open"])
+        problem = Problem(adversary)
+        problem.require_order(document["matrices"])
         return cls(
-            Problem(adversary),
+            problem,
             Incoming.restored(document["past"]),
             Open(step, pair, arrived, Coefficients(*rollouts)),
             unpacked(document["spent"]),
@@ -389,6 +410,11 @@ class ExactOdometer:
     @property
     def _level(self) -> float:
         return self.largest * (1.0 + ABOVE)
+
+    @property
+    def _memory(self) -> int:
+        """Steps of the past that are kept beyond the first open rollout."""
+        return KEPT * self.past.depth + LEAST_KEPT
 
     def _spend(self, epsilon: float) -> None:
         t, problem = self.n_steps, self.problem
@@ -417,30 +443,44 @@ class ExactOdometer:
         arrived = np.concatenate((self.open.arrived[failing], arriving))
         some = np.flatnonzero((steps < t) | (epsilon + arrived > self._level))
         if some.size:
-            following, depth = self._following(steps[some], pairs[some])
+            arrived[some] = self._arriving(steps[some], pairs[some])
+            following = self._following(steps[some], pairs[some])
             total = (arrived[some] + following + self.spent[t - steps[some]]) * (1.0 + 4.0 * U)
             best = float(total.max())
-            self.depth = max(self.depth, depth)
             if best > self.timed * (1.0 + ABOVE):
                 self.time, self.timed = int(steps[some][total >= best * (1.0 - ABOVE)].min()), best
             self.largest = max(self.largest, best)
         if self.problem.forward is not None:
             self.open = self.open[~failing].joined(self._from_start(steps, pairs, arrived))
 
-    def _following(self, steps: IntArray, pairs: IntArray) -> tuple[FloatArray, int]:
-        """What arrives from the future at steps about pairs, and how far rollouts went."""
+    def _arriving(self, steps: IntArray, pairs: IntArray) -> FloatArray:
+        """What arrives from the past at steps about pairs, to rounding."""
+        side, t = self.problem.backward, self.n_steps - 1
+        if side is None:
+            return np.zeros(len(steps))
+        first = max(int(steps.min()) - self._memory, t + 1 - len(self.spent))
+        budgets = self.spent[t - first :: -1].copy()
+        if first:  # what lies before is part of the first release; no backward leakage was above W before this release
+            budgets[0] = self.largest * (1.0 + 1e-9)
+        spread = np.minimum(np.cumsum(budgets), self.largest + budgets[-1]) * (1.0 + 1e-9)
+        into = np.array([side.number(step) for step in range(first, t + 1)])
+        chain, (i, j) = side.chain(into, np.expm1(budgets), spread), self.problem.pairs
+        return pair_values(chain, steps - first, (i[pairs], j[pairs]), np.zeros(len(steps)))[0]
+
+    def _following(self, steps: IntArray, pairs: IntArray) -> FloatArray:
+        """What arrives from the future at steps about pairs, to rounding."""
         side, t = self.problem.forward, self.n_steps - 1
         if side is None:
-            return np.zeros(len(steps)), 0
+            return np.zeros(len(steps))
         length = int((t - steps).max()) + 1
         budgets = self.spent[:length]
         # No step's forward leakage was above W before this release, and this one adds its budget.
         spread = np.minimum(np.cumsum(budgets), self.largest + budgets[0]) * (1.0 + 1e-9)
         into = np.array([side.number(t - k) for k in range(length)])
-        chain = side.chain(into, np.expm1(budgets), spread)
-        i, j = self.problem.pairs
+        chain, (i, j) = side.chain(into, np.expm1(budgets), spread), self.problem.pairs
         found, _, depth = pair_values(chain, t - steps, (i[pairs], j[pairs]), np.zeros(len(steps)))
-        return found, depth
+        self.depth = max(self.depth, depth)
+        return found
 
     def _from_start(self, steps: IntArray, pairs: IntArray, arrived: FloatArray) -> Open:
         """Rollouts that ask about W, from their own steps to the next one."""
@@ -460,11 +500,11 @@ class ExactOdometer:
         """Drop the items that can no longer matter, and budgets that none needs."""
         above = self.open.rollouts.excess(self._level)
         sealed = above <= ABOVE * self.largest
-        old = self.open.rollouts.depth > KEPT * max(self.depth, self.past.depth) + LEAST_KEPT
+        old = self.open.rollouts.depth > max(KEPT * self.depth, self._memory)
         blurred = ~sealed & old & (above <= BLURRED * self.largest)
         self.largest = max(self.largest, self._level + float(above[blurred].max())) if blurred.any() else self.largest
         self.open = self.open[~sealed & ~blurred]
-        self.spent = self.spent[: self.n_steps - int(self.open.step.min(initial=self.n_steps))]
+        self.spent = self.spent[: self.n_steps - int(self.open.step.min(initial=self.n_steps)) + self._memory]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -514,7 +554,7 @@ class ExactSeries:
         arrived = []
         for step in range(known, n_steps):
             arrived.append(past.leakage)
-            past = past.after(problem, problem.backward, float(epsilons[step - first]), step + 1)
+            past = past.after(problem, problem.backward, float(epsilons[step - first]), step + 1, close=True)
         new = np.zeros((n_steps - known, len(problem.pairs[0])))
         new[:] = arrived or new
         everything, rho = np.concatenate((self.arrived, new)), np.concatenate((self.rho, 0.0 * new))
@@ -543,14 +583,15 @@ class ExactSeries:
         if final.size and largest > self.ceiling:
             return type(self).at_start(self.problem, min(4.0 * largest, LARGEST_LEVEL)).after(spent)
         ceiling = min(max(self.ceiling, 2.0 * largest), LARGEST_LEVEL)
-        spread = np.full(len(into) + 1, ceiling)
-        chain = side.chain(np.append(0, into), np.append(math.expm1(ceiling), up), spread)
+        # Final steps may still be raised, by less than that.
+        spread = np.full(len(into) + 1, ceiling + 10.0 * FINAL[-1])
+        chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         done = 0
         for times, share in enumerate(FINAL):
-            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, 1.0 + share)
+            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share)
             if len(into) - done <= 2.0 * (times + 1) * self.memory + LEAST_KEPT:
                 window[1:] = forward[::-1], temporal[::-1]
-                window[1:, :done] *= 1.0 + share
+                window[1:, :done] += share * np.maximum(window[1:, :done], 1.0)
                 break
         found = np.concatenate((final, window), axis=1)
         left = self.arrived[done:], backwards[2][::-1][done:]

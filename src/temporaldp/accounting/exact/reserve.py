@@ -11,6 +11,7 @@ c          coefficients of a rollout (`temporaldp.kernels.signs`)
 
 from __future__ import annotations
 
+import hashlib
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,6 @@ from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Changing, Correlation
-from temporaldp.kernels.rollouts import dense
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, backward
 from temporaldp.values import ROUNDOFF as U
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 SLACK, LARGEST_SLACK = 1e-11, 1e-9
 """Share of alpha that is not admitted, so that no later step need look at a step that reached the level; and the most of it,
@@ -44,6 +45,9 @@ LONGEST_MEMORY, DIGITS = 20_000, 30.0
 
 KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more. If doubled, a spend copies more."""
+
+MOST_AT_ONCE = 8
+"""Pairs that are computed to rounding at once, those first about which most arrives."""
 
 MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
@@ -91,7 +95,8 @@ class Transitions:
             numbers = {key: k for k, key in enumerate(distinct)}
             which = np.array([numbers[id(matrix)] for matrix in known], dtype=np.int64)
             known = list(distinct.values())
-        rows = [np.array(dense(rows_of(exactly_known(matrix)))) for matrix in known]
+        scaled = [rows_of(exactly_known(matrix)) for matrix in known]
+        rows = [one if isinstance(one, np.ndarray) else one.toarray() for one in scaled]
         starts = correlation.starts[1:] if isinstance(correlation, Changing) else ()
         return cls(np.stack(rows), which, starts, backwards)
 
@@ -182,6 +187,20 @@ class Problem:
         return i, j
 
     @property
+    def order(self) -> list[str | None]:
+        """Hash of the numbers of each direction's matrices, in order of time; None for one that is constant but for changes.
+
+        A saved state names matrices by number, in the order in which they first occur.
+        """
+        which = [None if side is None else side.which for side in self.sides]
+        return [None if one is None else hashlib.sha256(one.tobytes()).hexdigest() for one in which]
+
+    def require_order(self, order: list[str | None]) -> None:
+        """Refuse a state that was saved with matrices in another order of steps: `ValueError`."""
+        if order != self.order:
+            raise ValueError("its matrices stand in another order of steps")
+
+    @property
     def slack(self) -> float:
         """Nats between both levels, a little less."""
         return (self.alpha - self.level) * (1.0 - 1e-3)
@@ -215,9 +234,11 @@ class Incoming:
         The largest factor of each step's output less 1, and the log spread of the likelihoods of everything up to it. As many
         steps as the correlation remembers; what lies beyond is part of the furthest.
     leakage : array, shape (pairs,)
-        In nats, from above: exact but for rounding.
+        In nats, from above.
     rho : array, shape (pairs,)
         Ratios less 1, roughly: where the next step's search begins.
+    close : bool array, shape (pairs,)
+        Where `leakage` is exact but for rounding. Most pairs are never near the level, so that a coarse bound is enough.
     depth : int
         Length of the longest rollout.
     """
@@ -227,6 +248,7 @@ class Incoming:
     spread: FloatArray
     leakage: FloatArray
     rho: FloatArray
+    close: BoolArray
     depth: int = 0
 
     @classmethod
@@ -234,7 +256,7 @@ class Incoming:
         """Nothing arrives from no steps."""
         into = np.array([0 if side is None else side.number(step)])
         m = len(problem.pairs[0])
-        return cls(into, np.zeros(0), np.zeros(0), np.zeros(m), np.zeros(m))
+        return cls(into, np.zeros(0), np.zeros(0), np.zeros(m), np.zeros(m), np.ones(m, bool))
 
     @property
     def largest(self) -> float:
@@ -245,31 +267,51 @@ class Incoming:
         """All steps, and the step itself with nothing released there."""
         return side.chain(self.into, np.append(self.up, 0.0), np.append(self.spread, self.largest))
 
-    def after(self, problem: Problem, side: Transitions | None, epsilon: float, following: int) -> Self:
+    def after(
+        self, problem: Problem, side: Transitions | None, epsilon: float, following: int, *, close: bool = False
+    ) -> Self:
         """What arrives at the step that follows in this direction, after a budget at this one."""
         if side is None:
             return self
-        up, spread = np.append(self.up, math.expm1(epsilon)), np.append(self.spread, self._spread(epsilon))
-        into = np.append(self.into, side.number(following))
+        spread = np.append(self.spread, (epsilon + self.largest) * (1.0 + 4.0 * U))
+        up, into = np.append(self.up, math.expm1(epsilon)), np.append(self.into, side.number(following))
         surplus = len(up) - KEPT * self.depth - LEAST_KEPT
         if surplus > 0:
             up, spread, into = up[surplus:], spread[surplus:], into[surplus:]
             up[0] = np.expm1(spread[0])
-        return replace(self, into=into, up=up, spread=spread)._computed(problem, side)
+        moved = replace(self, into=into, up=up, spread=spread)
+        return moved._computed(problem, side, np.arange(len(self.rho)), close)
 
     def adopted(self, problem: Problem, side: Transitions | None, step: int) -> Self:
-        """What arrives at the step through another matrix."""
+        """What arrives at the step through another matrix, to rounding."""
         if side is None:
             return self
-        return replace(self, into=np.append(self.into[:-1], side.number(step)))._computed(problem, side)
+        moved = replace(self, into=np.append(self.into[:-1], side.number(step)))
+        return moved._computed(problem, side, np.arange(len(self.rho)), True)
 
-    def _spread(self, epsilon: float) -> float:
-        return (epsilon + self.largest) * (1.0 + 4.0 * U)
+    def closer(self, problem: Problem, side: Transitions | None, which: IntArray) -> Self:
+        """With what arrives about some pairs computed to rounding."""
+        which = which[~self.close[which]]
+        return self._computed(problem, side, which, True) if side is not None and which.size else self
 
-    def _computed(self, problem: Problem, side: Transitions) -> Self:
-        chain = self.chain(side)
-        proved, rho, depth = pair_values(chain, np.full(len(self.rho), len(self.up)), problem.pairs, self.rho)
-        return replace(self, leakage=proved, rho=rho, depth=max(depth, self.depth))
+    def closest(self, problem: Problem, side: Transitions | None, later: FloatArray) -> Self:
+        """With those pairs computed to rounding that may have the largest sum with what arrives later."""
+        now = self
+        while True:
+            total = now.leakage + later
+            best = float(total[now.close].max(initial=-math.inf))
+            loose = np.flatnonzero(~now.close & (total > best))
+            if not loose.size:
+                return now
+            now = now.closer(problem, side, loose[np.argsort(-total[loose])][:MOST_AT_ONCE])
+
+    def _computed(self, problem: Problem, side: Transitions, which: IntArray, close: bool) -> Self:
+        i, j = problem.pairs
+        at = np.full(len(which), len(self.up))
+        proved, found, depth = pair_values(self.chain(side), at, (i[which], j[which]), self.rho[which], close=close)
+        leakage, rho, exact = self.leakage.copy(), self.rho.copy(), self.close.copy()
+        leakage[which], rho[which], exact[which] = proved, found, close
+        return replace(self, leakage=leakage, rho=rho, close=exact, depth=max(depth, self.depth))
 
     def saved(self) -> dict[str, Any]:
         """All fields as JSON values."""
@@ -278,17 +320,21 @@ class Incoming:
     @classmethod
     def restored(cls, document: dict[str, Any]) -> Self:
         """Undo `saved`."""
-        return cls(*(unpacked(text) for text in document["arrays"]), int(document["depth"]))
+        into, up, spread, leakage, rho, close = map(unpacked, document["arrays"])
+        return cls(into, up, spread, leakage, rho, close, int(document["depth"]))
 
 
 def pair_values(
-    chain: Chain, steps: IntArray, pairs: tuple[IntArray, IntArray], guess: FloatArray
+    chain: Chain, steps: IntArray, pairs: tuple[IntArray, IntArray], guess: FloatArray, *, close: bool = True
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Incoming leakage of pairs at steps of a chain, from above, the ratios less 1, and the depth of the deepest rollout."""
+    """Incoming leakage of pairs at steps of a chain, from above, the ratios less 1, and the depth of the deepest rollout.
+
+    To rounding, or within some thousandths of it.
+    """
     from temporaldp.kernels.compiled import signs
 
     proved, rho = np.zeros(len(steps)), np.zeros(len(steps))
-    depth = signs.pair_values(chain, steps, *pairs, guess, proved, rho)
+    depth = signs.pair_values(chain, steps, *pairs, guess, close, proved, rho)
     return proved, rho, int(depth)
 
 
@@ -333,11 +379,12 @@ class Reserve:
             return side.chain(np.array([number, number]), both, spread, endless=True), float(largest[0])
         last = min(len(self.future) - 1, t + self.kept)
         steps = range(last, t, -1)
-        into, spread = [side.number(s) for s in (*steps, t)], [self._spread(problem, largest[s]) for s in steps]
+        into = np.array([side.number(s) for s in (*steps, t)])
+        spread = np.array([*(self._spread(problem, largest[s]) for s in steps), 0.0])
         up = np.append(np.full(len(steps), math.expm1(self.epsilon)), 0.0)
         if last < len(self.future) - 1:
-            up[0] = math.expm1(spread[0])
-        return side.chain(np.array(into), up, np.array([*spread, 0.0])), float(largest[t])
+            up[0] = np.expm1(spread[0])
+        return side.chain(into, up, spread), float(largest[t])
 
     def _spread(self, problem: Problem, largest: float) -> float:
         return min((self.epsilon + largest) * (1.0 + 4.0 * U), problem.alpha)
@@ -367,8 +414,6 @@ def largest_close(problem: Problem, reserve: float) -> Reserve | None:
 
 def _infinite(problem: Problem, epsilon: float) -> Reserve | float:
     """The reserve over an infinite horizon; or what it leaks, if that is too much."""
-    from temporaldp.kernels.compiled.signs import pair_values as filled
-
     sides, steps = [], np.zeros(len(problem.pairs[0]), np.int64)
     for side in problem.sides:
         found = np.zeros(len(steps))
@@ -376,14 +421,15 @@ def _infinite(problem: Problem, epsilon: float) -> Reserve | float:
             # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (docs/theory.md, Proposition 12).
             last, up = np.array([len(side.matrices) - 1]), np.array([math.expm1(epsilon)])
             chain = side.chain(last, up, np.array([problem.alpha]), endless=True)
-            filled(chain, steps, *problem.pairs, np.full(len(steps), up[0]), found, np.zeros(len(steps)))
+            found = pair_values(chain, steps, problem.pairs, np.full(len(steps), up[0]))[0]
         sides.append(found)
     past, future = sides
     worst = float((past + future).max()) + epsilon
     if not worst <= problem.level - problem.slack:
         return worst
     rollouts = _endless_rollouts(problem, epsilon, problem.level - epsilon - future)
-    return worst if rollouts is None else Reserve(epsilon, future[None], rollouts)
+    # Where rollouts come to no end, a billionth less would not end them.
+    return math.inf if rollouts is None else Reserve(epsilon, future[None], rollouts)
 
 
 def _endless_rollouts(problem: Problem, epsilon: float, level: FloatArray) -> Coefficients | None:
@@ -415,12 +461,12 @@ def _finite(problem: Problem, epsilon: float) -> Reserve | float:
     side = problem.forward
     ahead = [Incoming.at_start(problem, side, n_steps - 1)]
     for step in range(n_steps - 1, 0, -1):
-        ahead.append(ahead[-1].after(problem, side, epsilon, step - 1))
+        ahead.append(ahead[-1].after(problem, side, epsilon, step - 1, close=True))
     future = np.array([one.leakage for one in reversed(ahead)])
     past, worst = Incoming.at_start(problem, problem.backward), 0.0
     for step in range(n_steps):
         worst = max(worst, float((past.leakage + future[step]).max()) + epsilon)
-        past = past.after(problem, problem.backward, epsilon, step + 1)
+        past = past.after(problem, problem.backward, epsilon, step + 1, close=True)
     if not worst <= problem.level - problem.slack:
         return worst
     found = Reserve(epsilon, future, kept=KEPT * ahead[-1].depth + LEAST_KEPT)

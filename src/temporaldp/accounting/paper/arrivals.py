@@ -22,8 +22,8 @@ from temporaldp.correlation.adversary import Matrix
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.kernels.compilation import kernel
-from temporaldp.kernels.kernels import spread
 from temporaldp.kernels.profile import LeakageProfile
+from temporaldp.kernels.threads import spread
 from temporaldp.kernels.vertex import DIRECT_LIMIT, loss_of
 from temporaldp.values import ROUNDOFF
 

@@ -14,7 +14,7 @@ from temporaldp.accounting.simulation.values import ABOVE, BELOW, StepValues
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
-from temporaldp.kernels.kernels import n_threads
+from temporaldp.kernels.threads import n_threads
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.mechanisms.simulation import drawn_likelihoods
 from temporaldp.progress import progressed

@@ -2,7 +2,7 @@
 
 import math
 
-from temporaldp.kernels.compiled.options import kernel
+from temporaldp.kernels.compilation import kernel
 
 SMALL = 1e-5
 """Below it a logarithm is replaced by three terms of its series, on the safe side."""

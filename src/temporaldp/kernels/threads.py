@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -17,25 +16,6 @@ Result = TypeVar("Result")
 
 THREAD_WORK = 1 << 22
 """Entries of work below which one thread is faster than several: starting one takes 0.1 ms."""
-
-SEARCHED = 16
-"""Former argument of `repeated`; not used any more."""
-
-
-@contextlib.contextmanager
-def repeated(times: int) -> Iterator[None]:
-    """Former hint for the choice of kernels; without effect."""
-    yield
-
-
-def chosen_kernels(work: int) -> str:
-    """Former choice of kernels: there is one."""
-    return "numba"
-
-
-def compiles() -> bool:
-    """Former question whether Numba can be loaded, which is required."""
-    return True
 
 
 def n_threads() -> int:
