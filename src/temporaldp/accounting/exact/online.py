@@ -54,8 +54,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-ROOM_FOR_SUMS = 16.0 * U
-"""Share of the level by which a step stays below it by itself: a series rounds each of its sums up."""
+ROOM_FOR_SUMS, ROOM_FOR_SERIES = 16.0 * U, 2.0**-40
+"""Shares of the level by which a step, and the last one, stays below it by itself: a series rounds each of its sums up, and what
+it proves by signs. If the second is doubled, the last step can spend a trillionth less."""
 
 ABOVE, BLURRED = 1e-12, 1e-11
 """Share of W by which rollouts ask for more than W, and to which they are believed; and the share of W up to which what
@@ -243,7 +244,7 @@ class ExactFilter:
         least = self.tail.epsilon if self.keeps_reserve else 0.0 if final else -1.0
         if problem.n < 2:
             return problem.alpha
-        top = problem.alpha * (1.0 - 32.0 * ROOM_FOR_SUMS) if final else problem.level
+        top = problem.alpha * (1.0 - ROOM_FOR_SERIES) if final else problem.level
         later = 0.0 if final else self.tail.arriving(t)
         epsilon = (top - float((self.past.leakage + later).max())) - ROOM_FOR_SUMS * top
         if problem.forward is not None and len(self.open):

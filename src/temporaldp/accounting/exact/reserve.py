@@ -26,6 +26,7 @@ from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known, known_at
 from temporaldp.correlation.timeline import Timeline
+from temporaldp.kernels.kernels import spread
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, backward
 from temporaldp.values import ROUNDOFF as U
 
@@ -48,6 +49,9 @@ KEPT, LEAST_KEPT = 2, 64
 
 MOST_AT_ONCE = 8
 """Pairs that are computed to rounding at once, those first about which most arrives."""
+
+USUAL_DEPTH = 100
+"""Steps of all rollouts about a pair together, about, for the choice of threads."""
 
 MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
@@ -332,8 +336,14 @@ def pair_values(
     from temporaldp.kernels.compiled import signs
 
     proved, rho = np.zeros(len(steps)), np.zeros(len(steps))
-    depth = signs.pair_values(chain, steps, *pairs, guess, close, proved, rho)
-    return proved, rho, int(depth)
+
+    def fill(first: int, last: int) -> int:
+        some = slice(first, last)
+        i, j = pairs[0][some], pairs[1][some]
+        return int(signs.pair_values(chain, steps[some], i, j, guess[some], close, proved[some], rho[some]))
+
+    depth = max(spread(fill, len(steps), step=1, work=USUAL_DEPTH * len(steps) * chain.n**2))
+    return proved, rho, depth
 
 
 @dataclass(frozen=True, slots=True, eq=False)
