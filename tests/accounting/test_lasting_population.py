@@ -9,8 +9,6 @@ import pytest
 
 from exact_oracles import boxes_of, defined_by_sign_rule
 from temporaldp import Adversary, TransitionMatrix, leakage_distribution, leakage_supremum, temporal_leakage
-from temporaldp.accounting.exact.arrivals import Members, Releases
-from temporaldp.accounting.exact.supremum import population_suprema
 
 pytestmark = pytest.mark.long
 
@@ -39,26 +37,15 @@ def people(kind, count, *, seed=0):
         yield Adversary(*known, name=str(k))
 
 
-def suprema(everybody, epsilon):
-    """Both sides of TPL of each; without a certificate nothing is proved."""
-    ceilings = np.full((len(everybody), 3), np.inf)
-    found = population_suprema(Members.of(everybody), Releases.of_epsilons(np.array([epsilon])), ceilings)
-    return [one[:, 2] for one in found]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "epsilon"), [("random", 0.7), ("staying", 0.1), ("zeros", 0.1)])
-def test_everybody_leaks_for_ever_what_they_leak_alone(kind, epsilon):
+def test_a_distribution_has_what_everybody_leaks_alone(kind, epsilon):
     everybody = list(people(kind, 8))
-    for one, attained, proved in zip(everybody, *suprema(everybody, epsilon), strict=True):
-        alone = leakage_supremum(one, epsilon=epsilon)
-        assert attained <= alone.temporal * (1.0 + 1e-12)
-        if not math.isfinite(proved):
-            continue
-        assert proved == pytest.approx(alone.temporal, rel=1e-9)
-        assert attained == pytest.approx(alone.temporal, rel=1e-9)
-        assert proved >= alone.evidence.temporal * (1.0 - 1e-12)
-        assert proved >= temporal_leakage(one, epsilons=[epsilon] * 30).worst * (1.0 - 1e-12)
+    found = leakage_distribution(everybody, epsilon=epsilon)
+    for name, leakage in zip(found.names, found.leakage, strict=True):
+        one = everybody[int(name)]
+        assert leakage == pytest.approx(leakage_supremum(one, epsilon=epsilon).temporal, rel=1e-9)
+        assert leakage >= temporal_leakage(one, epsilons=[epsilon] * 30).attained.temporal.max()
 
 
 @pytest.mark.parametrize("kind", ["random", "staying", "zeros"])
@@ -72,13 +59,13 @@ def test_what_leaks_for_ever_is_what_a_long_past_and_future_leak_to_sixty_digits
         everybody.append(
             Adversary(*(None if way is None else TransitionMatrix(way, STATES) for way in matrices), name=str(k))
         )
-    attained, proved = suprema(everybody, 0.3)
     low, high = boxes_of([0.3] * 50, len(STATES))
     for k in (0, 1, 2, 3):  # both directions, either one, and the same matrix for both
         sides = [way.dense() for way in (everybody[k].backward, everybody[k].forward) if way is not None]
+        found = leakage_supremum(everybody[k], epsilon=0.3)
         exact = 0.3 + sum(defined_by_sign_rule([way] * 50, low, high) for way in sides).max()
-        assert exact * (1.0 - 1e-12) <= proved[k] <= exact * (1.0 + 1e-9)
-        assert exact * (1.0 - 1e-9) <= attained[k] <= exact * (1.0 + 1e-12)
+        assert exact * (1.0 - 1e-12) <= found.temporal <= exact * (1.0 + 1e-9)
+        assert exact * (1.0 - 1e-9) <= found.evidence.temporal <= exact * (1.0 + 1e-12)
 
 
 def test_a_distribution_asks_again_about_those_without_a_certificate():

@@ -48,8 +48,9 @@ HUGE = 1e150
 """Coefficients beyond are scaled down: only ratios count."""
 
 LONGEST = 20_000.0
-"""Steps (a float, as Numba compiles a function anew for each integer constant that it is called with) after which a rollout over an infinite horizon is given up. If doubled: suprema near the border of existence take
-four times as long, and a few more of them are certified."""
+"""Steps after which a rollout over an infinite horizon is given up. If doubled: suprema near the border of existence take four
+times as long, and a few more of them are certified. A float, as Numba compiles a function anew for each integer constant.
+"""
 
 NEGLIGIBLE, BLURRED = 2.0**-52, 2.0**-4
 """Shares of the value, and of its rounding error, below which what lies before a step no longer counts."""
@@ -71,14 +72,7 @@ MOST_ROUNDS, MOST_PROOFS, MOST_UNFINISHED = 100, 8, 3
 """Rollouts of a pair, of which these many above the root in search of a proof; and rollouts that reach `LONGEST`."""
 
 STATIC_DEPTH = 2.0
-"""Steps of the rollouts that bound pairs at all steps at once. If doubled: fewer pairs are left, each bound takes twice as long."""
-
-SMALL = 30.0
-"""Nats. A supremum of the paper's up to this needs no supposition that would be tighter: depths grow with its logarithm."""
-
-FIRST_LEVEL, LEVEL_RAISED, MOST_LEVELS = 4.0, 2.5, 12
-"""Levels that are supposed for a supremum: the first in units of a step's own part, each next one this many times what the
-last one led to, and how many."""
+"""Steps of the rollouts that bound pairs at all steps at once. If doubled: fewer pairs are left, bounds take twice as long."""
 
 LEVEL_ROOM, RISE = 1.0 + 2.0**-43, 1.0 + 2.0**-41
 """Raise what is attained to the level that other pairs are compared with, and to what such signs prove, rounding included."""
@@ -157,7 +151,16 @@ class Chain(NamedTuple):
         above = [np.where(spread <= LARGEST_EXPONENT, one, np.inf) for one in (np.exp(within), np.expm1(within))]
         spreads = np.stack((spread, *above), axis=1)
         return cls(
-            data, columns, starts, n, np.array(into, np.int64), np.stack((up, down), axis=1), spreads, endless, plain, gamma
+            data,
+            columns,
+            starts,
+            n,
+            np.array(into, np.int64),
+            np.stack((up, down), axis=1),
+            spreads,
+            endless,
+            plain,
+            gamma,
         )
 
 
@@ -176,7 +179,7 @@ def set_spread(chain, s, a):
 
 @inner_kernel
 def dense_through(data, base, n, g, out):
-    """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, and few passes over `out`."""
+    """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, few passes over `out`."""
     for m in range(n):
         out[m] = 0.0
     whole = n - n % 8
@@ -185,7 +188,9 @@ def dense_through(data, base, n, g, out):
         r = base + k * n
         for m in range(n):
             left = (a * data[r + m] + b * data[r + n + m]) + (c * data[r + 2 * n + m] + d * data[r + 3 * n + m])
-            right = (e * data[r + 4 * n + m] + f * data[r + 5 * n + m]) + (h * data[r + 6 * n + m] + i * data[r + 7 * n + m])
+            right = (e * data[r + 4 * n + m] + f * data[r + 5 * n + m]) + (
+                h * data[r + 6 * n + m] + i * data[r + 7 * n + m]
+            )
             out[m] += left + right
     if n - whole >= 4:
         a, b, c, d = g[whole], g[whole + 1], g[whole + 2], g[whole + 3]
@@ -246,7 +251,7 @@ def coefficients(chain, t, i, j, rho, work):
 
 
 @inner_kernel
-def roll(chain, t, i, j, rho, most, work):
+def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, whose numbers would only be handed around
     """F(rho) of a pair at step t, from at most so many steps; if `most` is negative, only as far as its sign is open.
 
     Returns low, high, slope, slope_high, summed, summed_high, error, backward, depth, below, in a unit of their own:
@@ -262,7 +267,13 @@ def roll(chain, t, i, j, rho, most, work):
     drift = 4.0 * gamma * (apart + rho * scale) + abs(balance)
     sign_only, limit = most < 0.0, int(abs(most))
     # Fields are read once: each access counts references, which would take as long as a step.
-    factors, spreads, into, data, is_dense = chain.factors, chain.spreads, chain.into, chain.data, chain.columns.size == 0
+    factors, spreads, into, data, is_dense = (
+        chain.factors,
+        chain.spreads,
+        chain.into,
+        chain.data,
+        chain.columns.size == 0,
+    )
     endless, plain = chain.endless, chain.plain
     if not endless:
         limit = min(limit, t)
@@ -390,8 +401,9 @@ def pair_value(chain, t, i, j, guess, work):
     """K of a pair at step t: what is attained, what is proved, the ratio less 1 of the observation, and the depth.
 
     Newton's steps (Dinkelbach's) from `guess` within a bracket, then rollouts just above the root until one proves F <= 0.
-    Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of two of them leads
-    further. Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes next.
+    Ever more steps count on the way to the root, so that Newton's steps shrink by a factor only; the secant of two of them
+    leads further. Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes
+    next.
     """
     # No step raises what is known: states are told apart at most as well as any two likelihoods before.
     attained, proved = 0.0, arriving(chain, t) * (1.0 + 4.0 * UNIT)
@@ -443,29 +455,12 @@ def pair_value(chain, t, i, j, guess, work):
 
 
 @kernel
-def worst_step(chain, a):
-    """An endless chain that leaks at least as much as any step of one with a single matrix, whose spreads are at most a."""
-    factors, into = np.zeros((1, 2, chain.factors.shape[2])), np.zeros(1, np.int64)
-    into[0] = chain.into[chain.into.size - 1]
-    for k in range(chain.factors.shape[2]):
-        factors[0, 1, k] = np.inf
-        for s in range(chain.factors.shape[0]):
-            factors[0, 0, k] = max(factors[0, 0, k], chain.factors[s, 0, k])
-            factors[0, 1, k] = min(factors[0, 1, k], chain.factors[s, 1, k])
-    worst = Chain(
-        chain.data, chain.columns, chain.starts, chain.n, into, factors, np.zeros((1, 3)), True, chain.plain, chain.gamma
-    )
-    set_spread(worst, into[0] * 0, a)
-    return worst
-
-
-@kernel
-def static_bounds(chain, first, last, found):
+def static_bounds(chain, first, last, work, found):
     """Fill rows first .. last - 1 of `found`, shape (n, n), with upper bounds of K over an infinite horizon, from few steps.
 
     At any rho the root is at most rho + F(rho), as D >= 1 where all factors are.
     """
-    n, work, t, ratio = chain.n, np.empty((4, chain.n)), 0 * first, 0.6
+    n, t, ratio = chain.n, 0 * first, 0.6
     for pair in range(first * n, last * n):
         i, j = pair // n, pair % n
         found[i, j] = 0.0
@@ -487,7 +482,7 @@ def static_bounds(chain, first, last, found):
 
 @inner_kernel
 def weigh(chains, steps, i, j, room, shares, work, depths):
-    """Leakage that arrives at a pair from one or two sides: attained and proved, or -1 and 0 where it is proved to be below room.
+    """Leakage that arrives at a pair from one or two sides: attained and proved; -1 and 0 where it is proved to be below room.
 
     `depths` keeps the greatest depth of each side. `shares`, shape (2, n, n), are the pair's last values, or bounds of them, as
     shares of the spread in which they arrive.
@@ -516,7 +511,9 @@ def weigh(chains, steps, i, j, room, shares, work, depths):
             below, depth = stays_below(chains[side], steps[side], i, j, left, work)
             depths[side] = max(depths[side], depth)
             if below:
-                shares[side, i, j] = min(shares[side, i, j], ROOM_LEFT * left / scales[side] if scales[side] > 0.0 else 0.0)
+                shares[side, i, j] = min(
+                    shares[side, i, j], ROOM_LEFT * left / scales[side] if scales[side] > 0.0 else 0.0
+                )
                 return -1.0, 0.0
         if trial == n_sides - 1 and left > 0.0:
             guess = max(guess, math.expm1(min(left, LARGEST_EXPONENT)))
@@ -600,118 +597,53 @@ def extremes(chain, first, last):
 
 
 @kernel
-def series(chain, lift, drop, ceiling, runs, static, shares, likely, attained, proved, pairs, first, last):
-    """Fill steps first .. last - 1 of the largest leakage from one side: attained, proved and the pair, shape (T,).
+def series(
+    chains, steps, lift, drop, ceiling, runs, static, shares, candidates, work, depths, attained, proved, pairs, first, last
+):  # fmt: skip
+    """Fill steps first .. last - 1 of the largest leakage from one or two sides: attained, proved and the pair, shape (T,).
 
-    Where budgets and matrices are those of the steps that the last rollouts reached (`runs`: first step of each step's run),
-    and spreads too, the same rollouts prove the same of the next step, up to the end of the run. Return the next step, which
-    may be beyond `last`.
+    The second side counts steps from the last one on. `steps` and `depths` are scratch, one entry a side. From one side, the
+    chain's spreads are set. Where budgets and matrices are those of the steps that the last rollouts reached, and spreads too,
+    the same rollouts prove the same of the next step, up to the end of the run. `runs`, shape (sides, T): first step of each
+    step's run, in the side's own order. Return the next step, which may be beyond `last`.
     """
-    work, depths, steps = np.empty((4, chain.n)), np.zeros(2, np.int64), np.zeros(1, np.int64)
-    candidates = likely
+    n_steps = lift.shape[0]
     t = first
     while t < last:
-        steps[0] = t
+        for side in range(steps.size):
+            steps[side] = t if side == 0 else n_steps - 1 - t
         attained[t], top, pairs[t] = largest(
-            (chain, chain), steps, lift[t], drop[t], np.inf, ceiling[t], static, shares, candidates, work, depths
+            chains, steps, lift[t], drop[t], np.inf, ceiling[t], static, shares, candidates, work, depths
         )
         proved[t] = top
-        set_spread(chain, t, top * SPREAD_ROOM)
-        candidates = pairs[t : t + 1]
+        candidates[:] = pairs[t]
+        if steps.size == 1:
+            set_spread(chains[0], t, top * SPREAD_ROOM)
+        fits = True
+        for side in range(steps.size):
+            fits = fits and depths[side] > 0 and steps[side] - depths[side] >= max(1, runs[side, steps[side]])
         t += 1
-        begin = t - 1 - depths[0]
-        if depths[0] == 0 or begin < max(1, runs[t - 1]):
+        if not fits:
             continue
-        least, most = extremes(chain, begin, t)
-        if most * (1.0 + 8.0 * UNIT) > least * SPREAD_ROOM:
-            continue
+        past_least, past_most = extremes(chains[0], steps[0] - depths[0], t - 1)
+        end = steps[-1] - depths[-1]
+        future_least, future_most = extremes(chains[-1], end, steps[-1])
         # What a known bound lowered may be higher later.
         rolled = np.inf if top >= ceiling[t - 1] else top
-        while t < lift.shape[0] and runs[t] == runs[t - 1] and proved[t - 1] * (1.0 + 8.0 * UNIT) <= least:
-            attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
-            set_spread(chain, t, proved[t] * SPREAD_ROOM)
-            t += 1
-    return t
-
-
-@kernel
-def both_series(past, future, lift, drop, ceiling, runs, static, before, after, attained, proved, pairs, first, last):
-    """Fill steps first .. last - 1 of the largest leakage from both sides. `future` counts steps from the last one on.
-
-    `before` and `after` are the pairs of each side's largest, in order of time. `runs`, shape (2, T): as in `series`, for
-    each side in its own order of steps.
-    """
-    n_steps, n = lift.shape[0], past.n
-    work, depths, steps = np.empty((4, n)), np.zeros(2, np.int64), np.zeros(2, np.int64)
-    candidates, shares = np.empty(2, np.int64), np.ones((2, n, n))
-    for side in range(2 if static.size else 0):
-        most = extremes((past, future)[side], 0, n_steps)[1]
-        for pair in range(n * n):
-            i, j = pair // n, pair % n
-            shares[side, i, j] = min(static[side, i, j] / most, 1.0) if most > 0.0 else 0.0
-    t = first
-    while t < last:
-        ahead = n_steps - 1 - t
-        steps[0], steps[1] = t, ahead
-        if t == first:
-            candidates[0], candidates[1] = before[t], after[t]
-        else:
-            candidates[0], candidates[1] = pairs[t - 1], pairs[t - 1]
-        attained[t], top, pairs[t] = largest(
-            (past, future), steps, lift[t], drop[t], np.inf, ceiling[t], static, shares, candidates, work, depths
-        )
-        proved[t] = top
-        t += 1
-        begin, end = t - 1 - depths[0], ahead - depths[1]
-        if min(depths[0], depths[1]) == 0 or begin < max(1, runs[0, t - 1]) or end < max(1, runs[1, ahead]):
-            continue
-        least_past, most_past = extremes(past, begin, t - 1)
-        least_future, most_future = extremes(future, end, ahead)
-        rolled = np.inf if top >= ceiling[t - 1] else top
-        while t < last and runs[0, t] == runs[0, t - 1] and end > max(1, runs[1, ahead]):
-            end -= 1
-            most_past = max(most_past, past.spreads[t - 1, 0])
-            most_future = max(most_future, future.spreads[end, 0])
-            if max(most_past / least_past, most_future / least_future) * (1.0 + 8.0 * UNIT) > SPREAD_ROOM:
+        while t < n_steps and runs[0, t] == runs[0, t - 1]:
+            past_most = max(past_most, chains[0].spreads[t - 1, 0])
+            if steps.size == 2:
+                end -= 1
+                future_most = max(future_most, chains[1].spreads[max(end, 0), 0])
+                if end < max(1, runs[1, steps[1]]):
+                    break
+            if max(past_most / past_least, future_most / future_least) * (1.0 + 8.0 * UNIT) > SPREAD_ROOM:
                 break
             attained[t], proved[t], pairs[t] = attained[t - 1], min(rolled, ceiling[t]), pairs[t - 1]
+            if steps.size == 1:
+                set_spread(chains[0], t, proved[t] * SPREAD_ROOM)
             t += 1
-
-
-@kernel
-def supremum(chain, lift, drop, ceiling, static, shares, likely, work, depths):
-    """Supremum of the leakage from one side over an infinite horizon: attained, proved, pair. Sets the chain's spread.
-
-    Suppose that no horizon's leakage exceeds a level, and let rollouts end in likelihoods within that level of one another. If
-    what they prove for every pair is at most the level, the supposition holds by induction on the horizon. A finite `ceiling`
-    needs no supposition. Without a certificate the ceiling is returned.
-    """
-    supposed = ceiling if ceiling < SMALL else min(ceiling, FIRST_LEVEL * (lift.max() - drop.min()))
-    steps, candidates = np.zeros(1, np.int64), likely.copy()
-    best, top, pair, unfinished = 0.0, np.inf, likely[0], 0
-    for _ in range(MOST_LEVELS):
-        set_spread(chain, steps[0], supposed)
-        if static.size:
-            static_bounds(chain, steps[0], chain.n, static[0])
-        limit = supposed if supposed < ceiling else np.inf
-        best, top, pair = largest(
-            (chain, chain), steps, lift, drop, limit, np.inf, static, shares, candidates, work, depths
-        )
-        if top <= supposed or supposed == ceiling:
-            ceiling = min(top, ceiling)
-            set_spread(chain, steps[0], ceiling)
-            if supposed <= LEVEL_RAISED * ceiling:
-                return min(best, ceiling), ceiling, pair
-            candidates[:] = pair
-            supposed = ceiling  # rollouts that end in a smaller spread are shorter, and lose fewer digits
-            continue
-        unfinished += depths[0] >= LONGEST
-        if supposed > LARGEST_EXPONENT or unfinished >= MOST_UNFINISHED:
-            break
-        candidates[:] = pair
-        supposed = min(ceiling, LEVEL_RAISED * max(best, supposed))
-    set_spread(chain, steps[0], np.inf)
-    return best, ceiling, pair
+    return t
 
 
 @kernel
@@ -814,7 +746,9 @@ def chain_of(data, n, number, factors, endless, gamma):
 
 
 @kernel
-def population(data, n, members, factors, lift, drop, ceilings, runs, gamma, first, last, attained, proved, pairs):
+def population(
+    data, n, members, factors, worst, lift, drop, ceilings, runs, gamma, first, last, attained, proved, pairs
+):
     """Series of users first .. last - 1: fill attained, proved and pairs, shape (users, 3, T), rows BPL, FPL and TPL.
 
     Parameters
@@ -825,67 +759,57 @@ def population(data, n, members, factors, lift, drop, ceilings, runs, gamma, fir
         Number of the backward and the forward matrix; -1 where it is unknown.
     factors, lift, drop, runs : arrays
         Those of each side's own order of steps, shape (2, T, ...).
+    worst : array, shape (1, 2, 1)
+        The largest factors of any step.
     ceilings : array, shape (users, 3, T)
         Known bounds, in order of time.
     """
-    n_steps, start = lift.shape[1], np.ones(1, np.int64)
+    n_steps, work, zero = lift.shape[1], np.empty((4, n)), 0 * n
+    steps, depths, start = np.zeros(2, np.int64), np.zeros(2, np.int64), np.ones(2, np.int64)
     for user in range(first, last):
-        static = np.zeros((2, n, n))
+        static, shares = np.zeros((2, n, n)), np.ones((2, n, n))
         sides = (
             chain_of(data, n, max(members[user, 0], 0), factors[0], False, gamma),
             chain_of(data, n, max(members[user, 1], 0), factors[1], False, gamma),
         )
+        known = 0
         for side in range(2):
             order = 1 - 2 * side
-            found = attained[user, side, ::order], proved[user, side, ::order], pairs[user, side, ::order]
+            level, high, pair = attained[user, side, ::order], proved[user, side, ::order], pairs[user, side, ::order]
+            level[:], high[:], pair[:] = lift[side, :, 0], lift[side, :, 0], 1
             if members[user, side] < 0:
-                found[0][:], found[1][:], found[2][:] = lift[side, :, 0], lift[side, :, 0], 1
                 continue
+            known = side
             ceiling = ceilings[user, side, ::order].copy()
-            worst = worst_step(sides[side], ceiling.max())
-            static_bounds(worst, 0 * n, n, static[side])
-            made = np.empty(n_steps), np.empty(n_steps), np.empty(n_steps, np.int64)
+            endless = chain_of(data, n, members[user, side], worst, True, gamma)
+            set_spread(endless, zero, ceiling.max())
+            static_bounds(endless, zero, n, work, static[side])
+            found = np.empty((2, n_steps)), np.empty(n_steps, np.int64)
+            start[0] = 1
             series(
-                sides[side], lift[side], drop[side], ceiling, runs[side], static[side : side + 1], np.ones((1, n, n)), start,
-                made[0], made[1], made[2], 0 * n, n_steps,
+                (sides[side], sides[side]), steps[:1], lift[side], drop[side], ceiling, runs[side : side + 1],
+                static[side : side + 1], shares[:1], start[:1], work, depths, found[0][0], found[0][1], found[1], zero, n_steps,
             )  # fmt: skip
-            found[0][:], found[1][:], found[2][:] = made
-        both = attained[user, 2], proved[user, 2], pairs[user, 2]
-        if min(members[user, 0], members[user, 1]) < 0:
-            known = 0 if members[user, 0] >= 0 else 1
-            both[0][:], both[1][:], both[2][:] = attained[user, known], proved[user, known], pairs[user, known]
-        else:
-            both_series(
-                sides[0], sides[1], lift[0], drop[0], ceilings[user, 2], runs, static, pairs[user, 0], pairs[user, 1],
-                both[0], both[1], both[2], 0 * n, n_steps,
-            )  # fmt: skip
-
-
-@kernel
-def suprema(data, n, members, factors, lift, drop, ceilings, gamma, first, last, attained, proved):
-    """Suprema of users first .. last - 1: fill attained and proved, shape (users, 3); arguments as in `population`."""
-    steps, depths, work = np.zeros(2, np.int64), np.zeros(2, np.int64), np.empty((4, n))
-    for user in range(first, last):
-        static, shares, candidates = np.zeros((2, n, n)), np.ones((2, n, n)), np.ones(2, np.int64)
-        sides = (
-            chain_of(data, n, max(members[user, 0], 0), factors, True, gamma),
-            chain_of(data, n, max(members[user, 1], 0), factors, True, gamma),
+            level[:], high[:], pair[:] = found[0][0], found[0][1], found[1]
+        attained[user, 2], proved[user, 2], pairs[user, 2] = (
+            attained[user, known],
+            proved[user, known],
+            pairs[user, known],
         )
-        certified = True
-        for side in range(2):
-            attained[user, side], proved[user, side] = lift[0], lift[0]
-            if members[user, side] >= 0:
-                attained[user, side], proved[user, side], candidates[side] = supremum(
-                    sides[side], lift, drop, ceilings[user, side], static[side : side + 1], shares[side : side + 1],
-                    candidates[:1], work, depths,
-                )  # fmt: skip
-                certified = certified and sides[side].spreads[0, 0] < np.inf
-        known = 0 if members[user, 0] >= 0 else 1
-        attained[user, 2], proved[user, 2] = attained[user, known], proved[user, known]
         if min(members[user, 0], members[user, 1]) >= 0:
-            attained[user, 2], proved[user, 2] = max(attained[user, 0], attained[user, 1]), ceilings[user, 2]
-            if certified:
-                attained[user, 2], proved[user, 2], _ = largest(
-                    (sides[0], sides[1]), steps, lift, drop, np.inf, ceilings[user, 2], static, shares, candidates,
-                    work, depths,
-                )  # fmt: skip
+            start[0], start[1] = pairs[user, 0, 0], pairs[user, 1, 0]
+            set_shares(sides, static, shares)
+            series(
+                sides, steps, lift[0], drop[0], ceilings[user, 2], runs, static, shares, start, work, depths,
+                attained[user, 2], proved[user, 2], pairs[user, 2], zero, n_steps,
+            )  # fmt: skip
+
+
+@inner_kernel
+def set_shares(chains, static, shares):
+    """Shares of spreads that static bounds amount to, where nothing else is known of pairs."""
+    for side in range(2):
+        most = extremes(chains[side], 0, chains[side].spreads.shape[0])[1]
+        for i in range(static.shape[1]):
+            for j in range(static.shape[1]):
+                shares[side, i, j] = min(static[side, i, j] / most, 1.0) if most > 0.0 else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -214,7 +214,7 @@ def _leakage(people: list[Adversary], epsilon: float, horizon: int | None, bound
         exact = ExactAccounting()
         releases = exact.of_epsilons(spent)
         if horizon is None:
-            return np.array([limits.temporal for limits in exact.limits_of_each(people, releases)])
+            return np.array([exact.limits([one], releases).temporal for one in people])
         return np.array([leakage.temporal.max() for leakage in exact.series(people, releases)])
     know_profiles(
         [matrix for one in people for matrix in (one.backward, one.forward) if isinstance(matrix, TransitionMatrix)]

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Correlation, exactly_known, known_at
-from temporaldp.kernels import exact
-from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.kernels import spread
 from temporaldp.mechanisms.likelihood_box import LikelihoodBox
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value
+
+if TYPE_CHECKING:
+    from temporaldp.kernels.exact import Chain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -94,14 +96,14 @@ class Releases:
         """The largest log ratio between any two states, shape (T,): what each step promises by itself."""
         if self.is_plain:
             return (self.lift - self.drop)[:, 0]
-        return self._apart().max(axis=(1, 2)).clip(0.0) * (1.0 + 4.0 * U)
+        return np.asarray(self._apart().max(axis=(1, 2)).clip(0.0) * (1.0 + 4.0 * U))
 
     @property
     def widest(self) -> IntArray:
         """The pair ``i n + j`` of states that each step's own output distinguishes best, shape (T,)."""
         if self.is_plain:
             return np.ones(len(self), np.int64)
-        return self._apart().reshape(len(self), -1).argmax(axis=1)
+        return np.asarray(self._apart().reshape(len(self), -1).argmax(axis=1))
 
     def _apart(self) -> FloatArray:
         """Log ratio of each pair at each step, shape (T, n, n); -inf on the diagonal."""
@@ -161,12 +163,12 @@ class Largest:
     @property
     def reversed(self) -> Largest:
         """The last step first."""
-        return Largest(*(np.ascontiguousarray(one[::-1]) for one in (self.attained, self.proved, self.pairs)))
+        return Largest(self.attained[::-1].copy(), self.proved[::-1].copy(), self.pairs[::-1].copy())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactArrivals:
-    """Rollouts of one direction, and the largest of what arrives with the step's own part, in the direction's order of steps."""
+    """Rollouts of one direction, and the largest of what arrives with a step's own part, in the direction's order of steps."""
 
     chain: Chain
     largest: Largest
@@ -174,6 +176,8 @@ class ExactArrivals:
 
 def rollouts(correlation: Correlation, releases: Releases, spreads: FloatArray, *, turned: bool) -> Chain:
     """Rollouts in one direction: `releases` and `spreads` in order of time, the chain from the last step on if `turned`."""
+    from temporaldp.kernels.exact import Chain
+
     matrices, into = ordered_matrices(correlation, len(releases), turned=turned)
     order = slice(None, None, -1 if turned else 1)
     return Chain.of(matrices, into, *releases[order].factors, spreads[order])
@@ -196,19 +200,44 @@ def arrivals(correlation: Correlation, releases: Releases, ceiling: FloatArray, 
     order = slice(None, None, -1 if turned else 1)
     ceiling = ceiling[order] * (1.0 + 16.0 * U * (2.0 + np.arange(n_steps)))  # each step of it has a dozen roundings
     lift, drop = releases[order].sides
-    runs = _runs(chain)
-    found, shares = Largest.empty(n_steps), np.ones((1, chain.n, chain.n))
-    static = static_bounds(chain, float(ceiling.max()))[None]
-    likely = np.append(likely_pairs(known_at(correlation, 0)), releases[order].widest[:1])
-    first = 0
+    runs = _runs(chain)[None]
+    found, likely = (
+        Largest.empty(n_steps),
+        np.append(likely_pairs(known_at(correlation, 0)), releases[order].widest[:1]),
+    )
+    static, first = static_bounds(chain, float(ceiling.max()))[None], 0
     while first < n_steps:
         progressed("leakage of every step", first / n_steps)
         last = min(n_steps, first + BLOCK)
-        first = exact.series(
-            chain, lift, drop, ceiling, runs, static, shares, likely, found.attained, found.proved, found.pairs, first, last
-        )
-        likely = found.pairs[first - 1 : first]
+        first = _fill((chain,), (lift, drop), ceiling, runs, static, likely, found, first, last)
+        likely = found.pairs[first - 1 : first].copy()
     return ExactArrivals(chain, found)
+
+
+def _fill(
+    chains: tuple[Chain, ...],
+    sides: tuple[FloatArray, FloatArray],
+    ceiling: FloatArray,
+    runs: IntArray,
+    static: FloatArray,
+    candidates: IntArray,
+    found: Largest,
+    first: int,
+    last: int,
+) -> int:
+    """Fill steps first .. last - 1 of what is found from one or two sides; the next step to fill."""
+    from temporaldp.kernels import exact
+
+    n, scratch = chains[0].n, np.zeros((2, len(chains)), np.int64)
+    shares = np.ones((len(chains), n, n))
+    if static.size and len(chains) > 1:
+        most = np.array([chain.spreads[:, 0].max() for chain in chains])[:, None, None]
+        np.divide(np.minimum(static, most), most, out=shares, where=most > 0.0)
+    done: int = exact.series(
+        (chains[0], chains[-1]), scratch[0], *sides, ceiling, runs, static, shares, candidates, np.empty((4, n)), scratch[1],
+        found.attained, found.proved, found.pairs, first, last,
+    )  # fmt: skip
+    return done
 
 
 def static_bounds(chain: Chain, a: float) -> FloatArray:
@@ -216,13 +245,18 @@ def static_bounds(chain: Chain, a: float) -> FloatArray:
 
     Empty where there are too many pairs to look at.
     """
+    from temporaldp.kernels import exact
+
     n = chain.n
     if float(n) ** 4 > EFFORT:
         return np.zeros((0, 0))
     if (chain.into[1:] != chain.into[-1]).any():
         return np.full((n, n), np.inf)
-    found, worst = np.zeros((n, n)), exact.worst_step(chain, a)
-    spread(lambda first, last: exact.static_bounds(worst, first, last, found), n, step=1, work=n**4)
+    up, down = chain.factors[:, 0].max(axis=0), chain.factors[:, 1].min(axis=0)
+    above = np.array([[a, *((math.exp(a), math.expm1(a)) if a <= exact.LARGEST_EXPONENT else (math.inf, math.inf))]])
+    worst = chain._replace(into=chain.into[-1:], factors=np.stack((up, down))[None], spreads=above, endless=True)
+    found = np.zeros((n, n))
+    spread(lambda first, last: exact.static_bounds(worst, first, last, np.empty((4, n)), found), n, step=1, work=n**4)
     return found
 
 
@@ -232,7 +266,6 @@ def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releas
     `ceiling`, shape (T,), holds bounds of the answers that are known already.
     """
     n_steps, n = len(releases), past.chain.n
-    lift, drop = releases.sides
     found, chains = Largest.empty(n_steps), (past.chain, future.chain)
     runs = np.stack([_runs(chain) for chain in chains])
     static = np.stack([static_bounds(chain, float(chain.spreads[:, 0].max())) for chain in chains])
@@ -242,9 +275,8 @@ def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releas
 
     def fill(first: int, last: int) -> None:
         for start, end in itertools.pairwise([*starts[first:last], *[*starts, n_steps][last : last + 1]]):
-            exact.both_series(
-                *chains, lift, drop, ceiling, runs, static, before, after, found.attained, found.proved, found.pairs, start, end
-            )
+            candidates = np.array([before[start], after[start]])
+            _fill(chains, releases.sides, ceiling, runs, static, candidates, found, start, end)
 
     progressed("past and future together", 0.0)
     spread(fill, len(starts), step=1, work=STEP_WORK * len(np.unique(runs[0])) * n**3)
@@ -291,25 +323,29 @@ class Members:
         """Number of states."""
         return int(self.rows.shape[1])
 
-    def spread(self, function: Any, n_steps: int, doing: str) -> None:
+    def spread(self, function: Callable[[int, int], None], n_steps: int, doing: str) -> None:
         """``function(first, last)`` over all users, on as many threads as pay."""
         n_users = len(self.numbers)
         for start in range(0, n_users, USERS_BLOCK):
             progressed(doing, start / n_users)
             here = min(USERS_BLOCK, n_users - start)
-            spread(
-                lambda first, last, start=start: function(start + first, start + last),
-                here,
-                step=1,
-                work=STEP_WORK * here * n_steps * self.n**3,
-            )
+            shifted = partial(_shifted, function, start)
+            spread(shifted, here, step=1, work=STEP_WORK * here * n_steps * self.n**3)
 
 
-def population_series(members: Members, releases: Releases, ceilings: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+def _shifted(function: Callable[[int, int], None], start: int, first: int, last: int) -> None:
+    function(start + first, start + last)
+
+
+def population_series(
+    members: Members, releases: Releases, ceilings: FloatArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
     """The exact leakage of many users under the same plain releases: attained, proved and pairs, each of shape (users, 3, T).
 
     `ceilings` have the same shape: bounds that are known already.
     """
+    from temporaldp.kernels import exact
+
     n_steps, n = len(releases), members.n
     lift, drop, factors = (
         np.stack((one, one[::-1])) for one in (releases.lift, releases.drop, np.stack(releases.factors, axis=1))
@@ -320,12 +356,13 @@ def population_series(members: Members, releases: Releases, ceilings: FloatArray
     ])  # fmt: skip
     attained, proved, pairs = np.empty(ceilings.shape), np.empty(ceilings.shape), np.empty(ceilings.shape, np.int64)
     ceilings = ceilings * (1.0 + 16.0 * U * (2.0 + n_steps))
-    data = members.rows.ravel()
+    data, worst = members.rows.ravel(), factors[:1].max(axis=1)
 
     def fill(first: int, last: int) -> None:
         exact.population(
-            data, n, members.numbers, factors, lift, drop, ceilings, runs, exact.rounding(n), first, last, attained, proved, pairs
-        )
+            data, n, members.numbers, factors, worst, lift, drop, ceilings, runs, exact.rounding(n), first, last, attained,
+            proved, pairs,
+        )  # fmt: skip
 
     members.spread(fill, n_steps, "leakage of every person")
     return attained, proved, pairs

@@ -31,7 +31,6 @@ from temporaldp.accounting.exact.supremum import (
     exact_limit,
     has_supremum,
     leakage_within,
-    population_suprema,
 )
 from temporaldp.accounting.monotone_search import CLOSE as CLOSE_TO_LARGEST
 from temporaldp.accounting.monotone_search import largest_lasting
@@ -51,8 +50,8 @@ from temporaldp.accounting.protocol import (
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.transition import know_profiles
 from temporaldp.errors import BudgetError
-from temporaldp.kernels.exact import SPREAD_ROOM
 from temporaldp.mechanisms.likelihood_box import LikelihoodBox
+from temporaldp.progress import part
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value
 
@@ -74,9 +73,6 @@ GIVEN_UP_FASTER = 8.0
 SMALLER_RESERVES = (0.0, 0.01, 1.0)
 """Shares of the largest reserve that are given up, one after the other, where a correlation remembers for so long that a larger
 one has no certificate."""
-
-FIRST_USERS = 4
-"""Users whose suprema are computed first; twice as many each time, as long as the paper's bound of others is larger."""
 
 
 @compared_by_value
@@ -144,7 +140,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         both = before if past else after
         if past and future:
             both = both_directions(past, future, narrowed, paper.temporal * roundings)
-        spreads = np.stack((before.proved, after.proved)) * SPREAD_ROOM
+        spreads = np.stack((before.proved, after.proved))
         each = (before, after, both)
         proved = [one.proved for one in each]
         if beyond:
@@ -154,7 +150,7 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
             ]
         attained = Attained(*(one.attained for one in each))
         evidence = ExactLeakage(user, narrowed, attained, spreads, np.stack([one.pairs for one in each]), beyond)
-        return Leakage(*proved, evidence)
+        return Leakage(proved[0], proved[1], proved[2], evidence)
 
     def series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
         """User by user, or all in one kernel where each has constant dense matrices."""
@@ -166,8 +162,9 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         attained, proved, codes = population_series(members, releases, ceilings)
         found = []
         for k, (user, paper) in enumerate(zip(users, papers, strict=True)):
-            evidence = ExactLeakage(user, releases, Attained(*attained[k]), proved[k, :2] * SPREAD_ROOM, codes[k])
-            found.append(paper if user.states is None else Leakage(*proved[k], evidence))
+            evidence = ExactLeakage(user, releases, Attained(*attained[k]), proved[k, :2], codes[k])
+            past, future, both = proved[k]
+            found.append(paper if user.states is None else Leakage(past, future, both, evidence))
         return found
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: Releases) -> Limit | None:
@@ -214,43 +211,23 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         """The largest suprema. Users whose paper's bound is no larger than what is found so far need not be computed."""
         if len(users) == 1 or not release.is_plain:
             return super().limits(users, release)
-        papers = self._paper_limits(users, release)
+        known = [matrix for user in users for matrix in (constant_known_matrix(user, side) for side in SIDES)]
+        know_profiles([matrix for matrix in known if matrix is not None])
+        # The paper's suprema, raised by their rounding.
+        each = [PAPER.limits([user], release.width) for user in users]
+        papers = np.array([[getattr(paper, way) for way in DIRECTIONS] for paper in each]) * (1.0 + 1e-12)
         found: dict[int, Limits] = {}
         largest = np.full(3, float(release.width[0]))
-        waiting, length = np.argsort(-papers[:, 2], kind="stable"), FIRST_USERS
-        while waiting.size:
-            some = waiting[:length].tolist()
-            for k, limits in zip(some, self.limits_of_each([users[k] for k in some], release), strict=True):
-                found[k] = limits
-                largest = np.maximum(largest, [getattr(limits, way) for way in DIRECTIONS])
-            largest[2] = largest.max()  # TPL is no less than BPL and FPL, but for the rounding of each
-            waiting = waiting[length:]
-            waiting = waiting[(papers[waiting] > largest).any(axis=1)]
-            length *= 2
+        for k in np.argsort(-papers[:, 2], kind="stable").tolist():
+            if not found or (papers[k] > largest).any():
+                with part(len(found) / len(users), (len(found) + 1) / len(users), "leakage over an infinite horizon"):
+                    found[k] = super().limits([users[k]], release)
+                largest = np.maximum(largest, [getattr(found[k], way) for way in DIRECTIONS])
+        largest[2] = largest.max()  # TPL is no less than BPL and FPL, but for the rounding of each
         numbers = list(found)
         worst = largest_limits(list(found.values()))
         past, future, both = (float(level) for level in largest)
         return Limits(past, future, both, numbers[worst.worst], worst.certified)
-
-    def limits_of_each(self, users: Sequence[Adversary], release: Releases) -> list[Limits]:
-        """The suprema of each user: in one kernel where matrices are dense and certificates are found, else one by one."""
-        members = Members.of(users) if release.is_plain and len(users) > 1 and not release.narrowed[1] else None
-        if members is None:
-            return [super(ExactAccounting, self).limits([user], release) for user in users]
-        attained, proved = population_suprema(members, release, self._paper_limits(users, release))
-        return [
-            Limits(*map(float, high))
-            if all(map(_is_close, low, high))
-            else super(ExactAccounting, self).limits([user], release)
-            for user, low, high in zip(users, attained, proved, strict=True)
-        ]
-
-    def _paper_limits(self, users: Sequence[Adversary], release: Releases) -> FloatArray:
-        """The paper's suprema of BPL, FPL and TPL, raised by their rounding, shape (users, 3)."""
-        known = [matrix for user in users for matrix in (constant_known_matrix(user, side) for side in SIDES)]
-        know_profiles([matrix for matrix in known if matrix is not None])
-        papers = [PAPER.limits([user], release.width) for user in users]
-        return np.array([[getattr(paper, way) for way in DIRECTIONS] for paper in papers]) * (1.0 + 1e-12)
 
     def unspent(self, horizon: int) -> float:
         """As much as a filter gives away, and as much again."""
@@ -291,9 +268,9 @@ class ExactAccounting(Accounting[Releases, ExactArrivals | Limit | None]):
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[Sequence[Filter], float]:
         """By the signs of rollouts; of plain privacy only."""
-        kept, shares = reserve, (0.0,)
+        kept, shares = reserve, SMALLER_RESERVES if reserve is None else SMALLER_RESERVES[:1]
         if kept is None:
-            kept, shares = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha), SMALLER_RESERVES
+            kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
         for share in shares:
             try:
                 found = [

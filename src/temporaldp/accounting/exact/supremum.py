@@ -12,22 +12,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.arrivals import EFFORT, Members, Releases, likely_pairs, rows_of, static_bounds
+from temporaldp.accounting.exact.arrivals import Releases, likely_pairs, rows_of, static_bounds
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.kernels import exact
-from temporaldp.kernels.exact import Chain
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
 
+if TYPE_CHECKING:
+    from temporaldp.kernels.exact import Chain
+
 FloatArray = NDArray[np.float64]
 
-SETTLED = 100
-"""Steps after which leakage has mostly settled, for the choice of threads."""
+SMALL = 30.0
+"""Nats. A supremum of the paper's up to this needs no supposition that would be tighter: depths grow with its logarithm."""
+
+FIRST_LEVEL, LEVEL_RAISED, MOST_LEVELS = 4.0, 2.5, 12
+"""Levels that are supposed: the first in units of a step's own part, each next one this many times what the last one led to,
+and how many."""
 
 SYSTEMS = 3
 """Linear systems that are solved for a proof of existence, each from what the last one led to."""
@@ -56,23 +61,39 @@ class Limit:
 
 def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> Limit:
     """The supremum of what arrives through one direction and a step's own part; `ceiling` is the paper's."""
+    from temporaldp.kernels import exact
+
     likely = np.append(likely_pairs(matrix), release.widest)
     if release.narrowed[1] > 0.0:  # too loud for rollouts
         return Limit(float(release.attained[0]), ceiling, int(likely[-1]), None)
     if release.is_plain and not has_supremum(matrix.probabilities, float(release.width[0])):
         return Limit(math.inf, math.inf, int(likely[0]), None)
-    progressed("leakage over an infinite horizon", 0.0)
-    chain, (lift, drop) = endless(matrix, release), release.sides
-    n = chain.n
-    static = np.zeros((1, n, n)) if float(n) ** 4 <= EFFORT else np.zeros((1, 0, 0))
-    attained, proved, pair = exact.supremum(
-        chain, lift[0], drop[0], ceiling, static, np.ones((1, n, n)), likely, np.empty((4, n)), np.zeros(2, np.int64)
-    )
-    return Limit(attained, proved, pair, chain if chain.spreads[0, 0] < math.inf else None)
+    # Levels are supposed, unless the paper's is finite: each above what the last one led to.
+    supposed = ceiling if ceiling < SMALL else min(ceiling, FIRST_LEVEL * float(release.width[0]))
+    attained, proved, pair, unfinished = 0.0, math.inf, int(likely[0]), 0
+    for attempt in range(MOST_LEVELS):
+        progressed("leakage over an infinite horizon", attempt / MOST_LEVELS)
+        chain = endless(matrix, release, supposed)
+        limit = supposed if supposed < ceiling else math.inf
+        attained, proved, pair, depth = _largest((chain,), release, limit, math.inf, likely)
+        if proved <= supposed or supposed == ceiling:
+            ceiling = min(proved, ceiling)
+            if supposed <= LEVEL_RAISED * ceiling:
+                return Limit(min(attained, ceiling), ceiling, pair, endless(matrix, release, ceiling))
+            supposed = ceiling  # rollouts that end in a smaller spread are shorter, and lose fewer digits
+        else:
+            unfinished += depth >= exact.LONGEST
+            if supposed > exact.LARGEST_EXPONENT or unfinished >= exact.MOST_UNFINISHED:
+                break
+            supposed = min(ceiling, LEVEL_RAISED * max(attained, supposed))
+        likely = np.array([pair])
+    return Limit(attained, ceiling, pair, None)
 
 
 def endless(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Chain:
     """Rollouts of a release that repeats, in likelihoods within e^a of one another."""
+    from temporaldp.kernels.exact import Chain
+
     up, down = release.factors
     return Chain.of((rows_of(matrix),), np.zeros(1, np.int64), up, down, np.array([a]), endless=True)
 
@@ -82,7 +103,7 @@ def both_limits(past: Limit, future: Limit, release: Releases, ceiling: float) -
     assert past.chain is not None
     assert future.chain is not None
     candidates = np.array([past.pair, future.pair])
-    attained, proved, pair = _largest((past.chain, future.chain), release, math.inf, ceiling, candidates)
+    attained, proved, pair, _ = _largest((past.chain, future.chain), release, math.inf, ceiling, candidates)
     return Limit(attained, proved, pair, past.chain)
 
 
@@ -104,33 +125,18 @@ def leakage_within(
 
 def _largest(
     chains: tuple[Chain, ...], release: Releases, limit: float, ceiling: float, candidates: NDArray[np.int64]
-) -> tuple[float, float, int]:
-    """The largest leakage of one or two directions over an infinite horizon: attained, proved, and the pair."""
+) -> tuple[float, float, int, int]:
+    """The largest leakage of one or two directions over an infinite horizon: attained, proved, the pair, and the depth."""
+    from temporaldp.kernels import exact
+
     n, (lift, drop) = chains[0].n, release.sides
     static = np.stack([static_bounds(one, float(one.spreads[0, 0])) for one in chains])
-    found: tuple[float, float, int] = exact.largest(
+    depths = np.zeros(len(chains), np.int64)
+    attained, proved, pair = exact.largest(
         (chains[0], chains[-1]), np.zeros(len(chains), np.int64), lift[0], drop[0], limit, ceiling, static,
-        np.ones((len(chains), n, n)), candidates, np.empty((4, n)), np.zeros(2, np.int64),
+        np.ones((len(chains), n, n)), candidates, np.empty((4, n)), depths,
     )  # fmt: skip
-    return found
-
-
-def population_suprema(members: Members, release: Releases, ceilings: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Suprema of many users under one plain release: attained and proved, shape (users, 3), where a certificate is found.
-
-    `ceilings` has the same shape: the paper's. It is what is proved where no certificate is found.
-    """
-    n, (lift, drop) = members.n, release.sides
-    factors = np.ascontiguousarray(np.stack(release.factors, axis=1))
-    attained, proved, data = np.empty(ceilings.shape), np.empty(ceilings.shape), members.rows.ravel()
-
-    def fill(first: int, last: int) -> None:
-        exact.suprema(
-            data, n, members.numbers, factors, lift[0], drop[0], ceilings, exact.rounding(n), first, last, attained, proved
-        )
-
-    members.spread(fill, SETTLED, "leakage over an infinite horizon")
-    return attained, proved
+    return attained, proved, pair, int(depths.max())
 
 
 def has_supremum(matrix: Any, epsilon: float) -> bool:

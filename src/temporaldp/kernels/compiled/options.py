@@ -21,7 +21,7 @@ def kernel(function: Function) -> Function:
 
 
 def inner_kernel(function: Function) -> Function:
-    """Compile a function that only kernels call: without the code that converts its arguments from Python, it compiles faster."""
+    """Compile a function that only kernels call, never Python: without conversion of its arguments it compiles faster."""
     return compiled(function, no_cpython_wrapper=True)
 
 
