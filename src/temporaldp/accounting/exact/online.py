@@ -12,7 +12,7 @@ c          coefficients of a rollout (`temporaldp.kernels.signs`)
 *Filter.* e is admitted if and only if with the budgets so far, e, and rho at every later step, no TPL exceeds A. Only signs are
 needed:
 
-- *The step itself:* ``K_B + e + K_F <= A`` for all pairs, K_F that of rho over an infinite horizon: a closed form.
+- *The step itself:* ``K_B + e + K_F <= A`` for all pairs, K_F that of rho: a closed form.
 - *Each earlier step and pair:* K_B is known, so that ``K_F <= A - e_s - K_B`` is the sign of one rollout into the future. Its
   coefficients are kept, and take one more step at each spend. Once it is proved that nothing within alpha can raise the sum
   above alpha any more, whatever follows, the pair is dropped.
@@ -263,10 +263,7 @@ class ExactFilter:
 
 
 def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, high: float, room: float) -> float:
-    """The largest budget up to `high` of the last step of a chain for which all items are proved; `low` is known to be.
-
-    If `low` is negative nothing is known, and it is the answer if not even 0 is proved.
-    """
+    """The largest budget up to `high` of the last step of a chain for which all items are proved; see `largest_budget`."""
     from temporaldp.kernels.compiled.signs import largest_budget
 
     if high <= low or high < 0.0:
