@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-GIVEN_UP = (0.0, *(1e-11 * 4.0**k for k in range(9)))
+GIVEN_UP = (0.0, *(1e-11 * 16.0**k for k in range(5)))
 """Shares of a reserve that are given up, one after the other, until it lasts with room for rounding; the last is 7e-7."""
 
 HOPELESS = 1e-3

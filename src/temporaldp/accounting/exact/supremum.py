@@ -45,18 +45,15 @@ LARGEST_BUDGET = 700.0
 class Limit:
     """The supremum through one direction, or both: `attained` is approached by some horizon, `proved` exceeded by none.
 
-    `pair` is ``i n + j``. `chain` (None where there is no supremum) has endless rollouts that end within what is proved.
+    `pair` is ``i n + j``. `chain` (None where there is no supremum) has endless rollouts that end within what is proved, and
+    `static` are bounds of what arrives at each pair, shape (n, n).
     """
 
     attained: float
     proved: float
     pair: int
     chain: Chain | None
-
-    @property
-    def spread(self) -> float:
-        """Bound of the log spread of likelihoods in which rollouts end."""
-        return math.inf if self.chain is None else float(self.chain.spreads[0, 0])
+    static: FloatArray | None = None
 
 
 def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> Limit:
@@ -66,7 +63,8 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
     likely = np.append(likely_pairs(matrix), release.widest)
     if release.narrowed[1] > 0.0:  # too loud for rollouts
         return Limit(float(release.attained[0]), ceiling, int(likely[-1]), None)
-    if release.is_plain and not has_supremum(matrix.probabilities, float(release.width[0])):
+    # Where the paper's supremum is finite, which the exact one does not exceed, existence needs no proof.
+    if release.is_plain and ceiling == math.inf and not has_supremum(matrix.probabilities, float(release.width[0])):
         return Limit(math.inf, math.inf, int(likely[0]), None)
     # Levels are supposed, unless the paper's is finite: each above what the last one led to.
     supposed = ceiling if ceiling < SMALL else min(ceiling, FIRST_LEVEL * float(release.width[0]))
@@ -75,11 +73,12 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
         progressed("leakage over an infinite horizon", attempt / MOST_LEVELS)
         chain = endless(matrix, release, supposed)
         limit = supposed if supposed < ceiling else math.inf
-        attained, proved, pair, depth = _largest((chain,), release, limit, math.inf, likely)
+        static = static_bounds(chain, supposed)
+        attained, proved, pair, depth = _largest((chain,), static[None], release, limit, math.inf, likely)
         if proved <= supposed or supposed == ceiling:
             ceiling = min(proved, ceiling)
             if supposed <= LEVEL_RAISED * ceiling:
-                return Limit(min(attained, ceiling), ceiling, pair, endless(matrix, release, ceiling))
+                return Limit(min(attained, ceiling), ceiling, pair, endless(matrix, release, ceiling), static)
             supposed = ceiling  # rollouts that end in a smaller spread are shorter, and lose fewer digits
         else:
             unfinished += depth >= exact.LONGEST
@@ -101,9 +100,12 @@ def endless(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Chai
 def both_limits(past: Limit, future: Limit, release: Releases, ceiling: float) -> Limit:
     """The supremum of TPL: the largest over pairs of what arrives through both directions and a step's own part."""
     assert past.chain is not None
+    assert past.static is not None
     assert future.chain is not None
+    assert future.static is not None
+    static = np.stack((past.static, future.static))
     candidates = np.array([past.pair, future.pair])
-    attained, proved, pair, _ = _largest((past.chain, future.chain), release, math.inf, ceiling, candidates)
+    attained, proved, pair, _ = _largest((past.chain, future.chain), static, release, math.inf, ceiling, candidates)
     return Limit(attained, proved, pair, past.chain)
 
 
@@ -120,17 +122,22 @@ def leakage_within(
     if not chains:
         return float(release.width[0])
     candidates = np.concatenate([likely_pairs(one) for one in (past, future) if one is not None])
-    return _largest(tuple(chains), release, level, math.inf, candidates)[1]
+    static = np.stack([static_bounds(one, level) for one in chains])
+    return _largest(tuple(chains), static, release, level, math.inf, candidates)[1]
 
 
 def _largest(
-    chains: tuple[Chain, ...], release: Releases, limit: float, ceiling: float, candidates: NDArray[np.int64]
+    chains: tuple[Chain, ...],
+    static: FloatArray,
+    release: Releases,
+    limit: float,
+    ceiling: float,
+    candidates: NDArray[np.int64],
 ) -> tuple[float, float, int, int]:
     """The largest leakage of one or two directions over an infinite horizon: attained, proved, the pair, and the depth."""
     from temporaldp.kernels import exact
 
     n, (lift, drop) = chains[0].n, release.sides
-    static = np.stack([static_bounds(one, float(one.spreads[0, 0])) for one in chains])
     depths = np.zeros(len(chains), np.int64)
     attained, proved, pair = exact.largest(
         (chains[0], chains[-1]), np.zeros(len(chains), np.int64), lift[0], drop[0], limit, ceiling, static,
