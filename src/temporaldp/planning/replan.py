@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant
+from temporaldp.accounting.exact.incoming import SLACK
 from temporaldp.accounting.exact.online import ExactFilter
-from temporaldp.accounting.exact.reserve import SLACK
 from temporaldp.accounting.paper.online import SPARE, PaperFilter
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
