@@ -38,9 +38,9 @@ QUICK, ALL = "not long and not slow and not spark and not browser", "not slow an
 # The modules, and the files whose tests must notice.
 MODULES = {
     "accounting/paper/arrivals": ["accounting/test_scalar", "accounting/test_series"],
-    "accounting/exact/supremum": ["accounting/test_exact_supremum"],
-    "accounting/exact/online": ["accounting/test_exact_filter"],
-    "accounting/exact/odometer": ["accounting/test_exact_odometer"],
+    "accounting/exact/arrivals": ["accounting/test_exact", "accounting/test_exact_population"],
+    "accounting/exact/supremum": ["accounting/test_exact_supremum", "kernels/test_recurrence"],
+    "accounting/exact/online": ["accounting/test_exact_filter", "accounting/test_exact_odometer"],
     "accounting/paper/online": ["accounting/test_accountant"],
     "accounting/metric/method": ["accounting/test_metric"],
     "accounting/curve/pair_method": ["accounting/test_pair_curve"],
@@ -59,8 +59,6 @@ MODULES = {
     "planning/noise": ["planning/test_noise"],
     "kernels/search": ["kernels/test_search"],
     "kernels/signs": ["accounting/test_exact_filter", "accounting/test_exact_odometer"],
-    "kernels/rollouts": ["accounting/test_exact", "accounting/test_exact_supremum"],
-    "kernels/recurrence": ["kernels/test_recurrence"],
     "kernels/lifting": ["kernels/test_lifting"],
     "mechanisms/concentrated": ["mechanisms/test_concentrated"],
     "mechanisms/discrete_noise": ["mechanisms/test_mechanisms"],

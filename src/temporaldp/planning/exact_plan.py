@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
-from temporaldp.accounting.exact.reserve import SLACK
+from temporaldp.accounting.exact.incoming import SLACK
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.errors import PlanError
 from temporaldp.planning.budget_plan import BudgetPlan

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant
 from temporaldp.accounting.accountant import account_of
+from temporaldp.accounting.exact.incoming import SLACK
 from temporaldp.accounting.exact.online import ExactFilter
-from temporaldp.accounting.exact.reserve import SLACK
 from temporaldp.accounting.paper.online import SPARE, PaperFilter
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.budget_plan import BudgetPlan

@@ -169,7 +169,7 @@ class ExactLeakage:
         self._require(name)
         found = []
         for side, correlation in enumerate((self.adversary.backward, self.adversary.forward)):
-            if correlation is not None and name in (Attained._fields[side], "temporal"):
+            if correlation and name in (Attained._fields[side], "temporal"):
                 chain = rollouts(correlation, self.releases, self.spreads[side] * SPREAD_ROOM, turned=bool(side))
                 found.append((chain, len(self) - 1 - step if side else step, bool(side)))
         return found

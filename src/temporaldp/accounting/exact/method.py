@@ -24,8 +24,8 @@ from temporaldp.accounting.exact.arrivals import (
     population_series,
 )
 from temporaldp.accounting.exact.evidence import Attained, ExactLeakage
+from temporaldp.accounting.exact.incoming import SLACK
 from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
-from temporaldp.accounting.exact.reserve import SLACK
 from temporaldp.accounting.exact.supremum import (
     Limit,
     both_limits,

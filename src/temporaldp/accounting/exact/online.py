@@ -12,14 +12,14 @@ c          coefficients of a rollout (`temporaldp.kernels.signs`)
 *Filter.* e is admitted if and only if with the budgets so far, e, and rho at every later step, no TPL exceeds A. Only signs are
 needed:
 
-- *The step itself:* ``K_B + e + K_F <= A`` for all pairs, K_F that of rho over an infinite horizon: a closed form.
+- *The step itself:* ``K_B + e + K_F <= A`` for all pairs, K_F that of rho: a closed form.
 - *Each earlier step and pair:* K_B is known, so that ``K_F <= A - e_s - K_B`` is the sign of one rollout into the future. Its
   coefficients are kept, and take one more step at each spend. Once it is proved that nothing within alpha can raise the sum
   above alpha any more, whatever follows, the pair is dropped.
 - *Each later step and pair:* K_F is known, so that ``K_B <= A - rho - K_F`` is the sign of a rollout into the past. Its first
   steps, all with rho, are the same at every spend, and are taken beforehand.
 
-A budget up to rho needs no check: the one before it was admitted with rho after it, and leakage does not fall with a budget.
+A budget up to rho needs no check: the one before was admitted with rho after it, and leakage does not fall with a budget.
 
 *Odometer.* For each earlier step s and each pair a rollout into the future asks whether ``K_B + e_s + K_F <= W``. Where the
 sign is not proved the value is computed, W is raised if need be, and the rollout begins again at the new W. Once no likelihoods
@@ -30,7 +30,6 @@ The proofs are in docs/theory.md, section 11.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -38,7 +37,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.reserve import KEPT, LEAST_KEPT, Incoming, Problem, Reserve, largest_close, pair_values
+from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, Incoming, Problem, pair_values
+from temporaldp.accounting.exact.reserve import Reserve, largest_close
+from temporaldp.accounting.exact.so_far import ExactSeries
 from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.accounting.protocol import Leakage
 from temporaldp.correlation import Adversary
@@ -53,16 +54,16 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-ROOM_FOR_SUMS = 16.0 * U
-"""Share of the level by which a step stays below it by itself: a series rounds each of its sums up."""
+ROOM_FOR_SUMS, ROOM_FOR_SERIES = 16.0 * U, 2.0**-40
+"""Shares of the level by which a step, and the last one, stays below it by itself: a series rounds each of its sums up, and
+what it proves by signs. If the second is doubled, the last step can spend a trillionth less."""
+
+NUMBERS = ("n_steps", "largest", "time", "timed", "depth")
+"""Fields of an odometer that are saved as they are."""
 
 ABOVE, BLURRED = 1e-12, 1e-11
 """Share of W by which rollouts ask for more than W, and to which they are believed; and the share of W up to which what
 rounding hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
-
-FINAL = (1e-12, 1e-10, 1e-8)
-"""Shares of a step's leakage, or of a nat where that is larger, by which what follows may still raise it once it is final: the
-first, but for steps older than twice, and four times, the memory of the correlation, where rounding hides more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -242,7 +243,7 @@ class ExactFilter:
         least = self.tail.epsilon if self.keeps_reserve else 0.0 if final else -1.0
         if problem.n < 2:
             return problem.alpha
-        top = problem.alpha * (1.0 - 32.0 * ROOM_FOR_SUMS) if final else problem.level
+        top = problem.alpha * (1.0 - ROOM_FOR_SERIES) if final else problem.level
         later = 0.0 if final else self.tail.arriving(t)
         epsilon = (top - float((self.past.leakage + later).max())) - ROOM_FOR_SUMS * top
         if problem.forward is not None and len(self.open):
@@ -261,10 +262,7 @@ class ExactFilter:
 
 
 def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, high: float, room: float) -> float:
-    """The largest budget up to `high` of the last step of a chain for which all items are proved; `low` is known to be.
-
-    If `low` is negative nothing is known, and it is the answer if not even 0 is proved.
-    """
+    """The largest budget up to `high` of the last step of a chain for which all items are proved; see `largest_budget`."""
     from temporaldp.kernels.compiled.signs import largest_budget
 
     if high <= low or high < 0.0:
@@ -385,7 +383,7 @@ class ExactOdometer:
     def saved(self) -> dict[str, Any]:
         """The odometer as JSON values, without the matrices."""
         items = self.open.step, self.open.pair, self.open.arrived, *self.open.rollouts.arrays
-        numbers = {name: getattr(self, name) for name in ("n_steps", "largest", "time", "timed", "depth")}
+        numbers = {name: getattr(self, name) for name in NUMBERS}
         arrays = {"spent": packed(self.spent), "open": [packed(array) for array in items]}
         return {**numbers, **arrays, "past": self.past.saved(), "matrices": self.problem.order}
 
@@ -395,17 +393,9 @@ class ExactOdometer:
         step, pair, arrived, *rollouts = map(unpacked, document["open"])
         problem = Problem(adversary)
         problem.require_order(document["matrices"])
-        return cls(
-            problem,
-            Incoming.restored(document["past"]),
-            Open(step, pair, arrived, Coefficients(*rollouts)),
-            unpacked(document["spent"]),
-            int(document["n_steps"]),
-            float(document["largest"]),
-            int(document["time"]),
-            float(document["timed"]),
-            int(document["depth"]),
-        )
+        past, items = Incoming.restored(document["past"]), Open(step, pair, arrived, Coefficients(*rollouts))
+        numbers = {name: document[name] for name in NUMBERS}
+        return cls(problem, past, items, unpacked(document["spent"]), **numbers)
 
     @property
     def _level(self) -> float:
@@ -505,94 +495,3 @@ class ExactOdometer:
         self.largest = max(self.largest, self._level + float(above[blurred].max())) if blurred.any() else self.largest
         self.open = self.open[~sealed & ~blurred]
         self.spent = self.spent[: self.n_steps - int(self.open.step.min(initial=self.n_steps)) + self._memory]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ExactSeries:
-    """BPL, FPL and TPL of every step so far, of which few change when one more follows.
-
-    A step is final once no later steps whose forward leakage is at most a ceiling can raise it.
-
-    Parameters
-    ----------
-    problem : Problem
-    past : Incoming
-        What arrives at the next step.
-    found : array, shape (3, T)
-        BPL, FPL and TPL, in nats, from above.
-    arrived, rho : arrays, shape (steps that are not final, pairs)
-        Backward leakage of each pair, and ratios less 1 where the search for forward leakage begins, oldest step first.
-    ceiling : float
-        Forward leakage that final steps rest on, in nats.
-    memory : float
-        Steps that the correlation remembers.
-    """
-
-    problem: Problem
-    past: Incoming
-    found: FloatArray
-    arrived: FloatArray
-    rho: FloatArray
-    ceiling: float
-    memory: float
-
-    @classmethod
-    def at_start(cls, problem: Problem, ceiling: float = 0.0) -> Self:
-        """Before the first step."""
-        past, nothing = Incoming.at_start(problem, problem.backward), np.zeros((0, len(problem.pairs[0])))
-        memory = 0.0 if problem.forward is None else problem.forward.memory
-        return cls(problem, past, np.zeros((3, 0)), nothing, nothing, ceiling, memory)
-
-    def after(self, spent: Sequence[float]) -> Self:
-        """After all these budgets, of which the first ones are known already."""
-        problem, past, n_steps = self.problem, self.past, len(spent)
-        known = self.found.shape[1]
-        first = known - len(self.arrived)
-        epsilons = np.array(spent[first:], dtype=np.float64)
-        if problem.n < 2:
-            return replace(self, found=np.array([spent[:]] * 3))
-        arrived = []
-        for step in range(known, n_steps):
-            arrived.append(past.leakage)
-            past = past.after(problem, problem.backward, float(epsilons[step - first]), step + 1, close=True)
-        new = np.zeros((n_steps - known, len(problem.pairs[0])))
-        new[:] = arrived or new
-        everything, rho = np.concatenate((self.arrived, new)), np.concatenate((self.rho, 0.0 * new))
-        backward = (epsilons[known - first :] + new.max(axis=1)) * (1.0 + 4.0 * U)
-        window = np.array([epsilons, epsilons, epsilons])
-        window[0] = np.concatenate((self.found[0, first:], backward))
-        now = replace(self, past=past, arrived=everything, rho=rho)
-        return now._with(window, self.found[:, :first], epsilons, spent)
-
-    def _with(self, window: FloatArray, final: FloatArray, epsilons: FloatArray, spent: Sequence[float]) -> Self:
-        """With FPL and TPL of the steps of a window, which is not final yet."""
-        from temporaldp.kernels.compiled import signs
-
-        side, first = self.problem.forward, final.shape[1]
-        if side is None:
-            window[2] = window[0]
-            found = np.concatenate((final, window), axis=1)
-            return replace(self, found=found, arrived=self.arrived[:0], rho=self.rho[:0])
-        i, j = self.problem.pairs
-        backwards = np.array(epsilons[::-1]), np.array(self.arrived[::-1]), np.array(self.rho[::-1])
-        into = np.array([side.number(step) for step in range(len(spent) - 1, first - 1, -1)])
-        up = np.expm1(backwards[0])
-        forward, temporal = np.zeros(len(into)), np.zeros(len(into))
-        signs.forward_leakage(side.chain(into, up, 0.0 * up), i, j, *backwards, forward, temporal)
-        largest = float(forward.max())
-        if final.size and largest > self.ceiling:
-            return type(self).at_start(self.problem, min(4.0 * largest, LARGEST_LEVEL)).after(spent)
-        ceiling = min(max(self.ceiling, 2.0 * largest), LARGEST_LEVEL)
-        # Final steps may still be raised, by less than that.
-        spread = np.full(len(into) + 1, ceiling + 10.0 * FINAL[-1])
-        chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
-        done = 0
-        for times, share in enumerate(FINAL):
-            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share)
-            if len(into) - done <= 2.0 * (times + 1) * self.memory + LEAST_KEPT:
-                window[1:] = forward[::-1], temporal[::-1]
-                window[1:, :done] += share * np.maximum(window[1:, :done], 1.0)
-                break
-        found = np.concatenate((final, window), axis=1)
-        left = self.arrived[done:], backwards[2][::-1][done:]
-        return replace(self, found=found, arrived=left[0], rho=left[1], ceiling=ceiling)
