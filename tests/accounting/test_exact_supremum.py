@@ -90,7 +90,7 @@ def test_what_adds_up_for_ever_has_no_supremum(matrix, epsilon):
         found = leakage_supremum(adversary, epsilon)
         assert found.certified
         for name, one in (("backward", adversary.backward), ("forward", adversary.forward)):
-            assert getattr(found, name) == (epsilon if one is None else math.inf)
+            assert getattr(found, name) == (math.inf if one else epsilon)
         assert found.temporal == math.inf
         assert found.evidence.temporal == math.inf
         series = [temporal_leakage(adversary, [epsilon] * steps).attained.temporal.max() for steps in (50, 100)]

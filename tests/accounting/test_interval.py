@@ -149,7 +149,7 @@ def test_bounds_without_width_are_the_exact_leakage_while_all_is_enumerated():
     for name in ("backward", "forward", "temporal"):
         np.testing.assert_allclose(getattr(bound, name), getattr(exact, name), rtol=1e-9)
         assert (getattr(bound, name) >= getattr(exact.attained, name) * (1 - 1e-13)).all()
-    assert bound.bound == "interval"
+    assert bound.accounting.name == "interval"
     assert bound.worst_pair() == exact.worst_pair()
 
 

@@ -37,8 +37,8 @@ def test_a_release_begins_at_its_phase():
     clock = following([NIGHT, DAY], [DAY, NIGHT], phase=1)
     assert (clock.period, clock.n_steps) == (2, None)
     whole = clock.over(4)
-    assert whole.backward == (DAY, NIGHT, DAY)
-    assert whole.forward == (NIGHT, DAY, NIGHT)
+    assert whole.backward.matrices == (DAY, NIGHT, DAY)
+    assert whole.forward.matrices == (NIGHT, DAY, NIGHT)
     by_hand = temporal_leakage(Adversary([DAY, NIGHT, DAY], [NIGHT, DAY, NIGHT]), [0.2] * 4)
     np.testing.assert_array_equal(temporal_leakage(clock, [0.2] * 4).temporal, by_hand.temporal)
 

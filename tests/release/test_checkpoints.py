@@ -283,8 +283,8 @@ def test_matrices_that_vary_from_step_to_step(place, reserve):
         *(tuple(TransitionMatrix(one.probabilities) for one in side) for side in (walk.backward, walk.forward))
     )
     apart = TemporalAccountant(again, alpha=1.0, reserve=reserve)
-    with ContinualRelease(MECHANISM, ledger=place, accountant=apart) as found:  # equal matrices are the same ones
-        assert found.accountant._account._resumed is not None
+    with ContinualRelease(MECHANISM, ledger=place, accountant=apart) as found:  # the same ones, but none of them twice
+        assert found.accountant._account._resumed is None
         assert found.accountant.total() == pytest.approx(answers[0], rel=1e-11)
     cut_loose(place)
     assert told() == (0, False, answers)

@@ -74,8 +74,9 @@ MOST_ROUNDS, MOST_PROOFS, MOST_UNFINISHED = 100, 8, 3
 STATIC_DEPTH = 2.0
 """Steps of the rollouts that bound pairs at all steps at once. If doubled: fewer pairs are left, bounds take twice as long."""
 
-LEVEL_ROOM, RISE = 1.0 + 2.0**-43, 1.0 + 2.0**-41
-"""Raise what is attained to the level that other pairs are compared with, and to what such signs prove, rounding included."""
+LEVEL_SHARE, RISE = 1.0 - 2.0**-41, 1.0 + 2.0**-41
+"""Share of what is attained that other pairs are compared with, so that what signs prove of them, rounding included, does not
+exceed it; and factor that raises an upper bound by more than its rounding."""
 
 ROOM_LEFT = 0.98
 """Share of the room that a sign from one side leaves, which counts as the pair's last value on that side."""
@@ -566,7 +567,7 @@ def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidate
         if place >= n_first:
             if best >= ceiling * DONE_BEFORE:
                 return min(best, ceiling), ceiling, chosen
-            room = best * LEVEL_ROOM - own
+            room = best * LEVEL_SHARE - own
             if not static.size:
                 break
             known = static[0, i, j]
@@ -583,7 +584,7 @@ def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidate
             best, chosen = low, pair
             if best > limit:
                 return best, np.inf, chosen
-    proved = min(max(top, best * RISE), ceiling) if static.size else ceiling
+    proved = min(max(top, best), ceiling) if static.size else ceiling
     return min(best, proved), proved, chosen
 
 

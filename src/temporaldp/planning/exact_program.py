@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,9 @@ from temporaldp.accounting import ExactLeakage, LeakageSeries
 from temporaldp.accounting.exact.arrivals import ordered_matrices
 from temporaldp.accounting.exact.evidence import pair_values
 from temporaldp.correlation import Adversary
+from temporaldp.kernels.exact import Chain, derivatives
 from temporaldp.planning.optimal import POWERS, Measure
 from temporaldp.progress import progressed
-
-if TYPE_CHECKING:
-    from temporaldp.kernels.exact import Chain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -104,8 +102,6 @@ class Program:
         """J, as a sparse matrix."""
         from scipy.sparse import coo_array
 
-        from temporaldp.kernels.exact import derivatives
-
         m, horizon = len(at), self._horizon
         rows, columns, values = [np.arange(m)], [at.t], [np.ones(m)]
         for user, side, members, pairs in self._groups(at):
@@ -134,8 +130,6 @@ class Program:
 
     def _chain(self, user: int, side: int, epsilons: FloatArray) -> Chain:
         """Rollouts of a direction. A plan that satisfies alpha implies no better bound of its spreads than alpha."""
-        from temporaldp.kernels.exact import Chain
-
         known = self._known[user][side]
         assert known is not None
         spent = epsilons[::-1] if side else epsilons

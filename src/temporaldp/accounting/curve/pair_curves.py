@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
+from temporaldp.accounting.curve import pair_kernels as run
 from temporaldp.accounting.curve.arrivals import FINEST, NOTHING, SingleCurve
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.kernels.threads import spread
@@ -130,8 +131,6 @@ class PairCurves:
 
     def through(self, matrix: TransitionMatrix | None, D: FloatArray, *, times: float = 1.0) -> FloatArray:
         """What the curves say one step further along the correlation, raised by a factor."""
-        from temporaldp.accounting.curve import pair_kernels as run
-
         if matrix is None or D.ndim == 1:
             return NOTHING
         n = self.n_values

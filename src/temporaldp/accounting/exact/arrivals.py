@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
+from temporaldp.kernels import exact
+from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.threads import spread
 from temporaldp.mechanisms.likelihood_box import widths
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value
-
-if TYPE_CHECKING:
-    from temporaldp.kernels.exact import Chain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -167,8 +166,6 @@ class ExactArrivals:
 
 def rollouts(correlation: Correlation, releases: Releases, spreads: FloatArray, *, turned: bool) -> Chain:
     """Rollouts in one direction: `releases` and `spreads` in order of time, the chain from the last step on if `turned`."""
-    from temporaldp.kernels.exact import Chain
-
     matrices, into = ordered_matrices(correlation, len(releases), turned=turned)
     order = slice(None, None, -1 if turned else 1)
     return Chain.of(matrices, into, *releases[order].factors, spreads[order])
@@ -217,8 +214,6 @@ def _fill(
     last: int,
 ) -> int:
     """Fill steps first .. last - 1 of what is found from one or two sides; the next step to fill."""
-    from temporaldp.kernels import exact
-
     n, scratch = chains[0].n, np.zeros((2, len(chains)), np.int64)
     shares = np.ones((len(chains), n, n))
     if static.size and len(chains) > 1:
@@ -236,8 +231,6 @@ def static_bounds(chain: Chain, a: float) -> FloatArray:
 
     Empty where there are too many pairs to look at.
     """
-    from temporaldp.kernels import exact
-
     n = chain.n
     if float(n) ** 4 > EFFORT:
         return np.zeros((0, 0))
@@ -335,8 +328,6 @@ def population_series(
 
     `ceilings` have the same shape: bounds that are known already.
     """
-    from temporaldp.kernels import exact
-
     n_steps, n = len(releases), members.n
     lift, drop, factors = (
         np.stack((one, one[::-1])) for one in (releases.lift, releases.drop, np.stack(releases.factors, axis=1))

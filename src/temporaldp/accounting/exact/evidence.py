@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,10 @@ from temporaldp.accounting.exact.arrivals import Pairs, Releases, rollouts
 from temporaldp.accounting.protocol import Direction as DirectionName
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
+from temporaldp.kernels import exact
+from temporaldp.kernels.exact import SPREAD_ROOM, Chain
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import compared_by_value, whole_number
-
-if TYPE_CHECKING:
-    from temporaldp.kernels.exact import Chain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -140,8 +139,6 @@ class ExactLeakage:
 
     def witness(self, step: int) -> Observation:
         """The observation that leaks most about a step: which states' counts come out high, step by step."""
-        from temporaldp.kernels import exact
-
         at = self._step(step)
         i, j = self._pair(at, "temporal")
         wide = not self.releases.is_plain
@@ -164,8 +161,6 @@ class ExactLeakage:
 
     def _chains(self, step: int, name: str) -> list[tuple[Chain, int, bool]]:
         """Rollouts of the directions that a name stands for, the step as each of them counts it, and whether it is turned."""
-        from temporaldp.kernels.exact import SPREAD_ROOM
-
         self._require(name)
         found = []
         for side, correlation in enumerate((self.adversary.backward, self.adversary.forward)):
@@ -197,8 +192,7 @@ def pair_values(
 
     All arrays have shape (m,). `guess` holds ratios less 1 to begin with.
     """
-    from temporaldp.kernels import exact
-
+    t, i, j = (np.ascontiguousarray(one) for one in (t, i, j))  # one layout, compiled once
     attained, proved, rho = np.zeros((3, len(t)))
     exact.values(chain, t, i, j, np.zeros(len(t)) if guess is None else guess, attained, proved, rho)
     return attained, proved, rho

@@ -15,7 +15,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,11 @@ from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Changing, Correlation
+from temporaldp.kernels import sign_kernels
+from temporaldp.kernels.exact import Chain, rounding
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, backward
 from temporaldp.kernels.threads import spread
 from temporaldp.values import ROUNDOFF as U
-
-if TYPE_CHECKING:
-    from temporaldp.kernels.exact import Chain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -95,9 +94,9 @@ class Transitions:
 
     def number(self, step: int) -> int:
         """Number of the matrix that leads away from a step; 0 where none does."""
-        if self.which is None:
-            return bisect_right(self.starts, step)
         transition = step - 1 if self.backwards else step
+        if self.which is None:
+            return bisect_right(self.starts, transition)
         return int(self.which[transition]) if 0 <= transition < len(self.which) else 0
 
     def at(self, step: int) -> FloatArray:
@@ -107,8 +106,6 @@ class Transitions:
 
     def chain(self, into: IntArray, up: FloatArray, spread: FloatArray, *, endless: bool = False) -> Chain:
         """Steps of this direction as `temporaldp.kernels.exact` takes them, the furthest first."""
-        from temporaldp.kernels.exact import Chain, rounding
-
         none, n = np.zeros(0, np.int64), self.matrices.shape[1]
         factors = np.stack((up, 0.0 * up), axis=1)[:, :, None]
         spreads = np.stack((spread, np.exp(spread), np.expm1(spread)), axis=1)
@@ -323,14 +320,12 @@ def pair_values(
 
     To rounding, or within some thousandths of it.
     """
-    from temporaldp.kernels.compiled import signs
-
     proved, rho = np.zeros(len(steps)), np.zeros(len(steps))
 
     def fill(first: int, last: int) -> int:
         some = slice(first, last)
         i, j = pairs[0][some], pairs[1][some]
-        return int(signs.pair_values(chain, steps[some], i, j, guess[some], close, proved[some], rho[some]))
+        return int(sign_kernels.pair_values(chain, steps[some], i, j, guess[some], close, proved[some], rho[some]))
 
     depth = max(spread(fill, len(steps), step=1, work=USUAL_DEPTH * len(steps) * chain.n**2))
     return proved, rho, depth

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,11 +44,10 @@ from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.accounting.protocol import Leakage
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.kernels.exact import Chain
+from temporaldp.kernels.sign_kernels import largest_budget
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients
 from temporaldp.values import ROUNDOFF as U
-
-if TYPE_CHECKING:
-    from temporaldp.kernels.exact import Chain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -263,8 +262,6 @@ class ExactFilter:
 
 def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, high: float, room: float) -> float:
     """The largest budget up to `high` of the last step of a chain for which all items are proved; see `largest_budget`."""
-    from temporaldp.kernels.compiled.signs import largest_budget
-
     if high <= low or high < 0.0:
         return low
     order = np.random.default_rng(0).permutation(len(items))

@@ -11,17 +11,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, Incoming, Problem, pair_values
+from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import Coefficients
 from temporaldp.values import ROUNDOFF as U
-
-if TYPE_CHECKING:
-    from temporaldp.kernels.exact import Chain
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

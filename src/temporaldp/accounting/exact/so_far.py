@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.incoming import LEAST_KEPT, Incoming, Problem
+from temporaldp.kernels import sign_kernels
 from temporaldp.kernels.signs import LARGEST_LEVEL
 from temporaldp.values import ROUNDOFF as U
 
@@ -80,8 +81,6 @@ class ExactSeries:
 
     def _with(self, window: FloatArray, final: FloatArray, epsilons: FloatArray, spent: Sequence[float]) -> Self:
         """With FPL and TPL of the steps of a window, which is not final yet."""
-        from temporaldp.kernels.compiled import signs
-
         side, first = self.problem.forward, final.shape[1]
         if side is None:
             window[2] = window[0]
@@ -92,7 +91,7 @@ class ExactSeries:
         into = np.array([side.number(step) for step in range(len(spent) - 1, first - 1, -1)])
         up = np.expm1(backwards[0])
         forward, temporal = np.zeros(len(into)), np.zeros(len(into))
-        signs.forward_leakage(side.chain(into, up, 0.0 * up), i, j, *backwards, forward, temporal)
+        sign_kernels.forward_leakage(side.chain(into, up, 0.0 * up), i, j, *backwards, forward, temporal)
         largest = float(forward.max())
         if final.size and largest > self.ceiling:
             return type(self).at_start(self.problem, min(4.0 * largest, LARGEST_LEVEL)).after(spent)
@@ -102,7 +101,7 @@ class ExactSeries:
         chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         done = 0
         for times, share in enumerate(FINAL):
-            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share)
+            done = sign_kernels.count_final(chain, i, j, *backwards[:2], forward, temporal, share)
             if len(into) - done <= 2.0 * (times + 1) * self.memory + LEAST_KEPT:
                 window[1:] = forward[::-1], temporal[::-1]
                 window[1:, :done] += share * np.maximum(window[1:, :done], 1.0)

@@ -12,18 +12,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.arrivals import Releases, likely_pairs, rows_of, static_bounds
 from temporaldp.correlation import TransitionMatrix
+from temporaldp.kernels import exact
+from temporaldp.kernels.exact import Chain
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
-
-if TYPE_CHECKING:
-    from temporaldp.kernels.exact import Chain
 
 FloatArray = NDArray[np.float64]
 
@@ -58,8 +57,6 @@ class Limit:
 
 def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> Limit:
     """The supremum of what arrives through one direction and a step's own part; `ceiling` is the paper's."""
-    from temporaldp.kernels import exact
-
     likely = np.append(likely_pairs(matrix), release.widest)
     if release.narrowed[1] > 0.0:  # too loud for rollouts
         return Limit(float(release.attained[0]), ceiling, int(likely[-1]), None)
@@ -91,8 +88,6 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
 
 def endless(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Chain:
     """Rollouts of a release that repeats, in likelihoods within e^a of one another."""
-    from temporaldp.kernels.exact import Chain
-
     up, down = release.factors
     return Chain.of((rows_of(matrix),), np.zeros(1, np.int64), up, down, np.array([a]), endless=True)
 
@@ -135,8 +130,6 @@ def _largest(
     candidates: NDArray[np.int64],
 ) -> tuple[float, float, int, int]:
     """The largest leakage of one or two directions over an infinite horizon: attained, proved, the pair, and the depth."""
-    from temporaldp.kernels import exact
-
     n, (lift, drop) = chains[0].n, release.sides
     depths = np.zeros(len(chains), np.int64)
     attained, proved, pair = exact.largest(

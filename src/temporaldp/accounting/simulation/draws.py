@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.simulation.kernels import add_values
 from temporaldp.accounting.simulation.values import ABOVE, BELOW, StepValues
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
@@ -65,8 +66,6 @@ def batch(
     seed: np.random.SeedSequence,
 ) -> Sums:
     """Trajectories in both directions of time; those with one value at a step are paired, as they are independent given it."""
-    from temporaldp.accounting.simulation.kernels import add_values
-
     rng = np.random.default_rng(seed)
     n, T = len(user.states or ()), len(releases)
     past = _drawn(user.backward, releases, n, count, rng)
