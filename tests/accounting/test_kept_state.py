@@ -115,7 +115,7 @@ def test_a_copy_goes_its_own_way():
 
 
 def test_what_is_kept_nowhere():
-    """Where every budget is needed: another way of accounting, and after the last step."""
+    """Where every budget is needed: another accounting method, and after the last step."""
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     constant = Adversary(matrix, matrix)
     assert account_of(TemporalAccountant(constant, accounting=PaperBound()).spend(0.1)).kept_state() is None

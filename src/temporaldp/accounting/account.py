@@ -215,9 +215,9 @@ class Account:
 
     def adopt(self, now: Population, *, both: bool, reserve: float | None) -> None:
         """Account by other matrices from the next step on; as `TemporalAccountant.adopt`."""
-        way = self.methods()[0][0]
+        method = self.methods()[0][0]
         made, self._timelines = adoption_of(
-            self.population, now, self._timelines, len(self), way, self.allowed if reserve is None else None, self.horizon,
+            self.population, now, self._timelines, len(self), method, self.allowed if reserve is None else None, self.horizon,
             both=both, reserve=reserve, asked=self.asked_reserve,
         )  # fmt: skip
         self._n_reserved, self._methods = len(self), None
@@ -271,7 +271,7 @@ class Account:
         return CountedOdometers.at_start(self._first_methods(following), self._first.users)
 
     def _first_methods(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
-        """The ways of accounting of everybody who was known in the beginning."""
+        """The accounting methods of everybody who was known in the beginning."""
         if self._adoptions:
             return grouped(self.accounting, self._first.users, online=True)
         return self.methods(following)
@@ -279,8 +279,8 @@ class Account:
     def _countable(self, given: Any) -> Any:
         """What is published at a step, at a delta, if it can be counted."""
         release = release_from(given)
-        for way, numbers in self.methods(release):
-            way.require_countable([self.population.users[k] for k in numbers], release)
+        for method, numbers in self.methods(release):
+            method.require_countable([self.population.users[k] for k in numbers], release)
         return release
 
     def _are_reserved(self, epsilons: Sequence[float]) -> bool:

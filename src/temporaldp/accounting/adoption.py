@@ -67,7 +67,7 @@ def adoption_of(
     now: Population,
     timelines: tuple[Adversary, ...],
     step: int,
-    way: Accounting[Any, Any],
+    method: Accounting[Any, Any],
     filters: Filters | None,
     horizon: int | None,
     *,
@@ -84,7 +84,7 @@ def adoption_of(
     InputError
         The accountant cannot go on with another correlation, or this one does not fit.
     """
-    require_adoptable(horizon, way.name)
+    require_adoptable(horizon, method.name)
     lines = continued(before, now, both=both)
     changed = changed_timelines(before, timelines, step, lines)
     kept = reserve
@@ -92,7 +92,7 @@ def adoption_of(
         kept = 0.0
     if kept is None:
         assert filters is not None
-        most = way.lasting_epsilon(list({id(user): user for _, user in lines}.values()), filters.alpha)
+        most = method.lasting_epsilon(list({id(user): user for _, user in lines}.values()), filters.alpha)
         kept = filters.continued(lines).with_largest_reserve(most if asked is None else min(most, asked)).reserve
     return Adoption.of(step, before, lines, kept), changed
 

@@ -23,10 +23,10 @@ class CountedOdometers:
 
     @classmethod
     def at_start(
-        cls, ways: Sequence[tuple[Accounting[Any, Any], list[int]]], users: Sequence[Adversary]
+        cls, methods: Sequence[tuple[Accounting[Any, Any], list[int]]], users: Sequence[Adversary]
     ) -> CountedOdometers:
-        """Before the first step, by the ways of accounting and the numbers of the users counted by each."""
-        made = {k: way.odometer(users[k]) for way, numbers in ways for k in numbers}
+        """Before the first step, by the accounting methods and the numbers of the users counted by each."""
+        made = {k: method.odometer(users[k]) for method, numbers in methods for k in numbers}
         return cls(0, 0, [made[k] for k in range(len(users))])
 
     def saved(self) -> list[dict[str, Any]] | None:

@@ -155,14 +155,14 @@ class Filters:
 
 
 def filters_at_start(
-    ways: Sequence[tuple[Accounting[Any, Any], list[int]]],
+    methods: Sequence[tuple[Accounting[Any, Any], list[int]]],
     users: Sequence[Adversary],
     alpha: float,
     horizon: int | None,
     asked: float | None,
     expected: float | None,
 ) -> Filters:
-    """Everybody's filters before the first step, by the ways of accounting and the numbers of the users counted by each.
+    """Everybody's filters before the first step, by the accounting methods and the numbers of the users counted by each.
 
     `asked` is the reserve to keep; None for the largest, which `expected` may be.
 
@@ -171,19 +171,19 @@ def filters_at_start(
     BudgetError
         alpha does not allow the reserve, or budgets cannot be chosen as one goes.
     """
-    groups = [(way, [users[k] for k in numbers]) for way, numbers in ways]
+    groups = [(method, [users[k] for k in numbers]) for method, numbers in methods]
     reserve, found = asked, None
     if asked is None and expected is not None:
         with suppress(BudgetError):
-            found = [way.filters(some, alpha, expected, horizon) for way, some in groups]
+            found = [method.filters(some, alpha, expected, horizon) for method, some in groups]
             reserve = expected
     if found is None:
-        found = [way.filters(some, alpha, asked, horizon) for way, some in groups]
+        found = [method.filters(some, alpha, asked, horizon) for method, some in groups]
     kept = min(reserve for _, reserve in found)
     if reserve is None:  # nobody need keep more than is kept about everybody
-        for number, (way, some) in enumerate(groups):
+        for number, (method, some) in enumerate(groups):
             if found[number][1] > kept * (1.0 + CLOSE_RESERVES):
-                found[number] = way.filters(some, alpha, kept, horizon)
-    order = [k for _, numbers in ways for k in numbers]
+                found[number] = method.filters(some, alpha, kept, horizon)
+    order = [k for _, numbers in methods for k in numbers]
     each = dict(zip(order, [one for filters, _ in found for one in filters], strict=True))
     return Filters(tuple(each[k] for k in range(len(users))), alpha, kept, horizon)

@@ -4,7 +4,7 @@ Every step spends e. Let a be a spread at phase f that the releases of some whol
 step of phase f says at most a about any two values, so does everything up to the step that many periods later. Then a bounds
 every horizon: a shorter past is one whose first releases said nothing. A past that says at most a is a release with budget a,
 so that the leakage of ``a, e, e, ...`` bounds that of every past (docs/theory.md, section 14), and what arrives some periods
-later hardly depends on a. This needs nothing of a way of accounting but its series.
+later hardly depends on a. This needs nothing of an accounting method but its series.
 
 At a delta what a past says is no number but a curve. There the matrices of all phases are taken for a set, any of which may
 come at every step: an upper bound.
@@ -42,36 +42,36 @@ LEAST_SHARE = 1e-6
 """Of alpha: a smaller budget for ever is not looked for."""
 
 
-def limits_of(way: Accounting[Any, Any], users: Sequence[Adversary], release: Any) -> Limits:
+def limits_of(method: Accounting[Any, Any], users: Sequence[Adversary], release: Any) -> Limits:
     """The suprema under one release that repeats for ever, each the largest over users, who may follow a clock."""
     if all(user.period is None for user in users):
-        return way.limits(users, release)
-    each = [_limits(way, user, release) for user in users]
+        return method.limits(users, release)
+    each = [_limits(method, user, release) for user in users]
     found = largest_limits(each)
     return replace(found, worst=max(range(len(each)), key=lambda k: each[k].temporal))
 
 
-def lasting_epsilon_of(way: Accounting[Any, Any], users: Sequence[Adversary], alpha: float) -> float:
+def lasting_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversary], alpha: float) -> float:
     """A budget that every step can spend for ever below alpha, close to the largest; 0 if none is found."""
     if all(user.period is None for user in users):
-        return way.lasting_epsilon(users, alpha)
+        return method.lasting_epsilon(users, alpha)
 
     def worst(epsilon: float) -> float:
-        return limits_of(way, users, way.of_epsilons(np.array([epsilon]))).temporal
+        return limits_of(method, users, method.of_epsilons(np.array([epsilon]))).temporal
 
-    most = alpha / float(way.promised(way.of_epsilons(np.ones(1)))[0])
+    most = alpha / float(method.promised(method.of_epsilons(np.ones(1)))[0])
     ceiling = alpha * (1.0 - SPARED)
     least = LEAST_SHARE * most
     return 0.0 if worst(least) > ceiling else largest_in_few_tries(worst, least, most, ceiling)
 
 
-def _limits(way: Accounting[Any, Any], user: Adversary, release: Any) -> Limits:
+def _limits(method: Accounting[Any, Any], user: Adversary, release: Any) -> Limits:
     if user.period is None:
-        return way.limits([user], release)
-    if way.delta:
-        return way.limits([_all_phases(user)], release)
+        return method.limits([user], release)
+    if method.delta:
+        return method.limits([_all_phases(user)], release)
     # What a release says of two values is no more than it says of the two furthest apart.
-    epsilon, plain = float(way.promised(release)[0]), way.for_epsilons
+    epsilon, plain = float(method.promised(release)[0]), method.for_epsilons
     length = user.period * -(-LEAST_STEPS // user.period)
     best: Limits | None = None
     while length <= max(MOST_STEPS, user.period):
@@ -81,9 +81,9 @@ def _limits(way: Accounting[Any, Any], user: Adversary, release: Any) -> Limits:
             return found
         length *= 2
     if best is not None:
-        return replace(best, certified=not way.is_exact)
+        return replace(best, certified=not method.is_exact)
     past, future = (math.inf if known.matrices else epsilon for known in (user.backward, user.forward))
-    return Limits(past, future, math.inf, certified=not way.is_exact)
+    return Limits(past, future, math.inf, certified=not method.is_exact)
 
 
 def _all_phases(user: Adversary) -> Adversary:
@@ -104,16 +104,16 @@ def _bounds(matrix: Any) -> tuple[FloatArray, FloatArray]:
     return low, high
 
 
-def _bounded(way: Accounting[Any, Any], user: Adversary, epsilon: float, length: int) -> Limits | None:
+def _bounded(method: Accounting[Any, Any], user: Adversary, epsilon: float, length: int) -> Limits | None:
     """Suprema by blocks of so many steps, a multiple of the period; None if a block raises every spread that is tried."""
     assert user.period is not None
     spent = np.full(2 * length + 1, epsilon)
-    plain = _series(way, user, spent)
-    ends = [_spread(way, user, epsilon, length, plain, side) for side in ("backward", "forward")]
+    plain = _series(method, user, spent)
+    ends = [_spread(method, user, epsilon, length, plain, side) for side in ("backward", "forward")]
     if None in ends:
         return None
     spent[0], spent[-1] = ends
-    above = _series(way, user, spent)
+    above = _series(method, user, spent)
     # Steps that are at least a block away from both ends, or from the one that counts.
     middle = slice(length - user.period // 2, length - user.period // 2 + user.period)
     last, first = slice(2 * length - user.period, 2 * length), slice(1, user.period + 1)
@@ -125,7 +125,7 @@ def _bounded(way: Accounting[Any, Any], user: Adversary, epsilon: float, length:
 
 
 def _spread(
-    way: Accounting[Any, Any], user: Adversary, epsilon: float, length: int, plain: Leakage, side: str
+    method: Accounting[Any, Any], user: Adversary, epsilon: float, length: int, plain: Leakage, side: str
 ) -> float | None:
     """A spread at one end of a block that the block does not raise; None if the one that is tried is raised."""
     backward = side == "backward"
@@ -136,11 +136,11 @@ def _spread(
     spent = np.full(length + 1, epsilon)
     spent[0 if backward else -1] = spread
     alone = Adversary(backward=known) if backward else Adversary(forward=known)
-    found = _series(way, alone, spent)
+    found = _series(method, alone, spent)
     after = float(found.backward[-1] if backward else found.forward[0])
     return spread if after <= spread else None
 
 
-def _series(way: Accounting[Any, Any], user: Adversary, spent: FloatArray) -> Leakage:
-    (found,) = way.series([user.over(len(spent))], way.of_epsilons(spent))
+def _series(method: Accounting[Any, Any], user: Adversary, spent: FloatArray) -> Leakage:
+    (found,) = method.series([user.over(len(spent))], method.of_epsilons(spent))
     return found

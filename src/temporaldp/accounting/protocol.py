@@ -53,7 +53,7 @@ SPARED = 4e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leakage:
-    """BPL, FPL and TPL about one user, arrays of shape (T,) in nats, and what else the way of accounting can tell of them."""
+    """BPL, FPL and TPL about one user, arrays of shape (T,) in nats, and what else the accounting method can tell of them."""
 
     backward: FloatArray
     forward: FloatArray
@@ -73,7 +73,7 @@ class Limits:
     certified : bool
         Whether some horizon comes as close to them as one likes; of upper bounds: whether they are proved.
     evidence
-        What else the way of accounting can tell of them, for a single user.
+        What else the accounting method can tell of them, for a single user.
     """
 
     backward: float

@@ -21,7 +21,7 @@ MOST_SHOWN = TO_COME[-1] + 2
 
 def refusal(
     allowed: Filters,
-    way: Accounting[Any, Any],
+    method: Accounting[Any, Any],
     user: Adversary,
     name: str | None,
     spent: Sequence[float],
@@ -35,7 +35,7 @@ def refusal(
     ----------
     allowed : Filters
         After all that was spent.
-    way : Accounting
+    method : Accounting
         By which the user is counted.
     user, name : Adversary, str or None
     spent : sequence of float
@@ -45,7 +45,7 @@ def refusal(
     """
     kept = 0.0 if allowed.is_final(last) else allowed.reserve
     largest = allowed.largest(last)
-    leakage, time = _leakage_around(way, user, spent, epsilon, kept, allowed.alpha)
+    leakage, time = _leakage_around(method, user, spent, epsilon, kept, allowed.alpha)
     advice = f"the largest epsilon admitted at that step is {largest:.10g}"
     if kept > 0.0:
         advice += f" ({allowed.largest(last=True):.10g} with last=True, if no step follows)"
@@ -64,7 +64,7 @@ def refusal(
 
 
 def _leakage_around(
-    way: Accounting[Any, Any], user: Adversary, spent: Sequence[float], epsilon: float, kept: float, alpha: float
+    method: Accounting[Any, Any], user: Adversary, spent: Sequence[float], epsilon: float, kept: float, alpha: float
 ) -> tuple[float, int]:
     """The largest leakage, and its step, if the refused epsilon and then the reserve were spent; as far as shows it."""
     first = max(0, len(spent) - RECENT)
@@ -73,7 +73,7 @@ def _leakage_around(
         steps = [*spent[first:], epsilon, *[kept] * following]
         if user.n_steps is not None:
             steps = steps[: user.n_steps - first]
-        (found,) = way.series([user.between(first, len(steps))], way.of_epsilons(np.array(steps)))
+        (found,) = method.series([user.between(first, len(steps))], method.of_epsilons(np.array(steps)))
         step = int(np.argmax(found.temporal))
         leakage, time = float(found.temporal[step]), first + step
         if leakage > alpha:

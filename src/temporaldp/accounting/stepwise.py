@@ -1,6 +1,6 @@
 """One user's leakage at every step so far, kept up to date while releases follow one another: an odometer, and a filter on it.
 
-Written once for every way of accounting that can be told a step at a time (`Steps`).
+Written once for every accounting method that can be told a step at a time (`Steps`).
 
 Notation
 --------

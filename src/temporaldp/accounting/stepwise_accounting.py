@@ -1,4 +1,4 @@
-"""A way of accounting that is told a step at a time (`Steps`): series, suprema, odometer and filter follow from that alone."""
+"""An accounting method that is told a step at a time (`Steps`): series, suprema, odometer and filter follow from that alone."""
 
 from __future__ import annotations
 

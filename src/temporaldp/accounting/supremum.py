@@ -45,7 +45,7 @@ class LeakageSupremum:
         False where an exact supremum is only an upper bound, mostly inf or the paper's: rollouts were given up before they
         came within 1e-9 of what some horizon attains.
     evidence : ExactLimits, MetricLimits, CurveLimits or None
-        What the way of accounting can tell beyond these numbers, for a single user.
+        What the accounting method can tell beyond these numbers, for a single user.
     """
 
     epsilon: float

@@ -299,7 +299,7 @@ def _leakage(promise: Promise, unit: PrivacyUnit, question: Question, horizon: i
 
 
 def _accounted(promise: Promise, unit: PrivacyUnit, question: Question) -> tuple[Leaking, float]:
-    """The way of accounting, and at which delta."""
+    """The accounting method, and at which delta."""
     delta = 0.0
     if promise.default_delta:
         delta = promise.default_delta if question.delta is None else question.delta

@@ -87,7 +87,7 @@ class Leaking(Protocol):
 
 
 def leaking(promise: Promise, unit: PrivacyUnit, states: tuple[str, ...], delta: float) -> Leaking:
-    """The way of accounting that a promise asks for."""
+    """The accounting method that a promise asks for."""
     distances = unit.distances(states)
     if isinstance(promise, PurePromise) and delta == 0.0:
         return PureLeaking(promise, distances)

@@ -1,6 +1,6 @@
-"""Budgets that hold a level by any way of accounting: those for a plain way, times a factor that this one allows.
+"""Budgets that hold a level by any accounting method: those for a plain way, times a factor that this one allows.
 
-Where only a set of matrices is known, under a metric, and by a way of accounting that somebody made.
+Where only a set of matrices is known, under a metric, and by a method that a user wrote.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FloatArray = NDArray[np.float64]
 def enlarged_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method; with a measure, the one with less noise of those for the paper's bound and for the exact leakage.
 
-    Every candidate holds by the request's own way of accounting; none is proved to be optimal.
+    Every candidate holds by the request's own accounting method; none is proved to be optimal.
     """
     if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
         return lasting_plan(request, method)
@@ -65,7 +65,7 @@ def _scaled(request: Request, shape: FloatArray) -> FloatArray:
     def worst(factor: float) -> float:
         return request.series(factor * shape).worst
 
-    # No step leaks more than all releases together promise. A way of accounting that somebody made may count more.
+    # No step leaks more than all releases together promise. A method that a user wrote may count more.
     least = min(1.0, ceiling / (unit * float(shape.sum())))
     while worst(least) > ceiling:
         least *= 0.5

@@ -220,23 +220,23 @@ class _Calibration:
             return False
         if self.request.horizon is not None:
             return True
-        way, (release,) = self._way_by_pairs(COARSER[-1]), self._releases(scales)
-        each = ([way.lasting_arrivals(user, side, (release,)) for side in SIDES] for user in self.request.users)
+        method, (release,) = self._method_by_pairs(COARSER[-1]), self._releases(scales)
+        each = ([method.lasting_arrivals(user, side, (release,)) for side in SIDES] for user in self.request.users)
         return any(all(side.pairs is not None for side in sides) for sides in each)
 
     def temporal_by_pairs(self, scales: FloatArray) -> FloatArray:
         """The leakage of every step with a curve for each pair of values, about each user."""
-        way, made = self._way_by_pairs(), self._releases(scales)
-        return np.stack([way.temporal(user, made) for user in self.request.users])
+        method, made = self._method_by_pairs(), self._releases(scales)
+        return np.stack([method.temporal(user, made) for user in self.request.users])
 
     def worst_by_pairs(self, scales: FloatArray, coarser: int = 1) -> float:
         """The worst leakage with a curve for each pair of values, on a grid that is so much coarser."""
         if self.request.horizon is None and coarser == 1:
             return self.leakage(scales).worst
-        way, made = self._way_by_pairs(coarser), self._releases(scales)
+        method, made = self._method_by_pairs(coarser), self._releases(scales)
         if self.request.horizon is None:
-            return way.limits(self.request.users, made).temporal
-        return way.worst(self.request.users, made)
+            return method.limits(self.request.users, made).temporal
+        return method.worst(self.request.users, made)
 
     def guessed_by_pairs(self, shape: FloatArray) -> float:
         """About the factor by which `shape` holds the level with a curve for each pair: leakage falls nearly as a power of it.
@@ -256,10 +256,10 @@ class _Calibration:
     def worst(self, scales: FloatArray) -> float:
         """The worst leakage that `leakage` tells, without the lower run that tells how much of it is discretisation."""
         made = self._releases(scales)
-        way = ApproximateDP(self.delta, pairwise=False, grid=self.grid, beyond=self.request.alpha)
+        method = ApproximateDP(self.delta, pairwise=False, grid=self.grid, beyond=self.request.alpha)
         if self.request.horizon is None:
-            return limits_of(way, self.request.users, made).temporal
-        return way.worst(self.request.users, made)
+            return limits_of(method, self.request.users, made).temporal
+        return method.worst(self.request.users, made)
 
     def alone(self) -> float:
         """A scale, up to twice too large, at which a single release leaks at most alpha: where a search begins."""
@@ -272,7 +272,7 @@ class _Calibration:
         """What one release leaks by itself."""
         return epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta)
 
-    def _way_by_pairs(self, coarser: int = 1) -> PairwiseCurves:
+    def _method_by_pairs(self, coarser: int = 1) -> PairwiseCurves:
         h = coarser * self.pair_grid
         return PairwiseCurves(ApproximateDP(self.delta, pairwise=False, grid=h), h)
 

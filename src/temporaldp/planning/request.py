@@ -29,7 +29,7 @@ EXACT = Exact()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """A level to hold for every user, for T steps or for ever, and the way of accounting by which it is held.
+    """A level to hold for every user, for T steps or for ever, and the accounting method by which it is held.
 
     Parameters
     ----------

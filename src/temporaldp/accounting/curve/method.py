@@ -228,9 +228,9 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             releases,
             Run(upper, *map(tuple, (*past.high, *future.high))),
             Run(lower, *map(tuple, (*past.low, *future.low))),
-            None if pure is None else {way: getattr(pure, way) for way in DIRECTIONS},
+            None if pure is None else {direction: getattr(pure, direction) for direction in DIRECTIONS},
         )
-        backward, forward, temporal = (evidence.epsilons(way) for way in DIRECTIONS)
+        backward, forward, temporal = (evidence.epsilons(direction) for direction in DIRECTIONS)
         return Leakage(backward, forward, temporal, evidence)
 
     def series(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> list[Leakage]:
@@ -282,7 +282,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         pure = _pure_epsilons(release)
         if pure is not None and pure[0] > 0.0:
             known = _pure_limits(user, pure)
-            found = [min(one, getattr(known, way)) for one, way in zip(found, DIRECTIONS, strict=True)]
+            found = [min(one, getattr(known, direction)) for one, direction in zip(found, DIRECTIONS, strict=True)]
         certificates = [
             None if high is None else PrivacyCurve(self._h, high, low) for high, low in zip(highs, lows, strict=True)
         ]

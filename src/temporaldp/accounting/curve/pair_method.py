@@ -122,7 +122,7 @@ class PairwiseCurves(ApproximateDP):
             return known
         run = Run(self._pairs_for(user), *map(tuple, (*past.pairs, *future.pairs)))
         evidence = PairLeakageCurves(known.evidence, run, user.states or ())
-        backward, forward, temporal = (evidence.epsilons(way) for way in DIRECTIONS)
+        backward, forward, temporal = (evidence.epsilons(direction) for direction in DIRECTIONS)
         return Leakage(backward, forward, temporal, evidence)
 
     def series(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> list[Leakage]:

@@ -200,8 +200,8 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         proved = [one.proved for one in each]
         if beyond:
             proved = [
-                np.minimum(one + beyond, getattr(paper, way) * roundings)
-                for one, way in zip(proved, DIRECTIONS, strict=True)
+                np.minimum(one + beyond, getattr(paper, direction) * roundings)
+                for one, direction in zip(proved, DIRECTIONS, strict=True)
             ]
         attained = Attained(*(one.attained for one in each))
         evidence = ExactLeakage(user, narrowed, attained, spreads, np.stack([one.pairs for one in each]), beyond)
@@ -270,14 +270,14 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         know_profiles([matrix for matrix in known if matrix is not None])
         # The paper's suprema, raised by their rounding.
         each = [PAPER.limits([user], release.width) for user in users]
-        papers = np.array([[getattr(paper, way) for way in DIRECTIONS] for paper in each]) * (1.0 + 1e-12)
+        papers = np.array([[getattr(paper, direction) for direction in DIRECTIONS] for paper in each]) * (1.0 + 1e-12)
         found: dict[int, Limits] = {}
         largest = np.full(3, float(release.width[0]))
         for k in np.argsort(-papers[:, 2], kind="stable").tolist():
             if not found or (papers[k] > largest).any():
                 with part(len(found) / len(users), (len(found) + 1) / len(users), "leakage over an infinite horizon"):
                     found[k] = super().limits([users[k]], release)
-                largest = np.maximum(largest, [getattr(found[k], way) for way in DIRECTIONS])
+                largest = np.maximum(largest, [getattr(found[k], direction) for direction in DIRECTIONS])
         largest[2] = largest.max()  # TPL is no less than BPL and FPL, but for the rounding of each
         numbers = list(found)
         worst = largest_limits(list(found.values()))

@@ -150,7 +150,9 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
             tuple(one.pairs for one in past),
             tuple(one.pairs for one in future),
         )
-        past_only, future_only, both = (np.minimum(getattr(found, way), getattr(paper, way)) for way in DIRECTIONS)
+        past_only, future_only, both = (
+            np.minimum(getattr(found, direction), getattr(paper, direction)) for direction in DIRECTIONS
+        )
         return Leakage(past_only, future_only, both, pairs)
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[IntervalArrival, ...]:
@@ -186,7 +188,9 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
             super().lasting_leakage(user, past, release, future),
             self._paper.limits([user], self.promised(release)),
         )
-        past_only, future_only, both = (min(getattr(found, way) * LIFTED, getattr(paper, way)) for way in DIRECTIONS)
+        past_only, future_only, both = (
+            min(getattr(found, direction) * LIFTED, getattr(paper, direction)) for direction in DIRECTIONS
+        )
         return Limits(past_only, future_only, both)
 
     def unspent(self, horizon: int) -> float:

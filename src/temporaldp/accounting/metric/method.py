@@ -108,8 +108,8 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
             return paper
         pairs = PairwiseLeakage(user.states, releases, self.distances, past, future, user.backward, user.forward)
         backward, forward, temporal = (
-            np.minimum(getattr(paper, way), [pairs.metric(t, way).max() for t in range(len(releases))])
-            for way in DIRECTIONS
+            np.minimum(getattr(paper, direction), [pairs.metric(t, direction).max() for t in range(len(releases))])
+            for direction in DIRECTIONS
         )
         return Leakage(backward, forward, temporal, pairs)
 
