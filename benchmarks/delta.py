@@ -178,7 +178,7 @@ def own() -> str:
     for sigma, delta in ((10.0, 1e-2), (10.0, 1e-3), (5.0, 1e-3)):
         noise = [tdp.GaussianNoise(sigma, sensitivity=2.0**0.5)] * 25
         one = tdp.temporal_leakage(adversary, noise, accounting=tdp.ApproximateDP(delta, pairwise=False)).worst
-        found = tdp.own_leakage(adversary, noise, delta=delta, draws=DRAWS, seconds=LIMIT)
+        found = tdp.studies.own_leakage(adversary, noise, delta=delta, draws=DRAWS, seconds=LIMIT)
         cells = [number(one), number(found.certified), f"{number(found.lower)} to {number(found.upper)}"]
         rows.append([f"{sigma:g}, {delta:g}", *cells, f"{found.ratio:.2f}"])
         print(rows[-1], flush=True)

@@ -46,7 +46,7 @@ def learnt(path: Path) -> Iterator[tdp.Adversary]:
 
 def main() -> None:
     count, kind = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "random"
-    tdp.leakage_distribution(people(100, "random"), epsilon=EPSILON)  # kernels are compiled, or loaded
+    tdp.studies.leakage_distribution(people(100, "random"), epsilon=EPSILON)  # kernels are compiled, or loaded
     if kind != "traces":
         measure(count, kind, partial(people, count, kind))
         return
@@ -58,7 +58,7 @@ def main() -> None:
 def measure(count: int, kind: str, adversaries: Callable[[], Iterator[tdp.Adversary]]) -> None:
     """Print what it costs to make these adversaries, and to find their leakage."""
     started, worked = time.perf_counter(), time.process_time()
-    found = tdp.leakage_distribution(adversaries(), epsilon=EPSILON)
+    found = tdp.studies.leakage_distribution(adversaries(), epsilon=EPSILON)
     taken, work = time.perf_counter() - started, time.process_time() - worked
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     each = f"{1e6 * taken / count:.0f} us each ({1e6 * work / count:.0f} us of processor time)"

@@ -65,7 +65,7 @@ def measured(name: str, data: tdp.Traces) -> Row:
     order = (math.nan, math.nan)
     if n**2 <= MOST_WORDS:
         try:
-            longer = tdp.lifted_leakage(tdp.estimate_words(data, order=2), epsilons=spent)
+            longer = tdp.studies.lifted_leakage(tdp.estimate_words(data, order=2), epsilons=spent)
             order = longer.attained, longer.worst
         except (tdp.EstimationError, tdp.MatrixError) as error:
             print(f"{name}: no order 2: {error}", file=sys.stderr)
@@ -74,14 +74,16 @@ def measured(name: str, data: tdp.Traces) -> Row:
         n,
         int(data.transition_counts().sum()),
         estimated(data, spent),
-        tdp.leakage_posterior(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE) if small else math.nan,
+        tdp.studies.leakage_posterior(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE)
+        if small
+        else math.nan,
         people(data, spent) if small else math.nan,
-        tdp.worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst if small else math.nan,
+        tdp.studies.worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst if small else math.nan,
         guaranteed,
         tdp.temporal_leakage(adversary, spent, accounting=tdp.PaperBound()).worst,
         tdp.leakage_supremum(adversary, EPSILON).temporal,
         order,
-        " ".join(tdp.diagnose(data, epsilon=EPSILON, horizon=STEPS).verdict),
+        " ".join(tdp.studies.diagnose(data, epsilon=EPSILON, horizon=STEPS).verdict),
         time.perf_counter() - started,
     )
 
@@ -97,7 +99,7 @@ def estimated(data: tdp.Traces, spent: np.ndarray) -> float:
 def people(data: tdp.Traces, spent: np.ndarray) -> float:
     """A quantile over people drawn anew; NaN where their draws determine no matrix."""
     try:
-        return tdp.leakage_bootstrap(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE)
+        return tdp.studies.leakage_bootstrap(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE)
     except tdp.EstimationError:
         return math.nan
 
@@ -197,7 +199,7 @@ def posterior_seconds() -> float:
         codes[:, t] = np.minimum((P[codes[:, t - 1]].cumsum(axis=1) < rng.random((300, 1))).sum(axis=1), 19)
     traces = tdp.Trajectories(codes, states=range(20))
     started = time.perf_counter()
-    tdp.leakage_posterior(traces, epsilons=np.full(47, EPSILON), n_draws=1000, rng=0)
+    tdp.studies.leakage_posterior(traces, epsilons=np.full(47, EPSILON), n_draws=1000, rng=0)
     return time.perf_counter() - started
 
 

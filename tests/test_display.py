@@ -19,7 +19,7 @@ SERIES = tdp.temporal_leakage(BOTH, [0.1, 0.2, 0.1])
 BUDGETS = tdp.plan_budget(BOTH, alpha=1.0, horizon=4)
 FOR_EVER = tdp.plan_budget(BOTH, alpha=1.0)
 NOISE = tdp.plan_noise(BOTH, alpha=1.0, horizon=2, accounting=tdp.ApproximateDP(1e-6))
-PEOPLE = tdp.LeakageDistribution(["<i>Ann</i>", "Bo"], [0.2, 0.5], epsilon=0.1)
+PEOPLE = tdp.studies.LeakageDistribution(["<i>Ann</i>", "Bo"], [0.2, 0.5], epsilon=0.1)
 RELEASED = tdp.ReleasedHistograms(
     counts=[[3, -1], [2, 5]], epsilons=[0.1, 0.2], scales=[20, 10], states=STICKY.states, times=("9:00", "<9:05>")
 )

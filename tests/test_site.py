@@ -74,7 +74,8 @@ def test_no_page_loads_anything_from_elsewhere(site):
 
 
 def test_every_public_name_has_a_page_and_every_document_is_on_the_site(site):
-    assert {f"api/temporaldp.{name}.html" for name in temporaldp.__all__} <= set(site)
+    names = [*temporaldp.__all__, *(f"studies.{name}" for name in temporaldp.studies.__all__)]
+    assert {f"api/temporaldp.{name}.html" for name in names} <= set(site)
     docs = REPOSITORY / "docs"
     documents = {path.relative_to(docs).with_suffix(".html").as_posix() for path in docs.rglob("*.md")}
     assert {name for name in documents if not name.startswith("_build")} <= set(site)

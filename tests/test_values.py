@@ -75,8 +75,8 @@ def values(budget):
         temporal_leakage(somebody, noise, accounting=ApproximateDP(1e-3, pairwise=pairwise))
         for pairwise in (True, False)
     )
-    verified = temporaldp.verify_leakage(somebody, noise, delta=1e-3, epsilon=budget, draws=200)
-    own = temporaldp.own_leakage(somebody, noise, delta=1e-3, draws=200)
+    verified = temporaldp.studies.verify_leakage(somebody, noise, delta=1e-3, epsilon=budget, draws=200)
+    own = temporaldp.studies.own_leakage(somebody, noise, delta=1e-3, draws=200)
     walks = Trajectories.from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
     plan = plan_budget(somebody, alpha=budget, horizon=3, accounting=PaperBound())
     noisy = plan_noise(somebody, alpha=budget, horizon=3, accounting=ApproximateDP(1e-2))
@@ -111,13 +111,14 @@ def uncertain(matrix, budget):
     near = IntervalMatrix(matrix.dense() * 0.9, np.minimum(matrix.dense() * 1.1, 1.0), matrix.states)
     people = [Adversary(matrix, matrix, name=name) for name in ("Ann", "Bo")]
     epsilons = [budget] * 4
-    found = temporaldp.leakage_uncertainty(walks, epsilons=epsilons, n_draws=8)
-    diagnosis = temporaldp.diagnose(walks, epsilon=budget)
+    found = temporaldp.studies.leakage_uncertainty(walks, epsilons=epsilons, n_draws=8)
+    diagnosis = temporaldp.studies.diagnose(walks, epsilon=budget)
     return [
         near, dataclasses.replace(near.origin, source="learnt", epsilon=budget, spend="one"), Periodic([near, matrix]),
-        chain, temporaldp.lifted_leakage(chain, epsilons=epsilons),
-        found, found.posterior, temporaldp.worst_member(Adversary(near), epsilons=epsilons), diagnosis, *diagnosis.models,
-        temporaldp.leakage_distribution(people, epsilon=budget), plan_for_share(people, alpha=budget, share=0.5),
+        chain, temporaldp.studies.lifted_leakage(chain, epsilons=epsilons),
+        found, found.posterior, temporaldp.studies.worst_member(Adversary(near), epsilons=epsilons), diagnosis,
+        *diagnosis.models,
+        temporaldp.studies.leakage_distribution(people, epsilon=budget), plan_for_share(people, alpha=budget, share=0.5),
     ]  # fmt: skip
 
 
@@ -145,7 +146,9 @@ def published(budget):
 
 def attacked(budget):
     """Rates that were made up: those of a release are of noise that is drawn."""
-    return temporaldp.ReleaseAttack(budget, 0.0, 3, 3, np.array([1.0, 0.0]), np.array([1.0, 0.0]), [], [], 0, 1.0)
+    return temporaldp.studies.ReleaseAttack(
+        budget, 0.0, 3, 3, np.array([1.0, 0.0]), np.array([1.0, 0.0]), [], [], 0, 1.0
+    )
 
 
 def verification(budget):

@@ -41,7 +41,7 @@ def alone() -> None:
     assert noise.scales[0] > 0.0
     accountant = tdp.TemporalAccountant(ADVERSARY, alpha=1.0)
     assert accountant.spend(accountant.remaining()).total() <= 1.0
-    assert tdp.diagnose is not None
+    assert tdp.studies.diagnose is not None
     assert (Path(tdp.__file__).parent / "py.typed").exists()
 
 

@@ -17,7 +17,7 @@ import temporaldp
 
 NAME = re.compile(r"(?:tdp\.)?([A-Za-z_]\w+)(?=$|\(|\.\w)")
 TITLES = {
-    "leakage": "What one step leaks",
+    "kernels": "What one step leaks",
     "correlation": "What the adversary knows",
     "mechanisms": "What one release gives away",
     "accounting": "What a sequence leaks",
@@ -25,16 +25,20 @@ TITLES = {
     "smoothing": "Which counts are worth publishing",
     "files": "In and out",
     "release": "Spending it",
-    "attack": "Attacking it",
+    "studies": "Studies of a release or a correlation",
     "adapters": "Around other libraries",
     "deployment": "Published systems",
     "errors": "Errors",
 }
 
 
-def room(name: str) -> str:
+PUBLIC = {name: name for name in temporaldp.__all__} | {name: f"studies.{name}" for name in temporaldp.studies.__all__}
+"""The public names, and how they are qualified after `temporaldp.`."""
+
+
+def folder(name: str) -> str:
     """The folder of the package that a public name comes from."""
-    if isinstance(getattr(temporaldp, name), ModuleType):
+    if isinstance(getattr(temporaldp, name, None), ModuleType):
         return name
     for candidate in TITLES:
         if getattr(import_module(f"temporaldp.{candidate}"), name, None) is not None:
@@ -43,12 +47,12 @@ def room(name: str) -> str:
 
 
 def index() -> str:
-    """The page that lists all names, by room."""
-    rooms: dict[str, list[str]] = {title: [] for title in TITLES}
-    for name in temporaldp.__all__:
-        rooms[room(name)].append(name)
+    """The page that lists all names, by folder."""
+    folders: dict[str, list[str]] = {title: [] for title in TITLES}
+    for name, qualified in PUBLIC.items():
+        folders[folder(name)].append(qualified)
     lines = ["Every docstring", "===============", "", ".. currentmodule:: temporaldp", ""]
-    for place, names in rooms.items():
+    for place, names in folders.items():
         title = TITLES[place]
         lines += [title, "-" * len(title), "", ".. autosummary::", "   :toctree: .", "   :nosignatures:", ""]
         lines += [f"   {name}" for name in names] + [""]
@@ -64,10 +68,10 @@ class Links(SphinxTransform):
         """Replace the literals of one page, but for headings and what is a link already."""
         for literal in list(self.document.findall(nodes.literal)):
             found = NAME.match(literal.astext())
-            own_page = found and self.env.docname == f"api/temporaldp.{found[1]}"
-            if found and found[1] in temporaldp.__all__ and not own_page and not self.inside(literal):
+            own_page = found and self.env.docname == f"api/temporaldp.{PUBLIC.get(found[1])}"
+            if found and found[1] in PUBLIC and not own_page and not self.inside(literal):
                 target = addnodes.pending_xref(
-                    "", literal.deepcopy(), refdomain="py", reftype="obj", reftarget=f"temporaldp.{found[1]}",
+                    "", literal.deepcopy(), refdomain="py", reftype="obj", reftarget=f"temporaldp.{PUBLIC[found[1]]}",
                     refdoc=self.env.docname, refexplicit=True, refwarn=True,
                 )  # fmt: skip
                 literal.replace_self(target)
@@ -87,7 +91,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     folder = Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
     for page in folder.glob("temporaldp.*.rst"):  # of names that there are no longer
-        if page.stem.removeprefix("temporaldp.") not in temporaldp.__all__:
+        if page.stem.removeprefix("temporaldp.") not in PUBLIC.values():
             page.unlink()
     page = folder / "index.rst"
     if not page.exists() or page.read_text() != index():

@@ -26,9 +26,9 @@ from temporaldp import (
     sticky,
     sustainable_budget,
     temporal_leakage,
-    worst_member,
 )
 from temporaldp.kernels.interval import by_rows, by_sets
+from temporaldp.studies import worst_member
 from temporaldp.studies.worst_member import entry_derivatives
 
 

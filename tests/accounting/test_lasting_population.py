@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from exact_oracles import boxes_of, defined_by_sign_rule
-from temporaldp import Adversary, TransitionMatrix, leakage_distribution, leakage_supremum, temporal_leakage
+from temporaldp import Adversary, TransitionMatrix, leakage_supremum, temporal_leakage
+from temporaldp.studies import leakage_distribution
 
 pytestmark = pytest.mark.long
 

@@ -19,11 +19,11 @@ from temporaldp import (
     StateError,
     TraceError,
     estimate_adversaries,
-    leakage_distribution,
     plan_budget,
     read_traces,
     release_histograms,
 )
+from temporaldp.studies import leakage_distribution
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 

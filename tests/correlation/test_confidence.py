@@ -14,13 +14,12 @@ from temporaldp import (
     Trajectories,
     TransitionMatrix,
     estimate_adversaries,
-    leakage_bootstrap,
-    leakage_posterior,
     load_sample,
     temporal_leakage,
 )
 from temporaldp.correlation.confidence import clopper_pearson, intervals_of_counts
 from temporaldp.correlation.draws import bootstrap_adversaries, posterior_adversaries
+from temporaldp.studies import leakage_bootstrap, leakage_posterior
 
 
 def at_least(k, n, p):

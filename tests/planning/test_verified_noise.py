@@ -20,9 +20,9 @@ from temporaldp import (
     save_plan,
     sticky,
     temporal_leakage,
-    verify_leakage,
 )
 from temporaldp.report import Evidence, Provenance, render_report
+from temporaldp.studies import verify_leakage
 
 ROWS = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.0, 0.4, 0.6]]
 WALK = Adversary(TransitionMatrix(ROWS, ["a", "b", "c"]))

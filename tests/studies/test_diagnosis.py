@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from temporaldp import Trajectories, diagnose, load_sample
+from temporaldp import Trajectories, load_sample
 from temporaldp.correlation.refinements import refinements, weaknesses
+from temporaldp.studies import diagnose
 
 
 def first_order(rng, n_people=300, n_times=20):

@@ -14,15 +14,14 @@ from methods import method_of
 from temporaldp import (
     BudgetError,
     InputError,
-    LeakageDistribution,
     Trajectories,
     estimate_adversaries,
-    leakage_distribution,
     leakage_supremum,
     plan_for_share,
     sustainable_budget,
     temporal_leakage,
 )
+from temporaldp.studies import LeakageDistribution, leakage_distribution
 
 
 @given(

@@ -12,10 +12,10 @@ from temporaldp import (
     Trajectories,
     estimate_dwell_times,
     estimate_words,
-    lifted_leakage,
     load_sample,
     temporal_leakage,
 )
+from temporaldp.studies import lifted_leakage
 
 
 def second_order_traces(rng, n_people=200, n_times=15):

@@ -17,12 +17,12 @@ from temporaldp import (
     InputError,
     Trajectories,
     TransitionMatrix,
-    attack_release,
     plan_budget,
     plan_noise,
     release_histograms,
     save_released,
 )
+from temporaldp.studies import attack_release
 from temporaldp.studies.likelihoods import of_all_releases, of_one_release
 from temporaldp.studies.release_attack import evidence_against
 

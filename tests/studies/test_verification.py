@@ -22,13 +22,12 @@ from temporaldp import (
     TransitionMatrix,
     estimate_transition_matrix,
     load_sample,
-    own_leakage,
     temporal_leakage,
-    verify_leakage,
 )
 from temporaldp.accounting.simulation.draws import batch
 from temporaldp.accounting.simulation.values import ABOVE, BELOW, values_of_steps
 from temporaldp.accounting.simulation.verification import bounded
+from temporaldp.studies import own_leakage, verify_leakage
 
 EPSILON = 0.25
 P = np.array([[0.9, 0.1], [0.3, 0.7]])

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from temporaldp import ReleaseAttack, attack_release, load_released
+from temporaldp import load_released
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import gather
 from temporaldp.cli.render import console, say_json, warn, working
@@ -15,6 +15,7 @@ from temporaldp.errors import InputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.report.attack_figure import attack_figure
 from temporaldp.report.style import figure_suffix, save_figure
+from temporaldp.studies import ReleaseAttack, attack_release
 
 
 @o.grouped

@@ -19,12 +19,9 @@ from temporaldp import (
     LeakageCurves,
     LeakageSeries,
     LeakageSupremum,
-    LeakageUncertainty,
-    OwnLeakage,
     PrivacyGuarantee,
     TransitionMatrix,
     leakage_supremum,
-    own_leakage,
     temporal_leakage,
 )
 from temporaldp.accounting.curve.method import ApproximateDP
@@ -42,6 +39,7 @@ from temporaldp.report.figures import audit_figure, leakage_figure
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.uncertainty import range_figure, uncertainty_figure, uncertainty_sentence
 from temporaldp.report.words import number, paper, reasons, steps, supremum, witness
+from temporaldp.studies import LeakageUncertainty, OwnLeakage, own_leakage
 from temporaldp.values import positive
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from temporaldp import Diagnosis, InputError
-from temporaldp import diagnose as diagnosed
+from temporaldp import InputError
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import read_data
 from temporaldp.cli.render import console, say_json, working
@@ -20,6 +19,8 @@ from temporaldp.files.plans import json_number
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.uncertainty import diagnosis_figure
 from temporaldp.report.words import number
+from temporaldp.studies import Diagnosis
+from temporaldp.studies import diagnose as diagnosed
 from temporaldp.values import positive
 
 

@@ -15,13 +15,11 @@ from temporaldp import (
     InputError,
     IntervalMatrix,
     LeakageSeries,
-    LeakageUncertainty,
     Source,
     StateError,
     Traces,
     estimate_adversaries,
     estimate_periodic,
-    leakage_uncertainty,
     load_correlation,
     load_matrix,
     read_counts,
@@ -36,6 +34,7 @@ from temporaldp.correlation.origin import together
 from temporaldp.correlation.states import in_order, listed
 from temporaldp.progress import progressed
 from temporaldp.report import Provenance
+from temporaldp.studies import LeakageUncertainty, leakage_uncertainty
 
 SHOWN_HOLES = 3
 """Holes in the times that are told one by one."""

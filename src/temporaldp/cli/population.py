@@ -8,16 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from temporaldp import (
-    Adversary,
-    CountedTraces,
-    InputError,
-    LeakageDistribution,
-    estimate_adversaries,
-    leakage_distribution,
-    plan_budget,
-    plan_for_share,
-)
+from temporaldp import Adversary, CountedTraces, InputError, estimate_adversaries, plan_budget, plan_for_share
 from temporaldp.cli import options as o
 from temporaldp.cli.inputs import absences, read_data, scarcity
 from temporaldp.cli.render import console, facts, say_json, warn, working
@@ -27,6 +18,7 @@ from temporaldp.files.plans import json_number
 from temporaldp.report.population import population_figure
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.words import number, steps
+from temporaldp.studies import LeakageDistribution, leakage_distribution
 from temporaldp.values import positive
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
