@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
 
 from temporaldp.errors import InputError
 
@@ -35,6 +34,8 @@ def clopper_pearson(
     risk : float
         Probability that either bound fails, for each entry.
     """
+    from scipy.special import betaincinv  # takes longer to load than the package
+
     (few, many), (few_misses, many_misses) = hits, misses
     with np.errstate(invalid="ignore"):
         low = np.where(few > 0.0, betaincinv(np.maximum(few, 1e-9), many_misses + 1.0, risk / 2.0), 0.0)
