@@ -5,12 +5,9 @@ Run with:  make bench
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -20,7 +17,7 @@ import numpy as np
 import peak
 import solvers
 import sorting
-from measure import ACCOUNTING, exponent, in_a_child, median, over_rows, settings, short, table
+from measure import ACCOUNTING, CORES, exponent, in_a_child, machine, median, over_rows, settings, short, table
 
 import temporaldp as tdp
 from reproduction.peers import algorithm_1, survey
@@ -30,7 +27,6 @@ SIZES = (50, 150, 500, 1000)
 LARGE = (2000, 4000)
 ALPHAS = (0.1, 1.0, 10.0, 20.0)
 SEED = 0
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 EXTRAPOLATED_FROM = 600
 """Rows from which Algorithm 1 is timed on a part of the first rows, and multiplied."""
 
@@ -46,20 +42,6 @@ A number with a ~ is extrapolated from the part that is named.
 def fresh(n: int) -> np.ndarray:
     """The matrix of n states."""
     return np.array(tdp.random_correlation(n, rng=SEED).dense())
-
-
-def machine() -> str:
-    """What the numbers depend on."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
-    model = next(
-        (line.split(":")[1].strip() for line in _processor() if line.startswith("model name")), platform.machine()
-    )
-    return f"{CORES} cores ({model}), Python {platform.python_version()}, {packages}.\n"
-
-
-def _processor() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
 
 
 def one_loss() -> Iterator[str]:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import temporaldp as tdp
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 ACCOUNTING = {"exact": tdp.Exact(), "paper": tdp.PaperBound()}
 """The accounting methods that tables compare, by the names of their rows."""
@@ -114,3 +119,17 @@ def short(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds:.2g} s"
+
+
+def machine() -> str:
+    """What the numbers depend on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
+    model = next(
+        (line.split(":")[1].strip() for line in _processor() if line.startswith("model name")), platform.machine()
+    )
+    return f"{CORES} cores ({model}), Python {platform.python_version()}, {packages}.\n"
+
+
+def _processor() -> list[str]:
+    path = Path("/proc/cpuinfo")
+    return path.read_text().splitlines() if path.exists() else []

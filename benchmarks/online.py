@@ -15,8 +15,7 @@ from pathlib import Path
 
 import diffprivlib
 import numpy as np
-from bench import machine
-from measure import ACCOUNTING, short, table
+from measure import ACCOUNTING, machine, short, table
 
 import temporaldp as tdp
 

@@ -5,8 +5,7 @@ Run with:  make bench-population
 
 from __future__ import annotations
 
-from bench import machine
-from measure import in_a_child, short, table
+from measure import in_a_child, machine, short, table
 
 STATES, STEPS, EPSILON = 10, 50, 0.1
 PEOPLE = (1_000, 10_000, 100_000)

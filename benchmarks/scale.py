@@ -16,8 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import machine
-from measure import PEAK, table
+from measure import PEAK, machine, table
 
 SIZES = (10**6, 10**7, 10**8)
 STEPS, STATES = 100, 50

@@ -15,8 +15,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from shutil import which
 
-from bench import machine
-from measure import short, table
+from measure import machine, short, table
 
 RUNS = 5
 
