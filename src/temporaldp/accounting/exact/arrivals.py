@@ -291,14 +291,14 @@ class Members:
     def of(cls, users: Sequence[Adversary]) -> Members | None:
         """None where matrices vary, are sparse, or differ in size."""
         sides = [side for user in users for side in (user.backward, user.forward)]
-        known = {id(side): side for side in sides if side is not None}
+        known = {id(side): side for side in sides if side}
         if not known or any(not isinstance(one, TransitionMatrix) or one.is_sparse for one in known.values()):
             return None
         if len({len(one.states) for one in known.values() if isinstance(one, TransitionMatrix)}) > 1:
             return None
         numbers = {key: k for k, key in enumerate(known)}
         stack = np.stack([one.dense() for one in known.values() if isinstance(one, TransitionMatrix)])
-        which = np.array([-1 if side is None else numbers[id(side)] for side in sides], np.int64).reshape(-1, 2)
+        which = np.array([numbers[id(side)] if side else -1 for side in sides], np.int64).reshape(-1, 2)
         sums = np.array([math.fsum(row) for row in stack.reshape(-1, stack.shape[2]).tolist()])
         return cls(stack / sums.reshape(len(stack), -1, 1), which)
 
