@@ -32,7 +32,8 @@ TITLES = {
 }
 
 
-PUBLIC = {name: name for name in temporaldp.__all__} | {name: f"studies.{name}" for name in temporaldp.studies.__all__}
+PUBLIC = {name: name for name in temporaldp.__all__ if name != "studies"}
+PUBLIC |= {name: f"studies.{name}" for name in temporaldp.studies.__all__}
 """The public names, and how they are qualified after `temporaldp.`."""
 
 
