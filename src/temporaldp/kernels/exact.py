@@ -78,6 +78,10 @@ LEVEL_SHARE, RISE = 1.0 - 2.0**-41, 1.0 + 2.0**-41
 """Share of what is attained that other pairs are compared with, so that what signs prove of them, rounding included, does not
 exceed it; and factor that raises an upper bound by more than its rounding."""
 
+TIES = 1.0 + 1e-10
+"""The same factor for suprema: pairs that leak no more than this above the best one are not computed. If their excess is doubled,
+so is the distance between both sides of a supremum."""
+
 ROOM_LEFT = 0.98
 """Share of the room that a sign from one side leaves, which counts as the pair's last value on that side."""
 
@@ -550,6 +554,7 @@ def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidate
     """
     n, wide = chains[0].n, lift.size > 1
     best, top, chosen = -1.0, 0.0, 1
+    share = TIES if chains[0].endless else LEVEL_SHARE
     depths[:] = 0
     n_first = candidates.size
     for place in range(n_first + n * n):
@@ -567,7 +572,7 @@ def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidate
         if place >= n_first:
             if best >= ceiling * DONE_BEFORE:
                 return min(best, ceiling), ceiling, chosen
-            room = best * LEVEL_SHARE - own
+            room = best * share - own
             if not static.size:
                 break
             known = static[0, i, j]
@@ -584,7 +589,7 @@ def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidate
             best, chosen = low, pair
             if best > limit:
                 return best, np.inf, chosen
-    proved = min(max(top, best), ceiling) if static.size else ceiling
+    proved = min(max(top, best * max(share * RISE, 1.0)), ceiling) if static.size else ceiling
     return min(best, proved), proved, chosen
 
 

@@ -99,6 +99,7 @@ class Coefficients:
         p = positive.sum(axis=1)
         return positive, p, p - self.c.sum(axis=1)
 
+    @np.errstate(over="ignore", invalid="ignore")  # inf bounds nothing, and the other bound counts
     def excess(self, spread: float) -> FloatArray:
         """Nats by which K can exceed log r at most, whatever follows within a spread; backward error included."""
         n = self.c.shape[1]
