@@ -42,7 +42,7 @@ def people(kind, count, *, seed=0):
 @pytest.mark.parametrize(("kind", "epsilon"), [("random", 0.7), ("staying", 0.1), ("zeros", 0.1)])
 def test_a_distribution_has_what_everybody_leaks_alone(kind, epsilon):
     everybody = list(people(kind, 8))
-    found = leakage_distribution(everybody, epsilon)
+    found = leakage_distribution(everybody, epsilon=epsilon)
     for name, leakage in zip(found.names, found.leakage, strict=True):
         one = everybody[int(name)]
         assert leakage == pytest.approx(leakage_supremum(one, epsilon).temporal, rel=1e-9)
@@ -55,14 +55,14 @@ def test_what_leaks_for_ever_is_what_a_long_past_and_future_leak_to_sixty_digits
     everybody = []
     for k, one in enumerate(people(kind, 12, seed=1)):
         matrices = [
-            None if way is None else 0.5 * way.dense() + 0.5 / len(STATES) for way in (one.backward, one.forward)
+            None if not way else 0.5 * way.dense() + 0.5 / len(STATES) for way in (one.backward, one.forward)
         ]
         everybody.append(
             Adversary(*(None if way is None else TransitionMatrix(way, STATES) for way in matrices), name=str(k))
         )
     low, high = boxes_of([0.3] * 50, len(STATES))
     for k in (0, 1, 2, 3):  # both directions, either one, and the same matrix for both
-        sides = [way.dense() for way in (everybody[k].backward, everybody[k].forward) if way is not None]
+        sides = [way.dense() for way in (everybody[k].backward, everybody[k].forward) if way]
         found = leakage_supremum(everybody[k], 0.3)
         exact = 0.3 + sum(defined_by_sign_rule([way] * 50, low, high) for way in sides).max()
         assert exact * (1.0 - 1e-12) <= found.temporal <= exact * (1.0 + 1e-9)
@@ -75,7 +75,7 @@ def test_a_distribution_asks_again_about_those_without_a_certificate():
     leaving = Adversary(TransitionMatrix([[0.8, 0.2, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]], tuple("abc")))
     stuck = Adversary(TransitionMatrix(np.eye(3), tuple("abc")))
     everybody = [*[lasting] * 200, leaving, stuck]
-    found = leakage_distribution(everybody, 0.1)
+    found = leakage_distribution(everybody, epsilon=0.1)
     alone = [leakage_supremum(one, 0.1).temporal for one in (stuck, leaving, lasting)]
     assert sorted(set(found.leakage)) == pytest.approx(sorted(alone), rel=1e-9)
     assert found.worst == math.inf
