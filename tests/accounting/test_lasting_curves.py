@@ -47,7 +47,8 @@ def test_a_certificate_is_found_where_rounding_is_not_small_beside_delta(monkeyp
     mixed = [mechanism, nearly] * 30  # never twice the same, so that nothing is held
     every = temporal_leakage(adversary, mixed, accounting=ApproximateDP(delta)).backward
     constant = temporal_leakage(adversary, [mechanism] * 60, accounting=ApproximateDP(delta)).backward
-    assert constant.max() <= supremum.backward <= every.max() * (1 + 1e-5)
+    assert constant.max() <= supremum.backward * (1 + 1e-12)  # both are upper bounds, rounded in ways of their own
+    assert supremum.backward <= every.max() * (1 + 1e-5)
 
 
 @pytest.mark.long
