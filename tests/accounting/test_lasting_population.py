@@ -54,9 +54,7 @@ def test_what_leaks_for_ever_is_what_a_long_past_and_future_leak_to_sixty_digits
     """Half of each row is the same for all values, so that 50 steps either way are as good as for ever."""
     everybody = []
     for k, one in enumerate(people(kind, 12, seed=1)):
-        matrices = [
-            None if not way else 0.5 * way.dense() + 0.5 / len(STATES) for way in (one.backward, one.forward)
-        ]
+        matrices = [None if not way else 0.5 * way.dense() + 0.5 / len(STATES) for way in (one.backward, one.forward)]
         everybody.append(
             Adversary(*(None if way is None else TransitionMatrix(way, STATES) for way in matrices), name=str(k))
         )

@@ -38,16 +38,19 @@ METHODS = ["optimal", "quantified", "upper_bound", "uniform"]
 
 @pytest.mark.long
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("adversary", "metric"), [(WALK, STREETS), (WALK, LINE), (NEAR, None), (NEAR, LINE)])
-def test_what_is_planned_holds_and_leaves_little(adversary, metric, method):
-    plan = plan_budget(adversary, alpha=1.0, horizon=6, method=method, accounting=MetricPrivacy(metric))
-    leaked = temporal_leakage(adversary, plan.epsilons, accounting=MetricPrivacy(metric))
+@pytest.mark.parametrize(
+    ("adversary", "accounting"),
+    [(WALK, MetricPrivacy(STREETS)), (WALK, MetricPrivacy(LINE)), (NEAR, Exact()), (NEAR, MetricPrivacy(LINE))],
+)
+def test_what_is_planned_holds_and_leaves_little(adversary, accounting, method):
+    plan = plan_budget(adversary, alpha=1.0, horizon=6, method=method, accounting=accounting)
+    leaked = temporal_leakage(adversary, plan.epsilons, accounting=accounting)
     assert leaked == plan.leakage and leaked.worst <= 1.0
     if method in {"optimal", "quantified"}:
-        assert temporal_leakage(adversary, 1.005 * plan.epsilons, accounting=MetricPrivacy(metric)).worst > 1.0
+        assert temporal_leakage(adversary, 1.005 * plan.epsilons, accounting=accounting).worst > 1.0
     if plan.accounting.name == "exact":  # step by step a box is counted from above
         return
-    accountant = TemporalAccountant(adversary, alpha=1.0, horizon=6, accounting=MetricPrivacy(metric))
+    accountant = TemporalAccountant(adversary, alpha=1.0, horizon=6, accounting=accounting)
     accountant.spend(plan.epsilons, last=True)
     assert accountant.total() <= 1.0
 
