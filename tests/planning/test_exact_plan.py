@@ -248,3 +248,12 @@ def test_a_step_that_is_not_published_stays_unpublished_where_others_are_raised_
     raised = levelled(np.array([0.5, 0.0, 0.1, 0.2]), lambda budgets: float(budgets.sum()), 1.1)
     assert raised == pytest.approx([0.5, 0.0, 0.3, 0.3], rel=1e-6)
     assert raised.sum() <= 1.1
+
+
+@pytest.mark.filterwarnings("error")
+def test_budgets_may_sum_to_more_than_an_exponent_holds():
+    """Two states that stay with 0.66, 4 nats, a year: the first versions overflowed from 709 nats in all on."""
+    rows = TransitionMatrix([[0.66, 0.34], [0.34, 0.66]])
+    plan = plan_budget(Adversary(rows, rows), alpha=4.0, horizon=365)
+    assert plan.epsilons.sum() > 709.0
+    assert temporal_leakage(Adversary(rows, rows), plan.epsilons).worst <= 4.0
