@@ -292,7 +292,7 @@ def test_many_people_and_many_pairs_say_how_far_they_are():
     people = [Adversary(random_correlation(3, rng=k)) for k in range(4)]
     with watched(lambda doing, share: said.append((doing, share))):
         temporal_leakage(people, [0.1] * 5)
-    shares = [share for doing, share in said if doing == "leakage of every step"]
+    shares = [share for doing, share in said if doing == "leakage of every person"]
     assert shares == sorted(shares)
     assert shares[0] == 0.0
     assert shares[-1] == 1.0

@@ -315,6 +315,7 @@ class Members:
             here = min(USERS_BLOCK, n_users - start)
             shifted = partial(_shifted, function, start)
             spread(shifted, here, step=1, work=STEP_WORK * here * n_steps * self.n**3)
+        progressed(doing, 1.0)
 
 
 def _shifted(function: Callable[[int, int], None], start: int, first: int, last: int) -> None:
