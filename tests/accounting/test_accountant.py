@@ -471,3 +471,15 @@ def test_what_was_spent_elsewhere_is_a_fact_and_leaves_less():
         accountant.spend(-1.0, enforce=False)
     with pytest.raises(BudgetError, match="all 1 steps"):
         TemporalAccountant(ADVERSARY, horizon=1).spend(0.1, enforce=False).spend(0.1, enforce=False)
+
+
+@pytest.mark.parametrize("enforce", [True, False])
+def test_nothing_is_spent_beyond_the_horizon(enforce):
+    matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, horizon=3)
+    with pytest.raises(BudgetError, match="only 3 of the horizon's 3 steps are left"):
+        accountant.spend([0.1] * 5, enforce=enforce)
+    assert len(accountant) == 0
+    accountant.spend([0.1] * 3, enforce=enforce)
+    with pytest.raises(BudgetError, match="all 3 steps of the horizon are over"):
+        accountant.spend(0.1, enforce=enforce)

@@ -154,27 +154,29 @@ class Account:
         """Whether a step was declared the last one."""
         return self._end is not None and len(self) >= self._end
 
-    def possible(self, given: Any, *, check_end: bool = True) -> Any:
-        """What is to be spent, as it is counted, if there is a step left: a number, or at a delta a release."""
-        if check_end and self.is_over:
+    def counted(self, given: Any) -> Any:
+        """A release as it is counted: a number, or at a delta mechanisms; `BudgetError` or `InputError` for anything else."""
+        return self._countable(given) if self.delta else checked_budget(given, self.accounting)
+
+    def require_steps(self, n_steps: int) -> None:
+        """Raise `BudgetError` unless so many steps are left."""
+        if self.is_over:
             raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
-        budget = self._countable(given) if self.delta else checked_budget(given, self.accounting)
-        if check_end and self.horizon is not None and len(self) >= self.horizon:
+        left = n_steps if self.horizon is None else self.horizon - len(self)
+        if left == 0:
             raise BudgetError(f"all {self.horizon} steps of the horizon are over; nothing may follow")
-        return budget
+        if left < n_steps:
+            raise BudgetError(f"{n_steps} budgets, but only {left} of the horizon's {self.horizon} steps are left")
 
     def listed(self, releases: Any) -> list[Any]:
         """Releases of the next steps, one each; each as it is counted: a number, or at a delta mechanisms."""
         several = isinstance(releases, list | np.ndarray) or (isinstance(releases, tuple) and not self.delta)
         each = list(listed(releases, None)) if several else [releases]
-        return [self._countable(one) if self.delta else checked_budget(one, self.accounting) for one in each]
+        return [self.counted(one) for one in each]
 
     def require(self, releases: list[Any], last: bool) -> None:
         """Raise `LeakageBudgetError`, or `BudgetError`, unless these may be spent at the next steps."""
-        if self.horizon is not None and 0 < self.horizon - len(self) < len(releases):
-            raise BudgetError(
-                f"{len(releases)} budgets, but only {self.horizon - len(self)} of the horizon's {self.horizon} steps are left"
-            )
+        self.require_steps(len(releases))
         now = self
         for number, release in enumerate(releases, start=1):
             final = last and number == len(releases)
@@ -183,8 +185,7 @@ class Account:
                 now = copy(now)
                 now.note([release], False)
 
-    def _require_one(self, release: Any, last: bool) -> None:
-        budget = self.possible(release)
+    def _require_one(self, budget: Any, last: bool) -> None:
         allowed = None if self._are_reserved([budget]) else self.allowed
         number = None if allowed is None else allowed.refusing(budget, last)
         if allowed is not None and number is not None:

@@ -16,7 +16,6 @@ from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.account import Account
 from temporaldp.accounting.accountant_checks import checked_horizon, checked_reserve
 from temporaldp.accounting.exact.method import Exact
-from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting, budgets, listed, require_method
 from temporaldp.accounting.series import LeakageSeries, series_of, temporal_leakage
 from temporaldp.correlation import Adversaries, Population
@@ -121,13 +120,8 @@ class TemporalAccountant:
             asked_reserve=checked_reserve(reserve, level),
         )
         self._account.methods()  # refuses matrices that the method cannot account for
-        if (
-            reserve is not None
-            or steps is not None
-            or self._account.delta
-            or not isinstance(accounting, Exact | PaperBound)
-        ):
-            # Refuses what cannot be held. Otherwise the largest reserve is looked for when it is needed.
+        if reserve is not None or steps is not None or self._account.delta or not accounting.allows_any_level:
+            # Refuses what cannot be satisfied. Otherwise the largest reserve is computed when it is needed.
             _ = self._account.last_allowed
 
     @property
@@ -179,7 +173,7 @@ class TemporalAccountant:
         with self._lock:
             if following is None:
                 return self._account.worst()[0]
-            release = self._account.possible(following, check_end=False)
+            release = self._account.counted(following)
             return max(odometer.worst_with(release)[0] for odometer in self._account.odometers(release))
 
     def leakage(self, releases: Any = None) -> LeakageSeries:
@@ -258,7 +252,9 @@ class TemporalAccountant:
             asked = self._account.listed(releases)
             if enforce:
                 self._account.require(asked, last)
-            self._account.note([self._account.possible(one) for one in asked], last)
+            else:
+                self._account.require_steps(len(asked))
+            self._account.note(asked, last)
         return self
 
     def remaining(self, k: int = 1, *, last: bool = False) -> float:

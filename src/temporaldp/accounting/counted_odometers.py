@@ -31,8 +31,9 @@ class CountedOdometers:
 
     def saved(self) -> list[dict[str, Any]] | None:
         """All odometers as JSON values; None where one of them has no such state."""
-        found = [one.saved() for one in self.each if isinstance(one, ExactOdometer)]
-        return None if len(found) < len(self.each) else found
+        each = [one.saved() for one in self.each]
+        found = [one for one in each if one is not None]
+        return found if len(found) == len(each) else None
 
     @classmethod
     def restored(

@@ -11,7 +11,7 @@ from temporaldp.accounting.adoption import Adoption
 from temporaldp.accounting.exact.online import ExactFilter
 from temporaldp.accounting.protocol import Accounting, Filter
 from temporaldp.correlation import Adversary
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.errors import BudgetError
 from temporaldp.values import ROUNDOFF
 
 BISECTIONS = 60
@@ -52,8 +52,8 @@ class Filters:
 
     def saved(self) -> dict[str, Any] | None:
         """All filters as JSON values; None where one of them has no such state."""
-        each = [one.saved() for one in self.each if isinstance(one, ExactFilter)]
-        if len(each) < len(self.each):
+        each = [one.saved() for one in self.each]
+        if None in each:
             return None
         return {"reserve": self.reserve, "n_steps": self.n_steps, "n_adopted": self.n_adopted, "each": each}
 
@@ -85,24 +85,21 @@ class Filters:
 
     def continued(self, lines: Sequence[tuple[int, Adversary]]) -> Self:
         """The filters with another correlation, by the number of each one's predecessor; without a reserve."""
-        each = []
-        for parent, user in lines:
-            one = self.each[parent]
-            if not isinstance(one, ExactFilter):
-                raise InputError(
-                    "expected an accountant by the exact leakage (Exact(), without distances): only that one can go on "
-                    "with another correlation; begin another release, whose level counts by itself"
-                )
-            each.append(one.adopted(user))
-        return replace(self, each=tuple(each), reserve=0.0, n_adopted=self.n_adopted + 1)
+        each = tuple(self.each[parent].adopted(user) for parent, user in lines)
+        return replace(self, each=each, reserve=0.0, n_adopted=self.n_adopted + 1)
 
     def with_reserve(self, reserve: float) -> Self | None:
         """The filters with a reserve, or one smaller by some billionths; None if the level does not allow it."""
         if reserve <= 0.0:
             return self
-        each = [one.with_reserve(reserve) for one in self.each if isinstance(one, ExactFilter)]
-        kept = tuple(one for one in each if one is not None)
-        return replace(self, each=kept, reserve=min(one.reserve for one in kept)) if len(kept) == len(each) else None
+        each = []
+        for one in self.each:
+            found = one.with_reserve(reserve)
+            if found is None:
+                return None
+            each.append(found)
+        filters, kept = zip(*each, strict=True)
+        return replace(self, each=filters, reserve=min(kept))
 
     def with_largest_reserve(self, most: float) -> Self:
         """The filters with the largest reserve up to `most` that the level allows: a lower bound."""

@@ -48,7 +48,13 @@ Direction: TypeAlias = Literal["backward", "forward", "temporal"]
 SIDES: tuple[Side, ...] = ("backward", "forward")
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 SPARED = 4e-12
-"""Share of alpha that is not spent for ever: the supremum and a long series round in ways of their own."""
+"""Share of alpha that a constant budget leaves: the supremum and a long series round in ways of their own."""
+
+
+NOT_ADOPTABLE = (
+    "expected an accountant by the exact leakage, Exact() without distances: only that one can go on with another correlation; "
+    "begin another release, whose level counts by itself"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,10 +103,19 @@ class Odometer(Protocol):
         """The largest TPL of any step so far, in nats, and the first step (from 0) that has it; (0, 0) before the first."""
 
     def worst_with(self, release: Any) -> tuple[float, int]:
-        """The same if `release` came next; changes nothing."""
+        """The largest TPL and its step if `release` came next; changes nothing."""
 
     def leakage(self, spent: Sequence[Any]) -> Leakage | None:
         """The leakage of every step so far, where it is kept up to date; `spent` is every release so far. None elsewhere."""
+        return None
+
+    def adopted(self, adversary: Adversary) -> Self:
+        """The odometer with another correlation from the next step on; `InputError` where the method has none."""
+        raise InputError(NOT_ADOPTABLE)
+
+    def saved(self) -> dict[str, Any] | None:
+        """The state as JSON values, without the matrices; None where it is every release."""
+        return None
 
 
 class Filter(Protocol):
@@ -113,7 +128,19 @@ class Filter(Protocol):
         """Whether an epsilon may be spent next."""
 
     def after(self, epsilon: float) -> Self:
-        """After one more epsilon, whether it was admitted or not: what is spent is spent."""
+        """The filter after one more epsilon, whether that was admitted or not."""
+
+    def adopted(self, adversary: Adversary) -> Self:
+        """The filter with another correlation from the next step on, without a reserve; `InputError` where there is none."""
+        raise InputError(NOT_ADOPTABLE)
+
+    def with_reserve(self, reserve: float) -> tuple[Self, float] | None:
+        """After `adopted`: the filter with a reserve, and how much of it is kept; None if the level does not allow it."""
+        raise InputError(NOT_ADOPTABLE)
+
+    def saved(self) -> dict[str, Any] | None:
+        """The state as JSON values, without the matrices; None where it is every release."""
+        return None
 
 
 class Accounting(ABC, Generic[R, A]):
@@ -128,6 +155,8 @@ class Accounting(ABC, Generic[R, A]):
     """Whether its numbers are the suprema of the definitions, attained by an observation."""
     takes_sets: ClassVar[bool] = False
     """Whether its numbers hold for every matrix of an `IntervalMatrix`."""
+    allows_any_level: ClassVar[bool] = False
+    """Whether there are filters for every level, with a reserve of 0 if need be."""
     delta: float = 0.0
     """The delta at which leakage is counted; 0 for pure differential privacy."""
     distances: FloatArray | None = None

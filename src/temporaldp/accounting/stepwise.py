@@ -20,7 +20,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, Self, TypeVar
 
-from temporaldp.accounting.protocol import Side
+from temporaldp.accounting.protocol import Filter, Odometer, Side
 from temporaldp.values import LARGEST
 
 One_contra = TypeVar("One_contra", contravariant=True)
@@ -57,7 +57,7 @@ class Steps(Protocol[One_contra, Arrived]):
         """A little more: what rounding can lose from one step to the next is less."""
 
 
-class StepwiseOdometer(Generic[One, Arrived]):
+class StepwiseOdometer(Odometer, Generic[One, Arrived]):
     """What each step so far leaks about one user."""
 
     def __init__(self, steps: Steps[One, Arrived]) -> None:
@@ -112,7 +112,10 @@ class StepwiseOdometer(Generic[One, Arrived]):
         return self._leaked[top], top
 
     def worst_with(self, release: One, arriving: Arrived | None = None) -> tuple[float, int]:
-        """The same if `release` came next and `arriving` from the steps after it (None: nothing); changes nothing."""
+        """The largest TPL and its step if `release` came next, and `arriving` from the steps after it (None: nothing).
+
+        Nothing changes.
+        """
         steps, now = self._steps, len(self)
         later = steps.nothing if arriving is None else arriving
         known = [(steps.leakage(self.next_arrival, release, later), now)]
@@ -128,9 +131,6 @@ class StepwiseOdometer(Generic[One, Arrived]):
             top = self._top[first - 1]
             known.append((self._leaked[top], top))
         return max(known, key=lambda pair: (pair[0], -pair[1]))
-
-    def leakage(self, spent: Sequence[One]) -> None:
-        """Nothing is kept up to date but the temporal leakage."""
 
     @property
     def next_arrival(self) -> Arrived:
@@ -167,7 +167,7 @@ class ReserveArrivals(Generic[Arrived]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StepwiseFilter(Generic[Arrived]):
+class StepwiseFilter(Filter, Generic[Arrived]):
     """The largest budgets that hold a level for one user; a spend gives another filter.
 
     A budget is admitted if the level is held by all steps so far, by itself, and by all later ones with the reserve. Later

@@ -168,15 +168,15 @@ class NoCorrelation(Correlation):
         """None."""
 
     def between(self, first: int, last: int) -> NoCorrelation:
-        """The same."""
+        """Itself."""
         return self
 
     def in_reverse(self) -> NoCorrelation:
-        """The same."""
+        """Itself."""
         return self
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> NoCorrelation:
-        """The same."""
+        """Itself."""
         return self
 
 

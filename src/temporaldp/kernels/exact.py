@@ -79,8 +79,8 @@ LEVEL_SHARE, RISE = 1.0 - 2.0**-41, 1.0 + 2.0**-41
 exceed it; and factor that raises an upper bound by more than its rounding."""
 
 TIES = 1.0 + 1e-10
-"""The same factor for suprema: pairs that leak no more than this above the best one are not computed. If the excess is doubled,
-so is the distance between both sides of a supremum."""
+"""What other pairs of a supremum are compared with, relative to the best one so far: pairs that leak no more are not computed.
+If the excess over 1 is doubled, so is the distance between both sides of a supremum."""
 
 ROOM_LEFT = 0.98
 """Share of the room that a sign from one side leaves, which counts as the pair's last value on that side."""

@@ -77,7 +77,7 @@ class Constraints:
         return self.user, self.t, self.i, self.j
 
 
-class Program:
+class PairProgram:
     """Leakage of chosen items and its derivatives, for budgets that change a little from one call to the next."""
 
     def __init__(self, users: list[Adversary], alpha: float, horizon: int) -> None:
@@ -160,7 +160,7 @@ def least_noise(
     n_spent : int
         The first steps' budgets are given and cannot change.
     """
-    program = Program(users, alpha, len(start))
+    program = PairProgram(users, alpha, len(start))
     free = by.weights > 0.0
     free[:n_spent] = False
     best = start
@@ -217,7 +217,7 @@ def _shrunk(
 
 
 def _minimise(
-    program: Program, at: Constraints, alpha: float, by: Measure, start: FloatArray, free: NDArray[np.bool_]
+    program: PairProgram, at: Constraints, alpha: float, by: Measure, start: FloatArray, free: NDArray[np.bool_]
 ) -> FloatArray:
     """The interior-point method over the given items, from `start`."""
     from scipy.sparse import diags_array
@@ -271,7 +271,7 @@ def _loss(w: FloatArray, e: FloatArray, free: NDArray[np.bool_], p: int) -> floa
 
 
 def _search(
-    program: Program,
+    program: PairProgram,
     at: Constraints,
     alpha: float,
     barrier: tuple[FloatArray, int, float, float],

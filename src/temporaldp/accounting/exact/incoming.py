@@ -25,7 +25,7 @@ from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Changing, Correlation
-from temporaldp.kernels import sign_kernels
+from temporaldp.kernels import signs
 from temporaldp.kernels.exact import Chain, rounding
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, backward
 from temporaldp.kernels.threads import spread
@@ -119,7 +119,7 @@ class Transitions:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class OnlineProblem:
     """What stays the same at every spend of one user.
 
     Parameters
@@ -153,11 +153,11 @@ class Problem:
         for name, value in made.items():
             object.__setattr__(self, name, value)
 
-    def adopted(self, step: int, adversary: Adversary) -> Problem:
+    def adopted(self, step: int, adversary: Adversary) -> OnlineProblem:
         """With the matrices of another adversary from a step on; the level stays."""
         if adversary.directions == self.adversary.current.directions:
             return self
-        return Problem(self.adversary.changed(step, adversary), self.alpha, self.horizon)
+        return OnlineProblem(self.adversary.changed(step, adversary), self.alpha, self.horizon)
 
     @cached_property
     def n(self) -> int:
@@ -241,7 +241,7 @@ class Incoming:
     depth: int = 0
 
     @classmethod
-    def at_start(cls, problem: Problem, side: Transitions | None, step: int = 0) -> Self:
+    def at_start(cls, problem: OnlineProblem, side: Transitions | None, step: int = 0) -> Self:
         """Nothing arrives from no steps."""
         into = np.array([0 if side is None else side.number(step)])
         m = len(problem.pairs[0])
@@ -257,7 +257,7 @@ class Incoming:
         return side.chain(self.into, np.append(self.up, 0.0), np.append(self.spread, self.largest))
 
     def after(
-        self, problem: Problem, side: Transitions | None, epsilon: float, following: int, *, close: bool = False
+        self, problem: OnlineProblem, side: Transitions | None, epsilon: float, following: int, *, close: bool = False
     ) -> Self:
         """What arrives at the step that follows in this direction, after a budget at this one."""
         if side is None:
@@ -271,19 +271,19 @@ class Incoming:
         moved = replace(self, into=into, up=up, spread=spread)
         return moved._computed(problem, side, np.arange(len(self.rho)), close)
 
-    def adopted(self, problem: Problem, side: Transitions | None, step: int) -> Self:
+    def adopted(self, problem: OnlineProblem, side: Transitions | None, step: int) -> Self:
         """What arrives at the step through another matrix, to rounding."""
         if side is None:
             return self
         moved = replace(self, into=np.append(self.into[:-1], side.number(step)))
         return moved._computed(problem, side, np.arange(len(self.rho)), True)
 
-    def closer(self, problem: Problem, side: Transitions | None, which: IntArray) -> Self:
+    def closer(self, problem: OnlineProblem, side: Transitions | None, which: IntArray) -> Self:
         """With what arrives about some pairs computed to rounding."""
         which = which[~self.close[which]]
         return self._computed(problem, side, which, True) if side is not None and which.size else self
 
-    def closest(self, problem: Problem, side: Transitions | None, later: FloatArray) -> Self:
+    def closest(self, problem: OnlineProblem, side: Transitions | None, later: FloatArray) -> Self:
         """With those pairs computed to rounding that may have the largest sum with what arrives later."""
         now = self
         while True:
@@ -294,7 +294,7 @@ class Incoming:
                 return now
             now = now.closer(problem, side, loose[np.argsort(-total[loose])][:MOST_AT_ONCE])
 
-    def _computed(self, problem: Problem, side: Transitions, which: IntArray, close: bool) -> Self:
+    def _computed(self, problem: OnlineProblem, side: Transitions, which: IntArray, close: bool) -> Self:
         i, j = problem.pairs
         at = np.full(len(which), len(self.up))
         proved, found, depth = pair_values(self.chain(side), at, (i[which], j[which]), self.rho[which], close=close)
@@ -325,7 +325,7 @@ def pair_values(
     def fill(first: int, last: int) -> int:
         some = slice(first, last)
         i, j = pairs[0][some], pairs[1][some]
-        return int(sign_kernels.pair_values(chain, steps[some], i, j, guess[some], close, proved[some], rho[some]))
+        return int(signs.pair_values(chain, steps[some], i, j, guess[some], close, proved[some], rho[some]))
 
     depth = max(spread(fill, len(steps), step=1, work=USUAL_DEPTH * len(steps) * chain.n**2))
     return proved, rho, depth

@@ -114,6 +114,7 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
     name = "exact"
     is_exact = True
     takes_sets = True
+    allows_any_level = True
 
     def __init__(self, distances: ArrayLike | None = None) -> None:
         self._unit = Releases.of_epsilons(np.ones(1))

@@ -37,16 +37,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, Incoming, Problem, pair_values
+from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, Incoming, OnlineProblem, pair_values
+from temporaldp.accounting.exact.online_series import ExactSeries
 from temporaldp.accounting.exact.reserve import Reserve, largest_close
-from temporaldp.accounting.exact.so_far import ExactSeries
 from temporaldp.accounting.kept_state import packed, unpacked
-from temporaldp.accounting.protocol import Leakage
+from temporaldp.accounting.protocol import Filter, Leakage, Odometer
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.kernels.exact import Chain
-from temporaldp.kernels.sign_kernels import largest_budget
-from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients
+from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, largest_budget
 from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
@@ -66,12 +65,12 @@ rounding hides is added to the answer, where a rollout has gone on for longer th
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ExactFilter:
+class ExactFilter(Filter):
     """What a level allows one user by the exact leakage; a spend returns another filter.
 
     Parameters
     ----------
-    problem : Problem
+    problem : OnlineProblem
     tail : Reserve
         What the reserve leaks.
     n_steps : int
@@ -88,7 +87,7 @@ class ExactFilter:
         Whether the budgets so far may exceed it by themselves.
     """
 
-    problem: Problem
+    problem: OnlineProblem
     tail: Reserve
     n_steps: int
     past: Incoming
@@ -118,7 +117,7 @@ class ExactFilter:
         BudgetError
             alpha does not allow the reserve over an infinite horizon, or not until the horizon where matrices vary.
         """
-        problem = Problem(adversary, alpha, horizon)
+        problem = OnlineProblem(adversary, alpha, horizon)
         tail = largest_close(problem, reserve)
         if tail is None:
             raise BudgetError(
@@ -138,13 +137,13 @@ class ExactFilter:
         assert tail is not None
         return replace(self, problem=problem, past=past, tail=tail, keeps_reserve=not self.broken, _largest={})
 
-    def with_reserve(self, reserve: float) -> Self | None:
+    def with_reserve(self, reserve: float) -> tuple[Self, float] | None:
         """Keep a budget, or one smaller by some billionths, for every later step; None if the level does not allow it."""
         tail = largest_close(self.problem, reserve)
         if tail is None or self.broken or self.is_over:
             return None
         now = replace(self, tail=tail, keeps_reserve=False, _largest={})
-        return replace(now, keeps_reserve=True) if tail.epsilon <= now.largest() else None
+        return (replace(now, keeps_reserve=True), tail.epsilon) if tail.epsilon <= now.largest() else None
 
     @property
     def reserve(self) -> float:
@@ -217,7 +216,7 @@ class ExactFilter:
         cls, document: dict[str, Any], adversary: Adversary, *, alpha: float, horizon: int | None = None
     ) -> Self:
         """Undo `saved`, given the matrices of all steps; `InputError` where the reserve no longer lasts."""
-        problem = Problem(adversary, alpha, horizon)
+        problem = OnlineProblem(adversary, alpha, horizon)
         problem.require_order(document["matrices"])
         tail, (pairs, *rollouts) = largest_close(problem, document["reserve"]), map(unpacked, document["open"])
         if tail is None or tail.epsilon != document["reserve"]:
@@ -300,12 +299,12 @@ class Open:
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class ExactOdometer:
+class ExactOdometer(Odometer):
     """The largest exact leakage about any step of one user so far.
 
     Parameters
     ----------
-    problem : Problem
+    problem : OnlineProblem
         Its level is not used.
     past : Incoming
         What arrives at the next step from those so far.
@@ -321,7 +320,7 @@ class ExactOdometer:
         Length of the longest rollout into the future.
     """
 
-    problem: Problem
+    problem: OnlineProblem
     past: Incoming
     open: Open
     spent: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -335,7 +334,7 @@ class ExactOdometer:
     @classmethod
     def at_start(cls, adversary: Adversary) -> Self:
         """Before the first step."""
-        problem = Problem(adversary)
+        problem = OnlineProblem(adversary)
         return cls(problem, Incoming.at_start(problem, problem.backward), Open.none(problem.n))
 
     def __copy__(self) -> Self:
@@ -354,7 +353,7 @@ class ExactOdometer:
         return self.largest * (1.0 + 2.0 * ABOVE), self.time
 
     def worst_with(self, release: float) -> tuple[float, int]:
-        """The same if `release` were spent next; changes nothing."""
+        """The largest TPL and its step if `release` were spent next; changes nothing."""
         trial = replace(self)
         trial.extend([release])
         return trial.worst()
@@ -388,7 +387,7 @@ class ExactOdometer:
     def restored(cls, document: dict[str, Any], adversary: Adversary) -> Self:
         """Undo `saved`, given the matrices of all steps."""
         step, pair, arrived, *rollouts = map(unpacked, document["open"])
-        problem = Problem(adversary)
+        problem = OnlineProblem(adversary)
         problem.require_order(document["matrices"])
         past, items = Incoming.restored(document["past"]), Open(step, pair, arrived, Coefficients(*rollouts))
         numbers = {name: document[name] for name in NUMBERS}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, Incoming, Problem, pair_values
+from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, Incoming, OnlineProblem, pair_values
 from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import Coefficients
 from temporaldp.values import ROUNDOFF as U
@@ -36,7 +36,7 @@ two. If doubled, a few more chains that hardly forget have a reserve."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserve:
-    """The same budget at every later step, over an infinite horizon or up to a finite one, and what it leaks.
+    """A budget that every later step spends, over an infinite horizon or up to a finite one, and what it leaks.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Reserve:
         found: FloatArray = self.future[min(t, len(self.future) - 1)]
         return found
 
-    def ahead(self, problem: Problem, t: int) -> tuple[Chain, float]:
+    def ahead(self, problem: OnlineProblem, t: int) -> tuple[Chain, float]:
         """The steps after t, the furthest first, then t with nothing released there; and what arrives from them at t."""
         side, largest = problem.forward, self.future.max(axis=1, initial=0.0)
         assert side is not None
@@ -82,17 +82,17 @@ class Reserve:
             up[0] = np.expm1(spread[0])
         return side.chain(into, up, spread), float(largest[t])
 
-    def _spread(self, problem: Problem, largest: float) -> float:
+    def _spread(self, problem: OnlineProblem, largest: float) -> float:
         return min((self.epsilon + largest) * (1.0 + 4.0 * U), problem.alpha)
 
-    def later(self, problem: Problem, t: int) -> Coefficients | None:
+    def later(self, problem: OnlineProblem, t: int) -> Coefficients | None:
         """Rollouts into the past from all later steps, come to step t, that what lies there may bring above the level."""
         if self.reach:
             return _from_later(problem, self, min(len(self.future) - 1, t + self.reach), t)[0]
         return self.rollouts
 
 
-def largest_close(problem: Problem, reserve: float) -> Reserve | None:
+def largest_close(problem: OnlineProblem, reserve: float) -> Reserve | None:
     """A reserve, or one smaller by some billionths, with what it leaks by itself; None if the level does not allow it."""
     if reserve > problem.level:
         return None
@@ -108,7 +108,7 @@ def largest_close(problem: Problem, reserve: float) -> Reserve | None:
     return None
 
 
-def _infinite(problem: Problem, epsilon: float) -> Reserve | float:
+def _infinite(problem: OnlineProblem, epsilon: float) -> Reserve | float:
     """The reserve over an infinite horizon; or what it leaks, if that is too much."""
     sides, steps = [], np.zeros(len(problem.pairs[0]), np.int64)
     for side in problem.sides:
@@ -128,7 +128,7 @@ def _infinite(problem: Problem, epsilon: float) -> Reserve | float:
     return math.inf if rollouts is None else Reserve(epsilon, future[None], rollouts)
 
 
-def _endless_rollouts(problem: Problem, epsilon: float, level: FloatArray) -> Coefficients | None:
+def _endless_rollouts(problem: OnlineProblem, epsilon: float, level: FloatArray) -> Coefficients | None:
     """Rollouts into the past from every later step, through steps with the reserve; None if there is no end of them."""
     side = problem.backward
     if side is None:
@@ -150,7 +150,7 @@ def _endless_rollouts(problem: Problem, epsilon: float, level: FloatArray) -> Co
     return None
 
 
-def _finite(problem: Problem, epsilon: float) -> Reserve | float:
+def _finite(problem: OnlineProblem, epsilon: float) -> Reserve | float:
     """The reserve until the matrices end; or what it leaks, if that is too much."""
     n_steps = problem.horizon
     assert n_steps is not None
@@ -171,7 +171,7 @@ def _finite(problem: Problem, epsilon: float) -> Reserve | float:
     return replace(found, reach=_from_later(problem, found, n_steps - 1, 0)[1])
 
 
-def _from_later(problem: Problem, reserve: Reserve, last: int, step: int) -> tuple[Coefficients, int]:
+def _from_later(problem: OnlineProblem, reserve: Reserve, last: int, step: int) -> tuple[Coefficients, int]:
     """Rollouts into the past from the steps up to `last`, come to `step`; and how far the furthest of them came anywhere."""
     side = problem.backward
     assert side is not None

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.paper.arrivals import arrivals_of_users
-from temporaldp.accounting.paper.online import SPARE, PaperFilter, PaperSteps, Reserve, asked_reserve, largest_reserve
+from temporaldp.accounting.paper.online import (
+    SPARE,
+    PaperFilter,
+    PaperReserve,
+    PaperSteps,
+    asked_reserve,
+    largest_reserve,
+)
 from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, budgets, constant_matrix
 from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
@@ -39,6 +46,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
 
     name = "paper"
     takes_sets = True
+    allows_any_level = True
 
     def __init__(self, distances: ArrayLike | None = None) -> None:
         self._given = distances
@@ -122,7 +130,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         if reserve is not None:
             kept, epsilon = asked_reserve(steps, alpha, reserve * distance), reserve
         else:
-            kept = Reserve(0.0, (0.0,) * len(users)) if horizon is not None else largest_reserve(steps, alpha)
+            kept = PaperReserve(0.0, (0.0,) * len(users)) if horizon is not None else largest_reserve(steps, alpha)
             epsilon = kept.epsilon / distance * (1.0 - 4.0 * ULP if distance != 1.0 else 1.0)
         found = [PaperFilter.at_start(one, alpha, v, horizon) for one, v in zip(steps, kept.arriving, strict=True)]
         return found, epsilon

@@ -25,7 +25,7 @@ from typing import Self
 
 from temporaldp.accounting.paper.arrivals import TransitionLoss
 from temporaldp.accounting.paper.supremum import constant_budget, merged_profile
-from temporaldp.accounting.protocol import Side
+from temporaldp.accounting.protocol import Filter, Side
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError
@@ -87,7 +87,7 @@ def _losses(correlation: Correlation) -> list[TransitionLoss]:
 
 
 @dataclass(frozen=True, slots=True)
-class PaperFilter:
+class PaperFilter(Filter):
     """What a level still allows one user by the paper's bound; a spend gives another one.
 
     Parameters
@@ -143,7 +143,7 @@ class PaperFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
+class PaperReserve:
     """What is kept for later steps.
 
     Parameters
@@ -159,7 +159,7 @@ class Reserve:
     arriving: tuple[float, ...]
 
 
-def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> Reserve:
+def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> PaperReserve:
     """As much as can be spent at every step, for ever (the paper's Algorithm 2); nothing where no budget lasts."""
     found = [constant_budget(*_merged(user), alpha) for user in users]
     levels = [one.forward_level for one in found]
@@ -168,10 +168,10 @@ def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> Reserve:
     )
 
 
-def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> Reserve:
+def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> PaperReserve:
     """Enough for `epsilon` nats between the values furthest apart at every step, for ever; `BudgetError` if there is none."""
     if epsilon == 0.0:
-        return Reserve(0.0, (0.0,) * len(users))
+        return PaperReserve(0.0, (0.0,) * len(users))
     most = largest_reserve(users, alpha)
     kept = most if epsilon == most.epsilon else reserve_for(users, alpha, epsilon * RAISED + 4.0 * SPARE * alpha)
     if kept.epsilon < epsilon <= most.epsilon:
@@ -181,17 +181,17 @@ def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> 
             f"expected a reserve of at most {most.epsilon / users[0].distance:.10g} nats a step, which alpha = {alpha:g} "
             f"allows for ever, got {epsilon / users[0].distance!r}"
         )
-    return Reserve(epsilon, kept.arriving)
+    return PaperReserve(epsilon, kept.arriving)
 
 
 def reserve_for(
     users: Sequence[PaperSteps], alpha: float, epsilon: float, enough: Sequence[float] | None = None
-) -> Reserve:
+) -> PaperReserve:
     """What `epsilon` at every step, for ever, takes; its own `epsilon` is what that certainly allows, roundings included.
 
     `enough` is known to suffice for each user; where `epsilon` hardly lasts, its supremum is not to be had in doubles.
     """
-    nothing = Reserve(0.0, (0.0,) * len(users))
+    nothing = PaperReserve(0.0, (0.0,) * len(users))
     if epsilon < SMALLEST:
         return nothing
     arriving, lasting = [], []
@@ -209,7 +209,7 @@ def reserve_for(
         arriving.append(kept)
     if min(lasting) <= 0.0:
         return nothing
-    return Reserve(min(lasting), tuple(arriving))
+    return PaperReserve(min(lasting), tuple(arriving))
 
 
 def _merged(user: PaperSteps) -> tuple[LeakageProfile | None, LeakageProfile | None]:

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.incoming import LEAST_KEPT, Incoming, Problem
-from temporaldp.kernels import sign_kernels
+from temporaldp.accounting.exact.incoming import LEAST_KEPT, Incoming, OnlineProblem
+from temporaldp.kernels import signs
 from temporaldp.kernels.signs import LARGEST_LEVEL
 from temporaldp.values import ROUNDOFF as U
 
@@ -30,7 +30,7 @@ class ExactSeries:
 
     Parameters
     ----------
-    problem : Problem
+    problem : OnlineProblem
     past : Incoming
         What arrives at the next step.
     found : array, shape (3, T)
@@ -43,7 +43,7 @@ class ExactSeries:
         Steps that the correlation remembers.
     """
 
-    problem: Problem
+    problem: OnlineProblem
     past: Incoming
     found: FloatArray
     arrived: FloatArray
@@ -52,7 +52,7 @@ class ExactSeries:
     memory: float
 
     @classmethod
-    def at_start(cls, problem: Problem, ceiling: float = 0.0) -> Self:
+    def at_start(cls, problem: OnlineProblem, ceiling: float = 0.0) -> Self:
         """Before the first step."""
         past, nothing = Incoming.at_start(problem, problem.backward), np.zeros((0, len(problem.pairs[0])))
         memory = 0.0 if problem.forward is None else problem.forward.memory
@@ -91,7 +91,7 @@ class ExactSeries:
         into = np.array([side.number(step) for step in range(len(spent) - 1, first - 1, -1)])
         up = np.expm1(backwards[0])
         forward, temporal = np.zeros(len(into)), np.zeros(len(into))
-        sign_kernels.forward_leakage(side.chain(into, up, 0.0 * up), i, j, *backwards, forward, temporal)
+        signs.forward_leakage(side.chain(into, up, 0.0 * up), i, j, *backwards, forward, temporal)
         largest = float(forward.max())
         if final.size and largest > self.ceiling:
             return type(self).at_start(self.problem, min(4.0 * largest, LARGEST_LEVEL)).after(spent)
@@ -101,7 +101,7 @@ class ExactSeries:
         chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         done = 0
         for times, share in enumerate(FINAL):
-            done = sign_kernels.count_final(chain, i, j, *backwards[:2], forward, temporal, share)
+            done = signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share)
             if len(into) - done <= 2.0 * (times + 1) * self.memory + LEAST_KEPT:
                 window[1:] = forward[::-1], temporal[::-1]
                 window[1:, :done] += share * np.maximum(window[1:, :done], 1.0)
