@@ -43,7 +43,7 @@ MODULES = {
     "accounting/exact/online": ["accounting/test_exact_filter", "accounting/test_exact_odometer"],
     "accounting/paper/online": ["accounting/test_accountant"],
     "accounting/metric/method": ["accounting/test_metric"],
-    "accounting/curve/pair_method": ["accounting/test_pair_curve"],
+    "accounting/curve/pair_curves": ["accounting/test_pair_curve"],
     "accounting/curve/arrivals": ["accounting/test_curves", "accounting/test_lasting_curves"],
     "accounting/curve/grid": ["accounting/test_grid"],
     "accounting/profiles": ["kernels/test_search"],

@@ -17,7 +17,7 @@ from temporaldp import (
     strongest_correlation,
     temporal_leakage,
 )
-from temporaldp.accounting.curve import supremum as curve_supremum
+from temporaldp.accounting.curve import method as curve_method
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 CHAIN = TransitionMatrix([[0.616, 0.243, 0.141], [0.497, 0.048, 0.455], [0.613, 0.124, 0.263]])
@@ -40,7 +40,7 @@ def table(x):
 )
 def test_a_certificate_is_found_where_rounding_is_not_small_beside_delta(monkeypatch, matrix, mechanism, nearly, delta):
     """Curves near 1 are rounded by 1e-16 in every step, which is what nothing may be raised by at a delta of 1e-9."""
-    monkeypatch.setattr(curve_supremum, "MOST_STEPS", 60)
+    monkeypatch.setattr(curve_method, "MOST_STEPS", 60)
     adversary = Adversary(matrix)
     supremum = leakage_supremum(adversary, mechanism, accounting=ApproximateDP(delta))
     assert supremum.backward < math.inf

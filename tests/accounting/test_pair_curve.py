@@ -19,7 +19,6 @@ from temporaldp import (
     IntervalMatrix,
     MetricPrivacy,
     OutputTable,
-    PairLeakageCurves,
     PrivacyGuarantee,
     RandomizedResponse,
     TemporalAccountant,
@@ -31,8 +30,7 @@ from temporaldp import (
 )
 from temporaldp.accounting.curve import pair_kernels
 from temporaldp.accounting.curve.arrivals import SingleCurve
-from temporaldp.accounting.curve.pair_curves import PairCurves, raised_by
-from temporaldp.accounting.curve.pair_method import goes_by_pairs
+from temporaldp.accounting.curve.pair_curves import PairCurves, goes_by_pairs
 
 ULPS = 1e-12
 """What an oracle's own sums in doubles may lose."""
@@ -250,7 +248,7 @@ def test_the_numbers_of_the_theory(sample):
     """One curve says 0.643; the release itself, simulated with 60,000 draws, leaks 0.465."""
     adversary, noise = Adversary(backward=sample[0]), GaussianNoise(10.0, sensitivity=math.sqrt(2.0))
     series = temporal_leakage(adversary, [noise] * 25, accounting=ApproximateDP(1e-3))
-    assert series.accounting.pairwise is True and isinstance(series.evidence, PairLeakageCurves)
+    assert series.accounting.pairwise is True and series.evidence.pairs is not None
     assert 0.465 <= series.worst <= 0.56
     assert temporal_leakage(adversary, [noise] * 25, accounting=ApproximateDP(1e-3, pairwise=False)).worst > 0.64
     limits = leakage_supremum(adversary, noise, accounting=ApproximateDP(1e-3))
@@ -265,10 +263,10 @@ def test_a_supremum_is_what_no_further_step_raises(sample):
     assert limits.evidence.states == adversary.states
     pairs = PairCurves(SingleCurve(limits.evidence.grid, 1e-2, up=True), 5)
     own = pairs.own((noise,))
-    for matrix, certificate in zip(sample, (limits.evidence.backward, limits.evidence.forward), strict=True):
+    for matrix, certificate in zip(sample, limits.evidence.pairs, strict=True):
         after = pairs.composed(pairs.through(matrix, certificate), own)
-        assert raised_by(after, certificate) <= 0.0
-        assert raised_by(own * (1.0 - np.eye(5))[..., None], certificate) <= 0.0
+        assert pairs.raised_by(after, certificate) <= 0.0
+        assert pairs.raised_by(own * (1.0 - np.eye(5))[..., None], certificate) <= 0.0
     one = leakage_supremum(adversary, noise, accounting=ApproximateDP(1e-2, pairwise=False, grid=0.003))
     assert limits.temporal < one.temporal
     for n_steps in (3, 20):
@@ -300,7 +298,7 @@ def test_what_is_refused(sample):
         temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12, pairwise=True))
     with pytest.raises(InputError, match="an accountant counts by one privacy curve"):
         TemporalAccountant(adversary, accounting=ApproximateDP(1e-3, pairwise=True)).spend(noise[0])
-    with pytest.raises(InputError, match="different values"):
+    with pytest.raises(InputError, match="different states"):
         temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-3)).evidence.pair_curve(0, "W", "W")
     assert temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12)).accounting.pairwise is False
 

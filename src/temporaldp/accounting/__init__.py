@@ -1,9 +1,9 @@
 """What a sequence of releases leaks: backward, forward and temporal privacy leakage, windows, suprema."""
 
 from temporaldp.accounting.accountant import TemporalAccountant
-from temporaldp.accounting.curve.evidence import LeakageCurves, PairLeakageCurves, PrivacyCurve
+from temporaldp.accounting.curve.evidence import LeakageCurves, PrivacyCurve
 from temporaldp.accounting.curve.method import ApproximateDP
-from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, Observation
+from temporaldp.accounting.exact.evidence import ExactLeakage, Observation
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.methods import accounting_from
@@ -11,7 +11,7 @@ from temporaldp.accounting.metric.evidence import PairLink, PairwiseLeakage
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.profiles import leakage_profiles
-from temporaldp.accounting.protocol import Accounting
+from temporaldp.accounting.protocol import Accounting, Attained, Evidence
 from temporaldp.accounting.renewal import RenewalLeakage, renewal_leakage
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.stepwise import Steps
@@ -22,6 +22,7 @@ __all__ = [
     "Accounting",
     "ApproximateDP",
     "Attained",
+    "Evidence",
     "Exact",
     "ExactLeakage",
     "IntervalBound",
@@ -30,7 +31,6 @@ __all__ = [
     "LeakageSupremum",
     "MetricPrivacy",
     "Observation",
-    "PairLeakageCurves",
     "PairLink",
     "PairwiseLeakage",
     "PaperBound",

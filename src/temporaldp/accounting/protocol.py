@@ -26,7 +26,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +37,7 @@ from temporaldp.correlation.adversary import Matrix, exactly_known
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
-from temporaldp.values import LARGEST
+from temporaldp.values import LARGEST, compared_by_value, whole_number
 
 FloatArray = NDArray[np.float64]
 R = TypeVar("R", bound=Sized)
@@ -57,14 +57,81 @@ NOT_ADOPTABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Leakage:
-    """BPL, FPL and TPL about one user, arrays of shape (T,) in nats, and what else the accounting method can tell of them."""
+@compared_by_value
+class Attained(NamedTuple):
+    """Leakage that observations reach, at every step: lower bounds of BPL, FPL and TPL. Arrays of shape (T,), in nats."""
 
     backward: FloatArray
     forward: FloatArray
     temporal: FloatArray
-    evidence: Any = None
+
+
+class Evidence:
+    """What an accounting method keeps of one user's series beyond its numbers; `LeakageSeries.evidence`.
+
+    The base of pairs of states, observations and privacy curves. A subclass answers the questions that its method can answer.
+    """
+
+    __slots__ = ()
+
+    states: tuple[str, ...]
+    """The states, in the order of rows and columns of `metric`."""
+
+    @property
+    def attained(self) -> Attained | None:
+        """Lower bounds of the leakage of every step, which observations reach; None for upper bounds alone."""
+        return None
+
+    def __len__(self) -> int:
+        """Number of steps."""
+        raise NotImplementedError
+
+    def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
+        """Leakage of every ordered pair of states at a step, shape (n, n): row = the state, column = the one compared with."""
+        raise NotImplementedError
+
+    def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str] | None:
+        """The state that most is leaked about at a step, and the one it is compared with; None where pairs are not kept."""
+        i, j = largest_pair(self.metric(step, direction))
+        return self.states[i], self.states[j]
+
+    def witness(self, step: int) -> Any:
+        """The observation that leaks most about a step; None where none is known."""
+        return None
+
+    def window(self, first: int, end: int) -> float | None:
+        """Leakage at the series' delta about all states in steps ``first:end`` together; None where budgets add up."""
+        return None
+
+    @property
+    def user_level(self) -> float | None:
+        """Leakage at the series' delta about all states together, whatever the correlation; None where budgets add up."""
+        return None
+
+    def checked_step(self, step: int, direction: Direction = "temporal") -> int:
+        """The step, counted from 0; `InputError` where there is no such step or direction."""
+        at = whole_number(step, "a step")
+        if not -len(self) <= at < len(self):
+            raise InputError(f"expected a step from 0 to {len(self) - 1}, got {step}")
+        if direction not in DIRECTIONS:
+            raise InputError(f"expected direction to be backward, forward or temporal, got {direction!r}")
+        return range(len(self))[at]
+
+
+def largest_pair(metric: FloatArray) -> tuple[int, int]:
+    """Row and column of the largest entry off the diagonal, even if all entries are 0."""
+    i, j = np.unravel_index(int(np.argmax(metric - np.eye(len(metric)))), metric.shape)
+    return int(i), int(j)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leakage:
+    """BPL, FPL and TPL about one user, arrays of shape (T,) in nats, and the evidence of the accounting method, if any."""
+
+    backward: FloatArray
+    forward: FloatArray
+    temporal: FloatArray
+    evidence: Evidence | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

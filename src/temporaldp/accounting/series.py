@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.curve.evidence import LeakageCurves, PairLeakageCurves
-from temporaldp.accounting.exact.evidence import Attained, ExactLeakage, Observation
+from temporaldp.accounting.exact.evidence import Observation
 from temporaldp.accounting.exact.method import Exact
-from temporaldp.accounting.metric.evidence import PairwiseLeakage
-from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, grouped, listed, weakest
+from temporaldp.accounting.protocol import (
+    DIRECTIONS,
+    Accounting,
+    Attained,
+    Evidence,
+    Leakage,
+    grouped,
+    listed,
+    weakest,
+)
 from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.display import draw, spread, summary
@@ -78,14 +85,14 @@ class LeakageSeries:
         return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats{at} at step {self.worst_time}{who})"
 
     @property
-    def evidence(self) -> ExactLeakage | PairwiseLeakage | LeakageCurves | PairLeakageCurves | None:
-        """What the accounting method has beyond these numbers, for a single user: pairs, observations, or whole curves.
+    def evidence(self) -> Evidence | None:
+        """Pairs of states, observations or privacy curves behind these numbers, for a single user.
 
-        None by the paper's bound, and for a user whose correlations are unknown.
+        None by the paper's bound, for a user whose correlations are unknown, and for a series that was read from a file.
         """
         if callable(self.details):
             object.__setattr__(self, "details", self.details())
-        known: ExactLeakage | PairwiseLeakage | LeakageCurves | PairLeakageCurves | None = self.details
+        known: Evidence | None = self.details
         return known
 
     @property
@@ -124,7 +131,7 @@ class LeakageSeries:
         if self.members:
             each = [member.attained for member in self.members]
             return Attained(*(np.max([one[k] for one in each if one is not None], axis=0) for k in range(3)))
-        if isinstance(self.evidence, ExactLeakage):
+        if self.evidence is not None:
             return self.evidence.attained
         return Attained(self.backward, self.forward, self.temporal)
 
@@ -138,10 +145,8 @@ class LeakageSeries:
 
     def worst_pair(self, time: int | None = None) -> tuple[str, str] | None:
         """The value that is leaked about most at a step (default: the worst), and the one it is told from; None if unknown."""
-        member = self.worst_member
-        if not isinstance(member.evidence, ExactLeakage | PairwiseLeakage | PairLeakageCurves):
-            return None
-        return member.evidence.worst_pair(self.worst_time if time is None else time)
+        known = self.worst_member.evidence
+        return None if known is None else known.worst_pair(self.worst_time if time is None else time)
 
     def witness(self, time: int | None = None) -> Observation:
         """The observation that gives most away about a step (default: the worst), release by release.
@@ -151,14 +156,15 @@ class LeakageSeries:
         InputError
             Only the exact accounting of somebody with a correlation knows one, or there is no such step.
         """
-        member = self.worst_member
-        if not isinstance(member.evidence, ExactLeakage):
+        known = self.worst_member.evidence
+        found: Observation | None = None if known is None else known.witness(self.worst_time if time is None else time)
+        if found is None:
             raise InputError(
                 "expected the exact leakage of an adversary with a correlation, which an observation attains; this series is "
                 f"by the accounting method {self.accounting.name!r}"
                 + (", without a correlation, or was read from a file" if self.accounting.is_exact else "")
             )
-        return member.evidence.witness(self.worst_time if time is None else time)
+        return found
 
     @property
     def user_level(self) -> float:
@@ -166,9 +172,10 @@ class LeakageSeries:
 
         With a delta, the epsilon of the composition of all releases.
         """
-        if self.delta:
-            return (self.members or (self,))[0]._whole_curves().user_level
-        return math.fsum(self.epsilons)
+        if not self.delta:
+            return math.fsum(self.epsilons)
+        known = (self.members or (self,))[0].evidence
+        return self._composed(None if known is None else known.user_level)
 
     def window(self, start: int | None, stop: int | None) -> float:
         """Leakage about all values in steps ``start:stop`` together, by Theorem 2, in nats; exact where the series is.
@@ -190,18 +197,19 @@ class LeakageSeries:
             return max(member.window(first, end) for member in self.members)
         if end - first == 1:
             return float(self.temporal[first])
-        if self.delta:
-            return self._whole_curves().window(first, end)
-        return math.fsum([self.backward[first], self.forward[end - 1], *self.epsilons[first + 1 : end - 1]])
+        if not self.delta:
+            return math.fsum([self.backward[first], self.forward[end - 1], *self.epsilons[first + 1 : end - 1]])
+        return self._composed(None if self.evidence is None else self.evidence.window(first, end))
 
-    def _whole_curves(self) -> LeakageCurves | PairLeakageCurves:
-        """Epsilons at one delta do not add up: what several steps leak together needs their curves."""
-        if not isinstance(self.evidence, LeakageCurves | PairLeakageCurves):
+    @staticmethod
+    def _composed(epsilon: float | None) -> float:
+        """Epsilons at one delta do not add up: the leakage of several steps together needs their privacy curves."""
+        if epsilon is None:
             raise InputError(
-                "what several steps leak together at a delta follows from whole curves, which a plan read from a file does not "
-                "have; call temporal_leakage with its mechanisms"
+                "the leakage of several steps together at a delta follows from privacy curves, which a plan read from a file "
+                "does not have; call temporal_leakage with its mechanisms"
             )
-        return self.evidence
+        return epsilon
 
     def plot(
         self,

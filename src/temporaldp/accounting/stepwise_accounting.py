@@ -13,15 +13,18 @@ from numpy.typing import NDArray
 from temporaldp.accounting.protocol import SIDES, Accounting, Leakage, Limits, Side, constant_matrix, refused_reserve
 from temporaldp.accounting.stepwise import ReserveArrivals, Steps, StepwiseFilter, StepwiseOdometer
 from temporaldp.correlation import Adversary
+from temporaldp.progress import progressed
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Arrived = TypeVar("Arrived")
 
 MOST_STEPS = 10_000
-"""Without a certificate after so many steps the supremum is reported as infinite, which is never too low."""
+"""Steps after which a supremum without a certificate is reported as infinite. If doubled, chains that forget half as fast have
+one, and those without one take twice as long."""
 
 LIFTS, MOST_ATTEMPTS = tuple(2**k for k in range(11)), 3
-"""How many times more a settled arrival is raised, one attempt after the other; and how often all of that is tried."""
+"""How many times more settled incoming leakage is raised, one attempt after the other; and how often that is tried in a row of
+equal steps. If the second is doubled, a few more slow chains settle."""
 
 LOUDEST = 300.0
 """Nats. A supremum above this is not looked for."""
@@ -49,8 +52,52 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         return releases
 
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> tuple[Arrived, ...]:
-        """Nothing at the direction's first step, then step after step."""
-        return self._arrivals(self.steps(user), side, releases.tolist(), raised=False)
+        """Step after step, in the order of time.
+
+        Where budgets and matrices repeat and incoming leakage has settled, an amount that no further step raises is certified,
+        and all later steps share it.
+        """
+        steps, n_steps, correlation = self.steps(user), len(releases), getattr(user, side)
+        order = range(n_steps - 1) if side == "backward" else range(n_steps - 2, -1, -1)
+        arrived, last, settled, attempts = [steps.nothing], (-1, -1.0), False, 0
+        for count, transition in enumerate(order):
+            progressed("leakage of every step", count / n_steps)
+            release = float(releases[transition if side == "backward" else transition + 1])
+            now = (id(correlation.at(transition)), release)
+            repeats, last = now == last, now
+            if not repeats:
+                settled, attempts = False, 0
+            after = arrived[-1]
+            if not settled:
+                after = steps.arriving(side, transition, release, arrived[-1])
+                if repeats and attempts < MOST_ATTEMPTS and self.is_still(steps, arrived[-1], after):
+                    attempts += 1
+                    above = self.certified(steps, side, transition, release, arrived[-1], after)
+                    settled, after = above is not None, after if above is None else above
+            arrived.append(after)
+        return tuple(arrived if side == "backward" else arrived[::-1])
+
+    def is_still(self, steps: Steps[float, Arrived], before: Arrived, after: Arrived) -> bool:
+        """Whether one step changed incoming leakage by rounding alone, up or down."""
+        return steps.never_more(after, steps.raised(before)) and steps.never_more(before, steps.raised(after))
+
+    def certified(
+        self,
+        steps: Steps[float, Arrived],
+        side: Side,
+        transition: int,
+        release: float,
+        before: Arrived,
+        after: Arrived,
+    ) -> Arrived | None:
+        """Incoming leakage of at least `after` that no further step of the same kind raises; None where none is found."""
+        above = after
+        for lift in LIFTS:
+            for _ in range(lift):
+                above = steps.raised(above)
+            if steps.never_more(steps.raised(steps.arriving(side, transition, release, above)), above):
+                return above
+        return None
 
     @staticmethod
     def _arrivals(
@@ -82,27 +129,21 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         return Leakage(backward, forward, temporal)
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[Arrived, ...]:
-        """What a step does not raise, in a tuple of one; an empty tuple where that is not found.
+        """Incoming leakage that no step raises, in a tuple of one; an empty tuple where none is found.
 
-        Steps only raise what arrives, from nothing on, so that they never pass what a step does not raise. Where they hardly
-        raise it any more, that is looked for a little above, with more room than rounding needs.
+        The limit of steps that add a little more than rounding: near it the step itself raises nothing. Incoming leakage starts
+        below every such limit, from nothing, so that no horizon exceeds it.
         """
         constant_matrix(user, side)
         steps, epsilon = self.steps(user), float(release[0])
-        arrived, attempts = steps.nothing, 0
+        arrived = steps.nothing
         for _ in range(MOST_STEPS):
-            after = steps.arriving(side, 0, epsilon, arrived)
-            if steps.never_more(after, steps.raised(arrived)):
-                above = after
-                for lift in LIFTS:
-                    for _ in range(lift):
-                        above = steps.raised(above)
-                    if steps.never_more(steps.raised(steps.arriving(side, 0, epsilon, above)), above):
-                        return (above,)
-                attempts += 1
-            if attempts == MOST_ATTEMPTS or steps.leakage(after, epsilon, steps.nothing) > LOUDEST:
+            after = steps.raised(steps.arriving(side, 0, epsilon, arrived))
+            if steps.never_more(after, arrived):
+                return (arrived,)
+            if steps.leakage(after, epsilon, steps.nothing) > LOUDEST:
                 break
-            arrived = after
+            arrived = steps.raised(after)
         return ()
 
     def lasting_leakage(

@@ -24,8 +24,8 @@ from temporaldp import (
     leakage_supremum,
     temporal_leakage,
 )
+from temporaldp.accounting import Attained
 from temporaldp.accounting.curve.method import ApproximateDP
-from temporaldp.accounting.exact.evidence import Attained
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli import options as o

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
-from temporaldp.accounting.curve.pair_method import SETTLING, PairwiseCurves, affordable, checked_pairs
+from temporaldp.accounting.curve.pair_curves import SETTLING, affordable, checked_pairs
 from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import SIDES
 from temporaldp.correlation import Adversaries
@@ -272,9 +272,8 @@ class _Calibration:
         """What one release leaks by itself."""
         return epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta)
 
-    def _method_by_pairs(self, coarser: int = 1) -> PairwiseCurves:
-        h = coarser * self.pair_grid
-        return PairwiseCurves(ApproximateDP(self.delta, pairwise=False, grid=h), h)
+    def _method_by_pairs(self, coarser: int = 1) -> ApproximateDP:
+        return ApproximateDP(self.delta, pairwise=True, grid=coarser * self.pair_grid)
 
     def _profiles(self, scales: FloatArray) -> list[Any]:
         return [histogram_profile(self.noise, scale) for scale in scales.tolist()]

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.metric.method import lifted_arrivals
-from temporaldp.accounting.protocol import budgets
-from temporaldp.correlation import TransitionMatrix
+from temporaldp.accounting.metric.method import MetricPrivacy
+from temporaldp.accounting.protocol import SIDES, budgets
+from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.lifted_chain import LiftedChain
 from temporaldp.kernels.lifting import lifted, no_trees
 from temporaldp.progress import progressed
@@ -97,8 +97,8 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
     """
     spent = budgets(epsilons)
     apart = (chain.labels[:, None] != chain.labels[None, :]).astype(np.float64)
-    past = lifted_arrivals(chain.backward, spent, apart)
-    future = lifted_arrivals(chain.forward, spent[::-1], apart)[::-1]
+    hidden = Adversary(chain.backward, chain.forward)
+    past, future = (MetricPrivacy(apart).arrivals(hidden, side, spent) for side in SIDES)
     values = TransitionMatrix(chain.shares[chain.labels], chain.forward.states)
     profile, trees = values.leakage_profile(), no_trees(len(chain.labels))
     temporal = np.empty(len(spent))

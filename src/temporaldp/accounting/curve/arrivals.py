@@ -7,9 +7,9 @@ are independent given the value at t (docs/theory.md, Theorem 6).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from temporaldp.correlation.adversary import Matrix
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, epsilon_of_one
+from temporaldp.progress import progressed
+from temporaldp.values import LARGEST
 
 FloatArray = NDArray[np.float64]
 
@@ -44,20 +46,24 @@ SETTLED = 1e-7
 """Times delta: a curve that the next step raises by less is lifted by a little, and shown to be raised no more."""
 
 INFLATED = 1.0 + 1e-9
-"""What a step passes on is raised by this factor where a certificate is sought: more than rounding, less than anybody sees."""
+"""Factor by which curves are raised where a certificate is sought: more than rounding."""
 
 LIFTS = 4
-"""How often a curve is lifted by more where rounding, which is never the same twice, raised it."""
+"""Attempts to certify settled curves, and lifts in each of them. If doubled, a few more slow chains have a certificate."""
 
 NOTHING = np.zeros(1)
 """Privacy profile of a release that reveals nothing."""
 
+Arrivals: TypeAlias = tuple[Sequence[FloatArray], Sequence[FloatArray]]
+"""Incoming leakage at each step, and incoming leakage composed with the step's own release."""
+
 
 class SingleCurve:
-    """Curves on one grid, all upper bounds or all lower bounds."""
+    """One privacy curve for all pairs of states; a `Curves` of upper bounds (`up`) or of lower bounds."""
 
     def __init__(self, distance: float, delta: float, *, up: bool) -> None:
         self.h, self.delta, self.up = distance, delta, up
+        self.settled = SETTLED * delta
         self._thetas: dict[int, tuple[Matrix, FloatArray, float]] = {}
         self._masses: dict[int, tuple[FloatArray, FloatArray, float]] = {}
         self._own: dict[Mechanisms, FloatArray] = {}
@@ -115,8 +121,8 @@ class SingleCurve:
         made = grid.composed(first, self.h, m, infinite, up=self.up, finest=FINEST * self.delta)
         return grid.trimmed(made, TAIL * self.delta, up=self.up)
 
-    def through(self, matrix: Matrix | None, curve: FloatArray, *, times: float = 1.0) -> FloatArray:
-        """Privacy profile after one transition of the correlation, raised by a factor."""
+    def through(self, matrix: Matrix | None, curve: FloatArray) -> FloatArray:
+        """Privacy profile after one transition of the correlation."""
         if matrix is None or curve is NOTHING:
             return NOTHING
         reach = self.reach(matrix, curve, TAIL * self.delta)
@@ -124,11 +130,23 @@ class SingleCurve:
         if not self.up:
             limit = float(grid.rounded(curve[-1:] * self._thetas[id(matrix)][2], up=False)[0])
             passed = grid.lowered(np.append(passed, min(limit, float(passed[-1]))), self.h)
-        passed = np.minimum(grid.trimmed(passed, TAIL * self.delta, up=self.up) * times, 1.0)
+        passed = grid.trimmed(passed, TAIL * self.delta, up=self.up)
         return passed if passed.any() else NOTHING
 
+    def raised_by(self, after: FloatArray, before: FloatArray) -> float:
+        """The largest amount by which the first curve is above the second one, at any epsilon."""
+        return grid.raised_by(after, before)
+
+    def lifted(self, curve: FloatArray, lift: float) -> FloatArray:
+        """The curve a little above this one."""
+        return np.minimum(curve * INFLATED + lift, 1.0)
+
+    def worst(self, curve: FloatArray) -> FloatArray:
+        """The curve itself, which is that of all pairs."""
+        return curve
+
     def epsilon(self, curve: FloatArray) -> float:
-        """Epsilon of a curve at the delta."""
+        """Epsilon of a curve at the delta, in nats."""
         return grid.epsilon_at(curve, self.h, self.delta, up=self.up)
 
     def contraction(self, matrix: Matrix) -> float:
@@ -167,88 +185,147 @@ class SingleCurve:
         return kept[1], kept[2]
 
 
+class Curves(Protocol):
+    """Privacy curves on one grid: one for all pairs of states, or one for each. All upper bounds, or all lower bounds."""
+
+    h: float
+    delta: float
+    up: bool
+    settled: float
+    """Curves that a step changes by less are tried as curves that no further step raises."""
+
+    def own(self, release: Mechanisms) -> FloatArray:
+        """Curves of one release."""
+
+    def composed(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Curves of two independent outputs."""
+
+    def through(self, matrix: Any, curve: FloatArray) -> FloatArray:
+        """Curves after one transition of the correlation."""
+
+    def raised_by(self, after: FloatArray, before: FloatArray) -> float:
+        """The largest amount by which the first curves are above the second ones, at any epsilon."""
+
+    def lifted(self, curve: FloatArray, lift: float) -> FloatArray:
+        """Curves a little above these."""
+
+    def contraction(self, matrix: Any) -> float:
+        """The largest total variation between two rows: the factor by which a difference of curves shrinks in a step."""
+
+    def worst(self, curve: FloatArray) -> FloatArray:
+        """The largest curve of any pair."""
+
+    def epsilon(self, curve: FloatArray) -> float:
+        """The largest epsilon of any pair at the delta, in nats."""
+
+
+class Step(NamedTuple):
+    """Incoming leakage at a step, the same composed with the step's own release, and whether no later step raises them."""
+
+    arrived: FloatArray
+    total: FloatArray
+    settled: bool
+
+
 def arriving_curves(
-    side: SingleCurve, correlation: Correlation, releases: Sequence[Mechanisms]
+    curves: Curves, correlation: Correlation, releases: Sequence[Mechanisms]
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """(what arrives at each step, that and the step's own release), in the order of `releases`.
+    """Incoming leakage at each step, and incoming leakage composed with the step's own release, in the order of `releases`."""
+    steps = list(steps_of(curves, correlation, releases))
+    return [step.arrived for step in steps], [step.total for step in steps]
 
-    Where release and matrix stay the same and the curve settles, one that no further step raises is shown to be one, and kept.
+
+def steps_of(curves: Curves, correlation: Correlation, releases: Sequence[Mechanisms]) -> Iterator[Step]:
+    """The steps of `arriving_curves`, one after the other.
+
+    Where releases and matrices repeat and the curves have settled, curves that one more step does not raise are certified, and
+    all later steps share them, so that no horizon exceeds them. Lower bounds that have repeated from the first step on never
+    fall.
     """
-    arrived, total = [NOTHING], [side.own(releases[0])]
-    last: tuple[Matrix | None, Mechanisms] | None = None
-    settled, passed, after = False, NOTHING, total[0]
-    since, tried, rise = 0, False, math.inf
+    step = Step(NOTHING, curves.own(releases[0]), False)
+    yield step
+    last: tuple[int, Mechanisms, Mechanisms] | None = None
+    constant, tries, risen = True, 0, math.inf
     for t in range(1, len(releases)):
+        progressed("leakage of every step", t / len(releases))
         matrix = correlation.at(t - 1)
-        now = (matrix, releases[t - 1])
-        same = last is not None and now[0] is last[0] and now[1] == last[1] and releases[t] == releases[t - 1]
-        if not (settled and same):
-            settled = False
-            own = side.own(releases[t])
-            before = total[-1]
-            passed = side.through(matrix, before)
-            after = side.composed(passed, own)
-            if same and after.size == before.size and (after == before).all():
-                settled, passed, after = True, arrived[-1], before
-            elif same and not (since or side.up) and grid.raised_by(after, before) <= SETTLED * side.delta:
-                # What arrives of the same releases never falls with their number: a lower bound stays one.
-                settled, passed, after = True, arrived[-1], before
-            elif same and side.up and matrix is not None:
-                rise, risen = max(grid.raised_by(after, before * INFLATED), 0.0), rise
-                least = SETTLED * side.delta
-                falls = grid.raised_by(before, after * INFLATED) > 4.0 * max(rise, least)  # after a louder release
-                if not (tried or falls) and (rise <= least or rise >= risen):
-                    # Where nothing ever changed, the certificate is that of the supremum, which is then never exceeded.
-                    start = before if since else own
-                    above, _ = ceiling(side, matrix, own, start, most=len(releases) - t)
-                    tried = True
-                    if above is not None and grid.raised_by(after, above) <= 0.0:
-                        settled, passed, after = True, side.through(matrix, above), above
-            if not same and last is not None:
-                since, tried, rise = t, False, math.inf
-        arrived.append(passed)
-        total.append(after)
-        last = now
-    return arrived, total
+        transition = (id(matrix), releases[t - 1], releases[t])
+        repeats = transition == last
+        if not repeats:
+            constant, tries, risen, last = last is None, 0, math.inf, transition
+        if not (repeats and step.settled):
+            own, before = curves.own(releases[t]), step.total
+            passed = curves.through(matrix, before)
+            step = Step(passed, curves.composed(passed, own), False)
+            rise, fall = curves.raised_by(step.total, before), curves.raised_by(before, step.total)
+            # Settled curves rise by rounding alone, and do not fall, as they do after a louder release.
+            still = (rise <= curves.settled or rise >= risen) and fall <= 4.0 * max(rise, curves.settled)
+            risen = rise
+            if repeats and (max(rise, fall) <= 0.0 or (constant and not curves.up and rise <= curves.settled)):
+                step = step._replace(settled=True)
+            elif repeats and curves.up and still and tries < LIFTS:
+                tries += 1
+                above = certified(curves, matrix, own, step.total, rise)
+                if above is not None:
+                    step = Step(curves.through(matrix, above), above, True)
+        yield step
 
 
-def ceiling(
-    side: SingleCurve,
-    matrix: Matrix,
-    own: FloatArray,
-    start: FloatArray,
-    *,
-    most: int,
-    beyond: float = math.inf,
-) -> tuple[FloatArray | None, int]:
-    """(a curve that one more step does not raise anywhere, or None; how many steps from `start` on were looked at).
+def certified(
+    curves: Curves, matrix: Matrix | None, own: FloatArray, known: FloatArray, rise: float
+) -> FloatArray | None:
+    """Settled curves, lifted until one more step, computed with its rounding, raises none of them; None if that fails.
 
-    Steps are inflated by a share that rounding cannot hide: what they add then falls by a factor each time until only rounding
-    is left, and slightly above where they arrive there is a certificate (docs/theory.md, section 9). That it is one is
-    computed, with rounding, before it is returned. None also once the epsilon at delta is above `beyond`.
+    `rise` is what the last step added. A difference of curves shrinks by the contraction of the matrix in each step, so that
+    the lift covers all that later steps can add (docs/theory.md, section 9).
     """
-    share = INFLATED * side.contraction(matrix)
-    high, risen = start, math.inf
+    share = math.inf if matrix is None else INFLATED * curves.contraction(matrix)
     if share >= 1.0:
-        return None, 0
-    for steps in range(1, most + 1):
-        after = side.composed(side.through(matrix, high, times=INFLATED), own)
-        rise = max(grid.raised_by(after, high * (1.0 + (INFLATED - 1.0) / 4.0)), 0.0)
-        if rise <= SETTLED * side.delta or rise >= risen:
-            excess, lift = (
-                rise + 2.0 * TAIL * side.delta,
-                0.0,
-            )  # two tails are cut off in a step, at most TAIL delta each
-            for _ in range(LIFTS):
-                lift += 4.0 * excess / (1.0 - share)
-                above = np.minimum(high * INFLATED + lift, 1.0)
-                excess = grid.raised_by(side.composed(side.through(matrix, above), own), above)
-                if excess <= 0.0:
-                    return above, steps
-        if after[-1] > side.delta or (beyond < math.inf and side.epsilon(after) > beyond):
-            return None, steps  # it only rises
-        high, risen = after, rise
-    return None, most
+        return None
+    excess, lift = max(rise, 0.0) + 0.2 * curves.settled, 0.0
+    for _ in range(LIFTS):
+        lift += 4.0 * excess / (1.0 - share)
+        above = curves.lifted(known, lift)
+        excess = curves.raised_by(curves.composed(curves.through(matrix, above), own), above)
+        if excess <= 0.0:
+            return above
+    return None
+
+
+class Supremum(NamedTuple):
+    """Incoming leakage over an infinite horizon, the same composed with a release, and the steps until the curves settled."""
+
+    arrived: FloatArray
+    total: FloatArray
+    n_steps: int
+
+    @property
+    def arrivals(self) -> Arrivals:
+        """As of one step."""
+        return [self.arrived], [self.total]
+
+
+def supremum_curves(
+    curves: Curves, matrix: Matrix | None, release: Mechanisms, *, most: int, beyond: float = math.inf
+) -> Supremum | None:
+    """Curves at which a long series settles, so that no series exceeds them; None where no certificate is found.
+
+    Lower bounds are those of the last of `most` steps. The search ends where the epsilon at the delta exceeds `beyond`.
+    """
+    own = curves.own(release)
+    if matrix is None or own is NOTHING:
+        return Supremum(NOTHING, own, 1)
+    if curves.up and curves.contraction(matrix) >= 1.0:  # some set of states tells two rows apart: leakage never fades
+        return None
+    found = None
+    for n_steps, step in enumerate(steps_of(curves, matrix, (release,) * most), start=1):
+        if curves.up and curves.epsilon(step.total) > min(beyond, LARGEST):
+            break
+        if step.settled or not curves.up:
+            found = Supremum(step.arrived, step.total, n_steps)
+        if step.settled:
+            break
+    return found
 
 
 def checked_grid(given: float | None) -> float | None:

@@ -6,22 +6,19 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, overload
+from typing import Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting.curve import grid
-from temporaldp.accounting.curve.arrivals import NOTHING, SingleCurve, checked_delta
-from temporaldp.accounting.curve.pair_curves import PairCurves
-from temporaldp.accounting.protocol import Direction
+from temporaldp.accounting.curve.arrivals import NOTHING, Arrivals, Curves, checked_delta
+from temporaldp.accounting.protocol import Direction, Evidence
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.values import compared_by_value, copy_in
 
 FloatArray = NDArray[np.float64]
-Curves = tuple[FloatArray, ...]
-Arithmetic = TypeVar("Arithmetic", SingleCurve, PairCurves)
 
 
 @compared_by_value
@@ -92,266 +89,214 @@ class PrivacyCurve:
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Run(Generic[Arithmetic]):
-    """The curves of one run: what arrives at each step, and what is known with the step's own release."""
+class Run:
+    """The curves of every step by one kind of curve: incoming leakage, and incoming leakage with the step's own release."""
 
-    side: Arithmetic
-    past: Curves
-    backward: Curves
-    future: Curves
-    forward: Curves
+    curves: Curves
+    past: tuple[FloatArray, ...]
+    backward: tuple[FloatArray, ...]
+    future: tuple[FloatArray, ...]
+    forward: tuple[FloatArray, ...]
+
+    @classmethod
+    def of(cls, curves: Curves, past: Arrivals, future: Arrivals) -> Self:
+        """From the arrivals of both directions, in the order of time."""
+        return cls(curves, tuple(past[0]), tuple(past[1]), tuple(future[0]), tuple(future[1]))
 
     def curve(self, step: int, direction: Direction) -> FloatArray:
-        """The profile at a step."""
+        """The curves at a step."""
         if direction == "temporal":
-            return self.side.composed(self.backward[step], self.future[step])
+            return self.curves.composed(self.backward[step], self.future[step])
         return self.backward[step] if direction == "backward" else self.forward[step]
 
     def epsilons(self, direction: Direction) -> FloatArray:
-        """The epsilon of every step; of steps with the same curves once."""
+        """The epsilon of every step, in nats; of steps with the same curves once."""
         known: dict[tuple[int, int], float] = {}
         found = np.empty(len(self.past))
         for t in range(len(self.past)):
             key = (id(self.backward[t]), id(self.future[t])) if direction == "temporal" else (t, -1)
             if key not in known:
-                known[key] = self.side.epsilon(self.curve(t, direction))
+                known[key] = self.curves.epsilon(self.curve(t, direction))
             found[t] = known[key]
         return found
+
+    def window(self, first: int, end: int, releases: Sequence[Mechanisms]) -> float:
+        """The epsilon of all outputs about the states in steps ``first:end``, at least two, in nats."""
+        worst = self.curves.worst
+        whole = self.curves.composed(
+            worst(self.backward[first]), composition(self.curves, releases[first + 1 : end - 1])
+        )
+        return self.curves.epsilon(self.curves.composed(whole, worst(self.forward[end - 1])))
 
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LeakageCurves:
+class LeakageCurves(Evidence):
     """The privacy curves of every step of a sequence of releases, for one adversary; `LeakageSeries.evidence`.
 
     Parameters
     ----------
     releases : tuple of T tuples of mechanisms
-        What was published at each step; an empty tuple where nothing was.
-    upper, lower : Run of one curve
-        Upper bounds, and lower bounds of the same quantities.
+        The mechanisms of each step; an empty tuple for a step without a release.
+    upper, lower : Run
+        One curve for all pairs of states: upper bounds, and lower bounds of the same quantities.
     pure : dict of arrays, shape (T,) each, or None
         BPL, FPL and TPL with delta = 0, where every mechanism has a pure epsilon.
+    pairs : Run or None
+        One curve for each ordered pair of states, arrays of shape (n, n, K + 1): upper bounds; None for one curve alone.
+    states : tuple of str
+        In the order of rows and columns of `pairs`.
     """
 
     releases: tuple[Mechanisms, ...]
-    upper: Run[SingleCurve]
-    lower: Run[SingleCurve]
+    upper: Run
+    lower: Run
     pure: dict[Direction, FloatArray] | None = None
+    pairs: Run | None = None
+    states: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.releases)
 
     def __repr__(self) -> str:
-        return f"LeakageCurves({len(self)} steps, grid {self.upper.side.h:.3g} nats)"
+        return f"LeakageCurves({len(self)} steps, grid {self.grid:.3g} nats)"
 
     @property
     def grid(self) -> float:
         """Distance of the grid of privacy losses, in nats."""
-        return self.upper.side.h
+        return (self.pairs or self.upper).curves.h
 
     def curve(self, step: int, direction: Direction = "temporal") -> PrivacyCurve:
-        """Privacy curve of the state at a step: delta for every epsilon.
+        """Privacy curve of the state at a step: delta for every epsilon, an upper bound.
 
-        Far below the series' delta it is an upper bound still, but a loose one: tails of a billionth of delta were cut off.
+        Far below the series' delta it is loose: tails of a billionth of delta were cut off. With a curve for each pair it is
+        the largest of them, and there is no lower curve, so that `gap` is the whole epsilon.
 
         Raises
         ------
         InputError
             There is no such step or direction.
         """
-        at = checked_step(len(self), step, direction)
-        pure = math.inf if self.pure is None else float(self.pure[direction][at])
-        return PrivacyCurve(self.grid, self.upper.curve(at, direction), self.lower.curve(at, direction), pure)
+        at = self.checked_step(step, direction)
+        if self.pairs is None:
+            return self._shown(at, direction, self.upper.curve(at, direction), self.lower.curve(at, direction))
+        return self._shown(at, direction, self.pairs.curves.worst(self.pairs.curve(at, direction)).ravel())
+
+    def pair_curve(self, step: int, state: str, other: str, direction: Direction = "temporal") -> PrivacyCurve:
+        """The delta of every epsilon of one state against another at a step: an upper bound, without a lower one.
+
+        Raises
+        ------
+        InputError
+            There is no such step, state or direction, both states are one, or there is one curve for all pairs.
+        """
+        at, run = self.checked_step(step, direction), self._of_pairs()
+        for name in (state, other):
+            if name not in self.states:
+                raise InputError(f"expected one of the states {', '.join(self.states)}, got {name!r}")
+        if state == other:
+            raise InputError(f"expected two different states, got {state!r} twice")
+        curves = _of_pair(run.curve(at, direction), self.states.index(state), self.states.index(other))
+        return self._shown(at, direction, curves.ravel())
+
+    def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
+        """The epsilon of every ordered pair at the series' delta, shape (n, n), in nats: an upper bound.
+
+        Row: the state; column: the state it is compared with; in the order of `states`.
+
+        Raises
+        ------
+        InputError
+            There is no such step or direction, or there is one curve for all pairs.
+        """
+        at, run = self.checked_step(step, direction), self._of_pairs()
+        curves, n = run.curve(at, direction), len(self.states)
+        found = np.zeros((n, n))
+        for a, b in zip(*np.nonzero(~np.eye(n, dtype=bool)), strict=True):
+            found[a, b] = run.curves.epsilon(_of_pair(curves, a, b))
+        return np.minimum(found, float(self._by_one(direction)[at]))
+
+    def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str] | None:
+        """The state that most is leaked about at a step, and the one it is compared with; None for one curve for all pairs."""
+        return None if self.pairs is None else super(LeakageCurves, self).worst_pair(step, direction)
 
     @property
     def promised(self) -> FloatArray:
-        """What each release leaks by itself at the series' delta, shape (T,), in nats; an upper bound."""
-        return promised(self.upper.side, self.releases)
+        """The leakage of each release by itself at the series' delta, shape (T,), in nats; an upper bound."""
+        return promised(self.upper.curves, self.releases)
 
     def epsilons(self, direction: Direction) -> FloatArray:
         """Leakage of every step at the series' delta, shape (T,), in nats; an upper bound."""
-        found = self.upper.epsilons(direction)
-        return found if self.pure is None else np.minimum(found, self.pure[direction])
+        found = self._by_one(direction)
+        return found if self.pairs is None else np.minimum(found, self.pairs.epsilons(direction))
 
     def gaps(self, direction: Direction = "temporal") -> FloatArray:
-        """How much of it discretisation and rounding can be, at most, shape (T,), in nats."""
-        high, low = self.epsilons(direction), self.lower.epsilons(direction)
+        """How much discretisation and rounding add to the one curve for all pairs, at most, shape (T,), in nats."""
+        high, low = self._by_one(direction), self.lower.epsilons(direction)
         with np.errstate(invalid="ignore"):
             return np.where(high == low, 0.0, np.maximum(high - low, 0.0))
 
     def window(self, first: int, end: int) -> float:
-        """Leakage at the series' delta about all values in steps ``first:end`` together (Theorem 2 of the paper, composed)."""
+        """Leakage at the series' delta about all states in steps ``first:end`` together (Theorem 2 of the paper, composed).
+
+        The pairs of states at both ends are any: the worst curve of the past and the worst of the future are composed.
+        """
         if end - first == 1:
             return float(self.epsilons("temporal")[first])
-        side = self.upper.side
-        between = composition(side, self.releases[first + 1 : end - 1])
-        whole = side.composed(side.composed(self.upper.backward[first], between), self.upper.forward[end - 1])
-        if self.pure is None:
-            return side.epsilon(whole)
-        inside = [mechanism.pure_epsilon for release in self.releases[first + 1 : end - 1] for mechanism in release]
-        pure = math.fsum([self.pure["backward"][first], self.pure["forward"][end - 1], *inside])
-        return min(side.epsilon(whole), pure)
+        found = [run.window(first, end, self.releases) for run in (self.upper, self.pairs) if run is not None]
+        if self.pure is not None:
+            inside = [mechanism.pure_epsilon for release in self.releases[first + 1 : end - 1] for mechanism in release]
+            found.append(math.fsum([self.pure["backward"][first], self.pure["forward"][end - 1], *inside]))
+        return min(found)
 
     @property
     def user_level(self) -> float:
         """Epsilon at the series' delta of all releases together, whatever the correlation: their composition."""
-        side = self.upper.side
-        found = side.epsilon(composition(side, self.releases))
+        curves = self.upper.curves
+        found = curves.epsilon(composition(curves, self.releases))
         pure = math.fsum(mechanism.pure_epsilon for release in self.releases for mechanism in release)
         return min(found, pure)
 
+    def _by_one(self, direction: Direction) -> FloatArray:
+        """Leakage of every step by one curve for all pairs."""
+        found = self.upper.epsilons(direction)
+        return found if self.pure is None else np.minimum(found, self.pure[direction])
 
-def promised(side: SingleCurve, releases: Sequence[Mechanisms]) -> FloatArray:
-    """What each release leaks by itself at the delta in question, shape (T,), in nats; an upper bound."""
+    def _of_pairs(self) -> Run:
+        if self.pairs is None:
+            raise InputError(
+                "expected one privacy curve for each pair of states; use ApproximateDP(delta, pairwise=True)"
+            )
+        return self.pairs
+
+    def _shown(self, step: int, direction: Direction, high: FloatArray, low: FloatArray | None = None) -> PrivacyCurve:
+        pure = math.inf if self.pure is None else float(self.pure[direction][step])
+        return PrivacyCurve(self.grid, high, np.zeros_like(high) if low is None else low, pure)
+
+
+def _of_pair(curves: FloatArray, a: int, b: int) -> FloatArray:
+    """The curve of one pair of states, shape (1, 1, K + 1); all pairs may have the same one."""
+    return curves if curves.ndim == 1 else curves[a % len(curves), b % len(curves)][None, None]
+
+
+def promised(curves: Curves, releases: Sequence[Mechanisms]) -> FloatArray:
+    """The leakage of each release by itself at the delta, shape (T,), in nats; an upper bound."""
     known = {
-        release: min(side.epsilon(side.own(release)), math.fsum(one.pure_epsilon for one in release))
+        release: min(curves.epsilon(curves.own(release)), math.fsum(one.pure_epsilon for one in release))
         for release in set(releases)
     }
     return np.array([known[release] for release in releases])
 
 
-def composition(side: SingleCurve, releases: Sequence[Mechanisms]) -> FloatArray:
-    """What all these releases say together about somebody whose values may all differ; equal ones by repeated squaring."""
+def composition(curves: Curves, releases: Sequence[Mechanisms]) -> FloatArray:
+    """The worst curve of all these releases about states that may all differ; equal releases by repeated squaring."""
     found = NOTHING
     for release, count in Counter(releases).items():
-        power, left = side.own(release), count
+        power, left = curves.worst(curves.own(release)), count
         while left:
             if left & 1:
-                found = side.composed(found, power)
+                found = curves.composed(found, power)
             left >>= 1
             if left:
-                power = side.composed(power, power)
+                power = curves.composed(power, power)
     return found
-
-
-@compared_by_value
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PairLeakageCurves:
-    """The privacy curves of every ordered pair of values at every step, for one adversary; `LeakageSeries.evidence`.
-
-    Parameters
-    ----------
-    one : LeakageCurves
-        The one curve for all pairs, which nothing here exceeds; `one.gaps()` says how much of *it* is discretisation.
-    run : Run
-        The curves of the pairs, arrays of shape (n, n, K + 1).
-    states : tuple of str
-        In the order of rows and columns.
-    """
-
-    one: LeakageCurves
-    run: Run[PairCurves]
-    states: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.one)
-
-    def __repr__(self) -> str:
-        return f"PairLeakageCurves({len(self)} steps, {len(self.states)} states, grid {self.grid:.3g} nats)"
-
-    @property
-    def grid(self) -> float:
-        """Distance of the grid of privacy losses of the pairs, in nats."""
-        return self.run.side.h
-
-    @property
-    def releases(self) -> tuple[Mechanisms, ...]:
-        """What was published at each step."""
-        return self.one.releases
-
-    @property
-    def promised(self) -> FloatArray:
-        """What each release leaks by itself at the series' delta, shape (T,), in nats; an upper bound."""
-        return self.one.promised
-
-    @property
-    def user_level(self) -> float:
-        """Epsilon at the series' delta of all releases together, whatever the correlation: their composition."""
-        return self.one.user_level
-
-    def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
-        """The epsilon of every ordered pair at the series' delta, shape (n, n), in nats: an upper bound.
-
-        Row: the value; column: the one it is told from; in the order of `states`.
-
-        Raises
-        ------
-        InputError
-            There is no such step or direction.
-        """
-        at = checked_step(len(self), step, direction)
-        return np.minimum(
-            self.run.side.epsilons(self.run.curve(at, direction)), float(self.one.epsilons(direction)[at])
-        )
-
-    def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str]:
-        """The value that is leaked about most at a step, and the one it is told from."""
-        each = self.metric(step, direction) - np.eye(len(self.states))
-        i, j = np.unravel_index(int(np.argmax(each)), each.shape)
-        return self.states[i], self.states[j]
-
-    def pair_curve(self, step: int, value: str, other: str, direction: Direction = "temporal") -> PrivacyCurve:
-        """The delta of every epsilon of one value against another at a step: an upper bound; nothing is known from below.
-
-        Raises
-        ------
-        InputError
-            There is no such step, value or direction, or both values are one.
-        """
-        at = checked_step(len(self), step, direction)
-        for name in (value, other):
-            if name not in self.states:
-                raise InputError(f"expected one of the states {', '.join(self.states)}, got {name!r}")
-        if value == other:
-            raise InputError(f"expected two different values, got {value!r} twice")
-        curves = self.run.curve(at, direction)
-        a, b = (self.states.index(name) % len(curves) for name in (value, other))
-        deltas = curves[a, b] if curves.ndim > 1 else NOTHING
-        return PrivacyCurve(self.grid, deltas, np.zeros_like(deltas), self._pure(at, direction))
-
-    def curve(self, step: int, direction: Direction = "temporal") -> PrivacyCurve:
-        """What is known about the value at a step: the largest delta of any pair at every epsilon, an upper bound.
-
-        No lower curve is computed pair by pair: `gap` is the whole epsilon.
-        """
-        at = checked_step(len(self), step, direction)
-        curves = self.run.curve(at, direction)
-        deltas = curves if curves.ndim == 1 else curves.max(axis=(0, 1))
-        return PrivacyCurve(self.grid, deltas, np.zeros_like(deltas), self._pure(at, direction))
-
-    def epsilons(self, direction: Direction) -> FloatArray:
-        """Leakage of every step at the series' delta, shape (T,), in nats; an upper bound."""
-        return np.minimum(self.run.epsilons(direction), self.one.epsilons(direction))
-
-    def window(self, first: int, end: int) -> float:
-        """Leakage at the series' delta about all values in steps ``first:end`` together; an upper bound.
-
-        The pairs of values at both ends are any: the worst of the past and the worst of the future are composed, as for one
-        curve.
-        """
-        if end - first == 1:
-            return float(self.epsilons("temporal")[first])
-        pairs = self.run.side
-        whole = _worst_of(self.run.backward[first])
-        for release in self.releases[first + 1 : end - 1]:
-            whole = pairs.composed(whole, _worst_of(pairs.own(release)))
-        whole = pairs.composed(whole, _worst_of(self.run.forward[end - 1]))
-        return min(pairs.epsilon(whole), self.one.window(first, end))
-
-    def _pure(self, step: int, direction: Direction) -> float:
-        return np.inf if self.one.pure is None else float(self.one.pure[direction][step])
-
-
-def checked_step(n_steps: int, step: int, direction: Direction) -> int:
-    """The step, counted from 0; `InputError` where there is no such step or direction."""
-    if not (isinstance(step, int | np.integer) and -n_steps <= step < n_steps):
-        raise InputError(f"expected a step from 0 to {n_steps - 1}, got {step!r}")
-    if direction not in ("backward", "forward", "temporal"):
-        raise InputError(f"expected direction to be backward, forward or temporal, got {direction!r}")
-    return range(n_steps)[step]
-
-
-def _worst_of(curves: FloatArray) -> FloatArray:
-    """One curve for all pairs, shape (1, 1, K + 1)."""
-    return curves if curves.ndim == 1 else np.asarray(curves.max(axis=(0, 1), keepdims=True))

@@ -1,7 +1,8 @@
-"""Approximate DP: accounting for any mechanisms by one privacy curve for all pairs of states, an upper bound.
+"""Approximate DP: accounting for any mechanisms by privacy curves on a grid of privacy losses, an upper bound.
 
-Each curve is computed from above and from below on a grid of privacy losses; the difference bounds the discretisation error.
-Where mechanisms are pure, the result never exceeds the leakage at delta = 0.
+One curve for all pairs of states is computed from above and from below; the difference bounds the discretisation error. Where
+that is affordable, one curve for each pair is computed besides, and the smaller result is reported. Where mechanisms are pure,
+the result never exceeds the leakage at delta = 0.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +20,17 @@ from temporaldp.accounting.curve.arrivals import (
     COARSEST,
     NOTHING,
     TAIL,
+    Arrivals,
+    Curves,
     SingleCurve,
     arriving_curves,
     checked_delta,
     checked_grid,
     chosen_grid,
+    supremum_curves,
 )
 from temporaldp.accounting.curve.evidence import LeakageCurves, PrivacyCurve, Run, promised
-from temporaldp.accounting.curve.supremum import supremum_curves
+from temporaldp.accounting.curve.pair_curves import PairCurves, affordable, checked_pairs, goes_by_pairs
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
@@ -48,21 +52,31 @@ EXACT, INTERVAL = Exact(), IntervalBound()
 COARSER = 4
 """Ratio of the grid of pairwise curves to that of one curve, unless a grid is given: their cost falls with its square."""
 
+MOST_STEPS, MOST_PAIR_STEPS = 20_000, 300
+"""Steps until one curve, and one for each pair, must have settled for a supremum. If doubled, chains that forget half as fast
+have a certificate, and those without one take twice as long."""
+
 SUPREMUM_STEPS = 1000
 """Number of steps that a supremum counts as where the cost of pairwise curves is estimated."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CurveArrivals:
-    """Incoming leakage of each step in one direction, and the same with the step's own release; from above and from below.
+class UserCurves(NamedTuple):
+    """The kinds of curves that are computed about one user: one for all pairs, from above and from below; and pairwise ones."""
 
-    For an infinite horizon `high` is None where no certificate was found. `pairs` has the curves of all pairs of states, from
-    above, where there are any.
+    upper: SingleCurve
+    lower: SingleCurve
+    pairs: PairCurves | None
+
+
+class CurveArrivals(NamedTuple):
+    """Incoming leakage of each step in one direction by each kind of curve, in the order of time.
+
+    Over an infinite horizon of one step; None where no certificate was found.
     """
 
-    high: tuple[list[FloatArray], list[FloatArray]] | None
-    low: tuple[list[FloatArray], list[FloatArray]]
-    pairs: tuple[list[FloatArray], list[FloatArray]] | None = None
+    upper: Arrivals | None
+    lower: Arrivals
+    pairs: Arrivals | None
 
 
 @compared_by_value
@@ -73,14 +87,23 @@ class CurveLimits:
     Parameters
     ----------
     gap : float
-        How much of the temporal supremum discretisation and rounding can be, at most, in nats.
+        How much discretisation and rounding add to the temporal supremum of one curve for all pairs, at most, in nats.
     backward, forward : PrivacyCurve or None
-        Curves that one more step (kernel, then composition) does not raise at any epsilon.
+        One curve for all pairs that one more step (transition, then release) does not raise at any epsilon.
+    pairs : tuple of two arrays, shape (n, n, K + 1), or None
+        Backward and forward: deltas at epsilon = 0, grid, ... of each ordered pair, which one more step raises nowhere.
+    grid : float
+        Distance of the grid of `pairs`, in nats.
+    states : tuple of str
+        In the order of rows and columns of `pairs`.
     """
 
     gap: float
     backward: PrivacyCurve | None
     forward: PrivacyCurve | None
+    pairs: tuple[FloatArray | None, FloatArray | None] = (None, None)
+    grid: float = 0.0
+    states: tuple[str, ...] = ()
 
 
 class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
@@ -131,7 +154,8 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         self.delta, self.pairwise, self.grid = checked_delta(delta), pairwise, checked_grid(grid)
         # A supremum that is found to be above `beyond` is inf: planners need no more.
         self.beyond = beyond
-        self._about: Adversary | None = None
+        self._single_grid = self.grid
+        self._kept: tuple[Adversary, UserCurves] | None = None
 
     @property
     def sentence(self) -> str:
@@ -151,44 +175,41 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
         """With the grid that the releases ask for, pair by pair where that is asked for or affordable."""
-        from temporaldp.accounting.curve.pair_method import PairwiseCurves, affordable, checked_pairs
-
         known = tuple(release_from(one) for one in releases)
         h = chosen_grid(known, self.delta, self.grid)
-        one = ApproximateDP(self.delta, pairwise=False, grid=h, beyond=self.beyond)
+        single = ApproximateDP(self.delta, pairwise=False, grid=h, beyond=self.beyond)
         if online and self.pairwise:
             raise InputError(
                 "an accountant counts by one privacy curve: at every step all earlier ones change, for which a curve for each "
                 "pair takes too long. Leave out pairwise=True, or call temporal_leakage with the mechanisms so far"
             )
         if online or self.pairwise is False:
-            return one
+            return single
         if self.pairwise:
             checked_pairs(self.delta)
             for matrix in (matrix for user in users for matrix in user.matrices):
                 exactly_known(matrix)
-        coarser = h if self.grid is not None else min(COARSER * h, COARSEST)
+        coarser = max(h if self.grid is not None else min(COARSER * h, COARSEST), h)
         steps = len(known) - 1 or SUPREMUM_STEPS
-        if self.pairwise or affordable(users, known, coarser, self.delta, steps=steps):
-            return PairwiseCurves(one, max(coarser, h))
-        return one
+        if not (self.pairwise or affordable(users, known, coarser, self.delta, steps=steps)):
+            return single
+        both = ApproximateDP(self.delta, pairwise=True, grid=coarser, beyond=self.beyond)
+        both._single_grid = h
+        return both
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> tuple[Mechanisms, ...]:
         """The mechanisms of each step."""
         return tuple(release_from(one) for one in releases)
 
-    def _new_sides(self) -> tuple[SingleCurve, SingleCurve]:
-        return tuple(SingleCurve(self._h, self.delta, up=up) for up in (True, False))  # type: ignore[return-value]
-
-    @property
-    def _h(self) -> float:
-        return self.grid or COARSEST
-
-    def _sides_for(self, user: Adversary) -> tuple[SingleCurve, SingleCurve]:
-        """Curves from above and from below; what was computed about the last user is kept, about others not."""
-        if self._about is not user:
-            self._about, self._sides = user, self._new_sides()
-        return self._sides
+    def curves(self, user: Adversary) -> UserCurves:
+        """The kinds of curves for a user. Those of the last user are kept, with all that they have computed."""
+        if self._kept is None or self._kept[0] is not user:
+            upper, lower = (SingleCurve(self._single_grid or COARSEST, self.delta, up=up) for up in (True, False))
+            pairs = None
+            if self.pairwise and goes_by_pairs(user):
+                pairs = PairCurves(SingleCurve(self.grid or COARSEST, self.delta, up=True), len(user.states or ()))
+            self._kept = user, UserCurves(upper, lower, pairs)
+        return self._kept[1]
 
     def of_epsilons(self, epsilons: FloatArray) -> tuple[Mechanisms, ...]:
         """Any mechanisms with these guarantees."""
@@ -196,22 +217,24 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     def promised(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
         """The epsilon of each release at the delta."""
-        return promised(self._new_sides()[0], releases)
+        return promised(SingleCurve(self._single_grid or COARSEST, self.delta, up=True), releases)
 
     def arrivals(self, user: Adversary, side: Side, releases: tuple[Mechanisms, ...]) -> CurveArrivals:
-        """The kernel of each transition, and composition with each release."""
+        """Each transition, and composition with each release, by each kind of curve."""
         require_values(releases, None if user.states is None else len(user.states))
-        if side == "backward":
-            return CurveArrivals(*(arriving_curves(up, user.backward, releases) for up in self._sides_for(user)))
-        found = (arriving_curves(up, user.forward.in_reverse(), releases[::-1]) for up in self._sides_for(user))
-        return CurveArrivals(*((arrived[::-1], total[::-1]) for arrived, total in found))
+        upper, lower, pairs = self.curves(user)
+        return CurveArrivals(
+            _arrivals(upper, user, side, releases),
+            _arrivals(lower, user, side, releases),
+            None if pairs is None else _arrivals(pairs, user, side, releases),
+        )
 
     def leakage(
         self, user: Adversary, past: CurveArrivals, releases: tuple[Mechanisms, ...], future: CurveArrivals
     ) -> Leakage:
-        """Composition, and the epsilon of what comes out."""
-        (known,) = _without_delta([user], releases)
-        return self._leakage(user, past, releases, future, known)
+        """Composition, and the epsilon of the result."""
+        (pure,) = _without_delta([user], releases)
+        return self._leakage(user, past, releases, future, pure)
 
     def _leakage(
         self,
@@ -221,15 +244,15 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         future: CurveArrivals,
         pure: Leakage | None,
     ) -> Leakage:
-        upper, lower = self._sides_for(user)
-        assert past.high is not None
-        assert future.high is not None
-        evidence = LeakageCurves(
-            releases,
-            Run(upper, *map(tuple, (*past.high, *future.high))),
-            Run(lower, *map(tuple, (*past.low, *future.low))),
-            None if pure is None else {direction: getattr(pure, direction) for direction in DIRECTIONS},
-        )
+        runs = [
+            None if one is None or before is None or after is None else Run.of(one, before, after)
+            for one, before, after in zip(self.curves(user), past, future, strict=True)
+        ]
+        upper, lower, pairs = runs
+        assert upper is not None
+        assert lower is not None
+        known = None if pure is None else {direction: getattr(pure, direction) for direction in DIRECTIONS}
+        evidence = LeakageCurves(releases, upper, lower, known, pairs, user.states or ())
         backward, forward, temporal = (evidence.epsilons(direction) for direction in DIRECTIONS)
         return Leakage(backward, forward, temporal, evidence)
 
@@ -243,50 +266,55 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
                 found.append(self._leakage(user, past, releases, future, known[k]))
         return found
 
+    def temporal(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> FloatArray:
+        """TPL of every step by the tightest kind of curve from above alone, shape (T,): for planners, less work."""
+        known = self.curves(user)
+        curves: Curves = known.pairs or known.upper
+        past, future = (_arrivals(curves, user, side, releases) for side in SIDES)
+        return Run.of(curves, past, future).epsilons("temporal")
+
     def worst(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> float:
-        """The largest TPL, from curves from above alone: for planners, half the work."""
-        curves = max(float(self._upper_run(user, releases).epsilons("temporal").max()) for user in users)
+        """The largest TPL by `temporal`, in nats."""
+        found = max(float(self.temporal(user, releases).max()) for user in users)
         pure = _pure_epsilons(releases)
         if pure is None:
-            return curves
-        return min(curves, max(float(one.temporal.max()) for one in PaperBound().series(users, pure)))
-
-    def _upper_run(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> Run[SingleCurve]:
-        upper, _ = self._sides_for(user)
-        past, backward = arriving_curves(upper, user.backward, releases)
-        future, forward = arriving_curves(upper, user.forward.in_reverse(), releases[::-1])
-        return Run(upper, tuple(past), tuple(backward), tuple(future[::-1]), tuple(forward[::-1]))
+            return found
+        return min(found, max(float(one.temporal.max()) for one in PaperBound().series(users, pure)))
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: tuple[Mechanisms, ...]) -> CurveArrivals:
-        """A curve that no further step raises, and a lower bound of what some horizon reaches."""
+        """Curves that no further step raises, and a lower bound of what some horizon reaches."""
         matrix = constant_matrix(user, side)
         require_values(release, None if user.states is None else len(user.states))
-        upper, lower = self._sides_for(user)
-        high, low = supremum_curves(upper, lower, matrix, release[0], self.beyond)
-        above = None if high is None else ([upper.through(matrix, high)], [high])
-        return CurveArrivals(above, ([lower.through(matrix, low)], [low]))
+        upper, lower, pairs = self.curves(user)
+        above = supremum_curves(upper, matrix, release[0], most=MOST_STEPS, beyond=self.beyond)
+        below = supremum_curves(lower, matrix, release[0], most=1 if above is None else above.n_steps)
+        of_pairs = None if pairs is None else supremum_curves(pairs, matrix, release[0], most=MOST_PAIR_STEPS)
+        assert below is not None
+        high, by_pairs = (None if one is None else one.arrivals for one in (above, of_pairs))
+        return CurveArrivals(high, below.arrivals, by_pairs)
 
     def lasting_leakage(
         self, user: Adversary, past: CurveArrivals, release: tuple[Mechanisms, ...], future: CurveArrivals
     ) -> Limits:
-        """Composition; no more than the exact leakage without a delta, where there is one."""
-        upper, lower = self._sides_for(user)
-        highs = [None if one.high is None else one.high[1][0] for one in (past, future)]
-        lows = [one.low[1][0] for one in (past, future)]
-        both = None
-        if past.high is not None and future.high is not None:
-            both = upper.composed(past.high[1][0], future.high[0][0])
-        beneath = lower.epsilon(lower.composed(past.low[1][0], future.low[0][0]))
-        found = [math.inf if curve is None else upper.epsilon(curve) for curve in (*highs, both)]
+        """Composition; the smaller of all kinds of curves, and of the exact leakage without a delta, where there is one."""
+        upper, lower, pairs = self.curves(user)
+        found = _limits(upper, past.upper, future.upper)
+        beneath = _limits(lower, past.lower, future.lower)[2]
         gap = 0.0 if found[2] == beneath else max(found[2] - beneath, 0.0)
+        backward, forward = (
+            None if high is None else PrivacyCurve(upper.h, high[1][0], low[1][0])
+            for high, low in ((past.upper, past.lower), (future.upper, future.lower))
+        )
+        evidence = CurveLimits(gap, backward, forward)
+        if pairs is not None:
+            found = [min(both) for both in zip(found, _limits(pairs, past.pairs, future.pairs), strict=True)]
+            before, after = (None if one is None else one[1][0] for one in (past.pairs, future.pairs))
+            evidence = CurveLimits(gap, backward, forward, (before, after), pairs.h, user.states or ())
         pure = _pure_epsilons(release)
         if pure is not None and pure[0] > 0.0:
             known = _pure_limits(user, pure)
             found = [min(one, getattr(known, direction)) for one, direction in zip(found, DIRECTIONS, strict=True)]
-        certificates = [
-            None if high is None else PrivacyCurve(self._h, high, low) for high, low in zip(highs, lows, strict=True)
-        ]
-        return Limits(found[0], found[1], found[2], evidence=CurveLimits(gap, *certificates))
+        return Limits(found[0], found[1], found[2], evidence=evidence)
 
     def require_countable(self, users: Sequence[Adversary], release: Mechanisms) -> None:
         """A table for other values, or a mechanism that the grid cannot hold: `StateError`, `InputError`."""
@@ -296,7 +324,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[Mechanisms, FloatArray]:
         """Curves from above, as far back as any of them changes."""
-        return StepwiseOdometer(CurveSteps(user, self.delta, self._h))
+        return StepwiseOdometer(CurveSteps(user, self.curves(user).upper))
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
@@ -314,8 +342,8 @@ class CurveSteps:
 
     nothing = NOTHING
 
-    def __init__(self, user: Adversary, delta: float, distance: float) -> None:
-        self._user, self._curves = user, SingleCurve(distance, delta, up=True)
+    def __init__(self, user: Adversary, curves: SingleCurve) -> None:
+        self._user, self._curves = user, curves
 
     def arriving(self, side: Side, transition: int, release: Mechanisms, before: FloatArray) -> FloatArray:
         """The kernel of what was known one step before."""
@@ -334,6 +362,22 @@ class CurveSteps:
     def raised(self, arrived: FloatArray) -> FloatArray:
         """By what is cut off at the end of a curve, a billionth of delta."""
         return arrived if arrived is NOTHING else np.minimum(arrived + TAIL * self._curves.delta, 1.0)
+
+
+def _arrivals(curves: Curves, user: Adversary, side: Side, releases: tuple[Mechanisms, ...]) -> Arrivals:
+    """Incoming leakage of each step in one direction by one kind of curve, in the order of time."""
+    if side == "backward":
+        return arriving_curves(curves, user.backward, releases)
+    arrived, total = arriving_curves(curves, user.forward.in_reverse(), releases[::-1])
+    return arrived[::-1], total[::-1]
+
+
+def _limits(curves: Curves, past: Arrivals | None, future: Arrivals | None) -> list[float]:
+    """The epsilons of both directions and of their composition; inf without a certificate."""
+    found = [math.inf if one is None else curves.epsilon(one[1][0]) for one in (past, future)]
+    if past is None or future is None:
+        return [*found, math.inf]
+    return [*found, curves.epsilon(curves.composed(past[1][0], future[0][0]))]
 
 
 def guarantee_of(epsilon: float) -> Mechanisms:

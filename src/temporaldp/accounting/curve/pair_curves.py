@@ -11,6 +11,7 @@ D        shape (n, n, K + 1): ``D[a, b, k]`` is an upper bound of the hockey-sti
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve import pair_kernels as run
-from temporaldp.accounting.curve.arrivals import FINEST, NOTHING, SingleCurve
-from temporaldp.correlation import TransitionMatrix
+from temporaldp.accounting.curve.arrivals import FINEST, INFLATED, NOTHING, SingleCurve
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Matrix, exactly_known
+from temporaldp.errors import InputError
 from temporaldp.kernels.threads import spread
 from temporaldp.mechanisms.output_table import OutputTable
 from temporaldp.mechanisms.protocol import Mechanisms
@@ -30,12 +33,28 @@ FloatArray = NDArray[np.float64]
 TAIL = 1e-6
 """Times delta: what is cut off at the end of the curves, each time, and counted as an infinite loss."""
 
+SETTLED = 1e-5
+"""Times delta: curves that a step changes by less are tried as curves that no further step raises."""
+
 PAIR_WORK = 1 << 22
 """Work of one curve of one pair, for the choice of threads: more than starting one."""
 
+SMALLEST_DELTA = 1e-9
+"""Below, the rounding of the best tests, about 1e-14 a step, would count."""
+
+MOST_WORK = 4e9
+"""States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
+three minutes on two cores. Doubled, a call may take twice as long."""
+
+GROWTH = 4
+"""Length of a curve of a series, as a multiple of that of one release, about."""
+
+SETTLING = 64
+"""Number of steps in which the curves of a chain settle, about."""
+
 
 class PairCurves:
-    """Curves of all pairs on one grid, upper bounds of the divergences.
+    """One privacy curve for each ordered pair of states: a `Curves` of upper bounds.
 
     Parameters
     ----------
@@ -45,8 +64,8 @@ class PairCurves:
     """
 
     def __init__(self, one: SingleCurve, n_values: int) -> None:
-        self.one, self.h, self.delta, self.n_values = one, one.h, one.delta, n_values
-        self.tail = TAIL * one.delta
+        self.one, self.h, self.delta, self.up, self.n_values = one, one.h, one.delta, True, n_values
+        self.tail, self.settled = TAIL * one.delta, SETTLED * one.delta
         self._own: dict[Mechanisms, FloatArray] = {}
         self._masses: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
@@ -129,14 +148,15 @@ class PairCurves:
         self._masses = (D, m, infinite)
         return m, infinite
 
-    def through(self, matrix: TransitionMatrix | None, D: FloatArray, *, times: float = 1.0) -> FloatArray:
-        """What the curves say one step further along the correlation, raised by a factor."""
+    def through(self, matrix: Matrix | None, D: FloatArray) -> FloatArray:
+        """The curves after one transition of the correlation; `InputError` for intervals."""
         if matrix is None or D.ndim == 1:
             return NOTHING
         n = self.n_values
         reach = self.one.reach(matrix, D.max(axis=(0, 1)), self.tail)
         # Copies, so that the kernels are compiled for one kind of array alone.
-        rows, every = np.array(matrix.dense(), order="C"), np.array(np.broadcast_to(D, (n, n, D.shape[-1])), order="C")
+        rows = np.array(exactly_known(matrix).dense(), order="C")
+        every = np.array(np.broadcast_to(D, (n, n, D.shape[-1])), order="C")
         room = 2 * D.shape[-1]
         first, sizes = np.arange(n * n).reshape(n, n) * room, np.zeros((n, n), np.int64)
         slope, height, ends = (np.empty(n * n * room) for _ in range(3))
@@ -147,8 +167,24 @@ class PairCurves:
             run.pair_values(rows, self.h, (slope, height, ends, first, sizes), begin, end, passed)
 
         spread(pairs, n * (n - 1), step=1, work=PAIR_WORK * n * n)
-        passed = self._cut(np.minimum(passed * times, 1.0))
+        passed = self._cut(np.minimum(passed, 1.0))
         return passed if passed.any() else NOTHING
+
+    def contraction(self, matrix: Matrix) -> float:
+        """The largest total variation between two rows."""
+        return self.one.contraction(matrix)
+
+    def raised_by(self, after: FloatArray, before: FloatArray) -> float:
+        """The largest amount by which any of the first curves is above the second one of its pair, at any epsilon."""
+        if after.ndim == 1 or before.ndim == 1:
+            return float(after.max() - before.min())
+        size = max(after.shape[-1], before.shape[-1])
+        return float((padded(after, size) - padded(before, size)).max())
+
+    def lifted(self, D: FloatArray, lift: float) -> FloatArray:
+        """The curves a little above these; those of a state and itself stay 0."""
+        apart = 1.0 - np.eye(len(D))[..., None] if len(D) > 1 else np.ones((1, 1, 1))
+        return np.asarray(np.minimum(D * INFLATED + lift, 1.0) * apart)
 
     def _cut(self, D: FloatArray) -> FloatArray:
         """Without the end at which no curve differs by more than the tail from its last value; zeros for a = b."""
@@ -160,30 +196,13 @@ class PairCurves:
             kept[np.arange(len(kept)), np.arange(len(kept))] = 0.0
         return kept
 
-    def epsilons(self, D: FloatArray) -> FloatArray:
-        """The epsilon of every pair at the delta in question, shape (n, n), in nats; 0 for a = b."""
-        n = self.n_values
-        found = np.zeros((n, n))
-        for a in range(n):
-            for b in range(n):
-                if a != b:
-                    curve = D[a % len(D), b % len(D)] if D.ndim > 1 else D
-                    found[a, b] = grid.epsilon_at(curve, self.h, self.delta, up=True)
-        return found
+    def worst(self, D: FloatArray) -> FloatArray:
+        """The largest curve of any pair, shape (1, 1, K + 1)."""
+        return D if D.ndim == 1 else np.asarray(D.max(axis=(0, 1), keepdims=True))
 
     def epsilon(self, D: FloatArray) -> float:
-        """The largest of them."""
-        if D.ndim == 1:
-            return 0.0
-        return grid.epsilon_at(D.max(axis=(0, 1)), self.h, self.delta, up=True)
-
-
-def raised_by(after: FloatArray, before: FloatArray) -> float:
-    """The most that any curve of the first is above that of the second, at any epsilon."""
-    if after.ndim == 1 or before.ndim == 1:
-        return float(after.max() - before.min())
-    size = max(after.shape[-1], before.shape[-1])
-    return float((padded(after, size) - padded(before, size)).max())
+        """The largest epsilon of any pair at the delta, in nats."""
+        return grid.epsilon_at(self.worst(D).ravel(), self.h, self.delta, up=True)
 
 
 def padded(D: FloatArray, size: int) -> FloatArray:
@@ -191,3 +210,50 @@ def padded(D: FloatArray, size: int) -> FloatArray:
     if D.shape[-1] == size:
         return D
     return np.concatenate((D, np.broadcast_to(D[..., -1:], (*D.shape[:-1], size - D.shape[-1]))), axis=-1)
+
+
+def goes_by_pairs(user: Adversary) -> bool:
+    """Whether all matrices are known exactly, and do not depend on a clock; else the one curve serves."""
+    return user.states is not None and not user.is_uncertain and user.period is None
+
+
+def affordable(
+    users: Sequence[Adversary],
+    releases: Sequence[Mechanisms],
+    grid: float,
+    delta: float,
+    *,
+    steps: int,
+    settling: int = SETTLING,
+) -> bool:
+    """Whether pairwise curves take minutes at most (about 5 to 8 states), so that they are the default.
+
+    `steps` is how many are looked at, or, where release and matrices stay the same, `settling`. Not for two states, for which
+    a single curve is nearly the same.
+    """
+    if delta < SMALLEST_DELTA:
+        return False
+    side = SingleCurve(grid, delta, up=True)
+    points = GROWTH * max(side.own(release).size for release in set(releases))
+    work = 0.0
+    for user in users:
+        n_values = len(user.states or ()) if goes_by_pairs(user) else 0
+        constant = user.n_steps is None and len(set(releases)) == 1
+        looked_at = min(steps, settling) if constant else steps
+        work += sum(bool(known) for known in user.directions) * n_values**4 * points * looked_at
+    return work <= MOST_WORK and any(goes_by_pairs(user) and len(user.states or ()) > 2 for user in users)
+
+
+def checked_pairs(delta: float) -> None:
+    """Refuse what pair by pair cannot be computed.
+
+    Raises
+    ------
+    InputError
+        delta is so small that rounding would count.
+    """
+    if delta < SMALLEST_DELTA:
+        raise InputError(
+            f"expected a delta of {SMALLEST_DELTA:g} or more with pairwise=True, got {delta:g}: rounding, which is added, "
+            "would no longer be small beside it; pairwise=False has no such limit"
+        )

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.arrivals import Pairs, Releases, rollouts
-from temporaldp.accounting.protocol import Direction as DirectionName
+from temporaldp.accounting.protocol import Attained, Direction, Evidence
 from temporaldp.correlation import Adversary
-from temporaldp.errors import InputError
 from temporaldp.kernels import exact
 from temporaldp.kernels.exact import SPREAD_ROOM, Chain
 from temporaldp.values import ROUNDOFF as U
-from temporaldp.values import compared_by_value, whole_number
+from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-
-@compared_by_value
-class Attained(NamedTuple):
-    """Leakage that observations reach, at every step: the lower side of each exact number. Arrays of shape (T,), in nats."""
-
-    backward: FloatArray
-    forward: FloatArray
-    temporal: FloatArray
 
 
 @compared_by_value
@@ -72,11 +61,12 @@ class Observation:
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ExactLeakage:
+class ExactLeakage(Evidence):
     """Details of the exact leakage of one user: pairs of states and observations, computed on request.
 
     Parameters
     ----------
+    states : tuple of str
     adversary : Adversary
     releases : Releases
     attained : Attained
@@ -88,9 +78,10 @@ class ExactLeakage:
         Nats by which what is proved of these releases may be less than what others leak that were too loud for rollouts.
     """
 
+    states: tuple[str, ...]
     adversary: Adversary = field(compare=False)
     releases: Releases
-    attained: Attained
+    attained: Attained = field()  # without it, the property of the base class would be taken for a default
     spreads: FloatArray = field(compare=False)
     codes: IntArray
     beyond: float = 0.0
@@ -102,22 +93,16 @@ class ExactLeakage:
         return f"ExactLeakage({len(self)} steps, {len(self.states)} states)"
 
     @property
-    def states(self) -> tuple[str, ...]:
-        """The states that the user's matrices name."""
-        assert self.adversary.states is not None
-        return self.adversary.states
-
-    @property
     def pairs(self) -> dict[str, Pairs]:
         """For each of "backward", "forward" and "temporal", the positions of the two states, arrays of shape (T,)."""
         return {name: np.divmod(self.codes[k], len(self.states)) for k, name in enumerate(Attained._fields)}
 
-    def worst_pair(self, step: int, direction: DirectionName = "temporal") -> tuple[str, str]:
+    def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str]:
         """The state that most is leaked about at a step, and the one that it is compared with."""
-        i, j = self._pair(self._step(step), direction)
+        i, j = self._pair(self.checked_step(step, direction), direction)
         return self.states[i], self.states[j]
 
-    def metric(self, step: int, direction: DirectionName = "temporal") -> FloatArray:
+    def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
         """Exact leakage of every ordered pair at a step, shape (n, n): row = the state, column = the one it is compared with.
 
         Upper bounds, in nats, within rounding; zero on the diagonal. Row and column follow `states`.
@@ -127,7 +112,7 @@ class ExactLeakage:
         InputError
             There is no such step or direction.
         """
-        at, n = self._step(step), len(self.states)
+        at, n = self.checked_step(step, direction), len(self.states)
         i, j = np.nonzero(~np.eye(n, dtype=bool))
         wide = not self.releases.is_plain
         found = np.zeros((n, n))
@@ -139,7 +124,7 @@ class ExactLeakage:
 
     def witness(self, step: int) -> Observation:
         """The observation that leaks most about a step: which states' counts come out high, step by step."""
-        at = self._step(step)
+        at = self.checked_step(step)
         i, j = self._pair(at, "temporal")
         wide = not self.releases.is_plain
         leakage = float(self.releases.lift[at, i if wide else 0] - self.releases.drop[at, j if wide else 0])
@@ -161,7 +146,6 @@ class ExactLeakage:
 
     def _chains(self, step: int, name: str) -> list[tuple[Chain, int, bool]]:
         """Rollouts of the directions that a name stands for, the step as each of them counts it, and whether it is turned."""
-        self._require(name)
         found = []
         for side, correlation in enumerate((self.adversary.backward, self.adversary.forward)):
             if correlation and name in (Attained._fields[side], "temporal"):
@@ -169,20 +153,9 @@ class ExactLeakage:
                 found.append((chain, len(self) - 1 - step if side else step, bool(side)))
         return found
 
-    def _pair(self, step: int, name: str) -> tuple[int, int]:
-        self._require(name)
-        i, j = divmod(int(self.codes[Attained._fields.index(name), step]), len(self.states))
+    def _pair(self, step: int, direction: Direction) -> tuple[int, int]:
+        i, j = divmod(int(self.codes[Attained._fields.index(direction), step]), len(self.states))
         return i, j
-
-    def _require(self, name: str) -> None:
-        if name not in Attained._fields:
-            raise InputError(f"expected direction to be backward, forward or temporal, got {name!r}")
-
-    def _step(self, step: int) -> int:
-        at = whole_number(step, "a step")
-        if not -len(self) <= at < len(self):
-            raise InputError(f"expected a step from 0 to {len(self) - 1}, got {step}")
-        return range(len(self))[at]
 
 
 def pair_values(

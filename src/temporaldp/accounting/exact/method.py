@@ -23,7 +23,7 @@ from temporaldp.accounting.exact.arrivals import (
     both_directions,
     population_series,
 )
-from temporaldp.accounting.exact.evidence import Attained, ExactLeakage
+from temporaldp.accounting.exact.evidence import ExactLeakage
 from temporaldp.accounting.exact.incoming import SLACK
 from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
 from temporaldp.accounting.exact.supremum import (
@@ -40,6 +40,7 @@ from temporaldp.accounting.protocol import (
     DIRECTIONS,
     SIDES,
     Accounting,
+    Attained,
     Filter,
     Leakage,
     Limits,
@@ -205,7 +206,9 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
                 for one, direction in zip(proved, DIRECTIONS, strict=True)
             ]
         attained = Attained(*(one.attained for one in each))
-        evidence = ExactLeakage(user, narrowed, attained, spreads, np.stack([one.pairs for one in each]), beyond)
+        evidence = ExactLeakage(
+            user.states, user, narrowed, attained, spreads, np.stack([one.pairs for one in each]), beyond
+        )
         return Leakage(proved[0], proved[1], proved[2], evidence)
 
     def series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
@@ -218,9 +221,12 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         attained, proved, codes = population_series(members, releases, ceilings)
         found = []
         for k, (user, paper) in enumerate(zip(users, papers, strict=True)):
-            evidence = ExactLeakage(user, releases, Attained(*attained[k]), proved[k, :2], codes[k])
+            if user.states is None:
+                found.append(paper)
+                continue
+            evidence = ExactLeakage(user.states, user, releases, Attained(*attained[k]), proved[k, :2], codes[k])
             past, future, both = proved[k]
-            found.append(paper if user.states is None else Leakage(past, future, both, evidence))
+            found.append(Leakage(past, future, both, evidence))
         return found
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: Releases) -> Limit | None:

@@ -18,13 +18,13 @@ from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, budgets, constant_matrix
+from temporaldp.accounting.stepwise import Steps
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary
 from temporaldp.kernels.interval import LARGEST_SPREAD
 from temporaldp.kernels.lifting import off_diagonal
 from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals, widths
-from temporaldp.progress import progressed
 
 FloatArray = NDArray[np.float64]
 
@@ -110,26 +110,28 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         """For the two values furthest apart."""
         return self._paper.of_epsilons(releases)
 
-    def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> tuple[IntervalArrival, ...]:
-        """Step after step; where budgets and matrix stay the same and a claim is found that no step raises, it is kept."""
-        steps, n_steps = self.steps(user), len(releases)
-        order = range(n_steps - 1) if side == "backward" else range(n_steps - 2, -1, -1)
-        arrived, last, stays = [steps.nothing], (-1, -1.0), False
-        for count, transition in enumerate(order):
-            progressed("leakage of every step", count / n_steps)
-            epsilon = float(releases[transition if side == "backward" else transition + 1])
-            now = (id(steps.transition(side, transition)), epsilon)
-            stays = stays and now == last
-            if not stays:
-                before = arrived[-1]
-                arrived.append(steps.arriving(side, transition, epsilon, before))
-                lasting = _settled(steps, side, transition, epsilon, before, arrived[-1]) if now == last else None
-                if lasting is not None:
-                    arrived[-1], stays = lasting, True
-            else:
-                arrived.append(arrived[-1])
-            last = now
-        return tuple(arrived if side == "backward" else arrived[::-1])
+    def is_still(self, steps: Steps[float, IntervalArrival], before: IntervalArrival, after: IntervalArrival) -> bool:
+        """Whether one step hardly changed incoming leakage, which only approaches its limit."""
+        return abs(float(after.pairs.max() - before.pairs.max())) <= SETTLED * float(after.pairs.max())
+
+    def certified(
+        self,
+        steps: Steps[float, IntervalArrival],
+        side: Side,
+        transition: int,
+        release: float,
+        before: IntervalArrival,
+        after: IntervalArrival,
+    ) -> IntervalArrival | None:
+        """A claim that holds of this step and that no further one raises: that of a spread a little above the present one."""
+        assert isinstance(steps, IntervalSteps)
+        through, own = steps.transition(side, transition), release * steps.distance
+        if through is None:
+            return None
+        spread = after.spread_with(own)
+        ahead = AHEAD * max(spread - before.spread_with(own), 0.0)
+        found = lasting_arrival(through, own, spread + ahead + SETTLED * spread)
+        return found if found is not None and steps.never_more(after, found) else None
 
     def leakage(
         self,
@@ -209,19 +211,6 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         if worst(least) > ceiling:
             return known if known > least else 0.0
         return largest_in_few_tries(worst, least, alpha / self.largest_distance, ceiling)
-
-
-def _settled(
-    steps: IntervalSteps, side: Side, transition: int, epsilon: float, before: IntervalArrival, now: IntervalArrival
-) -> IntervalArrival | None:
-    """A claim that holds of this step and that no further one raises; None if it is not found, or not yet."""
-    through, own = steps.transition(side, transition), epsilon * steps.distance
-    spread = now.spread_with(own)
-    change = spread - before.spread_with(own)
-    if through is None or abs(change) > SETTLED * spread:
-        return None
-    found = lasting_arrival(through, own, spread + AHEAD * max(change, 0.0) + SETTLED * spread)
-    return found if found is not None and steps.never_more(now, found) else None
 
 
 def _with_room(transition: Transition, epsilon: float, found: IntervalArrival) -> IntervalArrival:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.protocol import Direction
+from temporaldp.accounting.protocol import Direction, Evidence, largest_pair
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import NONE
 from temporaldp.correlation.protocol import Correlation
@@ -44,7 +44,7 @@ class PairLink:
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PairwiseLeakage:
+class PairwiseLeakage(Evidence):
     """The leakage of every ordered pair of values, one metric a step; in nats, upper bounds.
 
     Parameters
@@ -89,20 +89,13 @@ class PairwiseLeakage:
         InputError
             There is no such step or direction.
         """
-        at = self._step(step)
-        own: FloatArray = self.epsilons[at] * self.guarantee
-        if direction == "backward":
-            return self.past[at] + own
-        if direction == "forward":
-            return self.future[at] + own
-        if direction != "temporal":
-            raise InputError(f"expected direction to be backward, forward or temporal, got {direction!r}")
-        return self.past[at] + own + self.future[at]
-
-    def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str]:
-        """The value that is leaked about most at a step, and the one it is told from."""
-        i, j = _largest(self.metric(step, direction))
-        return self.states[i], self.states[j]
+        at = self.checked_step(step, direction)
+        parts = [self.epsilons[at] * self.guarantee]
+        if direction != "forward":
+            parts.append(self.past[at])
+        if direction != "backward":
+            parts.append(self.future[at])
+        return np.asarray(sum(parts))
 
     def path(self, step: int, *, reach: int = 10) -> tuple[PairLink, ...]:
         """How the worst pair at a step comes about: pairs at earlier and later steps, in order of time.
@@ -110,11 +103,11 @@ class PairwiseLeakage:
         Each pair rests on several pairs one step further away; the one that matters most to it is followed, for at most `reach`
         steps in each direction and while anything arrives. A derivative at the present values, not a decomposition.
         """
-        at = self._step(step)
+        at = self.checked_step(step)
         if whole_number(reach, "a reach") < 0:
             raise InputError(f"expected a reach of 0 steps or more, got {reach}")
         here = self.metric(at)
-        i, j = _largest(here)
+        i, j = largest_pair(here)
         before = self._follow(self.backward_matrices, at, i, j, -1, reach)
         after = self._follow(self.forward_matrices, at, i, j, 1, reach)
         middle = PairLink(at, self.states[i], self.states[j], float(here[i, j]), 1.0)
@@ -136,14 +129,3 @@ class PairwiseLeakage:
             leakage = float(metric[i, j])
             links.append(PairLink(there, self.states[i], self.states[j], leakage, min(1.0, float(flow.shares[0]))))
         return links
-
-    def _step(self, step: int) -> int:
-        at = whole_number(step, "a step")
-        if not -len(self) <= at < len(self):
-            raise InputError(f"expected a step from 0 to {len(self) - 1}, got {step}")
-        return range(len(self))[at]
-
-
-def _largest(metric: FloatArray) -> tuple[int, int]:
-    i, j = np.unravel_index(int(np.argmax(metric - np.eye(len(metric)))), metric.shape)  # two values, even if all is 0
-    return int(i), int(j)

@@ -21,21 +21,17 @@ from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, constant_known_matrix
-from temporaldp.accounting.stepwise_accounting import LOUDEST, MOST_STEPS, StepwiseAccounting
-from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
+from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
-from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels.lifting import Trees, lifted, no_trees, off_diagonal
 from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.values import compared_by_value
 
 FloatArray = NDArray[np.float64]
 
-SETTLED, ROUNDINGS = 2e-14, 2.0**-52
-"""Share of the largest entry, and so much for every state: a metric that changes by less is tried as one that stays."""
-
-HEADROOM = 4.0
-"""What is tried is the metric plus so many times that: enough where a step passes on less than three quarters."""
+RAISED_SHARE, RAISED_PER_STATE = 8e-14, 2.0**-50
+"""Share of the largest entry, and so much for every state, by which a metric is raised: more than a lifting rounds."""
 
 
 class MetricPrivacy(StepwiseAccounting[FloatArray]):
@@ -93,12 +89,6 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         """For the two values furthest apart."""
         return self._paper.of_epsilons(releases)
 
-    def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> tuple[FloatArray, ...]:
-        """The liftings, one after the other, in the direction's order of steps."""
-        if side == "backward":
-            return lifted_arrivals(user.backward, releases, self.distances)
-        return lifted_arrivals(user.forward.in_reverse(), releases[::-1], self.distances)[::-1]
-
     def leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], releases: FloatArray, future: tuple[FloatArray, ...]
     ) -> Leakage:
@@ -114,22 +104,9 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         return Leakage(backward, forward, temporal, pairs)
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[FloatArray, ...]:
-        """A metric that a step does not raise, with room for rounding; an empty tuple where none is found.
-
-        The fixed point of a step that adds a little more: near it the step itself does not raise the metric. The series starts
-        below every such metric, from 0 before the first release, so by monotonicity no horizon passes it.
-        """
+        """Incoming leakage that no step raises; `InputError` for interval matrices."""
         constant_known_matrix(user, side)
-        steps, epsilon = self.steps(user), float(release[0])
-        arrived = steps.nothing
-        for _ in range(MOST_STEPS):
-            after = steps.raised(steps.arriving(side, 0, epsilon, arrived))
-            if steps.never_more(after, arrived):
-                return (arrived,)
-            if after.max() > LOUDEST:
-                break
-            arrived = steps.raised(after)
-        return ()
+        return super().lasting_arrivals(user, side, release)
 
     def lasting_leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
@@ -184,7 +161,7 @@ class MetricSteps:
     def raised(self, arrived: FloatArray) -> FloatArray:
         """By what a step that has settled may still change."""
         apart = off_diagonal(len(arrived))
-        return arrived + (SETTLED * float(arrived.max()) + ROUNDINGS * (len(arrived) + 8)) * HEADROOM * apart
+        return arrived + (RAISED_SHARE * float(arrived.max()) + RAISED_PER_STATE * (len(arrived) + 8)) * apart
 
 
 @compared_by_value
@@ -198,49 +175,3 @@ class MetricLimits:
 
     backward: FloatArray | None
     forward: FloatArray | None
-
-
-def lifted_arrivals(correlation: Correlation, spent: FloatArray, distances: FloatArray) -> tuple[FloatArray, ...]:
-    """What arrives at each of T steps through the correlation of one direction: zeros, then ``K(arrived + e D)``.
-
-    Upper bounds. Where budgets and matrix stay the same and the metric settles, one that no further step raises is shown to be
-    one, and kept: later steps cost nothing.
-    """
-    n = len(distances)
-    arrived = np.zeros((n, n))
-    every = [arrived]
-    trees = no_trees(n)
-    before = arrived
-    last: tuple[TransitionMatrix | None, float] = (None, -1.0)
-    stays = False
-    for t in range(1, len(spent)):
-        matrix = exactly_known(correlation.at(t - 1)) if correlation else None
-        now = (matrix, float(spent[t - 1]))
-        stays = stays and now == last
-        if matrix is not None and not stays:
-            own = now[1] * distances
-            metric = arrived + own
-            change = float(np.abs(metric - before).max())
-            least = SETTLED * float(metric.max()) + ROUNDINGS * (n + 8)
-            settled = now == last and change <= least
-            if settled and (metric <= before).all():
-                stays = True
-            else:
-                ceiling = _ceiling(matrix, metric, HEADROOM * least, own, trees) if settled else None
-                stays = ceiling is not None
-                arrived = (
-                    lifted(matrix.dense(), metric, matrix.leakage_profile(), trees) if ceiling is None else ceiling
-                )
-                before = metric
-        last = now
-        every.append(arrived)
-    return tuple(every)
-
-
-def _ceiling(
-    matrix: TransitionMatrix, metric: FloatArray, headroom: float, own: FloatArray, trees: Trees
-) -> FloatArray | None:
-    """What arrives from a metric slightly above that a step does not raise, so that no later step exceeds it; else None."""
-    above = metric + headroom * off_diagonal(len(own))
-    lift = lifted(matrix.dense(), above, matrix.leakage_profile(), trees)
-    return lift if (lift + own <= above).all() else None

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.arrivals import SingleCurve
-from temporaldp.accounting.curve.evidence import PairLeakageCurves
+from temporaldp.accounting.curve.evidence import LeakageCurves, Run
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.progress import progressed
 
@@ -62,9 +62,9 @@ class OwnCurves:
     below: FloatArray
 
     @classmethod
-    def of(cls, evidence: PairLeakageCurves, release: Mechanisms, lowest: float, highest: float) -> OwnCurves:
+    def of(cls, evidence: LeakageCurves, release: Mechanisms, lowest: float, highest: float) -> OwnCurves:
         """Between two epsilons."""
-        pairs = evidence.run.side
+        pairs = pairs_of(evidence).curves
         h, own = pairs.h / FINER, pairs.own(release)
         epsilons = np.arange(lowest, highest + h, h)
         alike = own.ndim == 1 or (len(own) == 1 and not (release and hasattr(release[0], "pair_bounds")))
@@ -96,11 +96,12 @@ class StepValues:
 
     @classmethod
     def of(
-        cls, evidence: PairLeakageCurves, step: int, own: OwnCurves, epsilons: Sequence[float], rate: float
+        cls, evidence: LeakageCurves, step: int, own: OwnCurves, epsilons: Sequence[float], rate: float
     ) -> StepValues:
         """Cuts are chosen by the certified curves alone, before anything is drawn; `rate` is the logarithm over the draws."""
-        pairs, n = evidence.run.side, len(evidence.states)
-        arrived = pairs.composed(evidence.run.past[step], evidence.run.future[step])
+        run, n = pairs_of(evidence), len(evidence.states)
+        pairs = run.curves
+        arrived = pairs.composed(run.past[step], run.future[step])
         both = pairs.composed(arrived, pairs.own(evidence.releases[step]))
         cut, most, rest, certified = (np.zeros((len(epsilons), n, n)) for _ in range(4))
         stakes = np.zeros((len(epsilons), n, n, ABOVE + BELOW))
@@ -122,10 +123,11 @@ class StepValues:
         return cls(own, cut, most, rest, certified, stakes)
 
 
-def values_of_steps(evidence: PairLeakageCurves, epsilons: Sequence[float], rate: float) -> list[StepValues]:
+def values_of_steps(evidence: LeakageCurves, epsilons: Sequence[float], rate: float) -> list[StepValues]:
     """One for each step; steps at which nothing changes share theirs, and steps with the same release its curves."""
-    pairs = evidence.run.side
-    sizes = [curves.shape[-1] for side in (evidence.run.past, evidence.run.future) for curves in side]
+    run = pairs_of(evidence)
+    pairs = run.curves
+    sizes = [curves.shape[-1] for side in (run.past, run.future) for curves in side]
     reach = (2 * max(sizes) + max(pairs.own(release).shape[-1] for release in set(evidence.releases))) * pairs.h
     lowest, highest = min(epsilons) - reach, max(epsilons) + reach
     own = {release: OwnCurves.of(evidence, release, lowest, highest) for release in set(evidence.releases)}
@@ -133,11 +135,17 @@ def values_of_steps(evidence: PairLeakageCurves, epsilons: Sequence[float], rate
     found = []
     for t, release in enumerate(evidence.releases):
         progressed("certified tails", t / len(evidence))
-        key = (id(evidence.run.past[t]), id(evidence.run.future[t]), release)
+        key = (id(run.past[t]), id(run.future[t]), release)
         if key not in known:
             known[key] = StepValues.of(evidence, t, own[release], epsilons, rate)
         found.append(known[key])
     return found
+
+
+def pairs_of(evidence: LeakageCurves) -> Run:
+    """The curves of all pairs of states, which a simulation starts from."""
+    assert evidence.pairs is not None
+    return evidence.pairs
 
 
 def _pair(curves: FloatArray, a: int, b: int) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting.curve.arrivals import checked_delta
-from temporaldp.accounting.curve.evidence import PairLeakageCurves
+from temporaldp.accounting.curve.evidence import LeakageCurves
 from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.simulation.draws import simulated
@@ -206,7 +206,7 @@ def verified_at(
         require_simulated(release, len(adversary.states or ()))
     with part(0.0, 0.3, "certified bounds"):
         series = temporal_leakage(adversary, mechanisms, accounting=ApproximateDP(level, pairwise=True))
-    assert isinstance(series.evidence, PairLeakageCurves)
+    assert isinstance(series.evidence, LeakageCurves)
     each = epsilons(series.worst)
     whole_number(draws, "draws", least=1)
     share = failure / len(each)
