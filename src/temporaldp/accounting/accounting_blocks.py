@@ -64,7 +64,7 @@ def end(accountant: TemporalAccountant) -> None:
 
 @contextmanager
 def settled() -> Iterator[None]:
-    """Inside, nobody is charged: whoever opens it has paid already."""
+    """Context in which no accountant is charged: its caller has charged them already."""
     before, paid = _open_blocks(), _Paid()
     try:
         # A weak reference: where an interrupt keeps the last line from being run, the block ends with this frame.

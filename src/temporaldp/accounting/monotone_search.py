@@ -15,7 +15,7 @@ MOST_TRIES, NEAR, AIM = 14, 1e-3, 0.9996
 """Numbers that are tried where each is costly, how close to the largest one ends the search, and the share that is aimed at."""
 
 LEAST_SHARE = 1e-9
-"""Of alpha: a smaller budget for ever is no plan."""
+"""Share of alpha below which a sustainable budget counts as none."""
 
 
 def largest(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:
@@ -48,7 +48,7 @@ def largest(worst: Callable[[float], float], low: float, high: float, ceiling: f
 
 
 def largest_lasting(worst: Callable[[float], float], most: float, ceiling: float, *, known: float = 0.0) -> float:
-    """The largest budget up to `most`, to 1e-8, with ``worst <= ceiling`` for ever; 0 if there is none.
+    """The largest budget up to `most`, to 1e-8, with ``worst <= ceiling`` over an infinite horizon; 0 if there is none.
 
     `known` is a budget that holds already, or 0. Where a budget does not hold, `worst` may say anything above the ceiling.
     """
@@ -58,7 +58,7 @@ def largest_lasting(worst: Callable[[float], float], most: float, ceiling: float
     def told(epsilon: float) -> float:
         nonlocal tried
         tried += 1
-        progressed("what lasts for ever", 1.0 - 1.0 / (1.0 + 0.2 * tried))
+        progressed("sustainable budget", 1.0 - 1.0 / (1.0 + 0.2 * tried))
         return worst(epsilon)
 
     if known < least and told(least) > ceiling:

@@ -36,14 +36,14 @@ SMALL = 1e-6
 """Share by which both sides may differ when no longer blocks are tried."""
 
 SPARED = 1e-9
-"""Share of alpha that is not spent for ever."""
+"""Share of alpha that a sustainable budget leaves."""
 
 LEAST_SHARE = 1e-6
-"""Of alpha: a smaller budget for ever is not looked for."""
+"""Share of alpha below which no sustainable budget is sought."""
 
 
 def limits_of(method: Accounting[Any, Any], users: Sequence[Adversary], release: Any) -> Limits:
-    """The suprema under one release that repeats for ever, each the largest over users, who may follow a clock."""
+    """Suprema over an infinite horizon of one release, each the largest over users, whose matrices may be periodic."""
     if all(user.period is None for user in users):
         return method.limits(users, release)
     each = [_limits(method, user, release) for user in users]
@@ -52,7 +52,7 @@ def limits_of(method: Accounting[Any, Any], users: Sequence[Adversary], release:
 
 
 def lasting_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversary], alpha: float) -> float:
-    """A budget that every step can spend for ever below alpha, close to the largest; 0 if none is found."""
+    """Return a sustainable budget at a level alpha, close to the largest; 0 if none is found."""
     if all(user.period is None for user in users):
         return method.lasting_epsilon(users, alpha)
 

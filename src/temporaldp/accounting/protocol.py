@@ -1,17 +1,18 @@
 r"""The protocol of accounting methods. Series, suprema, the accountant, plans, the ledger and reports are written over it.
 
-An accounting method follows what is known about one user's value from step to step. The releases before a step reveal something
-about the value there, which *arrives* through the backward correlation; those after it do so through the forward correlation.
-Given the value, past, present and future are independent, so that the three add up to the *leakage* of each step::
+An accounting method follows the leakage about one user's state from step to step. The releases before a step reveal something
+about the state there through the backward correlation, its *incoming leakage* from the past; those after it do so through the
+forward correlation. Given the state, past, present and future are independent, so that the three add up to the *leakage* of
+each step::
 
     releases  ->  arrivals(backward)  \
                   the step's own part  }->  leakage:  backward, forward and temporal privacy leakage
     releases  ->  arrivals(forward)   /
 
-The methods differ in what they keep of a release (`R`) and of what arrives (`A`):
+The methods differ in how they represent a release (`R`) and incoming leakage (`A`):
 
 =================  ==========================================  =========================================================
-method             of a release                                of what arrives
+method             a release                                   incoming leakage
 =================  ==========================================  =========================================================
 `Exact`            the likelihoods that an output can have     rollouts: the observation that tells two states apart best
 `PaperBound`       its epsilon                                 one number
@@ -146,7 +147,7 @@ class Limits:
     certified : bool
         Whether some horizon comes as close to them as one likes; of upper bounds: whether they are proved.
     evidence
-        What else the accounting method can tell of them, for a single user.
+        Lower sides or certificates of the accounting method, for a single user.
     """
 
     backward: float
@@ -158,13 +159,13 @@ class Limits:
 
 
 class Odometer(Protocol):
-    """What has leaked so far about one user, of releases that follow one another."""
+    """The leakage so far about one user, while releases follow one another."""
 
     def __copy__(self) -> Self:
-        """One of its own, with the same past."""
+        """Return an independent odometer with the same past."""
 
     def extend(self, releases: Sequence[Any]) -> None:
-        """Take note of the releases of the next steps, one a step."""
+        """Add the releases of the next steps, one per step."""
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL of any step so far, in nats, and the first step (from 0) that has it; (0, 0) before the first."""
@@ -186,7 +187,7 @@ class Odometer(Protocol):
 
 
 class Filter(Protocol):
-    """What a level still allows one user; a spend gives another one."""
+    """The budgets that a level still admits about one user; a spend returns another filter."""
 
     def largest(self, last: bool = False) -> float:
         """The largest epsilon that is admitted next, in nats: a lower bound. `last`: no step follows."""
@@ -217,7 +218,7 @@ class Accounting(ABC, Generic[R, A]):
     """
 
     name: ClassVar[str]
-    """How files, messages and JSON name the method."""
+    """Name of the method in files, messages and JSON."""
     is_exact: ClassVar[bool] = False
     """Whether its numbers are the suprema of the definitions, attained by an observation."""
     takes_sets: ClassVar[bool] = False
@@ -247,12 +248,12 @@ class Accounting(ABC, Generic[R, A]):
 
     @property
     def label(self) -> str:
-        """What its numbers are, in a few words."""
+        """Kind of its numbers: exact or an upper bound."""
         return "exact" if self.is_exact else "upper bound"
 
     @property
     def sentence(self) -> str:
-        """How leakage was computed, as a sentence for reports."""
+        """Sentence for reports about how leakage was computed."""
         return f"Leakage is an upper bound by the accounting method {self.name!r}."
 
     def document(self) -> dict[str, Any]:
@@ -309,23 +310,23 @@ class Accounting(ABC, Generic[R, A]):
 
     @abstractmethod
     def promised(self, releases: R) -> FloatArray:
-        """What each release leaks by itself, shape (T,), in nats."""
+        """Leakage of each release by itself, shape (T,), in nats."""
 
     @abstractmethod
     def arrivals(self, user: Adversary, side: Side, releases: R) -> A:
-        """What arrives at each of T steps from the releases before it ("backward") or after it ("forward")."""
+        """Incoming leakage at each of T steps from the releases before it ("backward") or after it ("forward")."""
 
     @abstractmethod
     def leakage(self, user: Adversary, past: A, releases: R, future: A) -> Leakage:
-        """What past, own release and future say at each step."""
+        """Leakage of each step from the past, its own release, and the future."""
 
     @abstractmethod
     def lasting_arrivals(self, user: Adversary, side: Side, release: R) -> A:
-        """What arrives if one release repeats for ever: no horizon's arrival exceeds it. `release` has one step."""
+        """Incoming leakage over an infinite horizon of one release, which no finite horizon exceeds. `release` has one step."""
 
     @abstractmethod
     def lasting_leakage(self, user: Adversary, past: A, release: R, future: A) -> Limits:
-        """What past, own release and future say if one release repeats for ever, in both directions of time."""
+        """Leakage of past, own release and future over an infinite horizon of one release, in both directions of time."""
 
     def series(self, users: Sequence[Adversary], releases: R) -> list[Leakage]:
         """The leakage of every step, about each user."""
@@ -340,13 +341,13 @@ class Accounting(ABC, Generic[R, A]):
         """The suprema: each the largest over the users."""
         found = []
         for k, user in enumerate(users):
-            with part(k / len(users), (k + 1) / len(users), "leakage for ever"):
+            with part(k / len(users), (k + 1) / len(users), "leakage over an infinite horizon"):
                 past, future = (self.lasting_arrivals(user, side, release) for side in SIDES)
                 found.append(self.lasting_leakage(user, past, release, future))
         return largest_limits(found)
 
     def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
-        """The largest epsilon, to 1e-8, that every step can spend for ever below alpha; 0 if not even a billionth of alpha."""
+        """The largest sustainable epsilon at a level alpha, to 1e-8; 0 if not even a billionth of alpha is sustainable."""
 
         def worst(epsilon: float) -> float:
             return self.limits(users, self.of_epsilons(np.array([epsilon]))).temporal
@@ -359,17 +360,17 @@ class Accounting(ABC, Generic[R, A]):
         return SPARED
 
     def require_countable(self, users: Sequence[Adversary], release: Any) -> None:
-        """Refuse what an odometer could not count, before it is spent; here nothing."""
+        """Refuse a release that an odometer could not account for, before it is spent; by default none."""
 
     @abstractmethod
     def odometer(self, user: Adversary) -> Odometer:
-        """What has leaked about one user, before the first step."""
+        """Return the odometer of one user before the first step."""
 
     @abstractmethod
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[Sequence[Filter], float]:
-        """What a level allows each user, before the first step, and the reserve that is kept.
+        """Return the filter of each user before the first step, and the reserve that is kept.
 
         `reserve` is the epsilon that every later step can still spend. None: the largest there is, or 0 with a horizon.
 
@@ -395,9 +396,9 @@ def largest_limits(found: Sequence[Limits]) -> Limits:
 
 
 def refused_reserve(alpha: float, reserve: float) -> BudgetError:
-    """Why a reserve cannot be kept."""
+    """Return the error for a reserve that cannot be kept."""
     return BudgetError(
-        f"expected a reserve that alpha = {alpha:g} allows at every step for ever, got {reserve!r}; ask "
+        f"expected a reserve that alpha = {alpha:g} allows at every step of an infinite horizon, got {reserve!r}; ask "
         "`sustainable_budget` for the largest, or leave it out"
     )
 

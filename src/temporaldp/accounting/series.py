@@ -269,7 +269,7 @@ class LeakageSeries:
 
 
 def _frozen(values: FloatArray) -> FloatArray:
-    """A read-only copy; an array that nobody can write to is kept as it is, so that users share theirs."""
+    """Return a read-only copy; an array that is read-only already is kept, so that users share theirs."""
     if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
         owner = values if values.base is None else values.base
         if isinstance(owner, np.ndarray) and owner.base is None and not owner.flags.writeable:

@@ -1,4 +1,4 @@
-"""An accounting method that is told a step at a time (`Steps`): series, suprema, odometer and filter follow from that alone."""
+"""Accounting methods that are defined by one step (`Steps`), from which series, suprema, odometer and filter follow."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ GIVEN_UP = (0.0, *(1e-12 * 10.0**k for k in range(6)))
 
 
 class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
-    """Releases are epsilons, shape (T,); what arrives is something at each step, in the order of time.
+    """Base of methods whose releases are epsilons, shape (T,), and whose incoming leakage is one object per step.
 
-    A subclass gives `name` and `steps`; it overrides what it knows better.
+    A subclass defines `name` and `steps`, and overrides methods for which it has a tighter or faster form.
     """
 
     @abstractmethod
     def steps(self, user: Adversary) -> Steps[float, Arrived]:
-        """What one user's correlation passes on, a step at a time."""
+        """Return the steps of one user's correlation."""
 
     def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
         """The epsilons themselves."""
@@ -183,7 +183,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         raise refused_reserve(alpha, reserve)
 
     def _reserve_arrivals(self, user: Adversary, alpha: float, reserve: float) -> ReserveArrivals[Any] | None:
-        """What the reserve makes arrive, for ever or as long as matrices are known; None if alpha does not allow it."""
+        """Incoming leakage of the reserve, over an infinite horizon or until matrices end; None if alpha is too small."""
         if reserve == 0.0:
             return None
         steps = self.steps(user)

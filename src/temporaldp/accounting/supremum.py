@@ -1,4 +1,4 @@
-"""The level that leakage never exceeds, however long the release goes on."""
+"""Suprema of leakage over all horizons."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class LeakageSupremum:
         Upper bounds at every step of every horizon, and approached as the horizon grows if `accounting` is exact. With several
         users, each is the largest over the users.
     worst_user : str or None
-        Who has the largest temporal supremum.
+        User with the largest temporal supremum.
     accounting : Accounting
         As for `LeakageSeries`.
     certified : bool
         False where an exact supremum is only an upper bound, mostly inf or the paper's: rollouts were given up before they
         came within 1e-9 of what some horizon attains.
     evidence : ExactLimits, MetricLimits, CurveLimits or None
-        What the accounting method can tell beyond these numbers, for a single user.
+        Lower sides or certificates of the accounting method, for a single user.
     """
 
     epsilon: float
@@ -75,7 +75,7 @@ class LeakageSupremum:
         if self.delta:
             shown["at delta"] = f"{self.delta:g}"
         note = f"{type(self).__name__}, accounted: {self.accounting.label}; inf: it grows without bound"
-        return summary("Leakage however long it goes on, in nats", shown, note)
+        return summary("Leakage over an infinite horizon, in nats", shown, note)
 
     @property
     def delta(self) -> float:
@@ -84,7 +84,7 @@ class LeakageSupremum:
 
     @property
     def worst(self) -> float:
-        """The temporal supremum: the alpha for which the release is alpha-DP_T for ever."""
+        """The temporal supremum: the alpha for which the release is alpha-DP_T over an infinite horizon."""
         return self.temporal
 
 

@@ -62,7 +62,7 @@ from temporaldp.values import compared_by_value
 FloatArray = NDArray[np.float64]
 
 SPARED = 3e-11
-"""Share of alpha that is not spent for ever: the supremum and a long series are proved by rollouts of their own, 1e-12 apart,
+"""Share of alpha that a sustainable budget leaves: supremum and long series are proved by different rollouts, 1e-12 apart,
 and an accountant admits only what leaves it 1e-11, so that it can leave steps behind."""
 
 PAPER = PaperBound()

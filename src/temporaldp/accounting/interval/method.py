@@ -35,7 +35,7 @@ SETTLED, AHEAD = 1e-10, 100.0
 """Share of the spread that may still change where one that no step raises is looked for; and how far ahead, in changes."""
 
 ROOM, SHARE_OF_ROOM = 2e-8, 0.1
-"""Share by which a claim that holds for ever is above the smallest one in its spread, and of that in every pair."""
+"""Share by which a claim over an infinite horizon is above the smallest one in its spread, and of that in every pair."""
 
 LIFTED = 1.0 + 3.0 * AHEAD * SETTLED
 """By which suprema are raised, so that no series, which may stop so much above where it settles, exceeds them."""
@@ -53,7 +53,7 @@ CLOSE = 1e-7
 """Steps downwards end where they change the spread by this share."""
 
 LEAST_SHARE = 1e-6
-"""Of alpha: a smaller budget for ever is not looked for."""
+"""Share of alpha below which no sustainable budget is sought."""
 
 
 class IntervalBound(StepwiseAccounting[IntervalArrival]):
@@ -196,7 +196,7 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         return Limits(past_only, future_only, both)
 
     def unspent(self, horizon: int) -> float:
-        """Half of what is left for ever."""
+        """Half of what a sustainable budget leaves."""
         return 0.5 * UNSPENT
 
     def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
@@ -216,7 +216,7 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
 def _with_room(transition: Transition, epsilon: float, found: IntervalArrival) -> IntervalArrival:
     """A claim a little above one that no step raises, and that none raises either; that one itself where it is not found.
 
-    A filter waits until what a loud step left behind falls below it, which would take for ever without room.
+    A filter waits until what a loud step left behind falls below it, which would not end without room.
     """
     spread = found.spread_with(epsilon) * (1.0 + ROOM)
     above = lasting_arrival(transition, epsilon, spread)

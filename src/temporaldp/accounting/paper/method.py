@@ -1,7 +1,7 @@
 """The paper's accounting method: one number is carried from step to step, an upper bound in microseconds.
 
 ``BPL_t = L_B(BPL_{t-1}) + e_t``, ``FPL_t = L_F(FPL_{t+1}) + e_t``, ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15 and 10 of
-Cao, Yoshikawa, Xiao and Xiong, ICDE 2017); for ever, their Theorem 5 with `<` for its `<=`.
+Cao, Yoshikawa, Xiao and Xiong, ICDE 2017); over an infinite horizon, their Theorem 5 with `<` for its `<=`.
 """
 
 from __future__ import annotations

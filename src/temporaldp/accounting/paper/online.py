@@ -6,7 +6,7 @@ alpha      the level
 BPL        backward leakage of the last step
 h          headroom: the largest leakage that may still arrive at the last step from later ones, ``TPL <= alpha`` at every step
            so far if and only if what arrives is at most h
-v          what is kept for the steps to come: with it, a constant budget can be spent for ever
+v          what is kept for the steps to come: with it, a constant budget is sustainable
 
 The first step has ``h = alpha - e``. Each later one ``h' = min(alpha - BPL', L_F^-1(h) - e)``: what arrives at the new step,
 plus its own budget, must pass no more than h to the step before. So a budget e is admitted if and only if ``h' >= v``, that is
@@ -149,10 +149,9 @@ class PaperReserve:
     Parameters
     ----------
     epsilon : float
-        What every later step can still say of the two values furthest apart, for ever, in nats: a lower bound; 0 if nothing is
-        kept.
+        Sustainable epsilon between the two states furthest apart, in nats: a lower bound; 0 if nothing is kept.
     arriving : tuple of float, one per user
-        What those budgets, for ever, make arrive at the step before them.
+        Incoming leakage of those budgets, over an infinite horizon, at the step before them.
     """
 
     epsilon: float
@@ -160,7 +159,7 @@ class PaperReserve:
 
 
 def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> PaperReserve:
-    """As much as can be spent at every step, for ever (the paper's Algorithm 2); nothing where no budget lasts."""
+    """Return the largest sustainable reserve (the paper's Algorithm 2); 0 where no budget is sustainable."""
     found = [constant_budget(*_merged(user), alpha) for user in users]
     levels = [one.forward_level for one in found]
     return reserve_for(
@@ -169,7 +168,7 @@ def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> PaperReserve:
 
 
 def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> PaperReserve:
-    """Enough for `epsilon` nats between the values furthest apart at every step, for ever; `BudgetError` if there is none."""
+    """Return a reserve of `epsilon` nats between the states furthest apart; `BudgetError` if that is not sustainable."""
     if epsilon == 0.0:
         return PaperReserve(0.0, (0.0,) * len(users))
     most = largest_reserve(users, alpha)
@@ -179,7 +178,7 @@ def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> 
     if kept.epsilon < epsilon:
         raise BudgetError(
             f"expected a reserve of at most {most.epsilon / users[0].distance:.10g} nats a step, which alpha = {alpha:g} "
-            f"allows for ever, got {epsilon / users[0].distance!r}"
+            f"allows over an infinite horizon, got {epsilon / users[0].distance!r}"
         )
     return PaperReserve(epsilon, kept.arriving)
 
@@ -187,9 +186,9 @@ def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> 
 def reserve_for(
     users: Sequence[PaperSteps], alpha: float, epsilon: float, enough: Sequence[float] | None = None
 ) -> PaperReserve:
-    """What `epsilon` at every step, for ever, takes; its own `epsilon` is what that certainly allows, roundings included.
+    """Return the reserve that `epsilon` at every step needs; its own `epsilon` is a lower bound, roundings included.
 
-    `enough` is known to suffice for each user; where `epsilon` hardly lasts, its supremum is not to be had in doubles.
+    `enough` is known to suffice for each user; where `epsilon` is hardly sustainable, doubles do not represent its supremum.
     """
     nothing = PaperReserve(0.0, (0.0,) * len(users))
     if epsilon < SMALLEST:

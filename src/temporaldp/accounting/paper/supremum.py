@@ -1,4 +1,4 @@
-"""The largest constant budget that holds a level for ever: the root that both of the paper's algorithms search for.
+"""The largest sustainable budget by the paper's bound: the root that both of the paper's algorithms search for.
 
 Notation
 --------
@@ -24,7 +24,7 @@ TINY = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class ConstantBudget:
-    """The levels of both directions, and the budget that holds them for ever; lower bounds by rounding only."""
+    """Levels of both directions, and the budget that satisfies them over an infinite horizon; lower bounds by rounding only."""
 
     backward_level: float
     forward_level: float
@@ -32,7 +32,7 @@ class ConstantBudget:
 
 
 def constant_budget(backward: LeakageProfile | None, forward: LeakageProfile | None, alpha: float) -> ConstantBudget:
-    """The largest constant budget that holds a level alpha > 0 for ever; 0 where no positive one lasts."""
+    """Return the largest sustainable budget at a level alpha > 0; 0 where no positive budget is sustainable."""
     from scipy.optimize import brentq
 
     def forward_level(level: float) -> float:
