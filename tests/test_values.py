@@ -89,7 +89,7 @@ def values(budget):
         matrix, sparse_one, somebody, Adversary([sparse_one, matrix]), walks, matrix.leakage_profile(),
         matrix.leakage_profile().witnesses[0], leakage_profiles([matrix.dense()] * 2),
         exact, exact.attained, exact.evidence, exact.witness(), paper, *paper.members, metric, metric.evidence,
-        *metric.evidence.path(1), curves, curves.evidence, curves.evidence.curve(2), plan, noisy,
+        curves, curves.evidence, curves.evidence.curve(2), plan, noisy,
         pairs, pairs.evidence, verified, own, attacked(budget), verification(budget),
         plan.optimality, dataclasses.replace(plan.source, step=f"{budget} hours"),
         pure, held, at_delta, pure.evidence, held.evidence, at_delta.evidence,

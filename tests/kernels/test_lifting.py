@@ -11,7 +11,7 @@ from matrices import matrices
 from oracles import exact_lift, highs_lift
 from temporaldp import TransitionMatrix, smoothed_correlation, strongest_correlation
 from temporaldp.kernels import lifting
-from temporaldp.kernels.lifting import closed, flow_of, lifted, no_trees, off_diagonal
+from temporaldp.kernels.lifting import closed, lifted, no_trees, off_diagonal
 from threads import using_threads
 
 ROUNDING = 2.0**-53
@@ -204,21 +204,6 @@ def test_ties_between_many_values_are_no_trouble(level):
 
 def test_closed_is_shortest_paths():
     assert closed(np.array([[0, 1.0, 9.0], [9.0, 0, 1.0], [1.0, 9.0, 0]])).tolist() == [[0, 1, 2], [2, 0, 1], [1, 2, 0]]
-
-
-def test_the_flow_is_the_derivative():
-    rng = np.random.default_rng(7)
-    matrix = TransitionMatrix(rng.dirichlet(np.ones(5), 5))
-    metric = closed((0.5 + rng.random((5, 5))) * off_diagonal(5))
-    flow = flow_of(matrix.dense(), metric, 1, 3)
-    assert 0.0 < flow.shares.sum() <= 1.0
-    assert (np.diff(flow.shares) <= 0.0).all()
-    small = 1e-5
-    for (a, c), share in zip(flow.pairs, flow.shares, strict=True):
-        nudged = metric.copy()
-        nudged[a, c] -= small
-        change = step(matrix, metric)[1, 3] - step(matrix, nudged)[1, 3]
-        assert change / small == pytest.approx(share, abs=1e-4)
 
 
 def test_no_trees_are_kept_for_very_many_states(monkeypatch):

@@ -7,7 +7,7 @@ from temporaldp.accounting.exact.evidence import ExactLeakage, Observation
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.methods import accounting_from
-from temporaldp.accounting.metric.evidence import PairLink, PairwiseLeakage
+from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.profiles import leakage_profiles
@@ -31,7 +31,6 @@ __all__ = [
     "LeakageSupremum",
     "MetricPrivacy",
     "Observation",
-    "PairLink",
     "PairwiseLeakage",
     "PaperBound",
     "PrivacyCurve",

@@ -93,7 +93,8 @@ class Evidence:
 
     def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str] | None:
         """The state that most is leaked about at a step, and the one it is compared with; None where pairs are not kept."""
-        i, j = largest_pair(self.metric(step, direction))
+        each = self.metric(step, direction)
+        i, j = np.unravel_index(int(np.argmax(each - np.eye(len(each)))), each.shape)  # two states, even if all is 0
         return self.states[i], self.states[j]
 
     def witness(self, step: int) -> Any:
@@ -117,12 +118,6 @@ class Evidence:
         if direction not in DIRECTIONS:
             raise InputError(f"expected direction to be backward, forward or temporal, got {direction!r}")
         return range(len(self))[at]
-
-
-def largest_pair(metric: FloatArray) -> tuple[int, int]:
-    """Row and column of the largest entry off the diagonal, even if all entries are 0."""
-    i, j = np.unravel_index(int(np.argmax(metric - np.eye(len(metric)))), metric.shape)
-    return int(i), int(j)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

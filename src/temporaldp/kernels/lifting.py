@@ -24,7 +24,6 @@ becomes tight, which increases the ratio. The search ends when everything is shi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,18 +51,6 @@ LOSS_ROUNDING = 1e-15
 
 PAIR_WORK = 600
 """Entries of a pass over pairs of rows that take as long as one state of one pair, for the choice of threads."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairFlow:
-    """The pairs at the other time that the leakage of one pair rests on, heaviest first.
-
-    ``pairs`` (k, 2) are the pairs (a, c) of the certificate and `shares` (k,) the derivative of the pair's leakage with respect
-    to ``b(a, c)``: at least 0, at most 1 together.
-    """
-
-    pairs: NDArray[np.int64]
-    shares: FloatArray
 
 
 def no_trees(n_states: int) -> Trees:
@@ -116,21 +103,6 @@ def lifted(rows: FloatArray, metric: FloatArray, profile: LeakageProfile, trees:
         work=PAIR_WORK * n**3,
     )
     return np.minimum(upper, profile.loss(level) * (1.0 + LOSS_ROUNDING))
-
-
-def flow_of(rows: FloatArray, metric: FloatArray, i: int, j: int) -> PairFlow:
-    """The pairs that ``K(metric)(i, j)`` rests on."""
-    q, d = np.array(rows[i]), np.array(rows[j])
-    states, metric = np.flatnonzero((q > 0.0) | (d > 0.0)), closed(np.array(metric))
-    if not metric.any() or np.array_equal(q, d):
-        return PairFlow(np.zeros((0, 2), np.int64), np.zeros(0))
-    q, d, b = q[states], d[states], metric[np.ix_(states, states)]
-    level, flow = float(b.max()), np.zeros_like(b)
-    solve(q, d, b, level, potentials(q, d, b, level, np.full(len(q), -1, np.int16)), flow)
-    pairs = np.argwhere(flow > 0.0)
-    shares = flow[flow > 0.0]
-    order = np.argsort(-shares, kind="stable")
-    return PairFlow(states[pairs[order]], np.minimum(shares[order], 1.0))
 
 
 @kernel

@@ -96,7 +96,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         (paper,) = self._paper.series([user], self.promised(releases))
         if user.states is None:  # nothing is known of how values follow one another: each release stands alone
             return paper
-        pairs = PairwiseLeakage(user.states, releases, self.distances, past, future, user.backward, user.forward)
+        pairs = PairwiseLeakage(user.states, releases, self.distances, past, future)
         backward, forward, temporal = (
             np.minimum(getattr(paper, direction), [pairs.metric(t, direction).max() for t in range(len(releases))])
             for direction in DIRECTIONS
