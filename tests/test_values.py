@@ -220,7 +220,7 @@ def test_a_copy_computes_what_the_original_computes(kinds):
             assert pickled.window(0, 3) == value.window(0, 3) and pickled.worst_pair() == value.worst_pair()
         if isinstance(value, temporaldp.LeakageCurves):
             # What it had computed was kept by the identity of objects: in another process others have that identity.
-            assert not pickle.loads(pickle.dumps(value)).upper.side._thetas
+            assert not pickle.loads(pickle.dumps(value)).upper.curves._thetas
             assert pickle.loads(pickle.dumps(value)).curve(1) == value.curve(1)
 
 

@@ -129,9 +129,9 @@ def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
     assert (type(again), again.delta, again.noise) == (NoisePlan, 1e-6, "gaussian")
     np.testing.assert_array_equal(again.scales, plan.scales)
     assert again.leakage.delta == 1e-6 and again.leakage.worst == plan.leakage.worst
-    with pytest.raises(InputError, match="whole curves"):
+    with pytest.raises(InputError, match="privacy curves"):
         again.leakage.window(0, 3)
-    with pytest.raises(InputError, match="whole curves"):
+    with pytest.raises(InputError, match="privacy curves"):
         _ = again.leakage.user_level
     assert plan.leakage.window(0, 3) <= plan.leakage.user_level
     released = release_histograms(people, again)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -22,9 +22,9 @@ MOST_STEPS = 10_000
 """Steps after which a supremum without a certificate is reported as infinite. If doubled, chains that forget half as fast have
 one, and those without one take twice as long."""
 
-LIFTS, MOST_ATTEMPTS = tuple(2**k for k in range(11)), 3
-"""How many times more settled incoming leakage is raised, one attempt after the other; and how often that is tried in a row of
-equal steps. If the second is doubled, a few more slow chains settle."""
+MOST_RAISES, MOST_ATTEMPTS = 500, 3
+"""Steps in search of a certificate for settled incoming leakage, and searches in a row of equal steps. If doubled, a few more
+slow chains have a certificate."""
 
 LOUDEST = 300.0
 """Nats. A supremum above this is not looked for."""
@@ -57,25 +57,34 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         Where budgets and matrices repeat and incoming leakage has settled, an amount that no further step raises is certified,
         and all later steps share it.
         """
-        steps, n_steps, correlation = self.steps(user), len(releases), getattr(user, side)
-        order = range(n_steps - 1) if side == "backward" else range(n_steps - 2, -1, -1)
-        arrived, last, settled, attempts = [steps.nothing], (-1, -1.0), False, 0
-        for count, transition in enumerate(order):
-            progressed("leakage of every step", count / n_steps)
-            release = float(releases[transition if side == "backward" else transition + 1])
+        transitions = range(len(releases) - 1) if side == "backward" else range(len(releases) - 2, -1, -1)
+        spent = [(t, float(releases[t if side == "backward" else t + 1])) for t in transitions]
+        arrived = [one for one, _ in self._settling(user, side, spent)]
+        return tuple(arrived if side == "backward" else arrived[::-1])
+
+    def _settling(
+        self, user: Adversary, side: Side, spent: Sequence[tuple[int, float]]
+    ) -> Iterator[tuple[Arrived, bool]]:
+        """Incoming leakage of each step in the direction's own order, and whether no further step of the same kind raises it.
+
+        `spent` has the transition to each further step, and the release that comes before it.
+        """
+        steps, correlation = self.steps(user), getattr(user, side)
+        arrived, last, settled, attempts = steps.nothing, (-1, -1.0), False, 0
+        yield arrived, settled
+        for count, (transition, release) in enumerate(spent):
+            progressed("leakage of every step", count / len(spent))
             now = (id(correlation.at(transition)), release)
             repeats, last = now == last, now
             if not repeats:
                 settled, attempts = False, 0
-            after = arrived[-1]
             if not settled:
-                after = steps.arriving(side, transition, release, arrived[-1])
-                if repeats and attempts < MOST_ATTEMPTS and self.is_still(steps, arrived[-1], after):
+                before, arrived = arrived, steps.arriving(side, transition, release, arrived)
+                if repeats and attempts < MOST_ATTEMPTS and self.is_still(steps, before, arrived):
                     attempts += 1
-                    above = self.certified(steps, side, transition, release, arrived[-1], after)
-                    settled, after = above is not None, after if above is None else above
-            arrived.append(after)
-        return tuple(arrived if side == "backward" else arrived[::-1])
+                    above = self.certified(steps, side, transition, release, before, arrived)
+                    settled, arrived = above is not None, arrived if above is None else above
+            yield arrived, settled
 
     def is_still(self, steps: Steps[float, Arrived], before: Arrived, after: Arrived) -> bool:
         """Whether one step changed incoming leakage by rounding alone, up or down."""
@@ -91,12 +100,13 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         after: Arrived,
     ) -> Arrived | None:
         """Incoming leakage of at least `after` that no further step of the same kind raises; None where none is found."""
+        # Near the fixed point of a step that adds a little more than rounding, the step itself raises nothing.
         above = after
-        for lift in LIFTS:
-            for _ in range(lift):
-                above = steps.raised(above)
-            if steps.never_more(steps.raised(steps.arriving(side, transition, release, above)), above):
+        for _ in range(MOST_RAISES):
+            following = steps.raised(steps.arriving(side, transition, release, above))
+            if steps.never_more(following, above):
                 return above
+            above = steps.raised(following)
         return None
 
     @staticmethod
@@ -129,21 +139,17 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         return Leakage(backward, forward, temporal)
 
     def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[Arrived, ...]:
-        """Incoming leakage that no step raises, in a tuple of one; an empty tuple where none is found.
+        """Incoming leakage that no step raises, in a tuple of one; an empty tuple where none is certified.
 
-        The limit of steps that add a little more than rounding: near it the step itself raises nothing. Incoming leakage starts
-        below every such limit, from nothing, so that no horizon exceeds it.
+        That is where a long series settles, so that no series exceeds it.
         """
         constant_matrix(user, side)
         steps, epsilon = self.steps(user), float(release[0])
-        arrived = steps.nothing
-        for _ in range(MOST_STEPS):
-            after = steps.raised(steps.arriving(side, 0, epsilon, arrived))
-            if steps.never_more(after, arrived):
+        for arrived, settled in self._settling(user, side, [(0, epsilon)] * MOST_STEPS):
+            if settled:
                 return (arrived,)
-            if steps.leakage(after, epsilon, steps.nothing) > LOUDEST:
+            if steps.leakage(arrived, epsilon, steps.nothing) > LOUDEST:
                 break
-            arrived = steps.raised(after)
         return ()
 
     def lasting_leakage(

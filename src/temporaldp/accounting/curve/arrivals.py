@@ -45,8 +45,9 @@ FINEST = 1e-5
 SETTLED = 1e-7
 """Times delta: a curve that the next step raises by less is lifted by a little, and shown to be raised no more."""
 
-INFLATED = 1.0 + 1e-9
-"""Factor by which curves are raised where a certificate is sought: more than rounding."""
+INFLATED, STILL = 1.0 + 1e-9, 1.0 + 2.5e-10
+"""Factor by which each step raises curves from above, more than rounding; and a quarter of that, by which curves that have
+settled may still rise. Steps without that factor then raise nothing (docs/theory.md, section 9)."""
 
 LIFTS = 4
 """Attempts to certify settled curves, and lifts in each of them. If doubled, a few more slow chains have a certificate."""
@@ -121,8 +122,8 @@ class SingleCurve:
         made = grid.composed(first, self.h, m, infinite, up=self.up, finest=FINEST * self.delta)
         return grid.trimmed(made, TAIL * self.delta, up=self.up)
 
-    def through(self, matrix: Matrix | None, curve: FloatArray) -> FloatArray:
-        """Privacy profile after one transition of the correlation."""
+    def through(self, matrix: Matrix | None, curve: FloatArray, *, times: float = 1.0) -> FloatArray:
+        """Privacy profile after one transition of the correlation, multiplied by a factor."""
         if matrix is None or curve is NOTHING:
             return NOTHING
         reach = self.reach(matrix, curve, TAIL * self.delta)
@@ -130,7 +131,7 @@ class SingleCurve:
         if not self.up:
             limit = float(grid.rounded(curve[-1:] * self._thetas[id(matrix)][2], up=False)[0])
             passed = grid.lowered(np.append(passed, min(limit, float(passed[-1]))), self.h)
-        passed = grid.trimmed(passed, TAIL * self.delta, up=self.up)
+        passed = np.minimum(grid.trimmed(passed, TAIL * self.delta, up=self.up) * times, 1.0)
         return passed if passed.any() else NOTHING
 
     def raised_by(self, after: FloatArray, before: FloatArray) -> float:
@@ -200,8 +201,8 @@ class Curves(Protocol):
     def composed(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Curves of two independent outputs."""
 
-    def through(self, matrix: Any, curve: FloatArray) -> FloatArray:
-        """Curves after one transition of the correlation."""
+    def through(self, matrix: Any, curve: FloatArray, *, times: float = 1.0) -> FloatArray:
+        """Curves after one transition of the correlation, multiplied by a factor."""
 
     def raised_by(self, after: FloatArray, before: FloatArray) -> float:
         """The largest amount by which the first curves are above the second ones, at any epsilon."""
@@ -255,13 +256,15 @@ def steps_of(curves: Curves, correlation: Correlation, releases: Sequence[Mechan
             constant, tries, risen, last = last is None, 0, math.inf, transition
         if not (repeats and step.settled):
             own, before = curves.own(releases[t]), step.total
-            passed = curves.through(matrix, before)
+            passed = curves.through(matrix, before, times=INFLATED if curves.up else 1.0)
             step = Step(passed, curves.composed(passed, own), False)
-            rise, fall = curves.raised_by(step.total, before), curves.raised_by(before, step.total)
+            rise, fall = curves.raised_by(step.total, before * STILL), curves.raised_by(before, step.total * STILL)
             # Settled curves rise by rounding alone, and do not fall, as they do after a louder release.
             still = (rise <= curves.settled or rise >= risen) and fall <= 4.0 * max(rise, curves.settled)
             risen = rise
-            if repeats and (max(rise, fall) <= 0.0 or (constant and not curves.up and rise <= curves.settled)):
+            if repeats and (
+                np.array_equal(step.total, before) or (constant and not curves.up and rise <= curves.settled)
+            ):
                 step = step._replace(settled=True)
             elif repeats and curves.up and still and tries < LIFTS:
                 tries += 1

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.arrivals import (
     COARSEST,
+    INFLATED,
     NOTHING,
     TAIL,
     Arrivals,
@@ -348,7 +349,8 @@ class CurveSteps:
     def arriving(self, side: Side, transition: int, release: Mechanisms, before: FloatArray) -> FloatArray:
         """The kernel of what was known one step before."""
         matrix = getattr(self._user, side).at(transition)
-        return self._curves.through(matrix, self._curves.composed(before, self._curves.own(release)))
+        known = self._curves.composed(before, self._curves.own(release))
+        return self._curves.through(matrix, known, times=INFLATED)
 
     def leakage(self, past: FloatArray, release: Mechanisms, future: FloatArray) -> float:
         """The epsilon of the composition."""

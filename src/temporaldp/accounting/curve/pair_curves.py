@@ -148,8 +148,8 @@ class PairCurves:
         self._masses = (D, m, infinite)
         return m, infinite
 
-    def through(self, matrix: Matrix | None, D: FloatArray) -> FloatArray:
-        """The curves after one transition of the correlation; `InputError` for intervals."""
+    def through(self, matrix: Matrix | None, D: FloatArray, *, times: float = 1.0) -> FloatArray:
+        """The curves after one transition of the correlation, multiplied by a factor; `InputError` for intervals."""
         if matrix is None or D.ndim == 1:
             return NOTHING
         n = self.n_values
@@ -167,7 +167,7 @@ class PairCurves:
             run.pair_values(rows, self.h, (slope, height, ends, first, sizes), begin, end, passed)
 
         spread(pairs, n * (n - 1), step=1, work=PAIR_WORK * n * n)
-        passed = self._cut(np.minimum(passed, 1.0))
+        passed = self._cut(np.minimum(passed * times, 1.0))
         return passed if passed.any() else NOTHING
 
     def contraction(self, matrix: Matrix) -> float:

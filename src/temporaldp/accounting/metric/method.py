@@ -20,7 +20,7 @@ from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, constant_known_matrix
+from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Leakage, Limits, Side, constant_known_matrix
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
@@ -115,18 +115,15 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         paper = self._paper.limits([user], self.promised(release))
         if user.states is None:
             return paper
-        own, unknown = float(release[0]) * self.distances, np.full_like(self.distances, np.inf)
-        before, after = ((arrived[0] if arrived else unknown) + own for arrived in (past, future))
+        unknown = np.full_like(self.distances, np.inf)
+        arrived = [one or (unknown,) for one in (past, future)]
+        pairs = PairwiseLeakage(user.states, release, self.distances, arrived[0], arrived[1])
+        found = [min(getattr(paper, way), float(pairs.metric(0, way).max())) for way in DIRECTIONS]
         certificates = (
-            None if not correlation or not np.isfinite(metric).all() else metric
-            for correlation, metric in ((user.backward, before), (user.forward, after))
+            pairs.metric(0, side) if one and getattr(user, side) else None
+            for side, one in zip(SIDES, (past, future), strict=True)
         )
-        return Limits(
-            min(paper.backward, float(before.max())),
-            min(paper.forward, float(after.max())),
-            min(paper.temporal, float((before + after - own).max())),
-            evidence=MetricLimits(*certificates),
-        )
+        return Limits(found[0], found[1], found[2], evidence=MetricLimits(*certificates))
 
     def steps(self, user: Adversary) -> MetricSteps:
         """Its liftings."""
