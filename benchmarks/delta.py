@@ -26,7 +26,7 @@ from measure import in_a_child, short, table
 import temporaldp as tdp
 from temporaldp.accounting.curve.arrivals import SingleCurve
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.accounting.simulation.verification import Verified
+from temporaldp.verification.leakage import Verified
 
 DELTA = 1e-6
 VERIFIED_DELTA = 1e-3

@@ -31,6 +31,7 @@ ROOMS = (
     "correlation",
     "mechanisms",
     "accounting",
+    "verification",
     "planning",
     "smoothing",
     "files",

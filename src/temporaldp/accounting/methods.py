@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.curve.method import ApproximateDP, Verified
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.accounting.simulation.verification import Verified
 from temporaldp.errors import InputError
 
 METHODS: dict[str, type[Accounting[Any, Any]]] = {

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
-from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.curve.method import ApproximateDP, Verified
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.accounting.simulation.verification import Verified
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
-from temporaldp.accounting.simulation.verification import Verified, verify_leakage
+from temporaldp.accounting.curve.method import Verified
 from temporaldp.correlation import Adversaries, Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.population import Population
@@ -23,6 +23,7 @@ from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.progress import part
 from temporaldp.values import whole_number
+from temporaldp.verification.leakage import verify_leakage
 
 FloatArray = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries, LeakageSupremum, Observation, PairwiseLeakage
-from temporaldp.accounting.simulation.verification import Verified
+from temporaldp.accounting.curve.method import Verified
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels import Witness

@@ -1,6 +1,5 @@
 """Studies of a release or a correlation: diagnosis, uncertainty, populations, verification by simulation, and the attack."""
 
-from temporaldp.accounting.simulation.verification import OwnLeakage, VerifiedLeakage, own_leakage, verify_leakage
 from temporaldp.studies.diagnosis import Diagnosis, ModelLeakage, diagnose
 from temporaldp.studies.distribution import LeakageDistribution, leakage_distribution
 from temporaldp.studies.leakage_draws import LeakageDraws, leakage_bootstrap, leakage_posterior
@@ -8,6 +7,7 @@ from temporaldp.studies.lifted_leakage import LiftedLeakage, lifted_leakage
 from temporaldp.studies.release_attack import ReleaseAttack, attack_release
 from temporaldp.studies.uncertainty import LeakageUncertainty, leakage_uncertainty
 from temporaldp.studies.worst_member import WorstMember, worst_member
+from temporaldp.verification import OwnLeakage, VerifiedLeakage, own_leakage, verify_leakage
 
 __all__ = [
     "Diagnosis",

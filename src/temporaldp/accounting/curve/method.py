@@ -338,6 +338,17 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         )
 
 
+class Verified(ApproximateDP):
+    """The accounting method of a plan whose noise a simulation verified (`plan_noise(..., verify=True)`)."""
+
+    name = "verified"
+
+    @property
+    def sentence(self) -> str:
+        """Sentence for reports about how leakage was computed."""
+        return f"Leakage at delta = {self.delta:g} is bounded by simulation: the level is satisfied unless the draws mislead."
+
+
 class CurveSteps:
     """One user's kernels, one transition at a time; a `temporaldp.accounting.stepwise.Steps` of curves from above."""
 

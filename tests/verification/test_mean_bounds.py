@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from temporaldp.accounting.simulation.values import mean_at_least, mean_at_most
+from temporaldp.verification.values import mean_at_least, mean_at_most
 
 N = 400
 

@@ -15,8 +15,14 @@ from temporaldp.accounting.curve.arrivals import checked_delta
 from temporaldp.accounting.curve.evidence import LeakageCurves
 from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.series import temporal_leakage
-from temporaldp.accounting.simulation.draws import simulated
-from temporaldp.accounting.simulation.values import (
+from temporaldp.correlation import Adversary
+from temporaldp.errors import BudgetError, InputError
+from temporaldp.mechanisms.events import releases_of
+from temporaldp.mechanisms.simulation import require_simulated
+from temporaldp.progress import part
+from temporaldp.values import compared_by_value, positive, whole_number
+from temporaldp.verification.draws import simulated
+from temporaldp.verification.values import (
     ABOVE,
     BELOW,
     StepValues,
@@ -24,12 +30,6 @@ from temporaldp.accounting.simulation.values import (
     mean_at_most,
     values_of_steps,
 )
-from temporaldp.correlation import Adversary
-from temporaldp.errors import BudgetError, InputError
-from temporaldp.mechanisms.events import releases_of
-from temporaldp.mechanisms.simulation import require_simulated
-from temporaldp.progress import part
-from temporaldp.values import compared_by_value, positive, whole_number
 
 FloatArray = NDArray[np.float64]
 
@@ -38,17 +38,6 @@ SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 FAILURE_SHARE = 1e-3
 """Default failure probability, as a share of delta."""
-
-
-class Verified(ApproximateDP):
-    """The accounting method of a release that simulation verified to satisfy a level, which upper bounds alone do not show."""
-
-    name = "verified"
-
-    @property
-    def sentence(self) -> str:
-        """How leakage was computed."""
-        return f"Leakage at delta = {self.delta:g} is bounded by simulation: the level is satisfied unless the draws mislead."
 
 
 @compared_by_value

@@ -24,10 +24,10 @@ from temporaldp import (
     load_sample,
     temporal_leakage,
 )
-from temporaldp.accounting.simulation.draws import batch
-from temporaldp.accounting.simulation.values import ABOVE, BELOW, values_of_steps
-from temporaldp.accounting.simulation.verification import bounded
 from temporaldp.studies import own_leakage, verify_leakage
+from temporaldp.verification.draws import batch
+from temporaldp.verification.leakage import bounded
+from temporaldp.verification.values import ABOVE, BELOW, values_of_steps
 
 EPSILON = 0.25
 P = np.array([[0.9, 0.1], [0.3, 0.7]])

@@ -1,1 +1,0 @@
-"""Confidence bounds of the leakage at a delta, by simulation of releases."""
