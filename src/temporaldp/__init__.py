@@ -20,7 +20,6 @@ from temporaldp.accounting import (
     PrivacyCurve,
     RenewalLeakage,
     TemporalAccountant,
-    leakage_profiles,
     leakage_supremum,
     renewal_leakage,
     temporal_leakage,
@@ -84,7 +83,7 @@ from temporaldp.files import (
     save_matrix,
     save_plan,
 )
-from temporaldp.kernels import LeakageProfile, LeakageProfiles, Witness, loss
+from temporaldp.kernels import LeakageProfile, Witness
 from temporaldp.mechanisms import (
     ConcentratedGuarantee,
     DiscreteGaussianNoise,
@@ -178,7 +177,6 @@ __all__ = [
     "LeakageCurves",
     "LeakageOverTime",
     "LeakageProfile",
-    "LeakageProfiles",
     "LeakageSeries",
     "LeakageSupremum",
     "Ledger",
@@ -247,7 +245,6 @@ __all__ = [
     "filtered_histograms",
     "independent_adversary",
     "joint_trajectories",
-    "leakage_profiles",
     "leakage_supremum",
     "learn_correlation",
     "load_correlation",
@@ -255,7 +252,6 @@ __all__ = [
     "load_plan",
     "load_released",
     "load_sample",
-    "loss",
     "pair_adversary",
     "plan_budget",
     "plan_for_share",

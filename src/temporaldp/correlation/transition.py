@@ -14,7 +14,7 @@ from temporaldp.correlation.protocol import Constant
 from temporaldp.correlation.states import labels_of, listed, positions, require_same_states, state_names
 from temporaldp.display import MOST_CELLS, draw, grid
 from temporaldp.errors import MatrixError, StateError
-from temporaldp.kernels import BATCHED, LeakageProfile, compute_profile, compute_profiles
+from temporaldp.kernels import LeakageProfile, compute_profile
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
@@ -188,19 +188,8 @@ class TransitionMatrix(Constant):
         pi[inside] = _gth(self.dense()[np.ix_(inside, inside)])
         return pi
 
-    def leakage_profile(self, *, tolerance: float = 0.0) -> LeakageProfile:
-        """What one step through this matrix leaks, for every level at once; computed once, then kept.
-
-        Parameters
-        ----------
-        tolerance : float, 0 or from 1e-6 to 1
-            0: exact. Otherwise the exact profile simplified: fewer vertices, a guaranteed upper bound, with a loss of at most
-            ``min((1 + tolerance) L, L + log(1 + tolerance))``.
-
-        Raises
-        ------
-        InputError
-            tolerance is neither 0 nor from 1e-6 to 1.
+    def leakage_profile(self) -> LeakageProfile:
+        """Return what one step through this matrix leaks at every level, exactly; computed once, then kept.
 
         See Also
         --------
@@ -209,7 +198,7 @@ class TransitionMatrix(Constant):
         if self._profile is None:
             object.__setattr__(self, "_profile", compute_profile(self.probabilities, self.states))
         assert self._profile is not None
-        return self._profile if tolerance == 0.0 else self._profile.simplified(tolerance=tolerance)
+        return self._profile
 
     @property
     def is_sparse(self) -> bool:
@@ -278,46 +267,6 @@ def distribution(weights: ArrayLike, states: tuple[str, ...]) -> FloatArray:
     if abs(vector.sum() - 1.0) > ROW_SUM_TOLERANCE:
         raise MatrixError(f"expected probabilities that sum to 1 within {ROW_SUM_TOLERANCE}, got {vector.sum():.17g}")
     return vector
-
-
-def checked_stack(matrices: ArrayLike) -> FloatArray:
-    """A read-only copy of a stack of transition matrices, shape (count, n, n), checked like one `TransitionMatrix` each."""
-    try:
-        stack = np.array(matrices, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise MatrixError(f"expected an array of numbers of shape (count, n, n), got something else: {error}") from None
-    if stack.ndim != 3 or stack.shape[0] < 1 or stack.shape[1] != stack.shape[2] or stack.shape[1] < 2:
-        raise MatrixError(
-            f"expected an array of shape (count, n, n) with count >= 1 and n >= 2, got {stack.shape}; matrices of several "
-            "sizes need one call per size"
-        )
-    bad_entry = ~(np.isfinite(stack) & ((stack == 0.0) | (stack >= SMALLEST_PROBABILITY)))
-    bad = bad_entry.any(axis=(1, 2)) | (np.abs(stack.sum(axis=2) - 1.0) > ROW_SUM_TOLERANCE).any(axis=1)
-    if bad.any():
-        number = int(np.argmax(bad))
-        try:
-            TransitionMatrix(stack[number])
-        except MatrixError as error:
-            raise MatrixError(
-                f"matrix {number} of the stack ({int(bad.sum())} such matrices in all): {error}"
-            ) from None
-    stack.flags.writeable = False
-    return stack
-
-
-def know_profiles(matrices: Iterable[object]) -> None:
-    """Compute the profiles of small dense matrices that are not known yet, those of one size in one call; leave out others."""
-    waiting: dict[tuple[str, ...], list[TransitionMatrix]] = {}
-    for matrix in matrices:
-        if not isinstance(matrix, TransitionMatrix):
-            continue
-        if matrix._profile is None and not matrix.is_sparse and matrix.n_states <= BATCHED:
-            waiting.setdefault(matrix.states, []).append(matrix)
-    for states, group in waiting.items():
-        if len(group) > 1:
-            profiles = compute_profiles(np.stack([matrix.dense() for matrix in group]), states)
-            for matrix, profile in zip(group, profiles, strict=True):
-                object.__setattr__(matrix, "_profile", profile)
 
 
 def _checked_square(probabilities: Any) -> FloatArray | scipy.sparse.csr_array:

@@ -39,7 +39,7 @@ from temporaldp.kernels.compilation import kernel, summing_kernel
 from temporaldp.kernels.hull import upper_hull
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread as spread_over
-from temporaldp.kernels.witness import Witness, WitnessList
+from temporaldp.kernels.witness import Witness
 from temporaldp.values import ULP as U
 
 FloatArray = NDArray[np.float64]
@@ -190,15 +190,19 @@ class _Lines:
         share = (right - middle) / (right - left)
         return self.theta[middle] >= share * self.theta[left] + (1.0 - share) * self.theta[right]
 
-    def witnesses(self, slopes: Sequence[float], states: Sequence[str]) -> WitnessList:
+    def witnesses(self, slopes: Sequence[float], states: Sequence[str]) -> list[Witness]:
         """The pairs of rows and the sets at some slopes."""
         found = np.array([self._found[h] for h in slopes])
         pairs = found[:, 1:3].astype(np.int64)
         g, lam, mu = 1.0 + np.array(slopes)[:, None], found[:, 3:4], found[:, 4:5]
         high, low = self.high[pairs[:, 0]], self.low[pairs[:, 1]]
         inside = high - lam * (high - self.low[pairs[:, 0]]) > g * (low + mu * (self.high[pairs[:, 1]] - low))
-        starts = np.concatenate(([0], np.cumsum(inside.sum(axis=1))))
-        return WitnessList(tuple(states), pairs, np.nonzero(inside)[1], starts, found[:, 5:7])
+        return [
+            Witness(
+                states[i], states[j], tuple(states[k] for k in np.flatnonzero(members).tolist()), float(q), float(d)
+            )
+            for (i, j), members, (d, q) in zip(pairs.tolist(), inside, found[:, 5:7], strict=True)
+        ]
 
 
 def _bounded(low: FloatArray, high: FloatArray, states: Sequence[str]) -> LeakageProfile:

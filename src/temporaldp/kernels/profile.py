@@ -12,15 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.kernels.hull import lies_under, upper_hull
-from temporaldp.kernels.outer import outer_corners
 from temporaldp.kernels.vertex import losses, vertex_gap, vertex_loss, vertex_supremum
-from temporaldp.kernels.witness import Witness, WitnessList, chosen
+from temporaldp.kernels.witness import Witness
 from temporaldp.values import ULP, compared_by_value, copy_in, positive
 
 FloatArray = NDArray[np.float64]
-
-SMALLEST_TOLERANCE = 1e-6
-"""Far above what is given away for rounding (`outer.py`)."""
 
 
 @compared_by_value
@@ -67,8 +63,7 @@ class LeakageProfile:
 
     def __post_init__(self) -> None:
         copy_in(self, "vertices", "excess", "complement")
-        if not isinstance(self.witnesses, WitnessList):
-            object.__setattr__(self, "witnesses", tuple(self.witnesses))
+        object.__setattr__(self, "witnesses", tuple(self.witnesses))
         m = len(self.witnesses)
         if self.vertices.shape != (m, 2) or self.excess.shape != (m,) or self.complement.shape != (m,):
             raise InputError(
@@ -90,9 +85,8 @@ class LeakageProfile:
         """The hull of the given points (d, x = q - d, q, c = 1 - q), each with its witness."""
         points = np.array([d, x, q, c], dtype=np.float64)
         kept = upper_hull(points[0], points[1])
-        if kept.size < points.shape[1] or not (np.diff(kept) == 1).all():
-            points, witnesses = points[:, kept], chosen(witnesses, kept)
-        return cls(points[[0, 2]].T, points[1], points[3], witnesses, tolerance)
+        points = points[:, kept]
+        return cls(points[[0, 2]].T, points[1], points[3], [witnesses[k] for k in kept], tolerance)
 
     @overload
     def loss(self, alpha: float) -> float: ...
@@ -209,37 +203,6 @@ class LeakageProfile:
         left = math.exp(-level)
         each = [vertex_loss(d, x, level, left) if level > 0.0 else x for d, x in zip(*self.curve, strict=True)]
         return self.witnesses[int(np.argmax(each))]
-
-    def simplified(self, *, tolerance: float) -> LeakageProfile:
-        """A profile with fewer vertices: a guaranteed upper bound, ``L <= L' <= min((1 + t) L, L + log(1 + t))``.
-
-        Parameters
-        ----------
-        tolerance : float, from 1e-6 to 1
-            t. Corners of a polygon around the hull (`docs/theory.md`, Proposition 1).
-
-        Raises
-        ------
-        InputError
-            tolerance is not from 1e-6 to 1.
-
-        Examples
-        --------
-        >>> from temporaldp import random_correlation
-        >>> exact = random_correlation(150, rng=0).leakage_profile()
-        >>> bound = exact.simplified(tolerance=0.01)
-        >>> len(exact), len(bound), bool(1.0 <= bound.loss(2.0) / exact.loss(2.0) <= 1.01)
-        (65, 33, True)
-        """
-        if not SMALLEST_TOLERANCE <= tolerance <= 1.0:
-            raise InputError(f"expected a tolerance from {SMALLEST_TOLERANCE:g} to 1, got {tolerance}")
-        corners = outer_corners(self.vertices[:, 0], self.excess, self.complement, tolerance)
-        if len(corners) >= len(self):
-            return self
-        d, x, q, c, vertex = np.array(corners, dtype=np.float64).T
-        witnesses = chosen(self.witnesses, vertex.astype(np.intp))
-        bound = (1.0 + self.tolerance) * (1.0 + tolerance) - 1.0
-        return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses, tolerance=bound)
 
     def merge(self, other: LeakageProfile) -> LeakageProfile:
         """The pointwise maximum of two profiles: the hull of both vertex lists. Associative and commutative."""
