@@ -260,7 +260,7 @@ def sticky(
         raise InputError("expected either n_states or states=")
     names = state_names(range(n_states or 0) if states is None else states)
     if len(names) < 2:
-        raise InputError(f"expected at least 2 states, got {len(names)}: a single value tells nobody anything")
+        raise InputError(f"expected at least 2 states, got {len(names)}: a single state reveals nothing")
     own = np.eye(len(names), dtype=bool)
     lower, upper = np.where(own, least, 0.0), np.where(own, most, 1.0 - least)
     if len(names) == 2:

@@ -36,7 +36,7 @@ SMALLEST_PROBABILITY = 1e-290
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class TransitionMatrix(Constant):
-    """How values follow one another: row = the value that is known, column = the value at the other time.
+    """Transition probabilities between consecutive steps: row = the given state, column = the state at the other time.
 
     A *forward* matrix holds ``Pr(l[t+1] = column | l[t] = row)``, a *backward* matrix
     ``Pr(l[t-1] = column | l[t] = row)``; the paper's Definition 3 (temporal correlations). The class is the same
@@ -237,7 +237,7 @@ class TransitionMatrix(Constant):
         Parameters
         ----------
         backward : bool
-            What the columns are: the value one step before, or one step later.
+            Whether the columns are the states one step before, rather than one step later.
         ax : matplotlib.axes.Axes, optional
             Where to draw. Default: a new figure.
 
@@ -280,7 +280,7 @@ def _checked_square(probabilities: Any) -> FloatArray | scipy.sparse.csr_array:
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise MatrixError(f"expected a square matrix, got shape {given.shape}")
     if given.shape[0] < 2:
-        raise MatrixError(f"expected at least 2 states, got {given.shape[0]}: a single value tells nobody anything")
+        raise MatrixError(f"expected at least 2 states, got {given.shape[0]}: a single state reveals nothing")
     if not scipy.sparse.issparse(given):
         matrix = np.array(given, dtype=np.float64)
         matrix.flags.writeable = False

@@ -1,4 +1,4 @@
-"""What one step leaks: the profile of a transition matrix, and the kernels that compute it."""
+"""Compiled functions of arrays, and the leakage profile of a transition matrix."""
 
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.search import compute_profile

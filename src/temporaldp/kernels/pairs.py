@@ -150,5 +150,5 @@ def vertex_sums(store, found):
         sums[v, 2] = min(q_sum[0] + q_sum[1], 1.0)
         sums[v, 3] = max(0.0, min(inside[0] + inside[1], outside[0] + outside[1]))
         if sums[v, 0] == 0.0 and sums[v, 3] == 0.0:
-            sums[v, 1] = sums[v, 2] = 1.0  # disjoint rows are told apart with certainty
+            sums[v, 1] = sums[v, 2] = 1.0  # disjoint rows
     return sums

@@ -1,4 +1,4 @@
-"""From a matrix to its leakage profile: find the vertices, sum them exactly, name their witnesses.
+"""The leakage profile of a matrix: its vertices, their sums and their witnesses.
 
 The matrix is a checked dense array or ``scipy.sparse.csr_array``.
 """
@@ -24,7 +24,7 @@ IntArray = NDArray[np.int64]
 Rows: TypeAlias = Any
 
 DENSE_SHARE, DENSE_LIMIT = 0.1, 5_000
-"""Share of entries from which a sparse matrix of so many rows is searched as a dense one, whose kernels are faster an entry."""
+"""Share of entries and largest number of rows from which, and up to which, a sparse matrix is searched by the dense kernels."""
 
 SPARSE_ROWS = 8
 """Rows with the fewest entries that are compared with all others for disjoint supports before anything else is done."""
@@ -43,9 +43,9 @@ COARSE = 1.01
 
 
 def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
-    """Exact leakage profile of a matrix: every vertex is attained by a pair of rows and a set of columns."""
+    """Return the exact leakage profile: every vertex is attained by a pair of rows and a set of columns."""
     search, pair = Search(matrix), disjoint_pair(matrix)
-    # Disjoint rows are told apart with certainty: nothing leaks more, at any level.
+    # Disjoint rows leak everything: no pair leaks more, at any level.
     found = search.vertices() if pair is None else np.array([[*pair, search.steepest]])
     d, x, q, c = vertex_sums(search.store, found).T
     witnesses = [
@@ -80,7 +80,7 @@ def steepest_slope(matrix: Rows) -> float:
 
 
 def disjoint_pair(matrix: Rows) -> tuple[int, int] | None:
-    """Two rows without a common column, looked for from the rows with the fewest entries; None: there is none among these."""
+    """Two rows without a common column, one of them among the rows with the fewest entries; None if there are no such rows."""
     if not scipy.sparse.issparse(matrix):
         if matrix.min(axis=0).max() > 0.0:
             return None  # a column without a zero

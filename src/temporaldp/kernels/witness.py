@@ -1,4 +1,4 @@
-"""Why a step leaks: the two values that are told apart, and by what."""
+"""The pair of states and the event that make a step leak."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The pair of values and the event at the other time that make a vertex of a leakage profile.
+    """The pair of states and the event at the other time that make a vertex of a leakage profile.
 
     Parameters
     ----------
     value, other_value : str
-        The two values told apart.
+        The states of the two rows.
     evidence : tuple of str
-        The set S of values at the other time that speaks for `value`.
+        The set S of states at the other time that is more likely given `value`.
     probability, other_probability : float
-        ``Pr(S | value)`` and ``Pr(S | other_value)``: the vertex's q and d.
+        ``Pr(S | value)`` and ``Pr(S | other_value)``, the q and d of the vertex.
     """
 
     value: str
