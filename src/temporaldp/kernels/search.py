@@ -48,20 +48,17 @@ def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
     # Disjoint rows leak everything: no pair leaks more, at any level.
     found = search.vertices() if pair is None else np.array([[*pair, search.steepest]])
     d, x, q, c = vertex_sums(search.store, found).T
-    witnesses = [
-        _witness(matrix, states, *vertex) for vertex in zip(*found.T.tolist(), q.tolist(), d.tolist(), strict=True)
-    ]
+    vertices = zip(*found.T.tolist(), q.tolist(), d.tolist(), strict=True)
+    with np.errstate(over="ignore"):
+        witnesses = [_witness(matrix, states, int(i), int(j), *rest) for i, j, *rest in vertices]
     return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses)
 
 
-def _witness(matrix: Rows, states: Sequence[str], i: float, j: float, limit: float, q: float, d: float) -> Witness:
+def _witness(matrix: Rows, states: Sequence[str], i: int, j: int, limit: float, q: float, d: float) -> Witness:
     """Name the states of a vertex, whose set is ``{k : q_k - d_k > limit d_k}``."""
-    row, other = int(i), int(j)
-    rows = matrix[[row, other]]
-    above, below = rows.toarray() if scipy.sparse.issparse(rows) else rows
-    with np.errstate(over="ignore"):
-        inside = (above > below) & (above - below > limit * below)
-    return Witness(states[row], states[other], tuple(states[k] for k in np.flatnonzero(inside).tolist()), q, d)
+    above, below = matrix[[i, j]].toarray() if scipy.sparse.issparse(matrix) else (matrix[i], matrix[j])
+    inside = (above > below) & (above - below > limit * below)
+    return Witness(states[i], states[j], tuple(states[k] for k in inside.nonzero()[0].tolist()), q, d)
 
 
 def all_pairs(n: int) -> IntArray:
