@@ -38,7 +38,7 @@ HEAVY_SHARE = 1.0 / 8.0
 SAMPLED_PAIRS = 4
 """Pairs of each row that make the hull with which all pairs are compared. If doubled, half as many pairs rise above it."""
 
-COARSE = 1.01
+SAMPLE_GAIN = 1.01
 """Factor by which a pair must exceed an edge of that hull. If its distance from 1 is doubled, fewer edges are compared with."""
 
 
@@ -114,7 +114,7 @@ class Search:
         if self.n <= UNSCREENED_STATES:
             pairs = all_pairs(self.n)
         else:
-            hull = refine(self.store, *self._sample(), self.steepest, COARSE)
+            hull = refine(self.store, *self._sample(), self.steepest, SAMPLE_GAIN)
             # At least one pair, also where all rows are equal.
             pairs = np.concatenate((self._pairs_above(hull), hull[:, :2].astype(np.int64), [[0, 1]])).T.copy()
         found: FloatArray = refine(self.store, *pairs, self.steepest, TIE)[:, :3]
