@@ -14,7 +14,6 @@ from shutil import which
 
 import algorithm1
 import numpy as np
-import peak
 import solvers
 import sorting
 from measure import ACCOUNTING, CORES, exponent, in_a_child, machine, median, over_rows, settings, short, table
@@ -45,8 +44,8 @@ def fresh(n: int) -> np.ndarray:
 
 
 def one_loss() -> Iterator[str]:
-    """temporaldp.loss against Algorithm 1."""
-    yield "## One loss value: `temporaldp.loss(matrix, alpha=...)` against the paper's Algorithm 1\n\n"
+    """A profile and one of its losses against Algorithm 1."""
+    yield "## One loss value: `matrix.leakage_profile().loss(alpha)`, profile included, against the paper's Algorithm 1\n\n"
     yield (
         "*literal*: every loop of the paper's pseudocode, compiled with Numba. *best*: the fastest compiled form that we could "
         "write with one bound a pair (whole rows, padded, no branch). *NumPy*: as printed, vectorised over the other rows. Ratios are to ours "
@@ -56,12 +55,11 @@ def one_loss() -> Iterator[str]:
     rows = []
     for n in (*SIZES, LARGE[0]):
         P = fresh(n)
-        matrix = tdp.TransitionMatrix(P)
         for alpha in ALPHAS:
             cells = [str(n), f"{alpha:g}"]
             for threads in (1, CORES):
                 with settings(threads=threads):
-                    ours = median(lambda m=matrix, a=alpha: tdp.loss(m, alpha=a))
+                    ours = median(lambda p=P, a=alpha: loss(p, a))
                 cells.append(short(ours))
                 for peer in (algorithm1.literal_rows, algorithm1.compacted_rows):
                     cells.append(_ratio(peer, P, alpha, threads, ours))
@@ -71,6 +69,11 @@ def one_loss() -> Iterator[str]:
             rows.append(cells)
     head = ["n", "alpha", "ours, 1 thread", "literal", "best", "NumPy", f"ours, {CORES} threads", "literal", "best"]
     yield table(head, rows) + "\n\n"
+
+
+def loss(P: np.ndarray, alpha: float) -> float:
+    """One loss of a profile that is computed for it."""
+    return compute_profile(P, tuple(str(k) for k in range(len(P)))).loss(alpha)
 
 
 def _ratio(peer: Callable, P: np.ndarray, alpha: float, threads: int, ours: float) -> str:
@@ -84,15 +87,12 @@ def profiles() -> Iterator[str]:
     """The whole profile against sorting and against a pass."""
     yield "## The whole profile: `matrix.leakage_profile()`\n\n"
     yield (
-        "*pass*: one float64 pass over the n^3 entries of all pairs (minimum and sum) by the same tile kernel, one thread. "
         "*pair by pair*, *row by row*: the profile by sorting every pair in NumPy, in a loop over pairs, and vectorised over the "
-        "other rows with points under the hull so far thrown away (`benchmarks/sorting.py`). *arrays*: this package's own "
-        "NumPy and SciPy fallback. *vertices*: of the exact profile, and of its upper bound with tolerance 0.01.\n\n"
+        "other rows with points under the hull so far thrown away (`benchmarks/sorting.py`).\n\n"
     )
     rows = []
     for n in (*SIZES, *LARGE):
         P = fresh(n)
-        one_pass = peak.one_pass(n, np.float64, 1)
         cells = [str(n)]
         states = tuple(str(k) for k in range(n))
         warm = n < LARGE[0]
@@ -100,13 +100,10 @@ def profiles() -> Iterator[str]:
             ours = median(lambda p=P, s=states: compute_profile(p, s), warm=warm)
         with settings(threads=CORES):
             together = median(lambda p=P, s=states: compute_profile(p, s), warm=warm)
-        cells += [short(ours), f"{ours / one_pass:.1f}", short(together)]
+        cells += [short(ours), short(together)]
         cells += [_sorted(sorting.pair_by_pair, P, ours), _sorted(sorting.row_by_row, P, ours)]
-        with settings(threads=CORES):
-            exact = len(compute_profile(P, states))
-            fewer = len(compute_profile(P, states).simplified(tolerance=0.01))
-        rows.append([*cells, f"{exact} / {fewer}"])
-    head = ["n", "1 thread", "in passes", f"{CORES} threads", "pair by pair / ours", "row by row / ours"]
+        rows.append([*cells, str(len(compute_profile(P, states)))])
+    head = ["n", "1 thread", f"{CORES} threads", "pair by pair / ours", "row by row / ours"]
     yield table([*head, "vertices"], rows) + "\n\n"
 
 
@@ -118,32 +115,13 @@ def _sorted(build: Callable, P: np.ndarray, ours: float) -> str:
     return ("~" if part < n else "") + f"{median(lambda: build(P, 0, part)) * n / part / ours:,.0f}"
 
 
-def limits() -> Iterator[str]:
-    """The all-pairs pass against the peak."""
-    yield "## The pass over all pairs against the machine\n\n"
-    yield (
-        "Entries per nanosecond (an entry is one minimum and one sum). The peak is measured on the same cores from registers and the "
-        "first-level cache (`benchmarks/peak.py`).\n\n"
-    )
-    rows = []
-    for kind in (np.float32, np.float64):
-        for threads in (1, CORES):
-            top = peak.limit(kind, threads)
-            cells = [kind.__name__, str(threads), f"{top:.1f}"]
-            for n in (150, 500, 1000, 2000):
-                rate = n**3 / peak.one_pass(n, kind, threads) / 1e9
-                cells.append(f"{rate:.1f} ({rate / top:.0%})")
-            rows.append(cells)
-    yield table(["precision", "threads", "peak", "n = 150", "n = 500", "n = 1000", "n = 2000"], rows) + "\n\n"
-
-
 def against_solvers() -> Iterator[str]:
     """Solvers of linear programs."""
     yield "## Linear-programming solvers\n\n"
     yield (
         "The paper's program for one ordered pair of rows, after Charnes and Cooper: *bounds* has n + 1 variables and 2 n + 1 "
         "constraints, *paper* the n (n - 1) constraints of the paper. Median milliseconds a pair, building the program included; "
-        "*all pairs* is that times n (n - 1), as a ratio to `temporaldp.loss`, one thread (~: extrapolated). Errors are relative "
+        "*all pairs* is that times n (n - 1), as a ratio to a profile and its loss, one thread (~: extrapolated). Errors are relative "
         "and signed: below 0, leakage is reported too low, below -100 % a loss comes out negative. *uneven* rows are Dirichlet with concentration 0.1: most weight on few columns, as estimated rows have. *wrong*: called optimal and off by more than 1e-6. Gurobi's pip licence "
         "ends at 2,000 constraints; lp_solve is a process of its own"
     )
@@ -163,8 +141,8 @@ def against_solvers() -> Iterator[str]:
     for n, options in surveys:
         for result in survey(n, seed=SEED, pairs=10, solvers=named, **options):
             with settings(threads=1):
-                matrix = tdp.TransitionMatrix(fresh(n))
-                ours = median(lambda m=matrix, a=result.alpha: tdp.loss(m, alpha=a))
+                P = fresh(n)
+                ours = median(lambda p=P, a=result.alpha: loss(p, a))
             ratio = result.seconds * n * (n - 1) / ours
             errors = ["" if np.isnan(e) else f"{e:+.0e}" for e in (result.lowest, result.highest)]
             kind = result.form + (", uneven" if "concentration" in options else "")
@@ -174,29 +152,11 @@ def against_solvers() -> Iterator[str]:
     yield table(head, rows) + "\n\n"
 
 
-def populations() -> Iterator[str]:
-    """Many small matrices, and series over them."""
-    yield f"## A population: `leakage_profiles(stack)` ({CORES} threads)\n\n"
-    rows, rng = [], np.random.default_rng(SEED)
-    for n, count in ((5, 1_000_000), (10, 100_000), (20, 20_000), (50, 2_000)):
-        stack = rng.random((count, n, n))
-        stack /= stack.sum(axis=2, keepdims=True)
-        with settings(threads=CORES):
-            tdp.leakage_profiles(stack[:10])
-            seconds = median(lambda s=stack: tdp.leakage_profiles(s), warm=False)
-            found = tdp.leakage_profiles(stack)
-            merged = median(lambda f=found: f.merged, warm=False)
-            kept = median(lambda f=found: f.undominated, warm=False)
-        row = [f"{count:,} x {n}", short(seconds), short(seconds / count), short(merged), short(kept)]
-        rows.append([*row, f"{len(found.undominated):,}"])
-    yield table(["matrices", "profiles", "each", "merged", "undominated", "left"], rows) + "\n\n"
-    yield from series(rng)
-
-
-def series(rng: np.random.Generator) -> Iterator[str]:
+def series() -> Iterator[str]:
     """Leakage at every step, for one user and for many."""
     yield "## Series: `temporal_leakage(adversary, epsilons, accounting=...)`\n\n"
     yield "Budgets differ from step to step, so that no fixed point is reached; backward and forward.\n\n"
+    rng = np.random.default_rng(SEED)
     large, small = tdp.random_correlation(50, rng=SEED), tdp.random_correlation(5, rng=SEED)
     large.leakage_profile()
     asked: list[tuple[str, int, int, list[tdp.TransitionMatrix]]] = [
@@ -279,9 +239,7 @@ def memory() -> Iterator[str]:
         ]
     yield f"Of the series by the paper's bound in T: {exponent(steps, taken):.2f}; in users: {exponent(users, crowd):.2f}.\n\n"
     yield "## The first call\n\n"
-    code = (
-        "import temporaldp as tdp\nm = tdp.random_correlation(50, rng=0)\ntdp.loss(m, alpha=1.0)\nm.leakage_profile()"
-    )
+    code = "import temporaldp as tdp\nm = tdp.random_correlation(50, rng=0)\nm.leakage_profile().loss(1.0)"
     code += "\ntdp.temporal_leakage(tdp.Adversary(m), [0.1] * 100_000)"
     with tempfile.TemporaryDirectory() as folder:
         first = in_a_child(code, NUMBA_CACHE_DIR=folder)["seconds"]
@@ -289,13 +247,13 @@ def memory() -> Iterator[str]:
     bare = in_a_child("import numpy")["seconds"]
     imported = in_a_child("import temporaldp")["seconds"]
     yield (
-        f"Importing, one loss, one profile (n = 50) and one series in a fresh process: {short(first)} the first time after "
+        f"Importing, one profile (n = 50) and one series in a fresh process: {short(first)} the first time after "
         f"installation, when Numba compiles; {short(second)} from then on. `import temporaldp` alone takes {short(imported)}, `import numpy` "
         f"{short(bare)}.\n"
     )
 
 
-SECTIONS = (machine, one_loss, profiles, limits, against_solvers, populations, memory)
+SECTIONS = (machine, one_loss, profiles, against_solvers, series, memory)
 
 
 def main() -> None:

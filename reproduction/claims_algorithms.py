@@ -21,7 +21,7 @@ from reproduction.settings import (
     recursion_supremum,
     smoothed,
 )
-from temporaldp import Adversary, TransitionMatrix, loss, random_correlation
+from temporaldp import Adversary, TransitionMatrix, random_correlation
 
 # Section IV
 
@@ -39,7 +39,7 @@ def _exact_loss(matrix: TransitionMatrix, alpha: float) -> float:
 def theorem_4() -> Finding:
     """The loss function against 60 digits and, where coefficients allow, a general solver."""
     levels = (0.01, 0.1, 1.0, 5.0, 10.0, 20.0)
-    found = [loss(THREE_PLACES, alpha=alpha) for alpha in levels]
+    found = [THREE_PLACES.leakage_profile().loss(alpha) for alpha in levels]
     far = max(abs(value / _exact_loss(THREE_PLACES, alpha) - 1) for value, alpha in zip(found, levels, strict=True))
     rows = THREE_PLACES.dense()
     solved = max(peers.highs(q, d, 1.0, "paper").value for q in rows for d in rows if (q != d).any())
@@ -83,7 +83,8 @@ def algorithm_1() -> Finding:
         (random_correlation(n, rng=seed), alpha) for n in (2, 5, 20) for seed in range(10) for alpha in (0.1, 1.0, 10.0)
     ]
     ratios = [
-        peers.algorithm_1(matrix.dense(), alpha).losses.max() / loss(matrix, alpha=alpha) for matrix, alpha in cases
+        peers.algorithm_1(matrix.dense(), alpha).losses.max() / matrix.leakage_profile().loss(alpha)
+        for matrix, alpha in cases
     ]
     far = float(np.abs(np.array(ratios) - 1.0).max())
     return Finding(
@@ -101,7 +102,7 @@ def algorithm_1() -> Finding:
 def algorithm_1_in_doubles() -> Finding:
     """At a large alpha the comparison rounds to equality and the last columns go."""
     found = {alpha: peers.algorithm_1(THREE_PLACES.dense(), alpha).losses.max() for alpha in (30.0, 40.0)}
-    right = loss(THREE_PLACES, alpha=40.0)
+    right = THREE_PLACES.leakage_profile().loss(40.0)
     return Finding(
         f"The matrix of Figure 2 (a), in double precision as printed: L(30) = {found[30.0]:.4g}, L(40) = "
         f"{found[40.0]:.4g}; right is L(40) = {right:.4g}.",

@@ -10,7 +10,7 @@ from reproduction import budget_figures, leakage_figures, peers, printed, runtim
 from reproduction.claim import Finding, Verdict, agrees, disagrees, listed, loosely, same, stated
 from reproduction.exhibit import Exhibit
 from reproduction.settings import recursion_series, recursion_supremum, smoothed
-from temporaldp import Adversary, loss, random_correlation
+from temporaldp import Adversary, random_correlation
 
 SETTLED = 0.95
 """Share of its supremum at which a series is taken to have stopped growing noticeably."""
@@ -34,8 +34,8 @@ def _figure_8() -> Exhibit:
 def smoothing() -> Finding:
     """The loss function falls with s."""
     degrees = (0.005, 0.05, 0.5, 1.0)
-    found = [loss(smoothed(50, s), alpha=1.0) for s in degrees]
-    other = loss(smoothed(200, 0.005), alpha=1.0)
+    found = [smoothed(50, s).leakage_profile().loss(1.0) for s in degrees]
+    other = smoothed(200, 0.005).leakage_profile().loss(1.0)
     return Finding(
         f"L(1) for n = 50 and s = {', '.join(f'{s:g}' for s in degrees)}: {listed(found)}; n = 200, s = 0.005: "
         f"{other:.4g}.",

@@ -24,7 +24,6 @@ from temporaldp import (
     TransitionMatrix,
     estimate_adversaries,
     load_sample,
-    loss,
     random_correlation,
 )
 
@@ -257,8 +256,13 @@ def example_3() -> Finding:
 def remark_1() -> Finding:
     """Over random matrices."""
     levels = (0.01, 0.1, 1.0, 10.0, 100.0)
-    share = [loss(random_correlation(n, rng=n), alpha=alpha) / alpha for n in range(2, 12) for alpha in levels]
-    ends = loss(TransitionMatrix([[0.5, 0.5], [0.5, 0.5]]), alpha=1.0), loss(UNCHANGING, alpha=1.0)
+    share = [
+        random_correlation(n, rng=n).leakage_profile().loss(alpha) / alpha for n in range(2, 12) for alpha in levels
+    ]
+    ends = (
+        TransitionMatrix([[0.5, 0.5], [0.5, 0.5]]).leakage_profile().loss(1.0),
+        UNCHANGING.leakage_profile().loss(1.0),
+    )
     return Finding(
         f"L(a)/a over ten random matrices (n = 2 to 11) and five levels from 0.01 to 100: between {min(share):.3g} and "
         f"{max(share):.3g}. Equal rows: {ends[0]:g}; strongest: {ends[1]:g}.",

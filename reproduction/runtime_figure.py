@@ -15,7 +15,7 @@ import numpy as np
 from reproduction import peers, printed
 from reproduction.drawing import LOOKS, draw_panels
 from reproduction.exhibit import Curve, Exhibit, FloatArray, Panel, points
-from temporaldp import TransitionMatrix, loss, random_correlation
+from temporaldp import TransitionMatrix, random_correlation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,14 +102,14 @@ def _ours(sizes: Sequence[int], alphas: Sequence[float], n_states: int) -> list[
         return peers.algorithm_1(P, alpha)
 
     def one_value(P: FloatArray, alpha: float) -> object:
-        return loss(TransitionMatrix(P), alpha=alpha)
+        return TransitionMatrix(P).leakage_profile().loss(alpha)
 
     def profile(P: FloatArray, _: float) -> object:
         return TransitionMatrix(P).leakage_profile()
 
     sources = {
         AS_PRINTED: "Algorithm 1 as printed, NumPy, one core",
-        OURS: "temporaldp.loss, all cores",
+        OURS: "temporaldp, all cores",
         PROFILE: "TransitionMatrix.leakage_profile, all cores: every alpha at once",
     }
     curves = []
@@ -149,7 +149,7 @@ def _right_of_ours(alphas: Sequence[float], n_states: int, pairs: int) -> list[C
             hits[AS_PRINTED] += (
                 abs(peers.algorithm_1(np.vstack([q, d]), alpha).losses.max() - true) <= peers.WRONG * true
             )
-            hits[OURS] += abs(loss(TransitionMatrix(square), alpha=alpha) - true) <= peers.WRONG * true
+            hits[OURS] += abs(TransitionMatrix(square).leakage_profile().loss(alpha) - true) <= peers.WRONG * true
         for name, count in hits.items():
             right[name].append((alpha, 100.0 * count / pairs))
     return [points("c", name, f"{pairs} pairs, both orders, against 60 digits", found) for name, found in right.items()]

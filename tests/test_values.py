@@ -45,7 +45,6 @@ from temporaldp import (
     SyntheticTraces,
     Trajectories,
     TransitionMatrix,
-    leakage_profiles,
     leakage_supremum,
     plan_budget,
     plan_for_share,
@@ -87,7 +86,7 @@ def values(budget):
     sparse_one = TransitionMatrix(sparse.csr_array(matrix.dense()), matrix.states)
     return [
         matrix, sparse_one, somebody, Adversary([sparse_one, matrix]), walks, matrix.leakage_profile(),
-        matrix.leakage_profile().witnesses[0], leakage_profiles([matrix.dense()] * 2),
+        matrix.leakage_profile().witnesses[0],
         exact, exact.attained, exact.evidence, exact.witness(), paper, *paper.members, metric, metric.evidence,
         curves, curves.evidence, curves.evidence.curve(2), plan, noisy,
         pairs, pairs.evidence, verified, own, attacked(budget), verification(budget),

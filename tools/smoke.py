@@ -33,7 +33,7 @@ def alone() -> None:
     """Leakage, suprema, plans and accountants, with nothing but the base."""
     assert tdp.__version__
     series = tdp.temporal_leakage(ADVERSARY, [0.1, 0.1])
-    other = tdp.loss(WALK, alpha=0.1) + 0.1  # two steps, two values: the paper's recursion is exact
+    other = WALK.leakage_profile().loss(0.1) + 0.1  # two steps, two values: the paper's recursion is exact
     assert abs(series.worst - other) < 1e-12, series
     assert tdp.leakage_supremum(ADVERSARY, 0.1).temporal > series.worst
     assert tdp.plan_budget(ADVERSARY, alpha=1.0, horizon=5).leakage.worst <= 1.0

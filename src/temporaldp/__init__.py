@@ -18,7 +18,6 @@ from temporaldp.accounting import (
     PrivacyCurve,
     RenewalLeakage,
     TemporalAccountant,
-    leakage_profiles,
     leakage_supremum,
     renewal_leakage,
     temporal_leakage,
@@ -82,7 +81,7 @@ from temporaldp.files import (
     save_matrix,
     save_plan,
 )
-from temporaldp.kernels import LeakageProfile, LeakageProfiles, Witness, loss
+from temporaldp.kernels import LeakageProfile, Witness
 from temporaldp.mechanisms import (
     ConcentratedGuarantee,
     DiscreteGaussianNoise,
@@ -176,7 +175,6 @@ __all__ = [
     "LeakageCurves",
     "LeakageOverTime",
     "LeakageProfile",
-    "LeakageProfiles",
     "LeakageSeries",
     "LeakageSupremum",
     "Ledger",
@@ -243,7 +241,6 @@ __all__ = [
     "filtered_histograms",
     "independent_adversary",
     "joint_trajectories",
-    "leakage_profiles",
     "leakage_supremum",
     "learn_correlation",
     "load_correlation",
@@ -251,7 +248,6 @@ __all__ = [
     "load_plan",
     "load_released",
     "load_sample",
-    "loss",
     "pair_adversary",
     "plan_budget",
     "plan_for_share",

@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sparse
 
 from oracles import extended_loss
-from temporaldp import LeakageProfile, MatrixError, TransitionMatrix, leakage_profiles, loss, random_correlation
+from temporaldp import LeakageProfile, MatrixError, TransitionMatrix, random_correlation
+from temporaldp.kernels.search import Search
 from temporaldp.kernels.witness import Witness
 
 EXACT = 1e-13
@@ -21,20 +22,16 @@ def loss_of_set(rows, value, other, column, alpha):
     return math.log1p((rows[value, column] - rows[other, column]) * k / (1.0 + rows[other, column] * k))
 
 
-@pytest.mark.parametrize("n", [16, 29, 128, 200])
-def test_sampled_pairs_of_equal_rows_do_not_end_the_search(n):
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("n", [29, 128])
+def test_sampled_pairs_of_equal_rows_do_not_end_the_search(form, n, monkeypatch):
     # Two kinds of rows, told apart wholly; every pair that the search samples first is of one kind.
-    numbers = np.arange(n, dtype=np.int64)
-    partners = (numbers + 1 + (numbers * 2654435761 >> 16) % (n - 1)) % n
-    graph = sparse.csr_array((np.ones(n), (numbers, partners)), shape=(n, n))
-    _, kind = sparse.csgraph.connected_components(graph, directed=False)
+    monkeypatch.setattr(Search, "_sample", lambda search: np.array([[0, 2, 4], [2, 4, 6]]))
     rows = np.zeros((n, n))
     rows[:, 0] = 0.5
-    rows[numbers, 1 + kind % 2] = 0.5
-    expected = math.log1p(0.5 * math.expm1(1.0)) if kind.max() else 0.0
-    for form in (np.array, sparse.csr_array):
-        assert loss(TransitionMatrix(form(rows)), alpha=1.0) == pytest.approx(expected, rel=EXACT)
-        assert TransitionMatrix(form(rows)).leakage_profile().loss(1.0) == pytest.approx(expected, rel=EXACT)
+    rows[np.arange(n), 1 + np.arange(n) % 2] = 0.5
+    expected = math.log1p(0.5 * math.expm1(1.0))
+    assert TransitionMatrix(form(rows)).leakage_profile().loss(1.0) == pytest.approx(expected, rel=EXACT)
 
 
 @pytest.mark.parametrize("n", [32, 64])
@@ -53,7 +50,6 @@ def test_a_level_that_is_all_rounding_hides_nothing(n):
     for alpha in (1.0, 38.5, 39.5, 40.0, 40.5, 41.0, 45.0):
         expected = extended_loss(rows, alpha)
         assert matrix.leakage_profile().loss(alpha) == pytest.approx(expected, rel=EXACT)
-        assert loss(matrix, alpha=alpha) == pytest.approx(expected, rel=EXACT)
 
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array])
@@ -78,7 +74,6 @@ def test_columns_that_tie_do_not_hide_smaller_ones(form, rng):
         for alpha in (35.0, 36.0, 38.0):
             least = loss_of_set(rows, 22, 23, m + 2, alpha) * (1 - EXACT)
             assert matrix.leakage_profile().loss(alpha) >= least
-            assert loss(matrix, alpha=alpha) == pytest.approx(matrix.leakage_profile().loss(alpha), rel=EXACT)
 
 
 @pytest.mark.parametrize("seed", [3, 4, 5])
@@ -98,7 +93,6 @@ def test_entries_that_single_precision_cannot_hold_are_not_lost(seed):
     for alpha in (1.0, 150.0, 172.0, 200.0, 220.0, 300.0, 600.0):
         expected = extended_loss(rows, alpha)
         assert matrix.leakage_profile().loss(alpha) == pytest.approx(expected, rel=EXACT)
-        assert loss(matrix, alpha=alpha) == pytest.approx(expected, rel=EXACT)
 
 
 def test_probabilities_whose_differences_would_lose_their_digits_are_refused():
@@ -109,26 +103,12 @@ def test_probabilities_whose_differences_would_lose_their_digits_are_refused():
 def test_ties_on_a_finely_spaced_hull_do_not_add_up():
     t = np.arange(20_000) * 1e-10
     d, x = 0.2 + t, 0.3 + t - t * t
-    stack = np.stack((np.stack((d + x, 1 - (d + x)), axis=1), np.stack((d, 1 - d), axis=1)), axis=1)
-    merged = leakage_profiles(stack).merged
+    witnesses = [Witness("a", "b", ("a",), 0.5, 0.25)] * t.size
+    merged = LeakageProfile.from_points(d=d, x=x, q=d + x, c=1 - (d + x), witnesses=witnesses)
     for alpha in np.linspace(2.38, 2.41, 40):
         k = math.expm1(alpha)
         assert merged.loss(alpha) >= np.log1p(x * k / (1 + d * k)).max() * (1 - 1e-14)
     assert len(merged) < 2_000
-
-
-@pytest.mark.parametrize("tolerance", [1e-6, 0.1])
-@pytest.mark.parametrize("scale", [1e-3, 1e-9, 1e-13])
-def test_a_tolerance_is_a_bound_although_rows_do_not_sum_to_one_exactly(scale, tolerance, rng):
-    cases = [np.array([[0.5 + 9e-13, 0.5], [0.5, 0.5 - 9e-13]])]
-    for _ in range(10):
-        rows = (rng.random(5) + 0.1) * (1.0 + scale * rng.standard_normal((5, 5)))
-        cases.append(rows / rows.sum(axis=1, keepdims=True) * (1.0 + 8e-13 * rng.uniform(-1, 1, (5, 1))))
-    for rows in cases:
-        matrix = TransitionMatrix(rows)
-        for alpha in (1e-3, 1.0, 20.0, 300.0):
-            exact = matrix.leakage_profile().loss(alpha)
-            assert exact <= matrix.leakage_profile(tolerance=tolerance).loss(alpha)
 
 
 @pytest.mark.parametrize("alpha", [601.0, 660.45, 699.0, 701.0, 5000.0])

@@ -10,7 +10,6 @@ from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.accounting.profiles import leakage_profiles
 from temporaldp.accounting.protocol import Accounting, Attained, Evidence
 from temporaldp.accounting.renewal import RenewalLeakage, renewal_leakage
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
@@ -39,7 +38,6 @@ __all__ = [
     "StepwiseAccounting",
     "TemporalAccountant",
     "accounting_from",
-    "leakage_profiles",
     "leakage_supremum",
     "renewal_leakage",
     "temporal_leakage",

@@ -131,22 +131,17 @@ class IntervalMatrix(Constant):
         low = np.maximum(self.lower, 1.0 - others_high - room)
         return low, np.maximum(np.minimum(self.upper, 1.0 - others_low + room), low)
 
-    def leakage_profile(self, *, tolerance: float = 0.0) -> LeakageProfile:
+    def leakage_profile(self) -> LeakageProfile:
         """What one step leaks at most through any matrix of the set, for every level at once; computed once, then kept.
 
         Up to 12 states exact for the set: two rows vary independently, so that some matrix attains it in one step (several
         steps need not be attained by one matrix). Beyond, an upper bound, whose `tolerance` says how far above what is attained
         it is at most.
-
-        Parameters
-        ----------
-        tolerance : float, 0 or from 1e-6 to 1
-            As for `TransitionMatrix.leakage_profile`: a simplified upper bound.
         """
         if self._profile is None:
             object.__setattr__(self, "_profile", interval_profile(self.lower, self.upper, self.states))
         assert self._profile is not None
-        return self._profile if tolerance == 0.0 else self._profile.simplified(tolerance=tolerance)
+        return self._profile
 
     def contains(self, matrix: TransitionMatrix) -> bool:
         """Whether every entry of `matrix` is within the bounds, but for some roundings; the states must be in the same order.
@@ -265,7 +260,7 @@ def sticky(
         raise InputError("expected either n_states or states=")
     names = state_names(range(n_states or 0) if states is None else states)
     if len(names) < 2:
-        raise InputError(f"expected at least 2 states, got {len(names)}: a single value tells nobody anything")
+        raise InputError(f"expected at least 2 states, got {len(names)}: a single state reveals nothing")
     own = np.eye(len(names), dtype=bool)
     lower, upper = np.where(own, least, 0.0), np.where(own, most, 1.0 - least)
     if len(names) == 2:

@@ -14,7 +14,7 @@ from temporaldp.correlation.protocol import Constant
 from temporaldp.correlation.states import labels_of, listed, positions, require_same_states, state_names
 from temporaldp.display import MOST_CELLS, draw, grid
 from temporaldp.errors import MatrixError, StateError
-from temporaldp.kernels import BATCHED, LeakageProfile, compute_profile, compute_profiles
+from temporaldp.kernels import LeakageProfile, compute_profile
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ SMALLEST_PROBABILITY = 1e-290
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class TransitionMatrix(Constant):
-    """How values follow one another: row = the value that is known, column = the value at the other time.
+    """Transition probabilities between consecutive steps: row = the given state, column = the state at the other time.
 
     A *forward* matrix holds ``Pr(l[t+1] = column | l[t] = row)``, a *backward* matrix
     ``Pr(l[t-1] = column | l[t] = row)``; the paper's Definition 3 (temporal correlations). The class is the same
@@ -188,19 +188,8 @@ class TransitionMatrix(Constant):
         pi[inside] = _gth(self.dense()[np.ix_(inside, inside)])
         return pi
 
-    def leakage_profile(self, *, tolerance: float = 0.0) -> LeakageProfile:
-        """What one step through this matrix leaks, for every level at once; computed once, then kept.
-
-        Parameters
-        ----------
-        tolerance : float, 0 or from 1e-6 to 1
-            0: exact. Otherwise the exact profile simplified: fewer vertices, a guaranteed upper bound, with a loss of at most
-            ``min((1 + tolerance) L, L + log(1 + tolerance))``.
-
-        Raises
-        ------
-        InputError
-            tolerance is neither 0 nor from 1e-6 to 1.
+    def leakage_profile(self) -> LeakageProfile:
+        """Return what one step through this matrix leaks at every level, exactly; computed once, then kept.
 
         See Also
         --------
@@ -209,7 +198,7 @@ class TransitionMatrix(Constant):
         if self._profile is None:
             object.__setattr__(self, "_profile", compute_profile(self.probabilities, self.states))
         assert self._profile is not None
-        return self._profile if tolerance == 0.0 else self._profile.simplified(tolerance=tolerance)
+        return self._profile
 
     @property
     def is_sparse(self) -> bool:
@@ -248,7 +237,7 @@ class TransitionMatrix(Constant):
         Parameters
         ----------
         backward : bool
-            What the columns are: the value one step before, or one step later.
+            Whether the columns are the states one step before, rather than one step later.
         ax : matplotlib.axes.Axes, optional
             Where to draw. Default: a new figure.
 
@@ -280,46 +269,6 @@ def distribution(weights: ArrayLike, states: tuple[str, ...]) -> FloatArray:
     return vector
 
 
-def checked_stack(matrices: ArrayLike) -> FloatArray:
-    """A read-only copy of a stack of transition matrices, shape (count, n, n), checked like one `TransitionMatrix` each."""
-    try:
-        stack = np.array(matrices, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise MatrixError(f"expected an array of numbers of shape (count, n, n), got something else: {error}") from None
-    if stack.ndim != 3 or stack.shape[0] < 1 or stack.shape[1] != stack.shape[2] or stack.shape[1] < 2:
-        raise MatrixError(
-            f"expected an array of shape (count, n, n) with count >= 1 and n >= 2, got {stack.shape}; matrices of several "
-            "sizes need one call per size"
-        )
-    bad_entry = ~(np.isfinite(stack) & ((stack == 0.0) | (stack >= SMALLEST_PROBABILITY)))
-    bad = bad_entry.any(axis=(1, 2)) | (np.abs(stack.sum(axis=2) - 1.0) > ROW_SUM_TOLERANCE).any(axis=1)
-    if bad.any():
-        number = int(np.argmax(bad))
-        try:
-            TransitionMatrix(stack[number])
-        except MatrixError as error:
-            raise MatrixError(
-                f"matrix {number} of the stack ({int(bad.sum())} such matrices in all): {error}"
-            ) from None
-    stack.flags.writeable = False
-    return stack
-
-
-def know_profiles(matrices: Iterable[object]) -> None:
-    """Compute the profiles of small dense matrices that are not known yet, those of one size in one call; leave out others."""
-    waiting: dict[tuple[str, ...], list[TransitionMatrix]] = {}
-    for matrix in matrices:
-        if not isinstance(matrix, TransitionMatrix):
-            continue
-        if matrix._profile is None and not matrix.is_sparse and matrix.n_states <= BATCHED:
-            waiting.setdefault(matrix.states, []).append(matrix)
-    for states, group in waiting.items():
-        if len(group) > 1:
-            profiles = compute_profiles(np.stack([matrix.dense() for matrix in group]), states)
-            for matrix, profile in zip(group, profiles, strict=True):
-                object.__setattr__(matrix, "_profile", profile)
-
-
 def _checked_square(probabilities: Any) -> FloatArray | scipy.sparse.csr_array:
     """A private, read-only float64 copy, dense or CSR."""
     try:
@@ -331,7 +280,7 @@ def _checked_square(probabilities: Any) -> FloatArray | scipy.sparse.csr_array:
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise MatrixError(f"expected a square matrix, got shape {given.shape}")
     if given.shape[0] < 2:
-        raise MatrixError(f"expected at least 2 states, got {given.shape[0]}: a single value tells nobody anything")
+        raise MatrixError(f"expected at least 2 states, got {given.shape[0]}: a single state reveals nothing")
     if not scipy.sparse.issparse(given):
         matrix = np.array(given, dtype=np.float64)
         matrix.flags.writeable = False

@@ -1,16 +1,11 @@
-"""What one step leaks: the profile of a transition matrix, and the kernels that compute it."""
+"""Compiled functions of arrays, and the leakage profile of a transition matrix."""
 
-from temporaldp.kernels.batch import BATCHED, LeakageProfiles, compute_profiles
 from temporaldp.kernels.profile import LeakageProfile
-from temporaldp.kernels.search import compute_profile, loss
+from temporaldp.kernels.search import compute_profile
 from temporaldp.kernels.witness import Witness
 
 __all__ = [
-    "BATCHED",
     "LeakageProfile",
-    "LeakageProfiles",
     "Witness",
     "compute_profile",
-    "compute_profiles",
-    "loss",
 ]

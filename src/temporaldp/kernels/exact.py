@@ -34,12 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import inner_kernel, kernel
+from temporaldp.values import ROUNDOFF as UNIT
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-UNIT = 2.0**-53
-"""Unit roundoff."""
 
 LARGEST_EXPONENT = 600.0
 """Nats. Ratios beyond e^600 are not looked for, and a spread beyond does not cut a rollout short."""
@@ -410,7 +408,7 @@ def pair_value(chain, t, i, j, guess, work):
     leads further. Where Newton's steps gain little, because leakage gathers over many steps, the middle of the bracket comes
     next.
     """
-    # No step raises what is known: states are told apart at most as well as any two likelihoods before.
+    # No step raises a spread: the ratio for two states is at most that of any two likelihoods before.
     attained, proved = 0.0, arriving(chain, t) * (1.0 + 4.0 * UNIT)
     if proved <= 0.0:
         return 0.0, 0.0, 0.0, 0

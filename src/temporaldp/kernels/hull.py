@@ -79,24 +79,3 @@ def lies_under(d, x, hull_d, hull_x):
         if x[v] > height:
             return False
     return True
-
-
-@kernel
-def undominated(d, x, starts, order):
-    """Numbers of the profiles that lie under no earlier one of `order` that is kept."""
-    kept = np.empty(order.size, np.int64)
-    size = 0
-    for number in order:
-        low, high = starts[number], starts[number + 1]
-        under = False
-        for k in range(size):
-            other = slice(starts[kept[k]], starts[kept[k] + 1])
-            if lies_under(d[low:high], x[low:high], d[other], x[other]):
-                under = True
-                # A profile that dominates one often dominates the next: look there first.
-                kept[0], kept[k] = kept[k], kept[0]
-                break
-        if not under:
-            kept[size] = number
-            size += 1
-    return np.sort(kept[:size])

@@ -1,4 +1,4 @@
-"""Matrices that are known up to intervals: the profile of all of them, and incoming leakage pair by pair; upper bounds.
+"""Interval matrices: the profile of all matrices between two bounds, and incoming leakage pair by pair; upper bounds.
 
 The loss over all such matrices is the maximum over points (dmin(S), qmax(S)) of all sets S of states at the other time and all
 ordered pairs of rows (docs/theory.md, section 12): two rows vary independently, so one step attains it.
@@ -39,7 +39,7 @@ from temporaldp.kernels.compilation import kernel, summing_kernel
 from temporaldp.kernels.hull import upper_hull
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread as spread_over
-from temporaldp.kernels.witness import Witness, WitnessList
+from temporaldp.kernels.witness import Witness
 from temporaldp.values import ULP as U
 
 FloatArray = NDArray[np.float64]
@@ -53,7 +53,7 @@ DEEPEST = 8
 """Steps that are looked back at most: what lies further away hardly counts."""
 
 MOST_STATES = 64
-"""Values up to which more than the profile is computed."""
+"""States up to which more than the profile is computed."""
 
 LARGEST_SPREAD = 300.0
 """Nats that likelihoods may be apart, of everything or of some steps; beyond, numbers would overflow: the spread is given."""
@@ -68,7 +68,7 @@ HALVINGS, FIRST_HALVINGS = 18, 7
 """Of the interval in which a pair's ratio lies: for the pairs that matter, and for all at first."""
 
 MOST_ENUMERATED = 12
-"""Values up to which every set is looked at: 4,096 sets, each with every row."""
+"""States up to which all sets are enumerated: 4,096 sets, each with every row."""
 
 CLOSE = 3e-3
 """Share of theta by which a corner may lie above it, beyond what the weights leave."""
@@ -95,7 +95,7 @@ def interval_profile(
     """The profile of all matrices between two bounds, rows varying independently.
 
     Exact (tolerance 0) where all sets are enumerated. Otherwise an upper bound: its corners lie on supporting lines that a
-    Lagrangian bounds from above, and `tolerance` says how far they are from sets that some matrix attains, at most.
+    Lagrangian bounds from above, and `tolerance` bounds their distance from sets that some matrix attains.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def interval_profile(
         Bounds of each entry; every row holds a distribution.
     states : sequence of n names
     enumerated : bool, optional
-        Whether to look at every set. Default: for up to 12 values.
+        Whether to enumerate all sets. Default: for up to 12 states.
     """
     look_at_all = len(low) <= MOST_ENUMERATED if enumerated is None else enumerated
     return _every_set(low, high, states) if look_at_all else _bounded(low, high, states)
@@ -118,7 +118,7 @@ def row_extremes(low: FloatArray, high: FloatArray, sets: FloatArray) -> tuple[F
 
 
 def every_set(n: int) -> FloatArray:
-    """All sets of n values but the empty and the full one, as rows of zeros and ones."""
+    """All sets of n states but the empty and the full one, as rows of zeros and ones."""
     return ((np.arange(1, (1 << n) - 1)[:, None] >> np.arange(n)) & 1).astype(np.float64)
 
 
@@ -157,20 +157,23 @@ class _Lines:
         self.over = np.maximum(high.sum(axis=1) - 1.0, 0.0) + 2.0 * (len(low) + 2) * U
         self.theta: dict[float, float] = {}
         self.point: dict[float, tuple[float, float]] = {}
-        self._found: dict[float, FloatArray] = {}
+        self._found: dict[float, tuple[int, int, FloatArray]] = {}
         self._middle = 0.5 * (self.low + self.high)
         self._start = (0, 1)
 
     def look(self, h: float, pairs: FloatArray) -> None:
-        """Bound theta(h). `pairs` brings what is known of each pair's own theta(h), shape (n, n), and is lowered."""
-        found = np.empty(7)
-        largest_divergence(self.low, self.high, self._middle, self.slack, self.over, h, *self._start, pairs, found)
-        n = len(self.low)
-        self._start = int(found[1]), int(found[2])
+        """Bound theta(h). `pairs`, shape (n, n), holds bounds of each pair's own theta(h), which are lowered."""
+        n, low, high = len(self.low), self.low, self.high
+        bound, (i, j, lam, mu) = largest_divergence(
+            low, high, self._middle, self.slack, self.over, h, *self._start, pairs
+        )
+        self._start = i, j
         # What is summed has at most 3 n terms, none above 1 + g, and those that are kept are not negative.
-        self.theta[h] = float(found[0]) * (1.0 + 8.0 * (n + 4) * U) + 4.0 * (n + 4) * U
-        self.point[h] = (float(found[5]), float(found[6] - found[5]))
-        self._found[h] = found
+        self.theta[h] = bound * (1.0 + 8.0 * (n + 4) * U) + 4.0 * (n + 4) * U
+        above, below = high[i] - lam * (high[i] - low[i]), low[j] + mu * (high[j] - low[j])
+        self._found[h] = i, j, (above > (1.0 + h) * below).astype(np.float64)
+        largest, smallest = row_extremes(low[[i, j]], high[[i, j]], self._found[h][2][None])
+        self.point[h] = (float(smallest[1, 0]), float(largest[0, 0] - smallest[1, 0]))
 
     def needed(self) -> list[float]:
         """The slopes, rising, whose lines bound the points: bounds that lie on a convex curve, as theta does.
@@ -190,15 +193,9 @@ class _Lines:
         share = (right - middle) / (right - left)
         return self.theta[middle] >= share * self.theta[left] + (1.0 - share) * self.theta[right]
 
-    def witnesses(self, slopes: Sequence[float], states: Sequence[str]) -> WitnessList:
+    def witnesses(self, slopes: Sequence[float], states: Sequence[str]) -> list[Witness]:
         """The pairs of rows and the sets at some slopes."""
-        found = np.array([self._found[h] for h in slopes])
-        pairs = found[:, 1:3].astype(np.int64)
-        g, lam, mu = 1.0 + np.array(slopes)[:, None], found[:, 3:4], found[:, 4:5]
-        high, low = self.high[pairs[:, 0]], self.low[pairs[:, 1]]
-        inside = high - lam * (high - self.low[pairs[:, 0]]) > g * (low + mu * (self.high[pairs[:, 1]] - low))
-        starts = np.concatenate(([0], np.cumsum(inside.sum(axis=1))))
-        return WitnessList(tuple(states), pairs, np.nonzero(inside)[1], starts, found[:, 5:7])
+        return [_witness(self.low, self.high, *self._found[h], states) for h in slopes]
 
 
 def _bounded(low: FloatArray, high: FloatArray, states: Sequence[str]) -> LeakageProfile:
@@ -229,7 +226,7 @@ def _bounded(low: FloatArray, high: FloatArray, states: Sequence[str]) -> Leakag
 def _crossing(lines: _Lines, left: float, right: float) -> float | None:
     """The slope between two at which lines as steep as theta there cross; their middle where that lies outside.
 
-    theta falls as the smallest probability of its set says, though no set may attain it.
+    The smallest probability of a set is minus the slope of its line, which theta may exceed.
     """
     if right - left <= CLOSE * (1.0 + left):
         return None
@@ -292,20 +289,6 @@ def reached(low, high, i, j, g, lam, mu):
 
 
 @kernel
-def set_extremes(low, high, i, j, g, lam, mu):
-    """Give dmin and qmax of the set that is best for given weights."""
-    high_i, rest_i, low_j, rest_j = 0.0, 0.0, 0.0, 0.0
-    for k in range(low.shape[0]):
-        if (high[i, k] - lam * (high[i, k] - low[i, k])) - g * (low[j, k] + mu * (high[j, k] - low[j, k])) > 0.0:
-            high_i += high[i, k]
-            low_j += low[j, k]
-        else:
-            rest_i += low[i, k]
-            rest_j += high[j, k]
-    return max(low_j, 1.0 - rest_j, 0.0), min(high_i, 1.0 - rest_i)
-
-
-@kernel
 def best_mu(low, high, slack, over, i, j, g, lam):
     """The weight of row j that makes the bound least for a given weight of row i, and that bound."""
     first, last = 0.0, 1.0
@@ -355,18 +338,16 @@ def easy_divergence(u, v, g):
 
 
 @kernel
-def largest_divergence(low, high, middle, slack, over, h, start_i, start_j, bounds, found):
-    """The largest bound over ordered pairs of different rows at the slope 1 + h.
+def largest_divergence(low, high, middle, slack, over, h, start_i, start_j, bounds):
+    """The largest bound over ordered pairs of different rows at the slope 1 + h; its pair with lam and mu, (i, j, lam, mu).
 
-    `found` becomes (bound, i, j, lam, mu, dmin, qmax), weights and set being those of the pair (i, j).
-
-    Every pair brings what is known of it, `bounds` (n, n), and leaves there what was proved. A pair whose bound that is, or the
+    `bounds`, shape (n, n), holds a bound of each pair, which is lowered. A pair whose bound that is, or the
     one at the weights 0, or at the weights 1/2, which lead to the `middle`, or at the best pair's weights, is not above the
     largest so far needs no better one; the others come by falling bounds. The pair (start_i, start_j) comes first.
     """
     n, g = low.shape[0], 1.0 + h
     lam, mu, most = least_divergence(low, high, slack, over, start_i, start_j, g, -1.0, 0.0)
-    found[0], found[1], found[2], found[3], found[4] = most, start_i, start_j, lam, mu
+    best = start_i, start_j, lam, mu
     bounds[start_i, start_j] = most
     for i in range(n):
         for j in range(n):
@@ -380,21 +361,19 @@ def largest_divergence(low, high, middle, slack, over, h, start_i, start_j, boun
             bounds[i, j] = bound
     flat = bounds.reshape(n * n)
     pair = int(flat.argmax())
-    while flat[pair] > found[0] * NEARLY:
+    while flat[pair] > most * NEARLY:
         i, j = pair // n, pair % n
-        lam, mu, bound = least_divergence(low, high, slack, over, i, j, g, found[0] * NEARLY, found[3])
+        lam, mu, bound = least_divergence(low, high, slack, over, i, j, g, most * NEARLY, best[2])
         bound = min(bound, flat[pair])
-        if bound > found[0] * NEARLY:
-            found[0], found[1], found[2], found[3], found[4] = bound, i, j, lam, mu
+        if bound > most * NEARLY:
+            most, best = bound, (i, j, lam, mu)
         flat[pair] = bound
         pair = int(flat.argmax())
-    i, j = int(found[1]), int(found[2])
-    found[5], found[6] = set_extremes(low, high, i, j, g, found[3], found[4])
-    found[0] = flat[pair]
+    return flat[pair], best
 
 
 def enumerates(n: int) -> bool:
-    """Whether `arrival` tries every set of values at every step, rather than rolling coefficients."""
+    """Whether `arrival` tries every set of states at every step, rather than rolling coefficients."""
     return bool(2 ** (2 * n) <= MOST_VECTORS)
 
 
@@ -426,10 +405,10 @@ def arrival(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequ
 
 
 def by_sets(matrices: Sequence[Bounds], epsilons: Sequence[float], spread: float) -> FloatArray:
-    """`arrival` with every set of values whose likelihood is at its upper end, at each of the D + 1 steps.
+    """`arrival` with every set of states whose likelihood is at its upper end, at each of the D + 1 steps.
 
     The exact supremum over all matrices and mechanisms if the likelihoods furthest away may be anything in
-    ``[1, e^spread]^n``; rounded upwards. Vectors of likelihoods are columns, so that what is done to a value is contiguous.
+    ``[1, e^spread]^n``; rounded upwards. Vectors of likelihoods are columns, so that operations on a state are contiguous.
     """
     n = len(matrices[0][0])
     sets = np.vstack((np.zeros(n), every_set(n), np.ones(n))).T
@@ -495,7 +474,7 @@ def row_means(low, high, more, less, x, first, last, largest, smallest):
 
 
 def by_rows(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequence[float], back: int) -> FloatArray:
-    """`arrival` by rolling the coefficients of N - r D with linear bounds of U and L, for any number of values.
+    """`arrival` by rolling the coefficients of N - r D with linear bounds of U and L, for any number of states.
 
     Pairs are improved in the order of a rough bound, until no other can be the largest.
     """

@@ -54,7 +54,7 @@ PAIR_WORK = 600
 
 
 def no_trees(n_states: int) -> Trees:
-    """Room for the tree of every pair, none of them known yet; no room at all for too many states."""
+    """An array for the trees of all pairs, none of which is stored yet; empty for too many states."""
     kept = n_states if n_states <= TREE_STATES else 0
     return np.full((n_states, n_states, kept), -1, dtype=np.int16)
 
@@ -125,7 +125,7 @@ def lift_rows(rows, metric, trees, first, last, upper):
 
 @kernel
 def potentials(q, d, b, level, tree):
-    """A feasible u: along the tree, where that is known, and `level` and 0 at its roots as for a metric of two levels.
+    """A feasible u: along the tree, where one is stored, and `level` and 0 at its roots as for a metric of two levels.
 
     ``tree[v] = 2 p + 1`` where ``u_v = u_p + b(v, p)``, ``2 p`` where ``u_v = u_p - b(p, v)``, -1 at a root. Any numbers are
     sound: a tree of another matrix is only a worse start.

@@ -55,10 +55,11 @@ def _above(q, d, h):
 
 
 @summing_kernel
-def _dense_excess(q, d, h):
+def dense_excess(dense, i, j, h):
+    """E_(1 + h)(row i || row j) of a dense matrix."""
     total = 0.0
-    for k in range(q.size):
-        total += _above(q[k], d[k], h)
+    for k in range(dense.shape[1]):
+        total += _above(dense[i, k], dense[j, k], h)
     return total
 
 
@@ -107,7 +108,7 @@ def set_sums(store, i, j, limit, h):
 @inlined_kernel
 def excess(store, i, j, h):
     """E_(1 + h)(row i || row j); relative error n ulps at most, 2e-15 at n = 1,000 in practice."""
-    return _dense_excess(store[0][i], store[0][j], h) if store[1].size == 0 else set_sums(store, i, j, h, h)[2]
+    return dense_excess(store[0], i, j, h) if store[1].size == 0 else set_sums(store, i, j, h, h)[2]
 
 
 @kernel
@@ -124,21 +125,14 @@ def _entry(store, row, start, k):
 
 @kernel
 def vertex_sums(store, found):
-    """d, x = q - d, q and c = 1 - q of the vertices (row, other row, limit), and their sets.
+    """d, x = q - d, q and c = 1 - q of the vertices (row, other row, limit), shape (m, 4).
 
     1 - q by the entries inside or outside the set: they differ by what rounding left of the row's sum. The smaller is
     the safe one, and it is 0 where the set holds the whole row.
-
-    Returns
-    -------
-    sums : shape (m, 4);  members, ends : the set of vertex v is ``members[ends[v] : ends[v + 1]]``
     """
     dense, indptr, indices, data = store
-    m, room, size = len(found), 0, 0
-    for v in range(m):
-        room += dense.shape[1] if indptr.size == 0 else indptr[int(found[v, 0]) + 1] - indptr[int(found[v, 0])]
-    sums, ends, members = np.empty((m, 4)), np.zeros(m + 1, np.int64), np.empty(room, np.int64)
-    for v in range(m):
+    sums = np.empty((len(found), 4))
+    for v in range(len(found)):
         i, j, limit = int(found[v, 0]), int(found[v, 1]), found[v, 2]
         low, high = (0, dense.shape[1]) if indptr.size == 0 else (indptr[i], indptr[i + 1])
         at = 0 if indptr.size == 0 else indptr[j]
@@ -149,15 +143,12 @@ def vertex_sums(store, found):
             d, at = _entry(store, j, at, k)
             x = q - d
             if x > 0.0 and x > limit * d:
-                members[size] = k
-                size += 1
                 d_sum, x_sum, q_sum, inside = add(d_sum, d), add(x_sum, x), add(q_sum, q), add(inside, -q)
             else:
                 outside = add(outside, q)
-        ends[v + 1] = size
         sums[v, 0], sums[v, 1] = min(d_sum[0] + d_sum[1], 1.0), x_sum[0] + x_sum[1]
         sums[v, 2] = min(q_sum[0] + q_sum[1], 1.0)
         sums[v, 3] = max(0.0, min(inside[0] + inside[1], outside[0] + outside[1]))
         if sums[v, 0] == 0.0 and sums[v, 3] == 0.0:
-            sums[v, 1] = sums[v, 2] = 1.0  # disjoint rows are told apart with certainty
-    return sums, members[:size], ends
+            sums[v, 1] = sums[v, 2] = 1.0  # disjoint rows
+    return sums

@@ -1,4 +1,4 @@
-"""The leakage profile: a small list of vertices that is the whole matrix as far as leakage goes."""
+"""The leakage profile: the vertices that determine what one step through a transition matrix leaks at every level."""
 
 from __future__ import annotations
 
@@ -12,37 +12,34 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.kernels.hull import lies_under, upper_hull
-from temporaldp.kernels.outer import outer_corners
 from temporaldp.kernels.vertex import losses, vertex_gap, vertex_loss, vertex_supremum
-from temporaldp.kernels.witness import Witness, WitnessList, chosen
+from temporaldp.kernels.witness import Witness
 from temporaldp.values import ULP, compared_by_value, copy_in, positive
 
 FloatArray = NDArray[np.float64]
-
-SMALLEST_TOLERANCE = 1e-6
-"""Far above what is given away for rounding (`outer.py`)."""
 
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageProfile:
-    """What one step through a transition matrix leaks, for every incoming leakage at once.
+    """What one step through a transition matrix leaks, as a function of the incoming leakage.
 
-    The vertices (d, q) with slope >= 1 of the upper concave hull over all sets S of values at the other time and all
-    ordered pairs of rows, ``q = Pr(S | value)``, ``d = Pr(S | other value)``. Theorem 4 and Equation 23 of the paper's
+    The vertices (d, q) with slope >= 1 of the upper concave hull over all sets S of states at the other time and all
+    ordered pairs of rows, ``q = Pr(S | state)``, ``d = Pr(S | other state)``. Theorem 4 and Equation 23 of the paper's
     Section IV are the maximum over these vertices. Get one from `TransitionMatrix.leakage_profile`.
 
     Parameters
     ----------
     vertices : array, shape (m, 2)
-        Columns d and q, by increasing d. m = 0: all rows are equal and nothing leaks.
+        Columns d and q, by increasing d. m = 0: all rows are equal, and nothing leaks.
     excess, complement : array, shape (m,)
-        ``q - d`` and ``1 - q`` with all their digits.
+        ``q - d`` and ``1 - q``, without cancellation.
     witnesses : sequence of m Witness
-        What each vertex is made of.
+        The pair of states and the set of each vertex.
     tolerance : float
-        0 for an exact profile. Otherwise vertices are corners outside the hull: every quantity is on the safe side, the loss
-        at most ``min((1 + tolerance) L, L + log(1 + tolerance))``, and a witness is the vertex at the right of its corner.
+        0 for an exact profile. Otherwise vertices are corners outside the hull, as for an `IntervalMatrix` of many states:
+        every quantity is on the safe side, the loss at most ``min((1 + tolerance) L, L + log(1 + tolerance))``, and a witness
+        belongs to the vertex at the right of its corner.
 
     Notes
     -----
@@ -67,8 +64,7 @@ class LeakageProfile:
 
     def __post_init__(self) -> None:
         copy_in(self, "vertices", "excess", "complement")
-        if not isinstance(self.witnesses, WitnessList):
-            object.__setattr__(self, "witnesses", tuple(self.witnesses))
+        object.__setattr__(self, "witnesses", tuple(self.witnesses))
         m = len(self.witnesses)
         if self.vertices.shape != (m, 2) or self.excess.shape != (m,) or self.complement.shape != (m,):
             raise InputError(
@@ -90,9 +86,8 @@ class LeakageProfile:
         """The hull of the given points (d, x = q - d, q, c = 1 - q), each with its witness."""
         points = np.array([d, x, q, c], dtype=np.float64)
         kept = upper_hull(points[0], points[1])
-        if kept.size < points.shape[1] or not (np.diff(kept) == 1).all():
-            points, witnesses = points[:, kept], chosen(witnesses, kept)
-        return cls(points[[0, 2]].T, points[1], points[3], witnesses, tolerance)
+        points = points[:, kept]
+        return cls(points[[0, 2]].T, points[1], points[3], [witnesses[k] for k in kept], tolerance)
 
     @overload
     def loss(self, alpha: float) -> float: ...
@@ -102,7 +97,7 @@ class LeakageProfile:
         """Temporal privacy loss L(alpha) of the paper's Equations 23 and 24: what leaks through one step, in nats.
 
         ``L(alpha) = max over vertices of log[(1 + q (e^alpha - 1)) / (1 + d (e^alpha - 1))]``. Exact to rounding, and never
-        above alpha. Right at every alpha from 1e-300 to 1e300, and at inf.
+        above alpha. Valid at every alpha from 1e-300 to 1e300, and at inf.
 
         Parameters
         ----------
@@ -175,15 +170,15 @@ class LeakageProfile:
         return float(vertex_supremum(d, q, self.excess, self.complement, np.array(budget)).max(initial=budget))
 
     def sustainable_budget(self, *, alpha: float) -> float:
-        """The largest constant epsilon that keeps this direction's leakage at or below alpha for ever: ``alpha - L(alpha)``.
+        """Return the largest constant epsilon whose leakage in this direction never exceeds alpha: ``alpha - L(alpha)``.
 
-        A lower bound, by rounding only: ``loss(alpha) + result <= alpha`` holds in floating point. 0 where rows are
-        disjoint: then no positive budget can be spent for ever.
+        A lower bound, by rounding only: ``loss(alpha) + result <= alpha`` in floating point. 0 where rows are disjoint: no
+        positive budget is then sustainable.
 
         Parameters
         ----------
         alpha : float, > 0
-            Level to hold, in nats.
+            Largest admitted leakage, in nats.
 
         Raises
         ------
@@ -201,7 +196,7 @@ class LeakageProfile:
         return max(budget, 0.0)
 
     def witness(self, alpha: float) -> Witness | None:
-        """The two values that leak most at this alpha and the set of values at the other time; None if nothing leaks."""
+        """The pair of states that leaks most at alpha, with its set of states at the other time; None if nothing leaks."""
         if not len(self):
             return None
         level = float(_levels(alpha, "alpha", minimum=0.0))
@@ -209,37 +204,6 @@ class LeakageProfile:
         left = math.exp(-level)
         each = [vertex_loss(d, x, level, left) if level > 0.0 else x for d, x in zip(*self.curve, strict=True)]
         return self.witnesses[int(np.argmax(each))]
-
-    def simplified(self, *, tolerance: float) -> LeakageProfile:
-        """A profile with fewer vertices: a guaranteed upper bound, ``L <= L' <= min((1 + t) L, L + log(1 + t))``.
-
-        Parameters
-        ----------
-        tolerance : float, from 1e-6 to 1
-            t. Corners of a polygon around the hull (`docs/theory.md`, Proposition 1).
-
-        Raises
-        ------
-        InputError
-            tolerance is not from 1e-6 to 1.
-
-        Examples
-        --------
-        >>> from temporaldp import random_correlation
-        >>> exact = random_correlation(150, rng=0).leakage_profile()
-        >>> bound = exact.simplified(tolerance=0.01)
-        >>> len(exact), len(bound), bool(1.0 <= bound.loss(2.0) / exact.loss(2.0) <= 1.01)
-        (65, 33, True)
-        """
-        if not SMALLEST_TOLERANCE <= tolerance <= 1.0:
-            raise InputError(f"expected a tolerance from {SMALLEST_TOLERANCE:g} to 1, got {tolerance}")
-        corners = outer_corners(self.vertices[:, 0], self.excess, self.complement, tolerance)
-        if len(corners) >= len(self):
-            return self
-        d, x, q, c, vertex = np.array(corners, dtype=np.float64).T
-        witnesses = chosen(self.witnesses, vertex.astype(np.intp))
-        bound = (1.0 + self.tolerance) * (1.0 + tolerance) - 1.0
-        return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses, tolerance=bound)
 
     def merge(self, other: LeakageProfile) -> LeakageProfile:
         """The pointwise maximum of two profiles: the hull of both vertex lists. Associative and commutative."""
@@ -261,7 +225,7 @@ class LeakageProfile:
 
     @property
     def curve(self) -> tuple[FloatArray, FloatArray]:
-        """Columns d and ``q - d`` of the vertices, as kernels take them."""
+        """Columns d and ``q - d`` of the vertices, as arrays for kernels."""
         # Copies: Numba compiles anew for arrays that are read-only.
         return self.vertices[:, 0].copy(), self.excess.copy()
 

@@ -24,7 +24,6 @@ from temporaldp.kernels.compilation import inner_kernel, kernel
 from temporaldp.kernels.exact import (
     LONGEST,
     RISE,
-    UNIT,
     coefficients,
     dense_through,
     pair_value,
@@ -32,7 +31,7 @@ from temporaldp.kernels.exact import (
     set_spread,
     stays_below,
 )
-from temporaldp.values import ROUNDOFF as U
+from temporaldp.values import ROUNDOFF as UNIT
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -81,7 +80,7 @@ class Coefficients:
         apart = q - d
         c = apart * scale[:, None] - (rho * scale)[:, None] * d
         drift = (4.0 * gamma * (np.abs(apart).sum(axis=1) + rho) + np.abs(apart.sum(axis=1))) * scale
-        return cls(c, -rho * scale, U * rho * scale, drift, np.zeros(len(c)), np.ones(len(c)))
+        return cls(c, -rho * scale, UNIT * rho * scale, drift, np.zeros(len(c)), np.ones(len(c)))
 
     @classmethod
     def none(cls, n: int) -> Coefficients:
@@ -106,9 +105,9 @@ class Coefficients:
 
     def advanced(self, epsilon: float, matrix: FloatArray) -> Coefficients:
         """After one more step: its budget, and the matrix that leads on."""
-        gamma, sums, up = rounding(self.c.shape[1]), (self.c.shape[1] + 4) * U, np.expm1(epsilon)
+        gamma, sums, up = rounding(self.c.shape[1]), (self.c.shape[1] + 4) * UNIT, np.expm1(epsilon)
         positive, p, w = self.parts
-        error = self.error + up * (self.drift + 2.0 * sums * (p + w)) + U * np.abs(self.total)
+        error = self.error + up * (self.drift + 2.0 * sums * (p + w)) + UNIT * np.abs(self.total)
         drift = (1.0 + up) * self.drift + 2.0 * gamma * ((1.0 + up) * p + w)
         c = (self.c + up * positive) @ matrix
         return Coefficients(c, self.total + up * p, error, drift, self.depth + 1.0, self.weight)
@@ -124,11 +123,13 @@ class Coefficients:
     def excess(self, spread: float) -> FloatArray:
         """Nats by which K can exceed log r at most, whatever follows within a spread; backward error included."""
         n = self.c.shape[1]
-        sums = (n + 4) * U
+        sums = (n + 4) * UNIT
         _, p, w = self.parts
         more = np.expm1(spread) if spread <= LARGEST_LEVEL else np.inf
         beyond = np.where(p > 0.0, more * p, 0.0)
-        by_sums = self.total + beyond + self.error + more * (self.drift + 2.0 * sums * p) + 4.0 * U * np.abs(self.total)
+        by_sums = (
+            self.total + beyond + self.error + more * (self.drift + 2.0 * sums * p) + 4.0 * UNIT * np.abs(self.total)
+        )
         by_ratio = np.where(p > 0.0, (1.0 + more) * p, 0.0) - w
         # N - r D <= x r implies N / D <= r (1 + x), because D >= 1.
         first, second = (np.log1p(np.maximum(one * self.weight, 0.0)) for one in (by_sums, by_ratio))
@@ -151,7 +152,7 @@ class Coefficients:
         factor, under = _factor(self.c, self.c[onto])
         under &= np.arange(len(self)) != onto
         # The first one's c is known to its drift, and at most `factor` times the second's; of that, the sum is kept by itself.
-        apart = np.abs(p - w - self.total) + 2.0 * (self.c.shape[1] + 4) * U * (p + w)
+        apart = np.abs(p - w - self.total) + 2.0 * (self.c.shape[1] + 4) * UNIT * (p + w)
         with np.errstate(over="ignore"):
             drift = self.drift / factor
         arrays = [one.copy() for one in self.arrays]
@@ -163,20 +164,20 @@ class Coefficients:
 
 def rounding(n: int) -> float:
     """Relative error of an entry in one step, in whatever order sums are taken."""
-    return (n + 5) * U
+    return (n + 5) * UNIT
 
 
 def backward(n: int, depth: FloatArray) -> FloatArray:
     """Nats by which the rounding of so many steps can move a root, at most."""
-    return 2.0 * (rounding(n) * (depth + 1.0) + 2.0 * (n + 4) * U)
+    return 2.0 * (rounding(n) * (depth + 1.0) + 2.0 * (n + 4) * UNIT)
 
 
 def _factor(c: FloatArray, other: FloatArray) -> tuple[FloatArray, BoolArray]:
     """The smallest factor > 0 with ``c <= factor other``, row by row, and whether there is one."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = c / other
-    low = np.where(other > 0.0, ratio, 0.0).max(axis=1) * (1.0 + 4.0 * U)
-    high = np.where(other < 0.0, ratio, np.inf).min(axis=1) * (1.0 - 4.0 * U)
+    low = np.where(other > 0.0, ratio, 0.0).max(axis=1) * (1.0 + 4.0 * UNIT)
+    high = np.where(other < 0.0, ratio, np.inf).min(axis=1) * (1.0 - 4.0 * UNIT)
     low = np.maximum(low, np.finfo(np.float64).tiny)
     return low, (low <= high) & ~((other == 0.0) & (c > 0.0)).any(axis=1) & (low > 1e-100) & (low < 1e100)
 

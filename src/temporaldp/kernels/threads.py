@@ -29,7 +29,7 @@ def n_threads() -> int:
 
 
 def spread(function: Callable[[int, int], Result], n_items: int, *, step: int, work: int) -> list[Result]:
-    """``function(first, last)`` over blocks of the items 0 .. n_items - 1, in order, on as many threads as pay."""
+    """Return ``function(first, last)`` of consecutive blocks of the items 0 .. n_items - 1; one thread for little work."""
     threads = min(n_threads(), 1 + work // THREAD_WORK)
     if threads == 1:
         return [function(0, n_items)]

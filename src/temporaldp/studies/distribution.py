@@ -16,8 +16,7 @@ from temporaldp.accounting.protocol import Accounting
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.supremum import leakage_supremum
 from temporaldp.arrow import arrow_stream
-from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.transition import know_profiles
+from temporaldp.correlation import Adversary
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import progressed
@@ -223,9 +222,6 @@ def _leakage(
         if horizon is None:
             return np.array([exact.limits([one], releases).temporal for one in people])
         return np.array([leakage.temporal.max() for leakage in exact.series(people, releases)])
-    know_profiles(
-        [matrix for one in people for matrix in (one.backward, one.forward) if isinstance(matrix, TransitionMatrix)]
-    )
     if horizon is None:
         return np.array([_for_ever(one, epsilon, accounting) for one in people])
     return np.array([temporal_leakage(one, spent, accounting=accounting).worst for one in people])

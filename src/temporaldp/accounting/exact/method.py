@@ -51,7 +51,6 @@ from temporaldp.accounting.protocol import (
     largest_limits,
 )
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.transition import know_profiles
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals
@@ -273,8 +272,6 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         """The largest suprema. Users whose paper's bound is no larger than what is found so far need not be computed."""
         if len(users) == 1 or not release.is_plain:
             return super().limits(users, release)
-        known = [matrix for user in users for matrix in (constant_known_matrix(user, side) for side in SIDES)]
-        know_profiles([matrix for matrix in known if matrix is not None])
         # The paper's suprema, raised by their rounding.
         each = [PAPER.limits([user], release.width) for user in users]
         papers = np.array([[getattr(paper, direction) for direction in DIRECTIONS] for paper in each]) * (1.0 + 1e-12)

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.correlation.protocol import Correlation
-from temporaldp.correlation.transition import know_profiles
 from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread
@@ -166,5 +165,4 @@ def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) ->
         each = [[number(c.at(k)) for k in range(n_transitions)] for c in correlations]
     if not n_transitions:
         return np.zeros((len(correlations), 1))
-    know_profiles(list(matrices.values()))
     return arrivals([matrix.leakage_profile() for matrix in matrices.values()], np.array(each), spent)
