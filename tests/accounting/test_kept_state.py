@@ -147,7 +147,7 @@ def test_a_state_that_does_not_fit_is_refused():
         {key: value for key, value in state.items() if key != "odometers"},
         {**state, "filters": None},
         {**state, "odometers": state["odometers"] * 2},
-        {**state, "odometers": [{**state["odometers"][0], "spent": "<f4 1 AAAA"}]},
+        {**state, "odometers": [{**state["odometers"][0], "arrays": ["<f4 1 AAAA"]}]},
     ):
         with pytest.raises(InputError, match=r"state|adoption"):
             account_of(fresh()).resume(bad, [], list)

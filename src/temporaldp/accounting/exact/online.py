@@ -21,47 +21,54 @@ needed:
 
 A budget up to rho needs no check: the one before was admitted with rho after it, and leakage does not fall with a budget.
 
-*Odometer.* For each earlier step s and each pair a rollout into the future asks whether ``K_B + e_s + K_F <= W``. Where the
-sign is not proved the value is computed, W is raised if need be, and the rollout begins again at the new W. Once no likelihoods
-within W of one another could raise a sum above W, no others can raise it above the leakage of the later step that has them.
+*Odometer.* TPL of recent steps is computed anew at every spend. Once rollouts prove that no later likelihoods within a ceiling
+of one another raise a step, it is final. Likelihoods beyond the ceiling, which is at least W, belong to later steps that leak
+more than the final one.
 
 The proofs are in docs/theory.md, section 11.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, Incoming, OnlineProblem, pair_values
-from temporaldp.accounting.exact.online_series import ExactSeries
+from temporaldp.accounting.exact.incoming import LEAST_KEPT, Incoming, OnlineProblem, Transitions
 from temporaldp.accounting.exact.reserve import Reserve, largest_close
 from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.accounting.protocol import Filter, Leakage, Odometer
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.kernels import signs
 from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, largest_budget
 from temporaldp.values import ROUNDOFF as U
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 ROOM_FOR_SUMS, ROOM_FOR_SERIES = 16.0 * U, 2.0**-40
 """Shares of the level by which a step, and the last one, stays below it by itself: a series rounds each of its sums up, and
 what it proves by signs. If the second is doubled, the last step can spend a trillionth less."""
 
-NUMBERS = ("n_steps", "largest", "time", "timed", "depth")
+NUMBERS = ("n_steps", "ceiling", "largest", "time")
 """Fields of an odometer that are saved as they are."""
 
-ABOVE, BLURRED = 1e-12, 1e-11
-"""Share of W by which rollouts ask for more than W, and to which they are believed; and the share of W up to which what
-rounding hides is added to the answer, where a rollout has gone on for longer than the correlation remembers."""
+FINAL = (1e-12, 1e-10, 1e-8)
+"""Shares of a step's leakage, or of a nat where that is larger, by which later steps may still raise it once it is final: the
+first, but for steps older than twice, and four times, the memory of the correlation, where rounding hides more."""
+
+MOST_AT_ONCE = 512
+"""Steps that are added at once. If doubled, catching up with a long past takes twice the memory."""
+
+SAME = 1e-12
+"""Relative difference up to which two steps count as leaking equally."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -267,94 +274,88 @@ def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, hig
     return float(largest_budget(chain, *items.arrays[:5], order, incoming, low, high, room))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Open:
-    """Pairs of states at earlier steps that what follows may still bring above W; their rollouts have come to the next step.
-
-    `arrived` is K_B of each.
-    """
-
-    step: IntArray
-    pair: IntArray
-    arrived: FloatArray
-    rollouts: Coefficients
-
-    @classmethod
-    def none(cls, n: int) -> Self:
-        """No pairs."""
-        nothing = np.zeros(0, np.int64)
-        return cls(nothing, nothing, np.zeros(0), Coefficients.none(n))
-
-    def __getitem__(self, which: IntArray | BoolArray) -> Open:
-        return Open(self.step[which], self.pair[which], self.arrived[which], self.rollouts[which])
-
-    def joined(self, other: Open) -> Open:
-        """The items of both."""
-        return Open(
-            np.concatenate((self.step, other.step)),
-            np.concatenate((self.pair, other.pair)),
-            np.concatenate((self.arrived, other.arrived)),
-            Coefficients.joined((self.rollouts, other.rollouts)),
-        )
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class ExactOdometer(Odometer):
-    """The largest exact leakage about any step of one user so far.
+    """BPL, FPL and TPL of every step so far, of which few change when one more follows.
+
+    A step is final once no later steps whose forward leakage is at most a ceiling can raise it.
 
     Parameters
     ----------
     problem : OnlineProblem
         Its level is not used.
     past : Incoming
-        What arrives at the next step from those so far.
-    open : Open
+        Incoming leakage at the next step.
     spent : array, shape (k,)
-        The last budgets, the last first: as many as open rollouts and the memory of the correlation reach back.
+        Budgets of the steps that are not final, oldest first; the arrays below are of the same steps.
+    arrived, rho : arrays, shape (k, pairs)
+        Backward leakage of each pair, and ratios less 1 where the search for forward leakage begins.
+    found : array, shape (3, k)
+        BPL, FPL and TPL, in nats, upper bounds.
+    memory : float
+        Number of steps that the forward correlation remembers.
     n_steps : int
-    largest : float
-        W, in nats: an upper bound, attained to rounding.
-    time, timed : int, float
-        The first step that has it, but for rounding, and what was found there.
-    depth : int
-        Length of the longest rollout into the future.
+    ceiling : float
+        Forward leakage that final steps rest on, in nats; at least the largest TPL.
+    largest, time : float, int
+        The largest TPL of final steps, and the first step that has it.
+    final : list of arrays, shape (3, steps), or None
+        BPL, FPL and TPL of final steps; None where they are not known, after a state was restored or the ceiling was exceeded.
     """
 
     problem: OnlineProblem
     past: Incoming
-    open: Open
-    spent: FloatArray = field(default_factory=lambda: np.zeros(0))
+    spent: FloatArray
+    arrived: FloatArray
+    rho: FloatArray
+    found: FloatArray
+    memory: float
     n_steps: int = 0
+    ceiling: float = 0.0
     largest: float = 0.0
     time: int = 0
-    timed: float = 0.0
-    depth: int = 0
-    _series: ExactSeries | None = None
+    final: list[FloatArray] | None = field(default_factory=list)
 
     @classmethod
     def at_start(cls, adversary: Adversary) -> Self:
         """Before the first step."""
-        problem = OnlineProblem(adversary)
-        return cls(problem, Incoming.at_start(problem, problem.backward), Open.none(problem.n))
+        return cls._of(OnlineProblem(adversary))
+
+    @classmethod
+    def _of(cls, problem: OnlineProblem, ceiling: float = 0.0) -> Self:
+        past, nothing = Incoming.at_start(problem, problem.backward), np.zeros((0, len(problem.pairs[0])))
+        return cls(problem, past, np.zeros(0), nothing, nothing, np.zeros((3, 0)), _memory(problem), ceiling=ceiling)
 
     def __copy__(self) -> Self:
-        return replace(self)
+        return replace(self, final=None if self.final is None else list(self.final))
 
     def extend(self, releases: Sequence[float]) -> None:
         """Add the budgets of the next steps."""
-        for epsilon in releases:
-            self._spend(epsilon)
+        left = list(releases)
+        while left:
+            # Together the steps of a part leak so little that rollouts stay within the range of doubles.
+            total = np.cumsum(left[:MOST_AT_ONCE]) + self.worst()[0]
+            fits = int(np.searchsorted(total, LARGEST_LEVEL, side="right"))
+            if fits:
+                self._add(np.array(left[:fits], dtype=np.float64))
+            else:
+                self._add_loud(left[0])
+            left = left[max(fits, 1) :]
 
     def worst(self) -> tuple[float, int]:
-        """The largest TPL so far, in nats, from above and attained to rounding, and the first step (from 0) that has it.
+        """The largest TPL so far, in nats, an upper bound, and the first step (from 0) that has it, but for rounding.
 
         (0, 0) before the first step. Within 3e-12 of `temporal_leakage`.
         """
-        return self.largest * (1.0 + 2.0 * ABOVE), self.time
+        best = max(self.largest, float(self.found[2].max(initial=0.0)))
+        if self.largest >= best * (1.0 - SAME):
+            return best, self.time
+        first = int(np.argmax(self.found[2] >= best * (1.0 - SAME)))
+        return best, self.n_steps - len(self.spent) + first
 
     def worst_with(self, release: float) -> tuple[float, int]:
         """The largest TPL and its step if `release` were spent next; changes nothing."""
-        trial = replace(self)
+        trial = copy(self)
         trial.extend([release])
         return trial.worst()
 
@@ -362,132 +363,101 @@ class ExactOdometer(Odometer):
         """With another correlation from the next step on; the steps so far keep their matrices."""
         problem = self.problem.adopted(self.n_steps, adversary)
         past = self.past.adopted(problem, problem.backward, self.n_steps)
-        return replace(self, problem=problem, past=past, _series=None)
+        return replace(copy(self), problem=problem, past=past, memory=_memory(problem))
 
     def leakage(self, spent: Sequence[float]) -> Leakage | None:
-        """BPL, FPL and TPL of every step so far, from above; `spent` is all budgets so far.
+        """BPL, FPL and TPL of every step so far, upper bounds; `spent` is all budgets so far.
 
-        Within 3e-12 of `temporal_leakage`, in nats or as a share. The first call computes all steps, later ones those that
-        what was spent since may have changed. None where budgets are too large for that.
+        Within 3e-12 of `temporal_leakage`, in nats or as a share. All steps are computed anew where final ones are not known.
+        None where budgets are too large for rollouts.
         """
         if self.largest > LARGEST_LEVEL:
             return None
-        series = self._series or ExactSeries.at_start(self.problem)
-        self._series = series.after(spent)
-        return Leakage(*self._series.found.copy())
+        if self.final is None:
+            again = self._of(self.problem, self.ceiling)
+            again.extend(spent)
+            for name in ("spent", "arrived", "rho", "found", "ceiling", "largest", "time", "final"):
+                setattr(self, name, getattr(again, name))
+        assert self.final is not None
+        self.final = [np.concatenate((*self.final, np.zeros((3, 0))), axis=1)]
+        return Leakage(*np.concatenate((self.final[0], self.found), axis=1))
 
     def saved(self) -> dict[str, Any]:
-        """The odometer as JSON values, without the matrices."""
-        items = self.open.step, self.open.pair, self.open.arrived, *self.open.rollouts.arrays
+        """The odometer as JSON values, without the matrices and what is final."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
-        arrays = {"spent": packed(self.spent), "open": [packed(array) for array in items]}
-        return {**numbers, **arrays, "past": self.past.saved(), "matrices": self.problem.order}
+        arrays = [packed(one) for one in (self.spent, self.arrived, self.rho, self.found)]
+        return {**numbers, "arrays": arrays, "past": self.past.saved(), "matrices": self.problem.order}
 
     @classmethod
     def restored(cls, document: dict[str, Any], adversary: Adversary) -> Self:
         """Undo `saved`, given the matrices of all steps."""
-        step, pair, arrived, *rollouts = map(unpacked, document["open"])
         problem = OnlineProblem(adversary)
         problem.require_order(document["matrices"])
-        past, items = Incoming.restored(document["past"]), Open(step, pair, arrived, Coefficients(*rollouts))
+        spent, arrived, rho, found = map(unpacked, document["arrays"])
         numbers = {name: document[name] for name in NUMBERS}
-        return cls(problem, past, items, unpacked(document["spent"]), **numbers)
+        past, memory = Incoming.restored(document["past"]), _memory(problem)
+        return cls(problem, past, spent, arrived, rho, found, memory, **numbers, final=None)
 
-    @property
-    def _level(self) -> float:
-        return self.largest * (1.0 + ABOVE)
-
-    @property
-    def _memory(self) -> int:
-        """Steps of the past that are kept beyond the first open rollout."""
-        return KEPT * self.past.depth + LEAST_KEPT
-
-    def _spend(self, epsilon: float) -> None:
-        t, problem = self.n_steps, self.problem
+    def _add_loud(self, epsilon: float) -> None:
+        """Add a budget that is too large for rollouts: no step gains more than the budget."""
+        self.largest, self.time = self.worst()
+        self.largest += epsilon
         self.n_steps += 1
-        if self.largest + epsilon > LARGEST_LEVEL:  # too large for rollouts; no step gains more than this budget
-            self.largest += epsilon
+        self.final = None
+
+    def _add(self, epsilons: FloatArray) -> None:
+        if self.problem.n < 2:
+            self._close(np.stack([epsilons] * 3), self.n_steps)
+            self.n_steps += len(epsilons)
             return
-        if problem.n < 2:
-            if epsilon > self.largest:
-                self.largest, self.time = epsilon, t
-            return
-        self.spent = np.concatenate(([epsilon], self.spent))
-        if problem.forward is not None:
-            moved = self.open.rollouts.advanced(epsilon, problem.forward.at(t))
-            self.open = replace(self.open, rollouts=moved)
-        arriving, self.past = self.past.leakage, self.past.after(problem, problem.backward, epsilon, t + 1)
-        self._raise(epsilon, arriving)
-        self._drop_sealed()
+        problem, arrived = self.problem, []
+        for epsilon in epsilons.tolist():
+            arrived.append(self.past.leakage)
+            self.n_steps += 1
+            self.past = self.past.after(problem, problem.backward, epsilon, self.n_steps, close=True)
+        new = np.array(arrived)
+        backward = (epsilons + new.max(axis=1)) * (1.0 + 4.0 * U)
+        self.spent = np.concatenate((self.spent, epsilons))
+        self.arrived, self.rho = np.concatenate((self.arrived, new)), np.concatenate((self.rho, 0.0 * new))
+        self.found = np.concatenate((self.found, np.stack((backward, epsilons, backward))), axis=1)
+        done = len(self.spent) if problem.forward is None else self._look_ahead(problem.forward)
+        self._close(self.found[:, :done], self.n_steps - len(self.spent))
+        self.spent, self.arrived, self.rho = self.spent[done:], self.arrived[done:], self.rho[done:]
+        self.found = self.found[:, done:]
 
-    def _raise(self, epsilon: float, arriving: FloatArray) -> None:
-        """Raise W by the items that may exceed it now, those of the last step too, and let all of them ask about it."""
-        t, n_pairs = self.n_steps - 1, len(arriving)
-        failing = ~(self.open.rollouts.excess(0.0) <= ABOVE * self.largest)
-        steps = np.concatenate((self.open.step[failing], np.full(n_pairs, t)))
-        pairs = np.concatenate((self.open.pair[failing], np.arange(n_pairs)))
-        arrived = np.concatenate((self.open.arrived[failing], arriving))
-        some = np.flatnonzero((steps < t) | (epsilon + arrived > self._level))
-        if some.size:
-            arrived[some] = self._arriving(steps[some], pairs[some])
-            following = self._following(steps[some], pairs[some])
-            total = (arrived[some] + following + self.spent[t - steps[some]]) * (1.0 + 4.0 * U)
-            best = float(total.max())
-            if best > self.timed * (1.0 + ABOVE):
-                self.time, self.timed = int(steps[some][total >= best * (1.0 - ABOVE)].min()), best
-            self.largest = max(self.largest, best)
-        if self.problem.forward is not None:
-            self.open = self.open[~failing].joined(self._from_start(steps, pairs, arrived))
-
-    def _arriving(self, steps: IntArray, pairs: IntArray) -> FloatArray:
-        """What arrives from the past at steps about pairs, to rounding."""
-        side, t = self.problem.backward, self.n_steps - 1
-        if side is None:
-            return np.zeros(len(steps))
-        first = max(int(steps.min()) - self._memory, t + 1 - len(self.spent))
-        budgets = self.spent[t - first :: -1].copy()
-        if first:  # what lies before is part of the first release; no backward leakage was above W before this release
-            budgets[0] = self.largest * (1.0 + 1e-9)
-        spread = np.minimum(np.cumsum(budgets), self.largest + budgets[-1]) * (1.0 + 1e-9)
-        into = np.array([side.number(step) for step in range(first, t + 1)])
-        chain, (i, j) = side.chain(into, np.expm1(budgets), spread), self.problem.pairs
-        return pair_values(chain, steps - first, (i[pairs], j[pairs]), np.zeros(len(steps)))[0]
-
-    def _following(self, steps: IntArray, pairs: IntArray) -> FloatArray:
-        """What arrives from the future at steps about pairs, to rounding."""
-        side, t = self.problem.forward, self.n_steps - 1
-        if side is None:
-            return np.zeros(len(steps))
-        length = int((t - steps).max()) + 1
-        budgets = self.spent[:length]
-        # No step's forward leakage was above W before this release, and this one adds its budget.
-        spread = np.minimum(np.cumsum(budgets), self.largest + budgets[0]) * (1.0 + 1e-9)
-        into = np.array([side.number(t - k) for k in range(length)])
-        chain, (i, j) = side.chain(into, np.expm1(budgets), spread), self.problem.pairs
-        found, _, depth = pair_values(chain, t - steps, (i[pairs], j[pairs]), np.zeros(len(steps)))
-        self.depth = max(self.depth, depth)
-        return found
-
-    def _from_start(self, steps: IntArray, pairs: IntArray, arrived: FloatArray) -> Open:
-        """Rollouts that ask about W, from their own steps to the next one."""
-        side, t = self.problem.forward, self.n_steps - 1
-        assert side is not None
+    def _look_ahead(self, side: Transitions) -> int:
+        """Compute FPL and TPL of the steps that are not final; return how many of them, the oldest first, are so now."""
         i, j = self.problem.pairs
-        begun = Open.none(self.problem.n)
-        for s in range(int(steps.min(initial=t + 1)), t + 1):
-            matrix, here, budget = side.at(s), np.flatnonzero(steps == s), float(self.spent[t - s])
-            level = self._level - budget - arrived[here]
-            new = Coefficients.start(matrix[i[pairs[here]]], matrix[j[pairs[here]]], level)
-            moved = replace(begun, rollouts=begun.rollouts.advanced(budget, matrix))
-            begun = moved.joined(Open(steps[here], pairs[here], arrived[here], new))
-        return begun
+        backwards = self.spent[::-1].copy(), self.arrived[::-1].copy(), self.rho[::-1].copy()
+        first = self.n_steps - len(self.spent)
+        into = np.array([side.number(step) for step in range(self.n_steps - 1, first - 1, -1)])
+        up = np.expm1(backwards[0])
+        forward, temporal = np.zeros(len(into)), np.zeros(len(into))
+        signs.forward_leakage(side.chain(into, up, 0.0 * up), i, j, *backwards, forward, temporal)
+        self.found[1:], self.rho = (forward[::-1], temporal[::-1]), backwards[2][::-1]
+        if first and float(forward.max()) > self.ceiling:
+            self.final = None
+        most = max(2.0 * float(forward.max()), float(temporal.max()), self.largest, self.ceiling)
+        self.ceiling = min(most, LARGEST_LEVEL)
+        # Final steps may still be raised, by less than that.
+        spread = np.full(len(into) + 1, self.ceiling * (1.0 + 2.0 * FINAL[-1]) + 10.0 * FINAL[-1])
+        chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
+        for times, share in enumerate(FINAL):
+            done = int(signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share))
+            if len(into) - done <= 2.0 * (times + 1) * self.memory + LEAST_KEPT:
+                self.found[1:, :done] += share * np.maximum(self.found[1:, :done], 1.0)
+                return done
+        return 0
 
-    def _drop_sealed(self) -> None:
-        """Drop the items that can no longer matter, and budgets that none needs."""
-        above = self.open.rollouts.excess(self._level)
-        sealed = above <= ABOVE * self.largest
-        old = self.open.rollouts.depth > max(KEPT * self.depth, self._memory)
-        blurred = ~sealed & old & (above <= BLURRED * self.largest)
-        self.largest = max(self.largest, self._level + float(above[blurred].max())) if blurred.any() else self.largest
-        self.open = self.open[~sealed & ~blurred]
-        self.spent = self.spent[: self.n_steps - int(self.open.step.min(initial=self.n_steps)) + self._memory]
+    def _close(self, values: FloatArray, first: int) -> None:
+        """Take note of final steps, of which the oldest has this number."""
+        best = float(values[2].max(initial=0.0))
+        if best > self.largest * (1.0 + SAME):
+            self.time = first + int(np.argmax(values[2] >= best * (1.0 - SAME)))
+        self.largest = max(self.largest, best)
+        if self.final is not None:
+            self.final.append(values)
+
+
+def _memory(problem: OnlineProblem) -> float:
+    return 0.0 if problem.forward is None else problem.forward.memory
