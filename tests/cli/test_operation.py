@@ -55,6 +55,17 @@ def test_a_dry_run_says_what_a_release_then_does_and_writes_nothing(days):
 
 
 @pytest.mark.long
+def test_without_the_key_of_digests_the_command_says_that_changes_are_not_detected(days, monkeypatch):
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(days / "key"))
+    assert "detected" not in run(days, "release", "morning.csv", *OLD, "-o", "out.csv").stderr
+    assert "differ from those" in words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
+    (days / "key").unlink()
+    said = words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
+    assert "changed data of 4 steps (2024-01-01T00:00, " in said
+    assert "are not detected" in said and "TEMPORALDP_KEY_FILE" in said
+
+
+@pytest.mark.long
 def test_the_life_of_a_release(days):
     assert "says little" in words_of(
         run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--log", "log.jsonl").stderr

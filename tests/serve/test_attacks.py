@@ -145,7 +145,7 @@ def test_names_of_any_kind_are_text_and_nothing_else(ask, own, store, name):
     release = answer.json["release"]
     assert ask.get(f"/v1/releases/{release}", token=own).json["name"] == name
     label = name[:60]
-    step = ask.post(f"/v1/releases/{release}/publish", {"counts": [1, 2, 3], "time": label}, token=own)
+    step = ask.post(f"/v1/releases/{release}/publish", {"counts": [1, 2, 3], "time": label}, token=own, key="k")
     assert (step.status, step.json["time"]) == (200, label)
     assert n_releases(store) > 0
 
@@ -243,11 +243,40 @@ def test_clocks_that_are_set_back_open_nothing(store):
     database.close()
 
 
+def test_a_stolen_database_has_no_digest_of_counts(ask, own, store):
+    release = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
+    body = {"counts": [37, 63, 11], "time": "1"}
+    assert ask.post(f"/v1/releases/{release}/publish", body, token=own, key="a").status == 200
+    database = database_at(store)
+    with database.reading() as connection:
+        read = connection.exec_driver_sql
+        (step,) = read("SELECT * FROM temporaldp_release_steps WHERE release = ?", (release,)).mappings().all()
+        kept = read("SELECT name FROM temporaldp_release_private WHERE release = ?", (release,)).scalars().all()
+    database.close()
+    # The noisy counts, what was asked, and the hash of these: nothing else could depend on the counts.
+    asked = {
+        "release",
+        "step",
+        "time",
+        "parameter",
+        "epsilon",
+        "leakage",
+        "last",
+        "output",
+        "digest",
+        "hash",
+        "request_key",
+    }
+    assert set(step) == asked
+    assert step["digest"] is None
+    assert sorted(kept) == ["definition", "reserve"]
+
+
 def test_a_step_keeps_its_place_whatever_the_clock_says(ask, own, release):
     """The order of steps is that of their labels; the clock decides nothing."""
     other = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
-    assert ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-02"}, token=own).status == 200
-    require_refused(ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-01"}, token=own), 409)
+    assert ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-02"}, token=own, key="a").status == 200
+    require_refused(ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-01"}, token=own, key="b"), 409)
 
 
 def raw(ask, *parts, pause=0.0, patience=5.0):

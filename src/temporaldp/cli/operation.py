@@ -13,10 +13,11 @@ from typing import Any
 
 from rich.table import Table
 
-from temporaldp import ContinualRelease, Ledger, OutputError, TemporaldpError, Traces
+from temporaldp import ContinualRelease, Ledger, OutputError, SharedRelease, TemporaldpError, Traces
 from temporaldp.cli.render import console, facts, say_json
 from temporaldp.release.file_store import FileStore
 from temporaldp.release.guards import Forecast
+from temporaldp.release.input_digest import key_file
 from temporaldp.release.store import Store, file_of, shown_file
 from temporaldp.report.words import number, steps
 
@@ -91,15 +92,27 @@ def forecast_table(found: Sequence[Forecast]) -> None:
     console.print(table)
 
 
-def other_data(times: Sequence[str]) -> str | None:
-    """What to know where steps that were released are asked for with other data; None if none are."""
-    if not times:
-        return None
-    named = ", ".join(times[:MOST_NAMED]) + (", ..." if len(times) > MOST_NAMED else "")
-    return (
-        f"the data of {steps(len(times))} ({named}) differ from those that were released. What was published stays, and is "
-        "given again; the new data of these times cannot be released any more"
-    )
+def other_data(release: ContinualRelease[Any, Any] | SharedRelease, data: Traces, times: Sequence[str]) -> str | None:
+    """Which of these published times have data that differ from those that were released, or for which that is unknown."""
+    truth = dict(zip(data.times, data.histogram(), strict=True))
+    differs = {time: release.input_differs(truth[time], time=time) for time in times}
+    changed, unknown = ([time for time in times if differs[time] is answer] for answer in (True, None))
+    found = []
+    if changed:
+        found.append(
+            f"the data of {_named(changed)} differ from those that were released. What was published stays, and is given "
+            "again; the new data of these times cannot be released any more"
+        )
+    if unknown:
+        found.append(
+            f"changed data of {_named(unknown)} are not detected: the key that their digests need is not at {key_file()}, or "
+            "others than its owner may read it. Put it back, or set TEMPORALDP_KEY_FILE"
+        )
+    return "; ".join(found) or None
+
+
+def _named(times: Sequence[str]) -> str:
+    return f"{steps(len(times))} ({', '.join(times[:MOST_NAMED])}{', ...' if len(times) > MOST_NAMED else ''})"
 
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:

@@ -47,6 +47,30 @@ def _settle(temporary: Path, target: Path) -> None:
     temporary.replace(target)
 
 
+def keep_private(file: Path, content: str) -> None:
+    """Write a file that its owner alone can read, whole or not at all; one that exists stays as it is. May raise `OSError`."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as writer:
+            writer.write(content)
+            writer.flush()
+            os.fsync(writer.fileno())
+        with suppress(FileExistsError):
+            os.link(temporary, file)  # never replaces a file
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    synchronise(file.parent)
+
+
+def synchronise(path: Path) -> None:
+    """Flush a file or a folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def require_writable(path: str | Path, *, reads: Iterable[Path | None] = ()) -> None:
     """Raise `OutputError` now rather than after the work is done, or the noise drawn, if `path` cannot be written.
 

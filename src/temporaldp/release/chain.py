@@ -45,8 +45,8 @@ class LedgerRow(NamedTuple):
     output : str or None
         What was published, as JSON; None for a step that was not.
     digest : str or None
-        Of the input that the step was drawn from, under a key that is kept outside of the ledger
-        (`temporaldp.release.input_digest`); None where there is none.
+        Of the data that the step was drawn from, under a key that is kept outside of the ledger and its backups
+        (`temporaldp.release.input_digest`); None without a key, and at every step of a service.
     hash : str
         SHA-256 of this row and the hash before it.
     """

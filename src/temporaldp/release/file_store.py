@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
+from temporaldp.files.atomic import keep_private, synchronise
 from temporaldp.release.store import ADVICE, SECONDS_TO_WAIT, Store
 from temporaldp.release.tables import Transaction
 
@@ -80,10 +81,10 @@ class FileStore(Store):
                 with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
                     self._make(connection, configuration, head)
                 engine.dispose()  # the last connection folds the log into the file
-            _synchronised(temporary)
+            synchronise(temporary)
             with suppress(FileExistsError):
                 os.link(temporary, self._path)  # never replaces a file
-            _synchronised(self._path.parent)
+            synchronise(self._path.parent)
         except OSError as error:
             if isinstance(error, LedgerError):
                 raise
@@ -125,17 +126,7 @@ class FileStore(Store):
         file = self._private / name
         try:
             self._private.mkdir(mode=0o700, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self._private)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as writer:
-                    writer.write(content)
-                    writer.flush()
-                    os.fsync(writer.fileno())
-                with suppress(FileExistsError):
-                    os.link(temporary, file)  # never replaces a file
-            finally:
-                Path(temporary).unlink(missing_ok=True)
-            _synchronised(self._private)
+            keep_private(file, content)
         except OSError as error:
             raise LedgerError(f"cannot keep {file}, which belongs to the ledger: {error.strerror or error}") from None
         return self.read_private(name) or content
@@ -161,7 +152,7 @@ class FileStore(Store):
                     source.backup(target)
                 finally:
                     target.close()
-                _synchronised(Path(name))
+                synchronise(Path(name))
                 os.link(name, place)
             finally:
                 Path(name).unlink(missing_ok=True)
@@ -319,11 +310,3 @@ def _identity_at(path: Path) -> tuple[int, int] | None:
         return _identity(path.stat())
     except OSError:
         return None
-
-
-def _synchronised(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -20,13 +20,12 @@ from temporaldp.errors import InputDiffersWarning, InputError, LedgerError, Spen
 from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
 from temporaldp.planning.measurement import Measurement
-from temporaldp.release import filtering
+from temporaldp.release import filtering, input_digest
 from temporaldp.release.calendar import Before, Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.checkpoints import EVERY, forget_older, last_checked
 from temporaldp.release.epochs import Every
 from temporaldp.release.guards import Forecast, Guard, guard_of
-from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text, with_filtered
 from temporaldp.release.renewed import renewed_guard
@@ -140,7 +139,6 @@ class ContinualRelease(Generic[Snapshot, Output]):
             self._filter, self._correlation = filtering.StepFilter(public, self._guard), public
             self._configured["filter"] = self._filter.identity
         self._ledger = Ledger.open(ledger, self._configuration)
-        self._digests = InputDigests(self._ledger.store)
         self._guard.begin(self._ledger)
         kept = None if self._ledger.checkpoint is None else self._ledger.checkpoint.accountant
         if self._filter is not None and kept:
@@ -290,12 +288,12 @@ class ContinualRelease(Generic[Snapshot, Output]):
         return output
 
     def input_differs(self, snapshot: Snapshot, *, time: object) -> bool | None:
-        """Whether a released step would be drawn from other data than it was: by a keyed digest, never by the data.
+        """Return whether a released step would be drawn from other data than it was, by a keyed digest.
 
-        None where nothing can be said: the time was not published, the digest's key is lost, or the data are no plain values.
+        None where it cannot be determined: nothing was published at that time, the digest's key is not on this machine
+        (`TEMPORALDP_KEY_FILE`), or the data are no plain numbers and text.
         """
-        row = self.row(time)
-        return self._digests.differs(row.digest, row.time, snapshot)
+        return input_digest.input_differs(self.row(time).digest, snapshot)
 
     def skip(self, *, time: object) -> None:
         """Pass over a step: nothing is published or spent, but time goes on. Errors as for `release_snapshots`.
@@ -386,7 +384,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
                 leakage=leakage,
                 last=last,
                 output=stored,
-                digest=None if stored is None else self._digests.digest(time, snapshot),
+                digest=None if stored is None else input_digest.input_digest(snapshot),
             )
 
     def _keep_checkpoint(self) -> None:

@@ -20,7 +20,7 @@ from temporaldp.serve.tables import tables
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-FORMAT = "temporaldp service 2"
+FORMAT = "temporaldp service 3"
 
 CONNECTIONS = 24
 """To PostgreSQL, of one server: one for each of its workers, and some for what they read beside their step."""

@@ -31,7 +31,7 @@ from temporaldp.serve.messages import (
 from temporaldp.serve.served_release import RefusedBudgetError, ServedRelease, StepRequest
 from temporaldp.serve.service import Service
 from temporaldp.serve.strict_json import StrictRoute
-from temporaldp.serve.tokens import Role
+from temporaldp.serve.tokens import Role, name_of
 
 with needing("serve"):
     from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
@@ -58,20 +58,20 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 router = APIRouter(prefix="/v1/releases", tags=["releases"], route_class=StrictRoute, responses=REFUSALS)
 
 Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Of the release.")]
-RequestKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        pattern="^[!-~]{1,200}$",
-        description="Any text of your own. A request that is repeated with it gets the same answer, and spends once.",
-    ),
-]
+KEY = Header(
+    alias="Idempotency-Key",
+    pattern="^[!-~]{1,200}$",
+    description="Any text. A request that is repeated with it and the same token gets the same answer, and spends once.",
+)
+RequestKey = Annotated[str, KEY]
 
 Result = TypeVar("Result")
 
 
 @router.post("", status_code=201)
-async def create(request: Request, definition: Definition, token: Shown, key: RequestKey = None) -> Created:
+async def create(
+    request: Request, definition: Definition, token: Shown, key: Annotated[str | None, KEY] = None
+) -> Created:
     """Create a release. Needs a token that owns all releases."""
     service = service_of(request)
 
@@ -152,21 +152,22 @@ async def check(request: Request, release: Identifier, question: Question, token
 
 @router.post("/{release}/spend")
 async def spend(
-    request: Request, response: Response, release: Identifier, spent: Spend, token: Shown, key: RequestKey = None
+    request: Request, response: Response, release: Identifier, spent: Spend, token: Shown, key: RequestKey
 ) -> Step:
     """Charge a budget to the next step, for something that is drawn elsewhere: draw it after the answer, never before."""
     allowed = Allowed(token, Role.OWN if spent.last else Role.SPEND)
-    asked = StepRequest(key, _label(spent.time), spent.epsilon, spent.last)
+    asked = StepRequest(_owned(token, key), _label(spent.time), spent.epsilon, spent.last)
     return await _take(request, response, release, allowed, asked, "spend")
 
 
 @router.post("/{release}/publish")
 async def publish(
-    request: Request, response: Response, release: Identifier, published: Publish, token: Shown, key: RequestKey = None
+    request: Request, response: Response, release: Identifier, published: Publish, token: Shown, key: RequestKey
 ) -> Step:
     """Add noise to counts, store them as the next step, and only then hand them out."""
     allowed = Allowed(token, Role.OWN if published.last else Role.PUBLISH)
-    asked = StepRequest(key, _label(published.time), published.epsilon, published.last, tuple(published.counts))
+    counts = tuple(published.counts)
+    asked = StepRequest(_owned(token, key), _label(published.time), published.epsilon, published.last, counts)
     return await _take(request, response, release, allowed, asked, "publish")
 
 
@@ -180,8 +181,6 @@ class Allowed(NamedTuple):
 async def _take(
     request: Request, response: Response, release: str, allowed: Allowed, asked: StepRequest, kind: str
 ) -> Step:
-    if asked.key is None and asked.time is None:
-        raise HTTPException(422, "expected an Idempotency-Key or a time: without, a repeated request would spend twice")
     metrics = service_of(request).metrics
 
     def act(found: ServedRelease) -> tuple[LedgerRow, bool]:
@@ -222,6 +221,11 @@ def _found(service: Service, release: str, allowed: Allowed) -> ServedRelease:
     if found is None:
         raise HTTPException(404, "there is no such release")
     return found
+
+
+def _owned(token: str, key: str) -> str:
+    """A key under the name of its token: another token's request with this key is another request."""
+    return f"{name_of(token)} {key}"
 
 
 def _label(time: str | None) -> str | None:
