@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from temporaldp.correlation.states import printable
 from temporaldp.errors import InputError
 
 Value: TypeAlias = Decimal | str
@@ -62,7 +63,7 @@ def label_of(time: Any) -> str:
     Raises
     ------
     InputError
-        Something else, or something that is no moment: None, an empty text, a truth value, NaN.
+        Something else, or something that is no moment: None, an empty text, a truth value, NaN, text with control characters.
     """
     if isinstance(time, np.generic) and not isinstance(time, np.datetime64):
         time = time.item()
@@ -70,13 +71,7 @@ def label_of(time: Any) -> str:
     text = time.isoformat() if isinstance(time, date) else str(time)
     if not known or not text.strip() or text in {"nan", "inf", "-inf", "NaT"}:
         raise InputError(f"expected time to be a label: text, a finite number, a date or a timestamp, got {time!r}")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        text = "\0"
-    if "\0" in text:
-        raise InputError(f"expected time to be text that can be stored, got {time!r}")
-    return text
+    return printable(text, "time")
 
 
 def moment(label: str) -> Moment:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.methods import accounting_from
+from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputError, LedgerMismatchError
 from temporaldp.files.moments import label_of
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
@@ -134,6 +135,8 @@ class SharedRelease:
         states: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         known = {name: positive(share, f"share of {name!r}") for name, share in shares.items()}
+        for name in known:
+            printable(name, "table")
         if table not in known:
             raise InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}")
         if math.fsum(known.values()) > 1.0 + ROUNDED:
@@ -143,7 +146,7 @@ class SharedRelease:
         self._share = known[table] * (1.0 - 2.0 * ROUNDED)
         if states is not None and set(states) != set(known):
             raise InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states) or 'none'}")
-        named = tuple((name, tuple(some)) for name, some in sorted((states or {}).items()))
+        named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         charge = SharedCharge(tuple(sorted(known.items())), named)
         self._stream: ContinualRelease[None, Any] = ContinualRelease(
             charge, ledger=ledger, accountant=accountant, step=step

@@ -16,6 +16,7 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import budgets
+from temporaldp.correlation.states import state_names
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerError, SpentError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
@@ -118,7 +119,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self._guard.require_mechanism(mechanism)
         self._mechanism = mechanism
         known = [one.states for one in account_of(accountant).population.users] if accountant is not None else []
-        schema = states or (plan.source.states if plan is not None else None) or next(iter(known), None)
+        schema = None if states is None else state_names(states)
+        schema = schema or (plan.source.states if plan is not None else None) or next(iter(known), None)
         _require_schema(mechanism, schema)
         self._configured: dict[str, Any] = {
             "horizon": None,
