@@ -51,7 +51,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (415, "The body says that it is something else than JSON."),
         (421, "The server has another name."),
         (422, "What was sent cannot be used."),
-        (503, "The database cannot be used, or too many wait: ask again."),
+        (429, "Too many wait: ask again."),
+        (503, "The database cannot be used: ask again."),
     )
 }
 
