@@ -24,6 +24,10 @@ from temporaldp import (
         (["2021-01-05", "2021-01-06"], "foo"),
         ([1, 2], "2024-01-01"),
         (["monday"], 3),
+        (["2024-01-01T00:00"], "2024-01-02T00:00+01:00"),
+        (["2024-01-01T00:00Z"], "2024-01-02"),
+        (["day 5"], "night 6"),
+        (["day 5"], "monday"),
     ],
 )
 def test_steps_that_are_late_or_have_no_place_are_refused(before, late, place):
@@ -91,7 +95,13 @@ def test_steps_a_step_or_more_apart_are_released(step, times, place):
     [
         ("7", 7.0),
         ("s05", "s5"),
-        ("2024-01-01", "2024-01-01T00:00Z"),
+        ("2024-01-01", "2024-01-01T00:00"),
+        ("2024-01-01T01:00+01:00", "2024-01-01T00:00Z"),
+        ("day 5", "Day  5"),
+        ("day 5", "day05"),
+        ("Day \uff15", "day 5"),
+        ("Monday", " monday"),
+        ("1e32", 10**32),
         ("2024-01", date(2024, 1, 1)),
         (np.int64(3), "03"),
     ],

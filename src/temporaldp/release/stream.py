@@ -409,8 +409,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         checkpoint = self._ledger.checkpoint
         if checkpoint is None or checkpoint.calendar is None:
             return None
-        kind, last = checkpoint.calendar["kind"], checkpoint.calendar["last"]
-        return Before(checkpoint.n_steps, kind, last, lambda step: self._ledger[step].time)
+        return Before(checkpoint.n_steps, checkpoint.calendar["last"], lambda step: self._ledger[step].time)
 
     def _as_text(self, output: Any, epsilon: float, snapshot: Any) -> str:
         """What a row keeps of an output, with the filtered counts if there is a filter."""
