@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -272,11 +273,61 @@ def test_a_stolen_database_has_no_digest_of_counts(ask, own, store):
     assert sorted(kept) == ["definition", "reserve"]
 
 
+@pytest.mark.parametrize(
+    ("step", "first", "far"),
+    [
+        (None, None, "9999-12-31"),
+        (None, None, "1e300"),
+        (None, None, "day 1000000"),
+        (None, "2026-01-01", "9999-12-31"),
+        ("300 seconds", "2020-01-01T00:00Z", "9999-12-31T00:00Z"),
+        ("1 months", "2020-01", "9999-12"),
+        (None, "1", "3"),
+        ("5", "5", "11"),
+        (None, "day 1", "day 3"),
+    ],
+)
+def test_no_spender_ends_a_release_by_a_time_far_ahead(ask, own, store, step, first, far):
+    made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
+    spender = token_for(store, made, Role.SPEND)
+    path = f"/v1/releases/{made}/spend"
+    if first is not None:
+        assert ask.post(path, {"time": first}, token=spender, key="first").status == 200
+    refused = ask.post(path, {"time": far}, token=spender, key="far")
+    require_refused(refused, 422)
+    assert "ahead" in refused.json["detail"]
+    require_refused(ask.post(path, {"time": far, "ahead": True}, token=spender, key="far"), 403)
+    require_refused(ask.post(path, {"time": far}, token=own, key="far"), 422)
+    assert ask.post(path, {"time": far, "ahead": True}, token=own, key="far").status == 200
+
+
+@pytest.mark.parametrize(
+    ("step", "times"),
+    [
+        ("86400 seconds", ["2020-01-01", "2020-02-01", "today"]),
+        ("300 seconds", ["2020-01-01T00:00+01:00", "now"]),
+        (None, ["today"]),
+        ("1", ["0", "1", "2"]),
+        ("5", ["5", "10"]),
+        (None, ["Reykjavik", "Lima"]),
+        (None, ["s1", "S 2", "s3"]),
+    ],
+)
+def test_a_spender_takes_steps_up_to_the_clock(ask, own, store, step, times):
+    made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
+    spender = token_for(store, made, Role.SPEND)
+    now = datetime.now(UTC)
+    known = {"today": now.date().isoformat(), "now": now.isoformat()}
+    for k, label in enumerate(times):
+        answer = ask.post(f"/v1/releases/{made}/spend", {"time": known.get(label, label)}, token=spender, key=f"{k}")
+        assert answer.status == 200, answer.text
+
+
 def test_a_step_keeps_its_place_whatever_the_clock_says(ask, own, release):
     """The order of steps is that of their labels; the clock decides nothing."""
     other = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
-    assert ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-02"}, token=own, key="a").status == 200
-    require_refused(ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-01"}, token=own, key="b"), 409)
+    assert ask.post(f"/v1/releases/{other}/spend", {"time": "2020-01-02"}, token=own, key="a").status == 200
+    require_refused(ask.post(f"/v1/releases/{other}/spend", {"time": "2020-01-01"}, token=own, key="b"), 409)
 
 
 def raw(ask, *parts, pause=0.0, patience=5.0):

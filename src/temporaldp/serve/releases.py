@@ -156,8 +156,8 @@ async def spend(
     request: Request, response: Response, release: Identifier, spent: Spend, token: Shown, key: RequestKey
 ) -> Step:
     """Charge a budget to the next step, for something that is drawn elsewhere: draw it after the answer, never before."""
-    allowed = Allowed(token, Role.OWN if spent.last else Role.SPEND)
-    asked = StepRequest(_owned(token, key), _label(spent.time), spent.epsilon, spent.last)
+    allowed = Allowed(token, Role.OWN if spent.last or spent.ahead else Role.SPEND)
+    asked = StepRequest(_owned(token, key), _label(spent.time), spent.epsilon, spent.last, spent.ahead)
     return await _take(request, response, release, allowed, asked, "spend")
 
 
@@ -166,9 +166,10 @@ async def publish(
     request: Request, response: Response, release: Identifier, published: Publish, token: Shown, key: RequestKey
 ) -> Step:
     """Add noise to counts, store them as the next step, and only then hand them out."""
-    allowed = Allowed(token, Role.OWN if published.last else Role.PUBLISH)
+    allowed = Allowed(token, Role.OWN if published.last or published.ahead else Role.PUBLISH)
     counts = tuple(published.counts)
-    asked = StepRequest(_owned(token, key), _label(published.time), published.epsilon, published.last, counts)
+    key, time = _owned(token, key), _label(published.time)
+    asked = StepRequest(key, time, published.epsilon, published.last, published.ahead, counts)
     return await _take(request, response, release, allowed, asked, "publish")
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from copy import copy
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.errors import InputError, SpentError, TemporaldpError
+from temporaldp.files.moments import is_near
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import take_in
 from temporaldp.release.calendar import Calendar
@@ -73,6 +75,8 @@ class StepRequest:
         In nats; None for what the release can spend at every step.
     last : bool
         No step follows.
+    ahead : bool
+        The time may be far ahead of the clock and of the last step.
     counts : tuple of int or None
         What is published with noise; None where a budget is only charged.
     """
@@ -81,6 +85,7 @@ class StepRequest:
     time: str | None
     epsilon: float | None
     last: bool
+    ahead: bool = False
     counts: tuple[int, ...] | None = None
 
 
@@ -193,6 +198,11 @@ class ServedRelease:
                     f"time {time!r} was released already, by another request; nothing was spent or published"
                 )
             self._calendar.require_next(time)
+            if not request.ahead and not is_near(self.definition.step, self._calendar.last, time, datetime.now(UTC)):
+                raise InputError(
+                    f"time {time!r} is more than one step ahead of the clock and of the last step: all times before it would "
+                    "then be late. If it is meant, an owner of the release says so (ahead)"
+                )
             made = self._measurement(request)
             output = made.draw(request.counts)
             writer.append(
