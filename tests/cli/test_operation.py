@@ -8,11 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
+import postgres
 from command import refused, temporaldp, write_sample
+from temporaldp import Adversary, ContinualRelease, DiscreteLaplaceHistogram, TemporalAccountant, TransitionMatrix
 
 OLD = ("--alpha", "1", "--history", "past.csv", "--prior", "0.1", "--ledger", "release.db")
 NEW = ("--alpha", "1", "--history", "later.csv", "--prior", "0.1", "--ledger", "release.db")
@@ -63,6 +66,37 @@ def test_without_the_key_of_digests_the_command_says_that_changes_are_not_detect
     said = words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
     assert "changed data of 4 steps (2024-01-01T00:00, " in said
     assert "are not detected" in said and "TEMPORALDP_KEY_FILE" in said
+
+
+@pytest.mark.long
+def test_a_dry_run_leaves_a_database_as_it_was(days, postgres_server):
+    import psycopg
+
+    url = postgres.create_database(postgres_server, f"dry_{uuid.uuid4().hex}")
+
+    def everything():
+        with psycopg.connect(url) as connection:
+            names = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+            return {
+                name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in connection.execute(names)
+            }
+
+    def told(*options):
+        return json.loads(run(days, "release", "morning.csv", *options, "--ledger", url, "--json").stdout)
+
+    one, two = (("--alpha", alpha, "--history", "past.csv", "--prior", "0.1") for alpha in ("1", "2"))
+    forecast = told(*one, "--dry-run")
+    assert everything() == {}
+    adversary = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
+    with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=url, accountant=TemporalAccountant(adversary, alpha=0.5)):
+        before = everything()
+    assert told(*two, "--dry-run")["alpha"] == 2.0  # an empty ledger becomes what it is opened for; not by a dry run
+    assert everything() == before
+    done = told(*one, "-o", "out.csv")
+    assert done["epsilons"] == [step["epsilon"] for step in forecast["steps"]]
+    before = everything()
+    assert told(*one, "--dry-run")["new_steps"] == 0
+    assert everything() == before
 
 
 @pytest.mark.long

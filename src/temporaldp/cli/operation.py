@@ -18,7 +18,7 @@ from temporaldp.cli.render import console, facts, say_json
 from temporaldp.release.file_store import FileStore
 from temporaldp.release.guards import Forecast
 from temporaldp.release.input_digest import key_file
-from temporaldp.release.store import Store, file_of, shown_file
+from temporaldp.release.store import PostgresStore, Store, database_of, file_of, shown_file
 from temporaldp.report.words import number, steps
 
 MOST_NAMED = 3
@@ -30,13 +30,15 @@ MOST_ROWS = 12
 
 @contextmanager
 def trial_place(ledger: str) -> Iterator[str | Store]:
-    """A ledger that can be opened without a change to the given one: a copy of a file, or a new one if there is none.
+    """A ledger that can be opened without a change to the given one, and that messages call by its name.
 
-    Messages call it by the given name.
+    Of a file a copy, or a new one if there is none; of a database all of it in a transaction that is rolled back.
     """
     file = file_of(ledger)
     if file is None:
-        yield ledger
+        database = PostgresStore(*database_of(ledger))
+        with database.trial():
+            yield database
         return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / file.name

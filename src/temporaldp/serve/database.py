@@ -121,7 +121,7 @@ class ServerDatabase(PostgresStore):
     @contextmanager
     def writing(self) -> Iterator[Any]:
         """As for `Database`."""
-        with self._translated(), self._connected().begin() as connection:
+        with self._transaction() as connection:
             yield connection
 
     @contextmanager
