@@ -189,8 +189,10 @@ def incoming(days, *names):
 @pytest.mark.slow
 def test_a_folder_of_files_is_published_in_order_and_late_ones_are_put_aside(days):
     assert incoming(days, "from_two", "early") == (
-        5, ["late/1 early.csv", "published/0 from_two.csv", "published/0 from_two.parquet"]
+        5, ["late/1 early.csv", "published/0 from_two.parquet", "released/0 from_two.csv"]
     )  # fmt: skip
+    for private in ("released", "late", "refused"):
+        assert (days / "incoming" / private).stat().st_mode & 0o077 == 0
     assert incoming(days)[0] == 0
     (days / "wrong.csv").write_text("nothing,of,the,kind\n1,2,3,4\n")
     assert incoming(days, "wrong")[0] == 2

@@ -87,6 +87,7 @@ def test_bodies_that_are_none(ask, own, release, name):
 
 
 DEFINITIONS = {
+    "other counts than states": {"mechanism": {"kind": "histogram", "n_states": 5}},
     "no distribution": {"forward": [[0.5, 0.4], [0.5, 0.5]]},
     "not square": {"forward": [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]},
     "other sizes": {"forward": [[0.5, 0.5], [0.5, 0.5]]},
@@ -378,3 +379,15 @@ def test_what_is_no_http_is_refused(ask, own, release):
     assert raw(ask, both + b"0\r\n\r\n{}") == 400  # smuggling
     twice = head(release, own).removesuffix(b"\r\n") + b"Host: evil.example\r\nContent-Length: 2\r\n\r\n{}"
     assert raw(ask, twice) == 400
+
+
+@pytest.mark.parametrize("size", [33_000, 40_000, 60_000])
+def test_a_head_that_comes_at_once_is_refused_beyond_the_limit_too(ask, release, own, size):
+    ends = {"Content-Length": "2", "Connection": "close"}
+    for request in (
+        head(release, own, **{"X-Padding": "a" * size} | ends) + b"{}",
+        head(release, own, **{f"X-{k}": "a" * 1000 for k in range(size // 1000)} | ends) + b"{}",
+        head(release, own, **ends).replace(b"/spend", b"/spend?" + b"a" * size) + b"{}",
+    ):
+        assert raw(ask, request) in {431, None}
+    assert raw(ask, head(release, own, **{"X-Padding": "a" * 30_000} | ends) + b"{}") == 422  # it has no key

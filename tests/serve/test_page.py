@@ -270,7 +270,7 @@ def test_beside_a_service_there_is_no_page_unless_asked_for(tmp_path):
     with served(Settings(store=str(tmp_path / "service.db"))) as ask:
         assert {ask.get(path).status for path in PAGES} == {404}
         assert ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}).status == 404
-        upload = ask.post("/v1/view/correlation?kind=traces", body=b"a" * (2 << 20))
+        upload = ask.post("/v1/view/correlation?kind=traces", body=b"a", Content_Length=f"{2 << 20}")
         assert upload.status == 413
 
 

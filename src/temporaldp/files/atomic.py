@@ -20,7 +20,6 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     try:
-        target = Path(os.path.realpath(target))  # through a symbolic link to the file that it stands for
         _refuse_what_is_no_file(target)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
     except OSError as error:
@@ -110,7 +109,9 @@ def brief(error: BaseException) -> str:
 
 
 def _refuse_what_is_no_file(target: Path) -> None:
-    """Renaming a file into the place of a folder, a device or a pipe would destroy it."""
+    """Renaming a file into the place of a folder, a device, a pipe or a link would destroy it."""
+    if target.is_symlink():  # whoever may write to the folder could lead it to any file of the user
+        raise FileExistsError("it is a symbolic link; name the file itself")
     if target.is_dir():
         raise IsADirectoryError("it is a folder")
     if target.exists() and not target.is_file():

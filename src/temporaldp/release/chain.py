@@ -111,9 +111,7 @@ class LedgerEvent(NamedTuple):
     def signed(self) -> str:
         """Everything that the hash covers, besides the hash before it, as canonical JSON."""
         number, step, *texts = self[:6]
-        if type(number) is type(step) is int and all(type(text) is str for text in texts):  # as it was written
-            return f'["event",{number},{step},{",".join(map(quoted, texts))}]'
-        return canonical(["event", *self[:6]])
+        return f'["event",{number},{step},{",".join(map(quoted, texts))}]'
 
     @property
     def details(self) -> dict[str, Any]:

@@ -103,11 +103,16 @@ class Definition(Strict):
     )
 
     @model_validator(mode="after")
-    def _square(self) -> Self:
+    def _fits(self) -> Self:
+        n_counts = self.mechanism.n_states if isinstance(self.mechanism, Histogram) else None
         for matrix in (self.backward, self.forward):
             for rows in (matrix.lower, matrix.upper) if isinstance(matrix, Bounds) else (matrix or [],):
                 if any(len(row) != len(rows) for row in rows):
                     raise ValueError("expected matrices with as many columns as rows")
+                if rows and n_counts not in {None, len(rows)}:
+                    raise ValueError(
+                        f"expected a histogram of the matrices' {len(rows)} states, got n_states {n_counts}"
+                    )
         return self
 
     @property
