@@ -183,7 +183,7 @@ class Allowed(NamedTuple):
 async def _take(
     request: Request, response: Response, release: str, allowed: Allowed, asked: StepRequest, kind: str
 ) -> Step:
-    metrics = service_of(request).metrics
+    steps_taken = service_of(request).metrics.steps
 
     def act(found: ServedRelease) -> tuple[LedgerRow, bool]:
         if asked.counts is not None:
@@ -193,9 +193,9 @@ async def _take(
     try:
         row, again = await _quickly(request, release, allowed, act)
     except (RefusedBudgetError, SpentError, LateDataError):
-        metrics.count("temporaldp_steps_total", kind=kind, became="refused")
+        steps_taken.labels(kind=kind, became="refused").inc()
         raise
-    metrics.count("temporaldp_steps_total", kind=kind, became="repeated" if again else "taken")
+    steps_taken.labels(kind=kind, became="repeated" if again else "taken").inc()
     if again:
         response.headers["Idempotent-Replayed"] = "true"
     return _step(release, row)
@@ -218,7 +218,7 @@ def _found(service: Service, release: str, allowed: Allowed) -> ServedRelease:
     try:
         found = service.registry.find(release)
     except LedgerError:
-        service.metrics.count("temporaldp_faults_total", kind="LedgerError")
+        service.metrics.faults.labels(kind="LedgerError").inc()
         raise
     if found is None:
         raise HTTPException(404, "there is no such release")
