@@ -122,6 +122,15 @@ def test_matrices_that_are_lost_or_changed_are_asked_for(tmp_path):
     assert adopt_correlation(place, LATER).step == 1
 
 
+def test_a_name_with_control_characters_adopts_nothing(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place):
+        pass
+    with pytest.raises(InputError, match="control characters"):
+        adopt_correlation(place, LATER, by="Ann\x1b[2J")
+    assert not Ledger(place).events
+
+
 def test_a_plan_has_nothing_to_adopt(tmp_path):
     place = tmp_path / "noise.db"
     plan = plan_noise(ADVERSARY, alpha=1.0, accounting=ApproximateDP(1e-6))

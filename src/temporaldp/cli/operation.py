@@ -17,7 +17,6 @@ from temporaldp import ContinualRelease, Ledger, OutputError, SharedRelease, Tem
 from temporaldp.cli.render import console, facts, say_json
 from temporaldp.release.file_store import FileStore
 from temporaldp.release.guards import Forecast
-from temporaldp.release.input_digest import key_file
 from temporaldp.release.store import PostgresStore, Store, database_of, file_of, shown_file
 from temporaldp.report.words import number, steps
 
@@ -107,8 +106,8 @@ def other_data(release: ContinualRelease[Any, Any] | SharedRelease, data: Traces
         )
     if unknown:
         found.append(
-            f"changed data of {_named(unknown)} are not detected: the key that their digests need is not at {key_file()}, or "
-            "others than its owner may read it. Put it back, or set TEMPORALDP_KEY_FILE"
+            f"changed data of {_named(unknown)} are not detected: the key that their digests need is missing, or others than "
+            "its owner may read it (TEMPORALDP_KEY_FILE, or temporaldp/key in the user's configuration directory)"
         )
     return "; ".join(found) or None
 

@@ -376,7 +376,15 @@ export class Panel {
     fill(
       this.files,
       h("h3", {}, "Take it with you"),
-      h("div", { class: "buttons" }, button("png", "PNG"), button("svg", "SVG"), button("csv", "CSV"), html, Object.values(this.matrices)),
+      h(
+        "div",
+        { class: "buttons" },
+        button("png", "PNG"),
+        button("svg", "SVG"),
+        button("csv", "CSV"),
+        html,
+        Object.values(this.matrices),
+      ),
       this.problem,
       block("python", "The same in Python"),
       block("shell", "The same on the command line"),
