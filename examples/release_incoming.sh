@@ -3,13 +3,17 @@
 #
 #   release_incoming.sh FOLDER --alpha 1 --history history.csv --ledger release.db [more options of `temporaldp release`]
 #
-# A file is moved once it is settled: to published/ (its counts beside it), late/ (a later step was released already) or
-# refused/ (the data are wrong). Whoever writes a file gives it another suffix until it is whole (mv FILE.part FILE.csv).
+# Counts are written to published/, and nothing else. A file of traces is moved once it is settled, to a folder that its owner
+# alone can read: released/, late/ (a later step was released already) or refused/ (the data are wrong). Whoever writes a file
+# gives it another suffix until it is whole (mv FILE.part FILE.csv).
 # Where the budget is used up (3), or the ledger cannot be used (4), everything stays where it is, and that code is given.
 set -u
 folder=$1
 shift
-mkdir -p "$folder/published" "$folder/late" "$folder/refused"
+mkdir -p "$folder/published"
+for private in released late refused; do
+    mkdir -p -m 700 "$folder/$private"
+done
 worst=0
 for file in "$folder"/*.csv; do
     [ -e "$file" ] || continue
@@ -17,7 +21,7 @@ for file in "$folder"/*.csv; do
     temporaldp release "$file" "$@" -o "$folder/published/$name.parquet"
     code=$?
     case $code in
-        0) mv "$file" "$folder/published/" ;;
+        0) mv "$file" "$folder/released/" ;;
         2) mv "$file" "$folder/refused/"; worst=2 ;;
         5) mv "$file" "$folder/late/"; [ $worst -eq 2 ] || worst=5 ;;
         *) exit $code ;;

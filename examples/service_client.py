@@ -29,10 +29,12 @@ def pipeline(client: Client) -> None:
         key="sleep-of-may",
     )
     for hour, counts in enumerate(MORNING, start=6):
-        step = client.publish(release, counts, time=f"{hour}", key=f"hour-{hour}")  # repeated until it is answered
+        step = client.publish(
+            release, counts, time=f"2024-05-01T{hour:02d}:00", key=f"hour-{hour}"
+        )  # repeated until it is answered
         print(f"{hour}:00  {step['counts']}  epsilon {step['epsilon']:.3f}")
     try:
-        client.spend(release, epsilon=0.8, time="10")
+        client.spend(release, epsilon=0.8, time="2024-05-01T10:00")
     except RequestRefusedError as refusal:
         print(f"refused: {refusal}; what remains is {refusal.remaining:.3f}")
     state = client.state(release, leakage=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ def _drop_stale_machine_code():
         for path in kept:
             path.unlink(missing_ok=True)
 
+
+os.environ.setdefault("TEMPORALDP_KEY_FILE", str(Path(tempfile.mkdtemp(prefix="temporaldp-key-")) / "key"))
 
 if "PYTEST_XDIST_WORKER" not in os.environ:  # once, before any worker compiles
     _drop_stale_machine_code()

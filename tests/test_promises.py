@@ -1,4 +1,4 @@
-"""docs/promises.md: every test and every section that a promise names exists, and every promise has a test and an oracle."""
+"""docs/promises.md and SECURITY.md: every test and section that is named exists; a promise has a test and an oracle."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def test_every_promise_has_a_test_and_an_oracle():
         assert "::" in tests and oracle, promise
 
 
-@pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", DOCUMENT.read_text()))))
+NAMED = re.findall(r"`(tests/[\w/]+\.py::\w+)`", DOCUMENT.read_text() + (REPOSITORY / "SECURITY.md").read_text())
+
+
+@pytest.mark.parametrize("named", sorted(set(NAMED)))
 def test_a_test_that_is_named_exists(named):
     path, _, function = named.partition("::")
     assert function in functions(REPOSITORY / path)

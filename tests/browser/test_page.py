@@ -266,12 +266,25 @@ def test_python_and_the_command_line_give_the_numbers_of_the_page(visit, tmp_pat
     assert scope["plan"].leakage.worst <= scope["plan"].alpha
     audit = shell[: shell.rindex("temporaldp plan")]
     assert shell.count("temporaldp plan") == 1
+    for name in ("backward", "forward"):
+        if f"--{name} {name}.csv" in audit:
+            (tmp_path / f"{name}.csv").write_bytes(Path(page.saved(name)).read_bytes())
     places = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY / "src")}
     done = subprocess.run(["bash", "-ec", audit], cwd=tmp_path, capture_output=True, text=True, check=True, env=places)
     found = json.loads(done.stdout)
     for name in ("backward", "forward", "temporal"):
         assert np.abs(columns[f"{name}_nats"] - found[name]).max() < CLOSE
     assert np.abs(columns["paper_nats"] - found["paper"]["temporal"]).max() < CLOSE
+
+
+@pytest.mark.parametrize(
+    "name", ["b%0ATOUCHED%0AEND_OF_MATRIX%0ATOUCHED", "b%22%3B$(TOUCHED)%60TOUCHED%60", "b%E2%80%A8TOUCHED"]
+)
+def test_a_name_of_a_link_never_gets_into_a_command(visit, name):
+    page = visit(f"#from=matrix&names=a,{name}&forward=0.9,0.1;0.4,0.6&horizon=6")
+    shell = page.page.locator("details code").nth(1).text_content()
+    assert "TOUCHED" not in shell
+    assert ("control characters" in page.page.locator("main").inner_text()) == ("%0A" in name or "%80" in name)
 
 
 @pytest.mark.parametrize("fragment", ["", STICKY + "&b.from=sticky&b.values=4&b.stays=0.6&b.horizon=12"])

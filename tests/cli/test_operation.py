@@ -8,11 +8,14 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
+import postgres
 from command import refused, temporaldp, write_sample
+from temporaldp import Adversary, ContinualRelease, DiscreteLaplaceHistogram, TemporalAccountant, TransitionMatrix
 
 OLD = ("--alpha", "1", "--history", "past.csv", "--prior", "0.1", "--ledger", "release.db")
 NEW = ("--alpha", "1", "--history", "later.csv", "--prior", "0.1", "--ledger", "release.db")
@@ -52,6 +55,48 @@ def test_a_dry_run_says_what_a_release_then_does_and_writes_nothing(days):
     again = json.loads(run(days, "release", "noon.csv", *OLD, "--dry-run", "--json").stdout)
     assert (again["new_steps"], again["ledger_steps"]) == (3, 4)
     assert (days / "release.db").read_bytes() == ledger
+
+
+@pytest.mark.long
+def test_without_the_key_of_digests_the_command_says_that_changes_are_not_detected(days, monkeypatch):
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(days / "key"))
+    assert "detected" not in run(days, "release", "morning.csv", *OLD, "-o", "out.csv").stderr
+    assert "differ from those" in words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
+    (days / "key").unlink()
+    said = words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
+    assert "changed data of 4 steps (2024-01-01T00:00, " in said
+    assert "are not detected" in said and "TEMPORALDP_KEY_FILE" in said
+
+
+@pytest.mark.long
+def test_a_dry_run_leaves_a_database_as_it_was(days, postgres_server):
+    import psycopg
+
+    url = postgres.create_database(postgres_server, f"dry_{uuid.uuid4().hex}")
+
+    def everything():
+        with psycopg.connect(url) as connection:
+            names = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+            return {
+                name: connection.execute(f"SELECT * FROM {name}").fetchall() for (name,) in connection.execute(names)
+            }
+
+    def told(*options):
+        return json.loads(run(days, "release", "morning.csv", *options, "--ledger", url, "--json").stdout)
+
+    one, two = (("--alpha", alpha, "--history", "past.csv", "--prior", "0.1") for alpha in ("1", "2"))
+    forecast = told(*one, "--dry-run")
+    assert everything() == {}
+    adversary = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
+    with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=url, accountant=TemporalAccountant(adversary, alpha=0.5)):
+        before = everything()
+    assert told(*two, "--dry-run")["alpha"] == 2.0  # an empty ledger becomes what it is opened for; not by a dry run
+    assert everything() == before
+    done = told(*one, "-o", "out.csv")
+    assert done["epsilons"] == [step["epsilon"] for step in forecast["steps"]]
+    before = everything()
+    assert told(*one, "--dry-run")["new_steps"] == 0
+    assert everything() == before
 
 
 @pytest.mark.long
@@ -144,8 +189,10 @@ def incoming(days, *names):
 @pytest.mark.slow
 def test_a_folder_of_files_is_published_in_order_and_late_ones_are_put_aside(days):
     assert incoming(days, "from_two", "early") == (
-        5, ["late/1 early.csv", "published/0 from_two.csv", "published/0 from_two.parquet"]
+        5, ["late/1 early.csv", "published/0 from_two.parquet", "released/0 from_two.csv"]
     )  # fmt: skip
+    for private in ("released", "late", "refused"):
+        assert (days / "incoming" / private).stat().st_mode & 0o077 == 0
     assert incoming(days)[0] == 0
     (days / "wrong.csv").write_text("nothing,of,the,kind\n1,2,3,4\n")
     assert incoming(days, "wrong")[0] == 2

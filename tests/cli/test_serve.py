@@ -52,8 +52,8 @@ def test_a_service_from_the_shell(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             address = process.stdout.readline().strip()
-            with urllib.request.urlopen(address) as page:
-                assert page.status == 200
+            with urllib.request.urlopen(f"{address}health") as health:
+                assert health.status == 200
             with Client(address, own) as client:
                 release = client.create(DEFINITION)
             require_revocable(address, store, release)

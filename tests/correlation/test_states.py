@@ -45,7 +45,10 @@ def test_the_different_names_of_a_column_and_where_each_stands(column):
         (["a", float("nan")], "name of state 1 is missing"),
         (["a", " "], "name of state 1 is missing"),
         (["a", "b", "a"], "'a' is given twice \\(again at position 2\\)"),
-        (["a\nb"], "line breaks or control characters"),
+        *(
+            (["a", f"b{one}c"], "line breaks or control characters")
+            for one in "\n\r\t\0\x7f\x85\x9b\u2028\u2029\u202e\u2066\ud800"
+        ),
     ],
 )
 def test_names_that_are_none_are_refused(names, message):

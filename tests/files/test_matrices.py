@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 
 import numpy as np
 import pytest
@@ -20,9 +21,11 @@ from temporaldp import (
     OutputError,
     StateError,
     TransitionMatrix,
+    load_correlation,
     load_matrix,
     load_plan,
     plan_budget,
+    save_correlation,
     save_matrix,
     save_plan,
 )
@@ -175,11 +178,30 @@ def test_devices_and_pipes_are_not_replaced(tmp_path):
     assert pipe.is_fifo()
 
 
-def test_a_symbolic_link_is_written_through(tmp_path):
-    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
-    save_matrix(CHAIN, tmp_path / "link.csv")
-    assert (tmp_path / "link.csv").is_symlink()
-    assert load_matrix(tmp_path / "real.csv") == CHAIN
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_symbolic_link_is_not_followed(tmp_path, exists):
+    """Whoever may write to a folder of outputs could lead a job to any file of its user."""
+    real = tmp_path / "real.csv"
+    if exists:
+        real.write_text("precious")
+    (tmp_path / "link.csv").symlink_to(real)
+    with pytest.raises(OutputError, match="symbolic link"):
+        save_matrix(CHAIN, tmp_path / "link.csv")
+    assert (real.read_text() if real.exists() else None) == ("precious" if exists else None)
+
+
+@pytest.mark.parametrize("save", [save_matrix, lambda matrix, path: save_correlation(Adversary(matrix), path)])
+def test_a_small_archive_that_grows_is_refused(save, tmp_path):
+    path = tmp_path / "m.npz"
+    save(CHAIN, path)
+    load = load_matrix if save is save_matrix else load_correlation
+    assert load(path) in (CHAIN, Adversary(CHAIN))
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("more.npy", "w") as part:
+        for _ in range(65):
+            part.write(bytes(16 << 20))
+    assert path.stat().st_size < 2 << 20
+    with pytest.raises(MatrixError, match="at most 1024 MiB"):
+        load(path)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "index out of range", "negative index"])

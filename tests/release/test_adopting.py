@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
+import re
 import shutil
 import sqlite3
 import warnings
@@ -119,6 +122,15 @@ def test_matrices_that_are_lost_or_changed_are_asked_for(tmp_path):
     assert adopt_correlation(place, LATER).step == 1
 
 
+def test_a_name_with_control_characters_adopts_nothing(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place):
+        pass
+    with pytest.raises(InputError, match="control characters"):
+        adopt_correlation(place, LATER, by="Ann\x1b[2J")
+    assert not Ledger(place).events
+
+
 def test_a_plan_has_nothing_to_adopt(tmp_path):
     place = tmp_path / "noise.db"
     plan = plan_noise(ADVERSARY, alpha=1.0, accounting=ApproximateDP(1e-6))
@@ -135,7 +147,7 @@ def test_other_data_of_a_released_step_are_told_and_not_released(place):
     with opened(place) as stream:
         first = stream.release([70, 30], time="a1")
         second = stream.release([70, 30], time="a2")
-        assert not np.array_equal(stream.ledger[0].digest, stream.ledger[1].digest)  # the time goes in
+        assert stream.ledger[0].digest != stream.ledger[1].digest  # each has a nonce
     with opened(place) as stream:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -148,18 +160,81 @@ def test_other_data_of_a_released_step_are_told_and_not_released(place):
         assert len(stream) == 2
 
 
-def test_nothing_is_said_of_the_input_once_the_key_is_lost(tmp_path):
+@pytest.fixture
+def key(tmp_path, monkeypatch):
+    """Where the key of digests is kept."""
+    place = tmp_path / "configuration" / "temporaldp" / "key"
+    monkeypatch.delenv("TEMPORALDP_KEY_FILE", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(place.parent.parent))
+    return place
+
+
+def test_the_key_of_digests_is_in_the_users_configuration_and_in_no_backup(key, tmp_path):
+    place, copy = tmp_path / "ledger" / "release.db", tmp_path / "backup" / "copy.db"
+    place.parent.mkdir()
+    copy.parent.mkdir()
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        stream.ledger.back_up(copy)
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert key.parent.stat().st_mode & 0o777 == 0o700
+    stolen = [path for folder in (place.parent, copy.parent) for path in folder.rglob("*") if path.is_file()]
+    assert len(stolen) >= 4
+    assert not [path for path in stolen if path.name == "key" or key.read_bytes() in path.read_bytes()]
+    with opened(copy) as stream:
+        assert stream.input_differs([71, 30], time=0) is True
+
+
+def test_no_count_is_found_by_trying_them_all_against_a_stolen_backup(key, tmp_path):
+    """An attacker has the files of a backup, every hexadecimal string in them as a key, and two counts up to 200 to find."""
+    place, stolen = tmp_path / "release.db", tmp_path / "stolen" / "copy.db"
+    stolen.parent.mkdir()
+    with opened(place) as stream:
+        stream.release([37, 63], time=0)
+        stream.ledger.back_up(stolen)
+        _, *nonces, mac = stream.ledger[0].digest.split(":")
+    nonce = "".join(nonces)
+    content = b"".join(path.read_bytes() for path in stolen.parent.rglob("*") if path.is_file())
+    assert mac.encode() in content
+    keys = [bytes.fromhex(one.decode()) for one in set(re.findall(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])", content))]
+    keys += [b"", bytes.fromhex(nonce)]
+
+    def spellings(counts):
+        text = json.dumps(counts, separators=(",", ":"))
+        return [text, f"{nonce}:{text}", json.dumps(["0", counts], separators=(",", ":"))]
+
+    def found(keys):
+        return [
+            counts
+            for counts in ([n, 100 - n] for n in range(101))
+            for text in spellings(counts)
+            for one in keys
+            if hmac.new(one, text.encode(), hashlib.sha256).hexdigest() == mac
+        ]
+
+    assert found(keys) == []
+    assert found([bytes.fromhex(key.read_text())]) == [[37, 63]]  # the search finds them with the key
+
+
+def test_nothing_is_said_of_the_input_without_its_key(key, tmp_path, monkeypatch):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
-    key = Path(f"{place}.private") / "key"
-    assert key.stat().st_mode & 0o777 == 0o600
-    assert key.read_text().encode() not in place.read_bytes()
-    key.unlink()
+    key.rename(key.with_name("moved"))
     with opened(place) as stream:
         assert stream.input_differs([1, 2], time=0) is None
+        assert not key.exists()  # made when it is needed, not when it is asked for
         stream.release([70, 30], time=1)
         assert stream.input_differs([1, 2], time=1) is True
+        assert stream.input_differs([1, 2], time=0) is None
+        key.chmod(0o640)  # others could have read it
+        stream.release([70, 30], time=2)
+        assert stream.ledger[2].digest is None
+        monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(key.with_name("moved")))
+        assert stream.input_differs([70, 30], time=0) is False
+        monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "release.db" / "no folder"))
+        stream.release([70, 30], time=3)
+        assert stream.input_differs([1, 2], time=3) is None
 
 
 # Export, forecast, backup

@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from temporaldp import (
     LedgerError,
     TemporalAccountant,
     TransitionMatrix,
+    adopt_correlation,
 )
 from temporaldp.release.outputs import as_text, from_text
 
@@ -479,3 +481,53 @@ def test_a_ledger_of_another_format_is_refused_and_left_alone(name, tmp_path):
         with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 5', got '{name}'"):
             act(place)
     assert place.read_bytes() == before
+
+
+@pytest.mark.parametrize("wrong", ["open to others", "link", "file"])
+def test_a_private_folder_that_others_could_read_or_exchange_is_refused(wrong, tmp_path):
+    place, private = tmp_path / "release.db", tmp_path / "release.db.private"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    shutil.rmtree(private)
+    if wrong == "open to others":
+        private.mkdir()
+        private.chmod(0o777)
+    elif wrong == "link":
+        private.symlink_to(elsewhere)
+    else:
+        private.write_text("")
+    with pytest.raises(LedgerError, match=r"belongs to the ledger: (others|it is no folder)"):
+        opened(place)
+    assert not any(elsewhere.iterdir())
+    private.unlink() if wrong != "open to others" else private.chmod(0o700)
+    with opened(place) as stream:
+        stream.release([70, 30], time=1)
+
+
+@pytest.mark.parametrize("field", ["step", "kind", "at", "by", "content"])
+def test_an_event_of_other_types_is_a_changed_ledger(field, tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        adopt_correlation(place, Adversary(MATRIX, MATRIX))
+    for value in (b"\xff", 1.5, "x" if field == "step" else 7):
+        with closing(sqlite3.connect(place)) as connection:
+            connection.execute(f"UPDATE temporaldp_events SET {field} = ?", (value,))
+            connection.commit()
+        with pytest.raises(LedgerError, match="event 0"):
+            Ledger(place)
+
+
+def test_a_damaged_schema_is_a_ledger_that_cannot_be_used(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    content = place.read_bytes()
+    for mark in (b"CREATE TABLE temporaldp_steps", b"temporaldp_ledger"):
+        at = content.index(mark)
+        for odd in (b"\xff", b"\x80\xfe"):
+            place.write_bytes(content[: at + 3] + odd + content[at + 3 + len(odd) :])
+            with pytest.raises(LedgerError, match="cannot use the ledger"):
+                Ledger(place)

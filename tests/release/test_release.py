@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +21,7 @@ from temporaldp import (
     BudgetError,
     DiscreteLaplaceHistogram,
     InputError,
+    NoisyHistogram,
     StateError,
     Trajectories,
     TransitionMatrix,
@@ -252,3 +255,23 @@ def test_consistent_counts_of_enormous_noise_do_not_overflow():
 def test_noise_that_does_not_fit_64_bits_is_refused():
     with pytest.raises(BudgetError, match="would not fit 64-bit counts"):
         DiscreteLaplaceHistogram(n_states=2)([1, 2], 1e-18)
+
+
+@pytest.mark.parametrize("counts", [[37.0, 63.0], [37, -63], [37, 2**60], np.array([37.5, 63.0], dtype=object)])
+def test_a_message_about_counts_does_not_print_them(counts):
+    for mechanism in (DiscreteLaplaceHistogram(2), NoisyHistogram(2, "gaussian")):
+        with pytest.raises(InputError, match="expected whole counts") as refused:
+            mechanism(counts, 1.0)
+        assert "37" not in str(refused.value) and "63" not in str(refused.value)
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_quoted_and_comes_back(tmp_path):
+    states = ("=1+1", "+cmd", "-2+3", "@SUM(A1)", "'=x", "-5", "'quoted'", "plain")
+    walks = Trajectories(np.array([[0, 1], [2, 3], [4, 5], [6, 7]]), states=states)
+    released = release_histograms(walks, plan_budget(Adversary(), alpha=1.0, horizon=2))
+    save_released(released, tmp_path / "out.csv")
+    assert load_released(tmp_path / "out.csv").states == states
+    with (tmp_path / "out.csv").open(newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert {"'=1+1", "'+cmd", "'-2+3", "'@SUM(A1)", "''=x", "-5", "'quoted'"} <= set(cells)
+    assert not [cell for cell in cells if re.match("[=+@]|-[^0-9.]", cell)]

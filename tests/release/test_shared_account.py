@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import streams
 from temporaldp import (
     Adversary,
     DiscreteLaplaceHistogram,
@@ -16,6 +17,7 @@ from temporaldp import (
     Ledger,
     LedgerMismatchError,
     SharedRelease,
+    StateError,
     TemporalAccountant,
     TransitionMatrix,
     export_ledger,
@@ -112,3 +114,15 @@ def test_what_does_not_fit_is_refused(tmp_path):
     for table, shares in (("ages", SHARES), ("stages", {"stages": 0.8, "places": 0.3}), ("stages", {"stages": 0.0})):
         with pytest.raises(InputError):
             opened(tmp_path / "other.db", table, shares=shares)
+
+
+@pytest.mark.parametrize("odd", ["a\nb", "a\x1b[2J", "a\u2028b", "a\u202eb"])
+def test_names_of_tables_states_and_times_with_control_characters_are_refused(odd, tmp_path):
+    place = tmp_path / "release.db"
+    with pytest.raises(StateError, match="control characters"):
+        opened(place, "stages", shares={"stages": 0.5, odd: 0.5})
+    with pytest.raises(StateError, match="control characters"):
+        streams.opened(place, states=("x", odd))
+    assert not place.exists()
+    with streams.opened(place) as stream, pytest.raises(StateError, match="control characters"):
+        stream.release([70, 30], time=odd)

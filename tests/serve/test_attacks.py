@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,7 @@ def test_bodies_that_are_none(ask, own, release, name):
 
 
 DEFINITIONS = {
+    "other counts than states": {"mechanism": {"kind": "histogram", "n_states": 5}},
     "no distribution": {"forward": [[0.5, 0.4], [0.5, 0.5]]},
     "not square": {"forward": [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]},
     "other sizes": {"forward": [[0.5, 0.5], [0.5, 0.5]]},
@@ -145,7 +147,7 @@ def test_names_of_any_kind_are_text_and_nothing_else(ask, own, store, name):
     release = answer.json["release"]
     assert ask.get(f"/v1/releases/{release}", token=own).json["name"] == name
     label = name[:60]
-    step = ask.post(f"/v1/releases/{release}/publish", {"counts": [1, 2, 3], "time": label}, token=own)
+    step = ask.post(f"/v1/releases/{release}/publish", {"counts": [1, 2, 3], "time": label}, token=own, key="k")
     assert (step.status, step.json["time"]) == (200, label)
     assert n_releases(store) > 0
 
@@ -243,11 +245,90 @@ def test_clocks_that_are_set_back_open_nothing(store):
     database.close()
 
 
+def test_a_stolen_database_has_no_digest_of_counts(ask, own, store):
+    release = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
+    body = {"counts": [37, 63, 11], "time": "1"}
+    assert ask.post(f"/v1/releases/{release}/publish", body, token=own, key="a").status == 200
+    database = database_at(store)
+    with database.reading() as connection:
+        read = connection.exec_driver_sql
+        (step,) = read("SELECT * FROM temporaldp_release_steps WHERE release = ?", (release,)).mappings().all()
+        kept = read("SELECT name FROM temporaldp_release_private WHERE release = ?", (release,)).scalars().all()
+    database.close()
+    # The noisy counts, what was asked, and the hash of these: nothing else could depend on the counts.
+    asked = {
+        "release",
+        "step",
+        "time",
+        "parameter",
+        "epsilon",
+        "leakage",
+        "last",
+        "output",
+        "digest",
+        "hash",
+        "request_key",
+    }
+    assert set(step) == asked
+    assert step["digest"] is None
+    assert sorted(kept) == ["definition", "reserve"]
+
+
+@pytest.mark.parametrize(
+    ("step", "first", "far"),
+    [
+        (None, None, "9999-12-31"),
+        (None, None, "1e300"),
+        (None, None, "day 1000000"),
+        (None, "2026-01-01", "9999-12-31"),
+        ("300 seconds", "2020-01-01T00:00Z", "9999-12-31T00:00Z"),
+        ("1 months", "2020-01", "9999-12"),
+        (None, "1", "3"),
+        ("5", "5", "11"),
+        (None, "day 1", "day 3"),
+    ],
+)
+def test_no_spender_ends_a_release_by_a_time_far_ahead(ask, own, store, step, first, far):
+    made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
+    spender = token_for(store, made, Role.SPEND)
+    path = f"/v1/releases/{made}/spend"
+    if first is not None:
+        assert ask.post(path, {"time": first}, token=spender, key="first").status == 200
+    refused = ask.post(path, {"time": far}, token=spender, key="far")
+    require_refused(refused, 422)
+    assert "ahead" in refused.json["detail"]
+    require_refused(ask.post(path, {"time": far, "ahead": True}, token=spender, key="far"), 403)
+    require_refused(ask.post(path, {"time": far}, token=own, key="far"), 422)
+    assert ask.post(path, {"time": far, "ahead": True}, token=own, key="far").status == 200
+
+
+@pytest.mark.parametrize(
+    ("step", "times"),
+    [
+        ("86400 seconds", ["2020-01-01", "2020-02-01", "today"]),
+        ("300 seconds", ["2020-01-01T00:00+01:00", "now"]),
+        (None, ["today"]),
+        ("1", ["0", "1", "2"]),
+        ("5", ["5", "10"]),
+        (None, ["Reykjavik", "Lima"]),
+        (None, ["s1", "S 2", "s3"]),
+    ],
+)
+def test_a_spender_takes_steps_up_to_the_clock(ask, own, store, step, times):
+    made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
+    spender = token_for(store, made, Role.SPEND)
+    now = datetime.now(UTC)
+    known = {"today": now.date().isoformat(), "now": now.isoformat()}
+    for k, label in enumerate(times):
+        answer = ask.post(f"/v1/releases/{made}/spend", {"time": known.get(label, label)}, token=spender, key=f"{k}")
+        assert answer.status == 200, answer.text
+
+
 def test_a_step_keeps_its_place_whatever_the_clock_says(ask, own, release):
     """The order of steps is that of their labels; the clock decides nothing."""
     other = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
-    assert ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-02"}, token=own).status == 200
-    require_refused(ask.post(f"/v1/releases/{other}/spend", {"time": "2030-01-01"}, token=own), 409)
+    assert ask.post(f"/v1/releases/{other}/spend", {"time": "2020-01-02"}, token=own, key="a").status == 200
+    require_refused(ask.post(f"/v1/releases/{other}/spend", {"time": "2020-01-01"}, token=own, key="b"), 409)
 
 
 def raw(ask, *parts, pause=0.0, patience=5.0):
@@ -298,3 +379,15 @@ def test_what_is_no_http_is_refused(ask, own, release):
     assert raw(ask, both + b"0\r\n\r\n{}") == 400  # smuggling
     twice = head(release, own).removesuffix(b"\r\n") + b"Host: evil.example\r\nContent-Length: 2\r\n\r\n{}"
     assert raw(ask, twice) == 400
+
+
+@pytest.mark.parametrize("size", [33_000, 40_000, 60_000])
+def test_a_head_that_comes_at_once_is_refused_beyond_the_limit_too(ask, release, own, size):
+    ends = {"Content-Length": "2", "Connection": "close"}
+    for request in (
+        head(release, own, **{"X-Padding": "a" * size} | ends) + b"{}",
+        head(release, own, **{f"X-{k}": "a" * 1000 for k in range(size // 1000)} | ends) + b"{}",
+        head(release, own, **ends).replace(b"/spend", b"/spend?" + b"a" * size) + b"{}",
+    ):
+        assert raw(ask, request) in {431, None}
+    assert raw(ask, head(release, own, **{"X-Padding": "a" * 30_000} | ends) + b"{}") == 422  # it has no key

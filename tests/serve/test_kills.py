@@ -179,7 +179,7 @@ def storm(store, folder, n_kills, seed, kind):
 def judge(store, folder, ports, token, releases, pipelines):
     """Read the database with SQL of our own, and compare it with what was told and what was drawn."""
     rows = stored(store)
-    by_key = {row["request_key"]: row for row in rows}
+    by_key = {row["request_key"].partition(" ")[2]: row for row in rows}  # after the name of the token
     assert len(by_key) == len(rows), "one request took two steps"
     asked = {key: what for one in pipelines for key, what in one.asked.items()}
     told = [pair for one in pipelines for pair in one.told]
@@ -199,7 +199,7 @@ def judge(store, folder, ports, token, releases, pipelines):
         assert worst_leakage(BACKWARD, FORWARD, [row["epsilon"] for row in own]) <= ALPHA
     drawn = (folder / "drawn").read_text().splitlines() if (folder / "drawn").exists() else []
     published = [
-        json.dumps(json.loads(row["output"])["value"]) for row in rows if asked[row["request_key"]][1] == "publish"
+        json.dumps(json.loads(row["output"])["value"]) for key, row in by_key.items() if asked[key][1] == "publish"
     ]
     left = list(drawn)
     for output in published:

@@ -11,7 +11,9 @@ import json
 import math
 import os
 import re
+import socket
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +21,16 @@ import pytest
 
 import temporaldp as tdp
 from command import SAMPLE
+from serve_places import token_for
 from served import served
 from temporaldp.report import odds
+from temporaldp.serve import Settings
+from temporaldp.serve.bodies import LARGEST_UPLOAD
 from temporaldp.serve.page import assets
 from temporaldp.serve.page.exchange import FaultError
 from temporaldp.serve.page.questions import correlation_of
 from temporaldp.serve.page.worker import TooLongError, Worker
+from temporaldp.serve.tokens import Role
 
 STICKY = [[0.8, 0.2], [0.2, 0.8]]
 KNOWN = {"names": ["a", "b"], "backward": STICKY, "forward": STICKY, "horizon": 4}
@@ -248,3 +254,129 @@ def test_a_computation_that_nobody_waits_for_is_ended():
         await worker.stop()
 
     asyncio.run(asked())
+
+
+# Beside a service, and against those who send too much
+
+
+PAGES = ["/", "/page/main.js", "/v1/view/alone"]
+
+
+def basic(token):
+    return "Basic " + base64.b64encode(f"anybody:{token}".encode()).decode()
+
+
+def test_beside_a_service_there_is_no_page_unless_asked_for(tmp_path):
+    with served(Settings(store=str(tmp_path / "service.db"))) as ask:
+        assert {ask.get(path).status for path in PAGES} == {404}
+        assert ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}).status == 404
+        upload = ask.post("/v1/view/correlation?kind=traces", body=b"a", Content_Length=f"{2 << 20}")
+        assert upload.status == 413
+
+
+def test_a_page_beside_a_service_needs_a_token(tmp_path):
+    store = str(tmp_path / "service.db")
+    token = token_for(store, role=Role.READ)
+    with served(Settings(store=store, page=True)) as ask:
+        for shown in (
+            {},
+            {"Authorization": basic("tdp_" + "0" * 16 + "_" + "a" * 43)},
+            {"Authorization": f"Bearer {token}"},
+        ):
+            answers = [ask.get(path, **shown) for path in PAGES]
+            answers.append(ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}, **shown))
+            assert {answer.status for answer in answers} == {401}
+            assert all(answer.headers["www-authenticate"].startswith("Basic") for answer in answers)
+        shown = {"Authorization": basic(token)}
+        assert {ask.get(path, **shown).status for path in PAGES} == {200}
+        assert ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}, **shown).status == 200
+        assert ask.post("/v1/releases", {}, **shown).status == 401  # a password of a browser allows nothing else
+
+
+def test_more_questions_than_may_wait_are_refused_at_once(ask, monkeypatch):
+    async def asked():
+        worker = Worker()
+        try:
+            questions = [worker.answer(time.sleep, 0.05, wanted=wanted) for _ in range(24)]
+            return await asyncio.gather(*questions, return_exceptions=True)
+        finally:
+            await worker.stop()
+
+    found = asyncio.run(asked())
+    assert found[:8] == [None] * 8
+    assert {type(one).__name__ for one in found[8:]} == {"BusyError"}
+    monkeypatch.setattr("temporaldp.serve.page.worker.MOST_WAITING", 0)
+    refused = ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2})
+    assert (refused.status, refused.headers["retry-after"]) == (429, "1")
+
+
+def test_uploads_that_wait_hold_a_bounded_number_of_bytes(ask):
+    head = (
+        f"POST /v1/view/correlation?kind=traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {LARGEST_UPLOAD}\r\n\r\n"
+    ).encode()
+    with ExitStack() as open_ones:
+        waiting = []
+        for _ in range(4):
+            connection = open_ones.enter_context(socket.create_connection(("127.0.0.1", ask.port), timeout=20))
+            waiting.append(connection)
+            with suppress(ConnectionError):
+                connection.sendall(head + b"a" * (LARGEST_UPLOAD - 1))  # its last byte never comes
+        refused = []
+        for connection in waiting:
+            connection.settimeout(2)
+            with suppress(TimeoutError, ConnectionError):
+                refused.append(connection.recv(4096).split(b" ")[1])
+        assert b"429" in refused
+    deadline = time.monotonic() + 20
+    while ask.post("/v1/view/correlation?kind=matrix", body=b"0.8,0.2\n0.2,0.8\n").status != 200:
+        assert time.monotonic() < deadline, "bytes of connections that have gone are still counted"
+        time.sleep(0.2)
+
+
+def bomb(n_rows, n_columns=3):
+    """A small Parquet file of one entry, repeated."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    names = ["user", "time", "state", *(f"c{k}" for k in range(n_columns - 3))]
+    one = pa.repeat("x" * 20, n_rows).dictionary_encode()
+    parquet.write_table(pa.table(dict.fromkeys(names, one)), content := io.BytesIO(), compression="zstd")
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["rows", "columns", "csv columns", "csv entries", "parquet columns"])
+def test_uploads_that_would_grow_are_refused_before_they_are_read(ask, kind):
+    header = ",".join(f"c{k}" for k in range(20_000)).encode()
+    content = {
+        "rows": lambda: bomb(50_000_000),
+        "columns": lambda: bomb(20_000, 1_500),
+        "csv columns": lambda: b"\n".join([header] * 20),
+        "csv entries": lambda: b",".join([b"a"] * 1_000) + b"\n" + b",\n" * 30_000,
+        "parquet columns": lambda: bomb(2, 5_000),
+    }[kind]()
+    assert len(content) < 4 << 20
+    begun = time.monotonic()
+    found = ask.post("/v1/view/correlation?kind=traces", body=content)
+    assert (found.status, time.monotonic() - begun < 20) == (422, True)
+    assert "expected at most 2000 columns" in found.json["detail"]
+
+
+def test_a_computation_cannot_take_all_memory():
+    async def asked():
+        worker = Worker()
+        try:
+            for _ in range(2):
+                with pytest.raises(tdp.InputError, match="more memory than the page may use"):
+                    await worker.answer(bytes, 16 << 30, wanted=wanted)
+            with pytest.raises(TooLongError, match="more memory than the page may use"):
+                await worker.answer(os.abort, wanted=wanted)  # as libraries do that get no memory
+            assert await worker.answer(abs, -3, wanted=wanted) == 3
+        finally:
+            await worker.stop()
+
+    asyncio.run(asked())
+
+
+def test_a_column_that_is_there_twice_is_refused(ask):
+    found = ask.post("/v1/view/correlation?kind=traces", body=b"user,time,state,state\nu,1,a,a\nu,2,b,b\n")
+    assert (found.status, "different names" in found.text) == (422, True)

@@ -75,9 +75,8 @@ def test_what_is_published_is_stored_and_given_again(service):
     assert first.json["epsilon"] == pytest.approx(0.2598, abs=1e-4)
     again = service.post(release, "publish", {"counts": [70, 30], "time": "2024-01-01"}, key="a")
     assert (again.json, again.headers["idempotent-replayed"]) == (first.json, "true")
-    assert (
-        service.post(release, "publish", {"counts": [70, 30], "time": "2024-01-01"}).json == first.json
-    )  # by its time
+    without_time = service.post(release, "publish", {"counts": [70, 30]}, key="a")
+    assert without_time.json == first.json
     assert service.steps(release) == [first.json]
     with served(Settings(store=service.store)) as another:  # a second server on the same database
         path = f"/v1/releases/{release}/publish"
@@ -88,15 +87,14 @@ def test_what_is_published_is_stored_and_given_again(service):
 @pytest.mark.parametrize(
     ("act", "body", "key"),
     [
-        ("publish", {"counts": [70, 31], "time": "1"}, "a"),
+        ("publish", {"counts": [70, 30], "time": "1", "last": True}, "a"),
         ("publish", {"counts": [70, 30], "time": "1", "epsilon": 0.1}, "a"),
         ("publish", {"counts": [70, 30], "time": "2"}, "a"),
         ("spend", {"time": "1"}, "a"),
         ("publish", {"counts": [70, 30], "time": "1"}, "b"),
-        ("publish", {"counts": [70, 31], "time": "1"}, None),
         ("publish", {"counts": [70, 30], "time": "0"}, "c"),
     ],
-    ids=["counts", "epsilon", "time", "act", "key", "counts by time", "late"],
+    ids=["last", "epsilon", "time", "act", "key", "late"],
 )
 def test_a_repeated_request_that_says_something_else_is_refused(service, act, body, key):
     release = service.create()
@@ -107,9 +105,32 @@ def test_a_repeated_request_that_says_something_else_is_refused(service, act, bo
     assert service.steps(release) == [first.json]
 
 
+def test_no_answer_depends_on_the_counts_that_were_published(service):
+    release = service.create()
+    first = service.post(release, "publish", {"counts": [37, 63], "time": "1"}, key="a")
+    other = token_for(service.store, release, Role.PUBLISH)
+    for token, key in ((service.own, "a"), (service.own, "b"), (other, "a"), (other, "c")):
+        answers = [
+            service.post(release, "publish", {"counts": counts, "time": "1"}, key=key, token=token)
+            for counts in ([37, 63], [38, 62], [0, 0])
+        ]
+        assert len({(answer.status, answer.text) for answer in answers}) == 1
+        assert answers[0].status == (200 if (token, key) == (service.own, "a") else 409)
+    assert service.steps(release) == [first.json]
+
+
+def test_a_key_belongs_to_the_token_that_used_it(service):
+    release = service.create()
+    other = token_for(service.store, release, Role.PUBLISH)
+    steps = [service.post(release, "publish", {"counts": [5, 5]}, key="a", token=t).json for t in (service.own, other)]
+    assert service.steps(release) == steps
+    assert service.post(release, "publish", {"counts": [6, 4]}, key="a", token=other).json == steps[1]
+
+
 def test_a_request_that_could_not_be_known_again_is_refused(service):
     release = service.create()
     assert service.post(release, "spend", {}).status == 422
+    assert service.post(release, "spend", {"time": "1"}).status == 422
     assert service.steps(release) == []
 
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from rich.table import Table
 
-from temporaldp import ContinualRelease, Ledger, OutputError, TemporaldpError, Traces
+from temporaldp import ContinualRelease, Ledger, OutputError, SharedRelease, TemporaldpError, Traces
 from temporaldp.cli.render import console, facts, say_json
 from temporaldp.release.file_store import FileStore
 from temporaldp.release.guards import Forecast
-from temporaldp.release.store import Store, file_of, shown_file
+from temporaldp.release.store import PostgresStore, Store, database_of, file_of, shown_file
 from temporaldp.report.words import number, steps
 
 MOST_NAMED = 3
@@ -29,13 +29,15 @@ MOST_ROWS = 12
 
 @contextmanager
 def trial_place(ledger: str) -> Iterator[str | Store]:
-    """A ledger that can be opened without a change to the given one: a copy of a file, or a new one if there is none.
+    """A ledger that can be opened without a change to the given one, and that messages call by its name.
 
-    Messages call it by the given name.
+    Of a file a copy, or a new one if there is none; of a database all of it in a transaction that is rolled back.
     """
     file = file_of(ledger)
     if file is None:
-        yield ledger
+        database = PostgresStore(*database_of(ledger))
+        with database.trial():
+            yield database
         return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / file.name
@@ -91,15 +93,27 @@ def forecast_table(found: Sequence[Forecast]) -> None:
     console.print(table)
 
 
-def other_data(times: Sequence[str]) -> str | None:
-    """What to know where steps that were released are asked for with other data; None if none are."""
-    if not times:
-        return None
-    named = ", ".join(times[:MOST_NAMED]) + (", ..." if len(times) > MOST_NAMED else "")
-    return (
-        f"the data of {steps(len(times))} ({named}) differ from those that were released. What was published stays, and is "
-        "given again; the new data of these times cannot be released any more"
-    )
+def other_data(release: ContinualRelease[Any, Any] | SharedRelease, data: Traces, times: Sequence[str]) -> str | None:
+    """Which of these published times have data that differ from those that were released, or for which that is unknown."""
+    truth = dict(zip(data.times, data.histogram(), strict=True))
+    differs = {time: release.input_differs(truth[time], time=time) for time in times}
+    changed, unknown = ([time for time in times if differs[time] is answer] for answer in (True, None))
+    found = []
+    if changed:
+        found.append(
+            f"the data of {_named(changed)} differ from those that were released. What was published stays, and is given "
+            "again; the new data of these times cannot be released any more"
+        )
+    if unknown:
+        found.append(
+            f"changed data of {_named(unknown)} are not detected: the key that their digests need is missing, or others than "
+            "its owner may read it (TEMPORALDP_KEY_FILE, or temporaldp/key in the user's configuration directory)"
+        )
+    return "; ".join(found) or None
+
+
+def _named(times: Sequence[str]) -> str:
+    return f"{steps(len(times))} ({', '.join(times[:MOST_NAMED])}{', ...' if len(times) > MOST_NAMED else ''})"
 
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:

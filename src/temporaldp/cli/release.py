@@ -129,13 +129,13 @@ def release(
             if not overwrite and not is_earlier(output, partial(_published, stream), setup.data):
                 refuse_existing(output, overwrite)
             before, gap = len(stream), gap_before(setup.data, stream)
-            with working("drawing noise"), warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always", InputDiffersWarning)
+            with working("drawing noise"), warnings.catch_warnings():
+                warnings.simplefilter("ignore", InputDiffersWarning)
                 released = release_histograms(setup.data, stream, consistent=consistent)
             save_released(released, output)
             line |= {"new_steps": len(stream) - before, **ledger_facts(stream)}
             warn(gap)
-            warn(other_data([str(one.message.time) for one in told if isinstance(one.message, InputDiffersWarning)]))
+            warn(other_data(stream, setup.data, [t for t in setup.data.times if _published(stream, t) is not None]))
             warn(nearly_used(stream, share))
             found = None if public is None else filtered_histograms(setup.data, stream)
             say_release(

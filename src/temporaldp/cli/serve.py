@@ -29,7 +29,7 @@ def serve(
             "--store",
             envvar="TEMPORALDP_STORE",
             metavar="STORE",
-            help="Where releases are kept: SQLite file or postgresql:// URL. Without, there is only the page.",
+            help="Where releases are kept: SQLite file or postgresql:// URL. Without, there is the page alone.",
             show_default=False,
         ),
     ] = None,
@@ -42,19 +42,22 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help="Serve the page beside a --store too, to browsers that show a token.")
+    ] = False,
     log: Annotated[bool, typer.Option("--log", help="A line of JSON on standard error for every request.")] = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
 ) -> None:
-    """Serve the page and, with a store, releases behind HTTP, until stopped (Ctrl-C, SIGTERM)."""
+    """Serve the page or, with a store, releases behind HTTP, until stopped (Ctrl-C, SIGTERM)."""
     from temporaldp.serve.server import serve as run
     from temporaldp.serve.settings import LOCAL_HOSTS, Settings
 
     def started(url: str) -> None:
         console.print(url, markup=False)
-        if not no_browser:
+        if settings.has_page and not no_browser:
             import webbrowser
 
             webbrowser.open(url)
 
-    hosts = (*LOCAL_HOSTS, *(allow_host or ()))
-    run(Settings(store=store, hosts=hosts, log=log), address=address, port=port, started=started)
+    settings = Settings(store=store, page=page, hosts=(*LOCAL_HOSTS, *(allow_host or ())), log=log)
+    run(settings, address=address, port=port, started=started)

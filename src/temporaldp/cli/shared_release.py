@@ -72,8 +72,7 @@ def release_table(
         line |= {"table": asked.table, "new_tables": data.n_times - len(again), **ledger_facts(shared.stream)}
         line |= {"new_steps": len(shared.ledger) - before}
         warn(gap)
-        truth = dict(zip(data.times, data.histogram(), strict=True))
-        warn(other_data([time for time in again if shared.input_differs(truth[time], time=time)]))
+        warn(other_data(shared, data, data.times))
         warn(nearly_used(shared.stream, asked.warn_at))
         if is_first:
             warn(impossible_counts(released, data.n_users))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, is_missing, missing, text, values
 from temporaldp.correlation.slices import within
-from temporaldp.correlation.states import distinct, in_order, listed, printable, state_names
+from temporaldp.correlation.states import CONTROL, distinct, in_order, listed, printable, state_names
 from temporaldp.correlation.times import Times, ordered_times
 from temporaldp.errors import StateError, TraceError
 from temporaldp.extras import needing
@@ -28,8 +28,6 @@ Domain = tuple[str, ...] | None
 
 MOST_GROUPS = 5_000_000
 """Different pairs of a time and a value: more are no states on a grid of times, and their table would not fit in memory."""
-
-CONTROL = r"[\x00-\x1f\x7f]"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from temporaldp.errors import InputError, StateError
 
+CONTROL = r"[\x00-\x1f\x7f-\x9f" + "\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+"""Control characters, line breaks and marks that reorder text, as a pattern that Python, RE2 and Rust read alike."""
+
 NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 """A name that is a number."""
 
@@ -70,9 +73,16 @@ def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def printable(name: object, what: str) -> str:
-    """`name` as text; refused if it holds line breaks or control characters, which no name has but a broken file."""
+    """Return `name` as text: of a state, a person, a table or a time.
+
+    Raises
+    ------
+    StateError
+        It has line breaks, control characters (also those that reorder text), or half a surrogate pair. Such a name comes from
+        a broken file, or is meant to look like another one, or to run as a command where it is pasted.
+    """
     text = str(name)
-    if not text.isprintable() and any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+    if not text.isprintable() and re.search(rf"{CONTROL}|[\ud800-\udfff]", text):
         raise StateError(
             f"{what} {text[:40]!r} holds line breaks or control characters; is a quote left open in the file?"
         )

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.correlation.states import printable
 from temporaldp.errors import TraceError
 
 STEP_TOLERANCE = 1e-6
@@ -184,6 +185,8 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
             f"times in column {name!r} are of mixed zones: {inside!r} says its offset from UTC, {outside!r} does not; "
             "write all of them with an offset, or none"
         )
+    for word in reading:
+        printable(word, f"time in column {name!r}")
     if kinds == {"int"}:
         return column.astype(np.int64)
     return column.astype(np.float64) if "date" not in kinds else _dates(column)

@@ -20,7 +20,6 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     try:
-        target = Path(os.path.realpath(target))  # through a symbolic link to the file that it stands for
         _refuse_what_is_no_file(target)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
     except OSError as error:
@@ -45,6 +44,30 @@ def _settle(temporary: Path, target: Path) -> None:
     os.umask(mask)
     temporary.chmod(0o666 & ~mask)
     temporary.replace(target)
+
+
+def keep_private(file: Path, content: str) -> None:
+    """Write a file that its owner alone can read, whole or not at all; one that exists stays as it is. May raise `OSError`."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as writer:
+            writer.write(content)
+            writer.flush()
+            os.fsync(writer.fileno())
+        with suppress(FileExistsError):
+            os.link(temporary, file)  # never replaces a file
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    synchronise(file.parent)
+
+
+def synchronise(path: Path) -> None:
+    """Flush a file or a folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def require_writable(path: str | Path, *, reads: Iterable[Path | None] = ()) -> None:
@@ -86,7 +109,9 @@ def brief(error: BaseException) -> str:
 
 
 def _refuse_what_is_no_file(target: Path) -> None:
-    """Renaming a file into the place of a folder, a device or a pipe would destroy it."""
+    """Renaming a file into the place of a folder, a device, a pipe or a link would destroy it."""
+    if target.is_symlink():  # whoever may write to the folder could lead it to any file of the user
+        raise FileExistsError("it is a symbolic link; name the file itself")
     if target.is_dir():
         raise IsADirectoryError("it is a folder")
     if target.exists() and not target.is_file():

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from temporaldp.correlation.states import NUMBER
 from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing
 
 METADATA_KEY = b"temporaldp"
 
+FORMULA = re.compile(r"'*[=+\-@]")
+"""How text begins that spreadsheets run as a formula, or that has apostrophes before it."""
+
+
+def guarded(cell: Any) -> Any:
+    """Return a cell of a CSV file; text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    is_formula = isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
+
+
+def unguarded(cell: str) -> str:
+    """Return a cell that `guarded` wrote, as it was."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
+
 
 def save_columns(columns: Mapping[str, Sequence[Any]], path: str | Path, said: Mapping[str, Any] | None = None) -> None:
     """Write columns of one length to a file ending in .parquet or .csv, whole or not at all; `said` needs Parquet.
+
+    In CSV, text that a spreadsheet would run as a formula (``=1+1``) gets an apostrophe before it.
 
     Raises
     ------
@@ -28,8 +46,8 @@ def save_columns(columns: Mapping[str, Sequence[Any]], path: str | Path, said: M
         else:
             with temporary.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.writer(file)
-                writer.writerow(columns)
-                writer.writerows(zip(*columns.values(), strict=True))
+                writer.writerow(map(guarded, columns))
+                writer.writerows(map(guarded, row) for row in zip(*columns.values(), strict=True))
 
 
 def _write_parquet(columns: Mapping[str, Sequence[Any]], path: Path, said: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin, TransitionMatrix
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.files.atomic import brief, replacing, require_file
-from temporaldp.files.matrices import UNREADABLE
+from temporaldp.files.matrices import UNREADABLE, loaded_arrays
 
 FORMAT = "temporaldp correlation 1"
 DIRECTIONS = ("backward", "forward")
@@ -67,7 +67,7 @@ def load_correlation(path: str | Path) -> Adversary:
     _require_suffix(path)
     source = require_file(path, "a correlation")
     try:
-        with source.open("rb") as file, np.load(file, allow_pickle=False) as parts:
+        with loaded_arrays(source) as parts:
             if str(parts["format"]) != FORMAT:
                 raise MatrixError(f"expected format {FORMAT!r}, got {str(parts['format'])[:40]!r}")
             states = [str(name) for name in np.atleast_1d(parts["states"])]

@@ -4,7 +4,8 @@ import csv
 import json
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ UNREADABLE = (
     MemoryError, OSError, csv.Error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """What parsers raise on files that are damaged or something else altogether."""
+
+
+LARGEST_ARCHIVE = 1 << 30
+"""Bytes of an NPZ file once it is decompressed: a dense matrix of 11,000 states. A file of 4 MB could take 4 GB."""
 
 
 def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
@@ -168,8 +173,21 @@ def _write_npz(matrix: TransitionMatrix, path: Path) -> None:
         np.savez_compressed(file, **parts)
 
 
-def _read_npz(path: Path) -> TransitionMatrix:
+@contextmanager
+def loaded_arrays(path: Path) -> Iterator[Any]:
+    """The arrays of an NPZ file, which are read when they are asked for; refused if they are large once decompressed."""
+    with zipfile.ZipFile(path) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > LARGEST_ARCHIVE:
+        raise MatrixError(
+            f"expected arrays of at most {LARGEST_ARCHIVE >> 20} MiB, got {size >> 20} MiB once decompressed"
+        )
     with path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
+        yield parts
+
+
+def _read_npz(path: Path) -> TransitionMatrix:
+    with loaded_arrays(path) as parts:
         states = [str(name) for name in np.atleast_1d(parts["states"])]
         if "probabilities" in parts:
             return TransitionMatrix(parts["probabilities"], states)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
@@ -13,17 +14,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from temporaldp.correlation.states import printable
 from temporaldp.errors import InputError
 
 Value: TypeAlias = Decimal | str
 
-DATE, NUMBER, WORD = "date", "number", "word"
+INSTANT, DATE, NUMBER, WORD = "time with a zone", "date or time without a zone", "number", "word"
 
 JITTER = 0.01
 """Share of a step by which clocks may be early."""
 
 DAYLIGHT_SAVING = 23.0 / 24.0
 """Share of the time by the clock that passes at least, for the clock to count: a day may lack an hour, an hour may not."""
+
+FARTHEST_ZONE = timedelta(hours=14)
+"""By which a clock somewhere may be ahead of UTC."""
 
 SECONDS_A_DAY = 86_400
 SHORTEST_MONTH = 28.0 * SECONDS_A_DAY
@@ -39,8 +44,9 @@ class Moment:
     Parameters
     ----------
     kind : str
-        "date" (value: seconds since 1970, UTC where an offset is written), "number", "word" (no order), or "word" with what
-        stands before its number: ``s05`` and ``s5`` are one moment, and before ``s6``.
+        `INSTANT` or `DATE` (value: seconds since 1970, in UTC or by the clock), `NUMBER`, `WORD` (no order), or `WORD` with
+        what stands before its number: ``s05``, ``S 5`` and ``s5`` are one moment, and before ``s6``. Moments of different
+        kinds are not comparable.
     value : Decimal or str
     clock : Decimal or None
         Of a date: seconds since 1970 by the clock that it is written with.
@@ -62,7 +68,7 @@ def label_of(time: Any) -> str:
     Raises
     ------
     InputError
-        Something else, or something that is no moment: None, an empty text, a truth value, NaN.
+        Something else, or something that is no moment: None, an empty text, a truth value, NaN, text with control characters.
     """
     if isinstance(time, np.generic) and not isinstance(time, np.datetime64):
         time = time.item()
@@ -70,27 +76,22 @@ def label_of(time: Any) -> str:
     text = time.isoformat() if isinstance(time, date) else str(time)
     if not known or not text.strip() or text in {"nan", "inf", "-inf", "NaT"}:
         raise InputError(f"expected time to be a label: text, a finite number, a date or a timestamp, got {time!r}")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        text = "\0"
-    if "\0" in text:
-        raise InputError(f"expected time to be text that can be stored, got {time!r}")
-    return text
+    return printable(text, "time")
 
 
 def moment(label: str) -> Moment:
     """Where a label stands in time."""
-    word = label.strip()
+    word = " ".join(unicodedata.normalize("NFKC", label).split())
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", word):
         return Moment(NUMBER, _exact(word))
     when = _timestamp(word)
     if when is not None:
-        return Moment(DATE, when[0].normalize(Context(prec=60)), when[1])
-    numbered = re.fullmatch(r"(.*?)(\d+)", word)
+        kind, passed, clock = when
+        return Moment(kind, passed.normalize(Context(prec=60)), clock)
+    numbered = re.fullmatch(r"(.*?) ?(\d+)", word.casefold())
     if numbered is not None:
         return Moment(f"{WORD} {numbered[1]}", _exact(numbered[2]))
-    return Moment(WORD, label)
+    return Moment(WORD, word.casefold())
 
 
 def comes_after(before: str, label: str) -> bool:
@@ -121,7 +122,7 @@ def steps_between(step: str, before: str, label: str) -> float | None:
     """
     known = re.fullmatch(r"([\d.e+-]+)(?: (seconds|months))?", step)
     length = distance(before, label)
-    if known is None or length is None or (known[2] is None) == (moment(label).kind == DATE):
+    if known is None or length is None or (known[2] is None) == (moment(label).clock is not None):
         return None
     if known[2] != "months":
         return length / float(known[1])
@@ -150,9 +151,31 @@ def longest_in_steps(step: str, days: int) -> int | None:
     return int(days * SECONDS_A_DAY / length * (1.0 + 1e-9))
 
 
+def is_near(step: str | None, before: str | None, label: str, now: datetime) -> bool:
+    """Return whether a label is at most one step ahead of the label before it, or of the clock.
+
+    Without a step that fits the label, a step is a day, or 1 for a label without a clock. The first label without a clock is
+    compared with 0, and words without a number are always near.
+    """
+    when = moment(label)
+    if not isinstance(when.value, Decimal):
+        return True
+    unit = "1" if when.clock is None else f"{SECONDS_A_DAY} seconds"
+    chosen = unit if step is None or steps_between(step, label, label) is None else step
+    starts = [one for one in (before,) if one is not None]
+    if when.kind == INSTANT:
+        starts.append(now.isoformat())
+    elif when.kind == DATE:
+        starts.append((now + FARTHEST_ZONE).replace(tzinfo=None).isoformat())
+    elif before is None:
+        return float(when.value) <= float(chosen) * (1.0 + JITTER)
+    lengths = [steps_between(chosen, start, label) for start in starts]
+    return any(one is not None and one <= 1.0 + JITTER for one in lengths)
+
+
 def in_words(length: float, label: str) -> str:
     """A distance between labels like this one."""
-    return f"{length:g} seconds" if moment(label).kind == DATE else f"{length:g}"
+    return f"{length:g}" if moment(label).clock is None else f"{length:g} seconds"
 
 
 def _months(before: str, label: str) -> int | None:
@@ -163,8 +186,8 @@ def _months(before: str, label: str) -> int | None:
     return 12 * (two.year - one.year) + two.month - one.month
 
 
-def _timestamp(word: str) -> tuple[Decimal, Decimal] | None:
-    """Seconds since 1970, in UTC and by the clock, of an ISO date, month or timestamp; exact, to any number of digits."""
+def _timestamp(word: str) -> tuple[str, Decimal, Decimal] | None:
+    """Kind, and seconds since 1970 in UTC and by the clock, of an ISO date, month or timestamp; exact, to any digit."""
     short = re.fullmatch(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?", word)
     if short is not None:
         word = f"{short[1]}-{int(short[2]):02d}-{int(short[3] or 1):02d}"
@@ -180,7 +203,7 @@ def _timestamp(word: str) -> tuple[Decimal, Decimal] | None:
     except (ValueError, OverflowError):
         return None
     rest = Decimal(f"0.{fraction or 0}")
-    return _seconds(in_utc) + rest, _seconds(clock) + rest
+    return DATE if found.tzinfo is None else INSTANT, _seconds(in_utc) + rest, _seconds(clock) + rest
 
 
 def _seconds(when: datetime) -> Decimal:

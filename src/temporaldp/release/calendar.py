@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from temporaldp.errors import InputError, LateDataError
-from temporaldp.files.moments import NUMBER, WORD, Moment, comes_after, in_words, moment, shortfall
+from temporaldp.files.moments import NUMBER, Moment, comes_after, in_words, moment, shortfall
 
 
 class Before(NamedTuple):
-    """Times that a calendar does not hold: all of one kind that has an order, so that they increase."""
+    """Times that a calendar does not hold: they have an order, so that they increase."""
 
     n: int
-    kind: str
     last: str
     label_at: Callable[[int], str]
 
 
 class Calendar:
-    """The times of a release, in order.
+    """The times of a release, in order, all of the kind of the first.
 
     Parameters
     ----------
@@ -34,7 +33,6 @@ class Calendar:
         self._step, self._before = step, before
         self._labels: list[str] = []
         self._positions: dict[Moment, int] = {}
-        self._kinds = set() if before is None else {(before.kind, True)}
 
     def __len__(self) -> int:
         return self._n_before + len(self._labels)
@@ -44,18 +42,13 @@ class Calendar:
         return 0 if self._before is None else self._before.n
 
     def kept(self) -> dict[str, Any] | None:
-        """What has to be known of the times so far, as JSON values; None where that is all of them: words, or several kinds."""
-        kind, ordered = next(iter(self._kinds), ("", False))
-        return {"kind": kind, "last": self._last} if len(self._kinds) == 1 and ordered else None
+        """What has to be known of the times so far, as JSON values; None where that is all of them: words without an order."""
+        return None if self.last is None or not moment(self.last).has_order else {"last": self.last}
 
     @property
-    def _last(self) -> str | None:
-        return next(self._latest_first(), None)
-
-    def _latest_first(self) -> Iterator[str]:
-        yield from reversed(self._labels)
-        if self._before is not None:
-            yield self._before.last
+    def last(self) -> str | None:
+        """The time of the last step; None before the first."""
+        return self._labels[-1] if self._labels else None if self._before is None else self._before.last
 
     def position(self, label: str) -> int | None:
         """The step of a time, in whatever spelling; None if it is not there.
@@ -76,14 +69,14 @@ class Calendar:
             if older is None:
                 return None
             found, known = older
-        if now.kind == NUMBER and known.strip() != label.strip() and now.value % 1 != 0:
+        if now.kind == NUMBER and known.strip() != label.strip() and _value(now) != _value(now).to_integral_value():
             raise InputError(f"time {label!r} equals {known!r} as a number; write it the same way, or number the steps")
         return found
 
     def _position_before(self, now: Moment) -> tuple[int, str] | None:
         """The step of a time that the calendar does not hold, and its label, by halving."""
         before = self._before
-        if before is None or now.kind != before.kind or _value(now) > _value(moment(before.last)):
+        if before is None or now.kind != moment(before.last).kind or _value(now) > _value(moment(before.last)):
             return None
         low, high = 0, before.n - 1
         while low < high:
@@ -95,15 +88,13 @@ class Calendar:
 
     def add(self, label: str) -> None:
         """The next step's time."""
-        now = moment(label)
-        self._kinds.add((now.kind, now.has_order))
-        self._positions[now] = len(self)
+        self._positions[moment(label)] = len(self)
         self._labels.append(label)  # last: an interrupt before it leaves a step that is added again
 
     def copy(self) -> Calendar:
         """Another one with the same times."""
         made = Calendar(self._step, self._before)
-        made._labels, made._positions, made._kinds = list(self._labels), dict(self._positions), set(self._kinds)
+        made._labels, made._positions = list(self._labels), dict(self._positions)
         return made
 
     def require_next(self, label: str) -> None:
@@ -111,15 +102,16 @@ class Calendar:
 
         Steps are accounted for in order, with a correlation over one step; closer values depend on one another more strongly.
         """
-        last = self._last
-        if last is None:
+        before = self.last
+        if before is None:
             return
-        now = moment(label)
-        kind = moment(last).kind
-        if kind != now.kind and not (kind.startswith(WORD) and now.kind.startswith(WORD)):
-            raise InputError(f"time {label!r} is no {kind} like {last!r}, so that nothing says which comes first")
-        before = next((one for one in self._latest_first() if moment(one).kind == now.kind), None)
-        if before is None or not now.has_order:
+        now, kind = moment(label), moment(before).kind
+        if kind != now.kind:
+            raise InputError(
+                f"time {label!r} is a {now.kind}, {before!r} a {kind}: nothing says which comes first. A ledger has one kind "
+                "of time, that of its first step"
+            )
+        if not now.has_order:
             return
         if not comes_after(before, label):
             raise LateDataError(

@@ -45,8 +45,8 @@ class LedgerRow(NamedTuple):
     output : str or None
         What was published, as JSON; None for a step that was not.
     digest : str or None
-        Of the input that the step was drawn from, under a key that is kept outside of the ledger
-        (`temporaldp.release.input_digest`); None where there is none.
+        Of the data that the step was drawn from, under a key that is kept outside of the ledger and its backups
+        (`temporaldp.release.input_digest`); None without a key, and at every step of a service.
     hash : str
         SHA-256 of this row and the hash before it.
     """
@@ -111,9 +111,7 @@ class LedgerEvent(NamedTuple):
     def signed(self) -> str:
         """Everything that the hash covers, besides the hash before it, as canonical JSON."""
         number, step, *texts = self[:6]
-        if type(number) is type(step) is int and all(type(text) is str for text in texts):  # as it was written
-            return f'["event",{number},{step},{",".join(map(quoted, texts))}]'
-        return canonical(["event", *self[:6]])
+        return f'["event",{number},{step},{",".join(map(quoted, texts))}]'
 
     @property
     def details(self) -> dict[str, Any]:

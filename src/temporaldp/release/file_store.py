@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
+from temporaldp.files.atomic import keep_private, synchronise
 from temporaldp.release.store import ADVICE, SECONDS_TO_WAIT, Store
 from temporaldp.release.tables import Transaction
 
@@ -80,10 +81,10 @@ class FileStore(Store):
                 with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
                     self._make(connection, configuration, head)
                 engine.dispose()  # the last connection folds the log into the file
-            _synchronised(temporary)
+            synchronise(temporary)
             with suppress(FileExistsError):
                 os.link(temporary, self._path)  # never replaces a file
-            _synchronised(self._path.parent)
+            synchronise(self._path.parent)
         except OSError as error:
             if isinstance(error, LedgerError):
                 raise
@@ -113,39 +114,31 @@ class FileStore(Store):
 
     def read_private(self, name: str) -> str | None:
         """From a file in a folder beside the ledger."""
+        file = self._private / name
         try:
-            return (self._private / name).read_text(encoding="utf-8")
+            return file.read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise LedgerError(f"cannot read {self._private / name}, which belongs to the ledger: {error}") from None
+            raise LedgerError(f"cannot read {file}, which belongs to the ledger: {error}") from None
 
     def write_private(self, name: str, content: str) -> str:
         """Into a file in a folder beside the ledger: complete under another name first, and its owner's only."""
         file = self._private / name
         try:
-            self._private.mkdir(mode=0o700, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self._private)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8") as writer:
-                    writer.write(content)
-                    writer.flush()
-                    os.fsync(writer.fileno())
-                with suppress(FileExistsError):
-                    os.link(temporary, file)  # never replaces a file
-            finally:
-                Path(temporary).unlink(missing_ok=True)
-            _synchronised(self._private)
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+            keep_private(file, content)
         except OSError as error:
             raise LedgerError(f"cannot keep {file}, which belongs to the ledger: {error.strerror or error}") from None
         return self.read_private(name) or content
 
     def remove_private(self, name: str) -> None:
         """From the folder beside the ledger."""
+        file = self._private / name
         try:
-            (self._private / name).unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
         except OSError as error:
-            raise LedgerError(f"cannot remove {self._private / name}: {error.strerror or error}") from None
+            raise LedgerError(f"cannot remove {file}: {error.strerror or error}") from None
 
     def back_up(self, place: Path) -> None:
         """By SQLite's backup: one moment, while others write; the private things are copied after it, and only added to."""
@@ -161,7 +154,7 @@ class FileStore(Store):
                     source.backup(target)
                 finally:
                     target.close()
-                _synchronised(Path(name))
+                synchronise(Path(name))
                 os.link(name, place)
             finally:
                 Path(name).unlink(missing_ok=True)
@@ -170,7 +163,19 @@ class FileStore(Store):
 
     @property
     def _private(self) -> Path:
-        return Path(f"{self._path}.private")
+        """The folder beside the ledger; `LedgerError` where others than its owner could read or exchange what is in it."""
+        folder = Path(f"{self._path}.private")
+        mode = folder.lstat().st_mode if os.path.lexists(folder) else stat.S_IFDIR
+        if not stat.S_ISDIR(mode):
+            raise LedgerError(
+                f"cannot use {folder}, which belongs to the ledger: it is no folder, or a symbolic link to one"
+            )
+        if os.name == "posix" and mode & 0o077:
+            raise LedgerError(
+                f"cannot use {folder}, which belongs to the ledger: others than its owner may read or write it; say: "
+                f"chmod 700 {folder}"
+            )
+        return folder
 
     def close(self) -> None:
         """Close the connections, for good."""
@@ -203,6 +208,7 @@ class FileStore(Store):
 
     def _connected(self) -> Any:
         if self._engine is None:
+            _ = self._private  # refused before anything is drawn
             try:
                 in_use = any(store._engine is not None for store in _open_stores)
                 self._file = _require_ledger_file(self._path, self.place, in_use=in_use)
@@ -260,8 +266,11 @@ def _engine(path: Path, *, new: bool = False, connected: Callable[[], None] = la
         connection = sqlite3.connect(
             f"{path.as_uri()}?{mode}", uri=True, timeout=SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False
         )
-        for pragma in ("journal_mode=WAL", *PRAGMAS) if new else PRAGMAS:
-            connection.execute(f"PRAGMA {pragma}")
+        try:
+            for pragma in ("journal_mode=WAL", *PRAGMAS) if new else PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+        except UnicodeDecodeError:  # SQLite's message quotes what is damaged
+            raise sqlite3.DatabaseError("database disk image is malformed") from None
         connected()
         return connection
 
@@ -319,11 +328,3 @@ def _identity_at(path: Path) -> tuple[int, int] | None:
         return _identity(path.stat())
     except OSError:
         return None
-
-
-def _synchronised(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

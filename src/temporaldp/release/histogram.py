@@ -167,7 +167,7 @@ def checked_counts(snapshot: ArrayLike, n_states: int) -> IntArray:
     if counts.shape != (n_states,):
         raise InputError(f"expected a histogram of {n_states} counts, got shape {counts.shape}")
     if not np.issubdtype(counts.dtype, np.integer) or counts.min() < 0 or counts.max() > LARGEST_COUNT:
-        raise InputError(f"expected whole counts from 0 to 2**53, got {counts.dtype} {counts.min()}..{counts.max()}")
+        raise InputError(f"expected whole counts from 0 to 2**53, got others (of type {counts.dtype})")
     return counts.astype(np.int64)
 
 

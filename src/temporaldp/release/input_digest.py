@@ -1,75 +1,86 @@
-"""Whether a step that was released is asked for again with other data: digests of its input, under a key kept apart.
+"""Keyed digests of what steps were drawn from: whether a released step is asked for again with other data.
 
-A hash of a few small numbers can be guessed by trying. So the digest is keyed (HMAC with SHA-256), and the key is kept among
-the ledger's private things (`Store.read_private`), outside of what is copied or shown as the ledger. The time goes into the
-digest, so that equal inputs at two steps have different ones.
+A hash of a few small numbers can be inverted by trying them all. So a digest is an HMAC with SHA-256 under a key that is kept
+outside of the ledger and of its backups, and over a nonce, so that equal data at two steps have different digests.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import secrets
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from temporaldp.errors import LedgerError
+from temporaldp.files.atomic import keep_private
 from temporaldp.release.chain import canonical
-from temporaldp.release.store import Store
 
-KEY = "key"
+KEY_BYTES = 32
 
 KEY_DIGITS = 8
-"""Of the hash of a key, by which a digest says under which key it was made."""
+"""Of the hash of a key, by which a digest names the key that it was made with."""
 
 
-class InputDigests:
-    """Digests of inputs under a ledger's key, which is made when it is first needed.
+def key_file() -> Path:
+    """Path of the key: `TEMPORALDP_KEY_FILE`, or ``temporaldp/key`` in the user's configuration directory."""
+    named = os.environ.get("TEMPORALDP_KEY_FILE")
+    configuration = os.environ.get("APPDATA" if os.name == "nt" else "XDG_CONFIG_HOME")
+    return Path(named) if named else Path(configuration or Path.home() / ".config") / "temporaldp" / "key"
 
-    Parameters
-    ----------
-    store : Store
+
+def input_digest(snapshot: Any) -> str | None:
+    """Return the digest of what a step is drawn from. The key is made if there is none.
+
+    None for data that JSON cannot spell, and where no key can be read or kept.
     """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._key: str | None = None
-
-    def digest(self, time: str, snapshot: Any) -> str | None:
-        """The digest of what a step is drawn from; None for data that have no plain spelling, or where no key can be kept."""
-        spelled = _spelled(snapshot)
-        if spelled is None:
-            return None
-        try:
-            key = self._known_key()
-        except LedgerError:  # the disk is full or read-only: the step itself does not need it
-            return None
-        made = hmac.new(bytes.fromhex(key), canonical([time, spelled]).encode("utf-8"), hashlib.sha256)
-        return f"{_name(key)}:{made.hexdigest()}"
-
-    def differs(self, kept: str | None, time: str, snapshot: Any) -> bool | None:
-        """Whether the input is another one than that of a digest; None where nothing can be said, as after a key was lost."""
-        now = None if kept is None or snapshot is None else self.digest(time, snapshot)
-        if kept is None or now is None or kept.partition(":")[0] != now.partition(":")[0]:
-            return None
-        return not hmac.compare_digest(kept, now)
-
-    def _known_key(self) -> str:
-        if self._key is None:
-            self._key = self._store.read_private(KEY) or self._store.write_private(KEY, secrets.token_hex(32))
-        return self._key
+    spelled = _spelled(snapshot)
+    key = None if spelled is None else _key() or _new_key()
+    return None if spelled is None or key is None else _digest(key, secrets.token_hex(16), spelled)
 
 
-def _name(key: str) -> str:
-    return hashlib.sha256(bytes.fromhex(key)).hexdigest()[:KEY_DIGITS]
+def input_differs(kept: str | None, snapshot: Any) -> bool | None:
+    """Return whether the data are others than those of a digest; None without a digest or without its key."""
+    spelled, key = _spelled(snapshot), _key()
+    if kept is None or spelled is None or key is None:
+        return None
+    name, nonce, _ = kept.split(":")
+    return not hmac.compare_digest(kept, _digest(key, nonce, spelled)) if name == _name(key) else None
 
 
-def _spelled(snapshot: Any) -> Any:
+def _digest(key: bytes, nonce: str, spelled: str) -> str:
+    made = hmac.new(key, f"{nonce}:{spelled}".encode(), hashlib.sha256)
+    return f"{_name(key)}:{nonce}:{made.hexdigest()}"
+
+
+def _key() -> bytes | None:
+    """The key; None if there is none, or if others than its owner may read it."""
+    with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: no home directory
+        file = key_file()
+        found = bytes.fromhex(file.read_text(encoding="ascii"))
+        is_private = os.name != "posix" or not file.stat().st_mode & 0o077
+        return found if is_private and len(found) == KEY_BYTES else None
+    return None
+
+
+def _new_key() -> bytes | None:
+    """The key, made unless another process was faster; None if it cannot be kept: the step itself does not need it."""
+    with suppress(OSError, RuntimeError):
+        key_file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keep_private(key_file(), secrets.token_hex(KEY_BYTES))
+    return _key()
+
+
+def _name(key: bytes) -> str:
+    return hashlib.sha256(key).hexdigest()[:KEY_DIGITS]
+
+
+def _spelled(snapshot: Any) -> str | None:
     """Numbers and text as JSON has them; None for anything else."""
     plain = snapshot.tolist() if isinstance(snapshot, np.ndarray | np.generic) else snapshot
-    try:
-        canonical(plain)
-    except (TypeError, ValueError):
-        return None
-    return plain
+    with suppress(TypeError, ValueError):
+        return None if plain is None else canonical(plain)
+    return None

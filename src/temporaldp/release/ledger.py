@@ -15,6 +15,7 @@ from typing import Any, Self, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.correlation.states import printable
 from temporaldp.errors import InputError, LedgerChangedError, LedgerError, LedgerMismatchError
 from temporaldp.release.chain import (
     FORMAT,
@@ -435,7 +436,8 @@ class LedgerWriter:
         self.added = row
 
     def note(self, kind: str, *, by: str, details: dict[str, Any]) -> LedgerEvent:
-        """Add an event before the next step; gives it."""
+        """Add an event before the next step; gives it. `StateError` where a name has control characters."""
+        by = printable(by, "name")
         at = datetime.now(UTC).isoformat(timespec="seconds")
         unsealed = LedgerEvent(len(self._ledger.events), len(self._ledger), kind, at, by, canonical(details), "")
         event = unsealed._replace(hash=chained(self._ledger.head, unsealed.signed))

@@ -19,7 +19,7 @@ from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file
-from temporaldp.files.columns import METADATA_KEY, save_columns
+from temporaldp.files.columns import METADATA_KEY, save_columns, unguarded
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
 from temporaldp.values import REPLACE_ONE, compared_by_value, copy_in
 
@@ -221,7 +221,7 @@ def _read_csv(path: Path) -> ReleasedHistograms:
         rows = list(csv.DictReader(file, strict=True))
     if any(None in row or None in row.values() for row in rows):
         raise InputError(f"expected {len(COLUMNS)} cells in every row ({', '.join(COLUMNS)})")
-    return _assembled({name: [row[name] for row in rows] for name in COLUMNS}, _noise_said(rows))
+    return _assembled({name: [unguarded(row[name]) for row in rows] for name in COLUMNS}, _noise_said(rows))
 
 
 def _noise_said(rows: list[dict[str, str]]) -> dict[str, Any]:

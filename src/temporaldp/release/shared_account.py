@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.methods import accounting_from
+from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputError, LedgerMismatchError
 from temporaldp.files.moments import label_of
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
+from temporaldp.release import input_digest
 from temporaldp.release.adopting import correlations_at
 from temporaldp.release.guards import Forecast
 from temporaldp.release.histogram import DiscreteLaplaceHistogram
-from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
 from temporaldp.release.several_tables import ROUNDED
@@ -134,6 +135,8 @@ class SharedRelease:
         states: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         known = {name: positive(share, f"share of {name!r}") for name, share in shares.items()}
+        for name in known:
+            printable(name, "table")
         if table not in known:
             raise InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}")
         if math.fsum(known.values()) > 1.0 + ROUNDED:
@@ -143,12 +146,11 @@ class SharedRelease:
         self._share = known[table] * (1.0 - 2.0 * ROUNDED)
         if states is not None and set(states) != set(known):
             raise InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states) or 'none'}")
-        named = tuple((name, tuple(some)) for name, some in sorted((states or {}).items()))
+        named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         charge = SharedCharge(tuple(sorted(known.items())), named)
         self._stream: ContinualRelease[None, Any] = ContinualRelease(
             charge, ledger=ledger, accountant=accountant, step=step
         )
-        self._digests = InputDigests(self.ledger.store)
         self._published: dict[int, dict[str, Any]] = {}
         self._n_seen = 0
         self._take_in()
@@ -235,7 +237,7 @@ class SharedRelease:
                         "epsilon": made.epsilon,
                         "mechanism": self._described,
                         "output": output,
-                        "digest": self._digests.digest(f"{self._table} {row.time}", snapshot),
+                        "digest": input_digest.input_digest(snapshot),
                     },
                 )
         self._take_in()
@@ -265,9 +267,9 @@ class SharedRelease:
         return float(told["epsilon"])
 
     def input_differs(self, snapshot: Any, *, time: object) -> bool | None:
-        """Whether a published step would be drawn from other data than it was, as `ContinualRelease.input_differs`."""
-        row = self._stream.row(time)
-        return self._digests.differs(self._published[row.step]["digest"], f"{self._table} {row.time}", snapshot)
+        """Return whether a published step would be drawn from other data than it was, as `ContinualRelease.input_differs`."""
+        kept = self._published[self._stream.row(time).step]["digest"]
+        return input_digest.input_differs(kept, snapshot)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
         """What publishing these times would spend and leak, where this table was not published; nothing is drawn or stored.

@@ -120,25 +120,51 @@ class PostgresStore(Store):
         super().__init__(place)
         self._url = url
         self._engine: Any = None
+        self._trial: sa.Connection | None = None
         self._pid = os.getpid()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """A block after which nothing that was written in it has happened: one transaction, which is rolled back."""
+        with self._translated(), self._connected().connect() as connection, connection.begin() as everything:
+            self._trial = connection
+            try:
+                yield
+            finally:
+                self._trial = None
+                everything.rollback()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        """A transaction: durable when it ends, undone if it raises."""
+        with self._translated():
+            if self._trial is None:
+                with self._connected().begin() as connection:
+                    yield connection
+            else:
+                with self._trial.begin_nested():
+                    yield self._trial
 
     def exists(self) -> bool:
         """Whether a ledger is there."""
         with needing("ledger"):
             import sqlalchemy as sa
 
-        with self._translated(), self._connected().connect() as connection:
+        with self._transaction() as connection:
             return bool(sa.inspect(connection).has_table(self._first_table))
 
     def create(self, configuration: str, head: str) -> None:
         """Make an empty ledger, whole or not at all."""
-        with self._translated(), self._connected().begin() as connection:
+        with self._transaction() as connection:
             self._prepare(connection)
             self._make(connection, configuration, head)
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A transaction that sees one moment."""
+        if self._trial is not None:
+            yield Transaction(self._trial)
+            return
         with self._translated(), self._connected().connect() as connection:
             moment = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             with moment.begin():
@@ -147,18 +173,18 @@ class PostgresStore(Store):
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """A transaction that nobody else writes beside."""
-        with self._translated(), self._connected().begin() as connection:
+        with self._transaction() as connection:
             self._prepare(connection)
             yield Transaction(connection)
 
     def read_private(self, name: str) -> str | None:
         """From a table of its own."""
-        with self._translated(), self._connected().begin() as connection:
+        with self._transaction() as connection:
             return _private_of(connection, name)
 
     def write_private(self, name: str, content: str) -> str:
         """Into a table of its own."""
-        with self._translated(), self._connected().begin() as connection:
+        with self._transaction() as connection:
             connection.exec_driver_sql(PRIVATE_TABLE)
             connection.exec_driver_sql(
                 "INSERT INTO temporaldp_private (name, content) VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, content)
@@ -167,7 +193,7 @@ class PostgresStore(Store):
 
     def remove_private(self, name: str) -> None:
         """From that table."""
-        with self._translated(), self._connected().begin() as connection:
+        with self._transaction() as connection:
             if _private_of(connection, name) is not None:
                 connection.exec_driver_sql("DELETE FROM temporaldp_private WHERE name = %s", (name,))
 

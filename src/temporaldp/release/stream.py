@@ -16,17 +16,17 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import budgets
+from temporaldp.correlation.states import state_names
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerError, SpentError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
 from temporaldp.planning.measurement import Measurement
-from temporaldp.release import filtering
+from temporaldp.release import filtering, input_digest
 from temporaldp.release.calendar import Before, Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.checkpoints import EVERY, forget_older, last_checked
 from temporaldp.release.epochs import Every
 from temporaldp.release.guards import Forecast, Guard, guard_of
-from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text, with_filtered
 from temporaldp.release.renewed import renewed_guard
@@ -119,7 +119,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self._guard.require_mechanism(mechanism)
         self._mechanism = mechanism
         known = [one.states for one in account_of(accountant).population.users] if accountant is not None else []
-        schema = states or (plan.source.states if plan is not None else None) or next(iter(known), None)
+        schema = None if states is None else state_names(states)
+        schema = schema or (plan.source.states if plan is not None else None) or next(iter(known), None)
         _require_schema(mechanism, schema)
         self._configured: dict[str, Any] = {
             "horizon": None,
@@ -140,7 +141,6 @@ class ContinualRelease(Generic[Snapshot, Output]):
             self._filter, self._correlation = filtering.StepFilter(public, self._guard), public
             self._configured["filter"] = self._filter.identity
         self._ledger = Ledger.open(ledger, self._configuration)
-        self._digests = InputDigests(self._ledger.store)
         self._guard.begin(self._ledger)
         kept = None if self._ledger.checkpoint is None else self._ledger.checkpoint.accountant
         if self._filter is not None and kept:
@@ -290,12 +290,12 @@ class ContinualRelease(Generic[Snapshot, Output]):
         return output
 
     def input_differs(self, snapshot: Snapshot, *, time: object) -> bool | None:
-        """Whether a released step would be drawn from other data than it was: by a keyed digest, never by the data.
+        """Return whether a released step would be drawn from other data than it was, by a keyed digest.
 
-        None where nothing can be said: the time was not published, the digest's key is lost, or the data are no plain values.
+        None where it cannot be determined: nothing was published at that time, the digest's key is not on this machine
+        (`TEMPORALDP_KEY_FILE`), or the data are no plain numbers and text.
         """
-        row = self.row(time)
-        return self._digests.differs(row.digest, row.time, snapshot)
+        return input_digest.input_differs(self.row(time).digest, snapshot)
 
     def skip(self, *, time: object) -> None:
         """Pass over a step: nothing is published or spent, but time goes on. Errors as for `release_snapshots`.
@@ -386,7 +386,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
                 leakage=leakage,
                 last=last,
                 output=stored,
-                digest=None if stored is None else self._digests.digest(time, snapshot),
+                digest=None if stored is None else input_digest.input_digest(snapshot),
             )
 
     def _keep_checkpoint(self) -> None:
@@ -409,8 +409,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         checkpoint = self._ledger.checkpoint
         if checkpoint is None or checkpoint.calendar is None:
             return None
-        kind, last = checkpoint.calendar["kind"], checkpoint.calendar["last"]
-        return Before(checkpoint.n_steps, kind, last, lambda step: self._ledger[step].time)
+        return Before(checkpoint.n_steps, checkpoint.calendar["last"], lambda step: self._ledger[step].time)
 
     def _as_text(self, output: Any, epsilon: float, snapshot: Any) -> str:
         """What a row keeps of an output, with the filtered counts if there is a filter."""

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 
+EVENT_TYPES = (int, int, str, str, str, str, str)
+"""Of the fields of an event; SQLite stores whatever it is given."""
+
 FLAGS = {0: False, 1: True}
 """SQLite has no booleans; anything else was not written by this package, and stays what it is."""
 
@@ -111,7 +114,14 @@ class Transaction:
         make = tuple.__new__
         with self.connection.execute(chosen) as result:
             rows: Any = result.cursor  # as for rows: an account of several tables has one for each table and step
-            return [make(LedgerEvent, row) for row in rows]
+            found = [make(LedgerEvent, row) for row in rows]
+        changed = next((event for event in found if tuple(map(type, event)) != EVENT_TYPES), None)
+        if changed is not None:
+            raise LedgerError(
+                f"event {changed[0]!r} of the ledger was changed after it was written: its fields are of other types; restore "
+                "the ledger from a backup that holds every published step"
+            )
+        return found
 
     def append(self, row: LedgerRow) -> None:
         """Add a row and move the head to it; what was written must read as it was meant.

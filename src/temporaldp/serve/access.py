@@ -10,11 +10,14 @@ from temporaldp.serve.tokens import Role, TokenRefusedError
 
 with needing("serve"):
     from fastapi import Depends, HTTPException, Request
-    from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+    from fastapi.security import HTTPAuthorizationCredentials, HTTPBasic, HTTPBasicCredentials, HTTPBearer
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `temporaldp token create`.")
 
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
+
+PASSWORD = HTTPBasic(realm="temporaldp: a token as the password", description="A token as the password; any user name.")
+"""Browsers ask for it, and send it with everything that the page asks."""
 
 Given = Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
 
@@ -33,6 +36,15 @@ async def shown_token(given: Given) -> str:
 
 
 Shown = Annotated[str, Depends(shown_token)]
+
+
+async def require_page_token(request: Request, given: Annotated[HTTPBasicCredentials, Depends(PASSWORD)]) -> None:
+    """401 unless the password is a token, of whatever role."""
+    service = service_of(request)
+    try:
+        await service.workers.quickly(lambda: service.tokens.check(given.password))
+    except TokenRefusedError as error:
+        raise HTTPException(401, str(error), PASSWORD.make_authenticate_headers()) from None
 
 
 def require(service: Service, shown: str, release: str | None, role: Role) -> None:

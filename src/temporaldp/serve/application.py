@@ -9,6 +9,7 @@ from typing import Any
 
 from temporaldp.extras import needing
 from temporaldp.serve import failures, health, reference, releases
+from temporaldp.serve.access import require_page_token
 from temporaldp.serve.bodies import BodyLimits
 from temporaldp.serve.metrics import Metrics
 from temporaldp.serve.observed import Observed
@@ -19,7 +20,7 @@ from temporaldp.serve.settings import Settings
 from temporaldp.serve.slow_clients import PATIENCE
 
 with needing("serve"):
-    from fastapi import FastAPI
+    from fastapi import Depends, FastAPI
 
 SUMMARY = "Measure and bound what a continual release gives away, and keep releases below a level."
 
@@ -50,9 +51,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.include_router(reference.router)
     if service is not None:
         app.include_router(releases.router)
-    app.include_router(page_router())
+    if known.has_page:
+        app.include_router(page_router(), dependencies=[] if service is None else [Depends(require_page_token)])
     reference.describe_refusals(app)
-    app.add_middleware(BodyLimits, seconds=known.patience)
+    app.add_middleware(BodyLimits, seconds=known.patience, takes_uploads=known.has_page)
     app.add_middleware(OriginChecks, hosts=known.hosts)
     app.add_middleware(Observed, metrics=metrics, log=sys.stderr if known.log else None)
     return app

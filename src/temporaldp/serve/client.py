@@ -95,6 +95,7 @@ class Client:
         epsilon: float | None = None,
         time: str | None = None,
         last: bool = False,
+        ahead: bool = False,
         key: str | None = None,
     ) -> dict[str, Any]:
         """Charge a budget to the next step; gives the step.
@@ -107,7 +108,9 @@ class Client:
         time : str, optional
             The step's label. Default: its number.
         last : bool
-            No step follows.
+            No step follows. For an owner.
+        ahead : bool
+            The time may be more than one step ahead of the clock and of the last step. For an owner.
         key : str, optional
             By which the request is known again, also by another process. Default: a new one, which this call repeats.
 
@@ -118,7 +121,7 @@ class Client:
         ServiceError
             It was not answered in time. Whether the step was taken, the same key tells.
         """
-        body = _given(epsilon=epsilon, time=time, last=last)
+        body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead)
         return self._post(f"/v1/releases/{release}/spend", body, key or _new_key())
 
     def publish(
@@ -129,10 +132,11 @@ class Client:
         epsilon: float | None = None,
         time: str | None = None,
         last: bool = False,
+        ahead: bool = False,
         key: str | None = None,
     ) -> dict[str, Any]:
         """Have counts published with noise that the service draws; gives the step. Parameters and errors as for `spend`."""
-        body = _given(epsilon=epsilon, time=time, last=last) | {"counts": [int(one) for one in counts]}
+        body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead) | {"counts": [int(one) for one in counts]}
         return self._post(f"/v1/releases/{release}/publish", body, key or _new_key())
 
     def state(self, release: str, *, leakage: bool = False) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
@@ -20,7 +20,7 @@ from temporaldp.serve.tables import tables
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-FORMAT = "temporaldp service 2"
+FORMAT = "temporaldp service 3"
 
 CONNECTIONS = 24
 """To PostgreSQL, of one server: one for each of its workers, and some for what they read beside their step."""
@@ -34,47 +34,16 @@ SESSION = (
 """A commit is durable, and nobody holds a release for long: a server that hangs in the middle of a step loses it."""
 
 
-class Database(Protocol):
-    """A place for many releases."""
-
-    place: str
-
-    @property
-    def row_locks(self) -> bool:
-        """Whether a single row can be locked; otherwise whoever writes has all of it."""
-        ...
-
-    def prepare(self) -> None:
-        """Make the tables, unless they are there. `LedgerError` if they are another version's."""
-        ...
-
-    def writing(self) -> AbstractContextManager[sa.Connection]:
-        """A transaction; durable when it ends, undone if it raises."""
-        ...
-
-    def reading(self) -> AbstractContextManager[sa.Connection]:
-        """A transaction that sees one moment."""
-        ...
-
-    def asking(self) -> AbstractContextManager[sa.Connection]:
-        """For one statement that reads."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the connections."""
-        ...
-
-
 class FileDatabase:
     """An SQLite file, its owner's only: one writer at a time."""
 
-    row_locks = False
+    row_locks = False  # a writer has all of it
 
     def __init__(self, store: FileStore) -> None:
         self._store, self.place = store, store.place
 
     def prepare(self) -> None:
-        """As for `Database`."""
+        """Make the tables, unless they are there. `LedgerError` if they are of another version."""
         if not self._store.exists():
             self._store.create(FORMAT, "")
         with self.reading() as connection:
@@ -82,20 +51,20 @@ class FileDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """As for `Database`."""
+        """A transaction; durable when it ends, undone if it raises."""
         with self._store.writing() as transaction:
             yield transaction.connection
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """As for `Database`."""
+        """A transaction that sees one moment."""
         with self._store.reading() as transaction:
             yield transaction.connection
 
     asking = reading
 
     def close(self) -> None:
-        """As for `Database`."""
+        """Close the connections."""
         self._store.close()
 
 
@@ -112,7 +81,7 @@ class ServerDatabase(PostgresStore):
     row_locks = True
 
     def prepare(self) -> None:
-        """As for `Database`."""
+        """Make the tables, unless they are there. `LedgerError` if they are of another version."""
         if not self.exists():
             self.create(FORMAT, "")
         with self.asking() as connection:
@@ -120,19 +89,19 @@ class ServerDatabase(PostgresStore):
 
     @contextmanager
     def writing(self) -> Iterator[Any]:
-        """As for `Database`."""
-        with self._translated(), self._connected().begin() as connection:
+        """A transaction; durable when it ends, undone if it raises."""
+        with self._transaction() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
-        """As for `Database`."""
+        """A transaction that sees one moment."""
         with super().reading() as transaction:
             yield transaction.connection
 
     @contextmanager
     def asking(self) -> Iterator[Any]:
-        """As for `Database`."""
+        """For one statement that reads."""
         with self._translated(), self._connected().connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
@@ -156,6 +125,9 @@ class ServerDatabase(PostgresStore):
         if fresh:
             sa.event.listen(engine, "connect", _patiently)
         return engine
+
+
+Database: TypeAlias = FileDatabase | ServerDatabase
 
 
 def _patiently(connection: Any, _: Any) -> None:

@@ -13,6 +13,7 @@ from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
+from temporaldp.correlation.states import printable
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
 from temporaldp.release.chain import canonical
@@ -35,18 +36,9 @@ STEP = r"^(0*[1-9][0-9]{0,8}(\.[0-9]{1,6})?)( (seconds|months))?$"
 """What a step's length looks like."""
 
 
-def storable(text: str) -> str:
-    """Text that every database keeps as it is."""
-    if not text.isprintable():
-        raise ValueError("expected text of printable characters")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError("expected text that UTF-8 can spell") from None
-    return text
-
-
-Text = Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT), AfterValidator(storable)]
+Text = Annotated[
+    str, Field(min_length=1, max_length=LONGEST_TEXT), AfterValidator(lambda text: printable(text, "text"))
+]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Rows = Annotated[
@@ -111,11 +103,16 @@ class Definition(Strict):
     )
 
     @model_validator(mode="after")
-    def _square(self) -> Self:
+    def _fits(self) -> Self:
+        n_counts = self.mechanism.n_states if isinstance(self.mechanism, Histogram) else None
         for matrix in (self.backward, self.forward):
             for rows in (matrix.lower, matrix.upper) if isinstance(matrix, Bounds) else (matrix or [],):
                 if any(len(row) != len(rows) for row in rows):
                     raise ValueError("expected matrices with as many columns as rows")
+                if rows and n_counts not in {None, len(rows)}:
+                    raise ValueError(
+                        f"expected a histogram of the matrices' {len(rows)} states, got n_states {n_counts}"
+                    )
         return self
 
     @property

@@ -27,7 +27,7 @@ AGAIN = {"Retry-After": "1"}
 
 UNCERTAIN = (
     "nothing was handed out; a step that was stored all the same is answered to the same request: repeat it as it was, with "
-    "its key or its time"
+    "its key"
 )
 
 
@@ -63,7 +63,7 @@ async def _of_ours(_: Request, error: Exception) -> Response:
 
 
 async def _busy(_: Request, error: Exception) -> Response:
-    return answer(503, "Too many wait", "nothing was done; ask again", AGAIN)
+    return answer(429, "Too many wait", "nothing was done; ask again", AGAIN)
 
 
 async def _invalid(_: Request, error: Exception) -> Response:

@@ -41,5 +41,5 @@ async def ready(request: Request) -> dict[str, str]:
 async def metrics(request: Request) -> Response:
     """Counters and durations as Prometheus reads them."""
     state = request.app.state
-    n_open = 0 if state.service is None else state.service.registry.n_open
-    return PlainTextResponse(state.metrics.text(open_releases=n_open), media_type="text/plain; version=0.0.4")
+    state.metrics.open_releases.set(0 if state.service is None else state.service.registry.n_open)
+    return PlainTextResponse(state.metrics.text(), media_type="text/plain; version=0.0.4")

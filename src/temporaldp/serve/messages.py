@@ -18,6 +18,7 @@ Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 
 EPSILON = "Budget of the step, in nats. Left out: what the release can spend at every step, where it has no horizon."
 TIME = "The step's label: a date, a number, or words. Left out: the number of the step."
+AHEAD = "The time may be more than one step ahead of the clock and of the last step. Only for a token that owns the release."
 LAST = "No step follows: what was kept for later ones may be used. Only for a token that owns the release."
 
 
@@ -33,6 +34,7 @@ class Spend(Strict):
 
     epsilon: Epsilon | None = Field(None, description=EPSILON)
     time: Label | None = Field(None, description=TIME)
+    ahead: bool = Field(False, description=AHEAD)
     last: bool = Field(False, description=LAST)
 
 
@@ -42,6 +44,7 @@ class Publish(Strict):
     counts: Annotated[list[Count], Field(min_length=1, max_length=100_000)] = Field(description="People by state.")
     epsilon: Epsilon | None = Field(None, description=EPSILON)
     time: Label | None = Field(None, description=TIME)
+    ahead: bool = Field(False, description=AHEAD)
     last: bool = Field(False, description=LAST)
 
 

@@ -49,7 +49,7 @@ class Observed:
             await self._app(scope, receive, send_noted)
         except Exception as error:
             fault = {"fault": type(error).__name__, "at": _places(error)}
-            self._metrics.count("temporaldp_faults_total", kind=type(error).__name__)
+            self._metrics.faults.labels(kind=type(error).__name__).inc()
             if not status:
                 await send_problem(send_noted, 500, "A fault of the server", "it was written to the server's log")
         self._note(scope, status, time.monotonic() - began, fault)
@@ -57,8 +57,8 @@ class Observed:
     def _note(self, scope: Message, status: int, seconds: float, fault: dict[str, Any]) -> None:
         route = str(getattr(scope.get("route"), "path", UNKNOWN))
         method = scope["method"] if scope["method"] in {"GET", "POST", "HEAD", "OPTIONS"} else "other"
-        self._metrics.count("temporaldp_requests_total", route=route, method=method, status=str(status or "gone"))
-        self._metrics.observe(route, seconds)
+        self._metrics.requests.labels(route=route, method=method, status=str(status or "gone")).inc()
+        self._metrics.seconds.labels(route=route).observe(seconds)
         if self._log is None:
             return
         line = {

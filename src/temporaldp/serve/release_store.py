@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from temporaldp.errors import LedgerError
-from temporaldp.extras import needing
 from temporaldp.release.chain import LedgerEvent, LedgerRow
-from temporaldp.release.input_digest import KEY
 from temporaldp.release.store import Store
 from temporaldp.release.tables import Transaction
 from temporaldp.serve.database import Database
@@ -81,7 +78,7 @@ class ReleaseStore(Store):
         return self._creation is None and self.read_private(DEFINITION) is not None
 
     def create(self, configuration: str, head: str) -> None:
-        """Its row, its definition and the key of its digests, all or nothing."""
+        """Make its row and its definition, all or nothing."""
         releases, private, new = tables().releases, tables().private, self._creation
         if new is None:
             raise LedgerError(f"{self.place}: there is no such release")
@@ -95,7 +92,7 @@ class ReleaseStore(Store):
                     request_key=new.request_key,
                 )
             )
-            kept = {DEFINITION: new.definition, RESERVE: repr(new.reserve), KEY: secrets.token_hex(32)}
+            kept = {DEFINITION: new.definition, RESERVE: repr(new.reserve)}
             rows = [{"release": self._release, "name": name, "content": content} for name, content in kept.items()]
             connection.execute(private.insert(), rows)
 
@@ -121,17 +118,6 @@ class ReleaseStore(Store):
     def expected_reserve(self) -> float:
         """The reserve that was found when the release was created."""
         return float(self.read_private(RESERVE) or 0.0) if self._creation is None else self._creation.reserve
-
-    def key_of(self, step: int) -> str | None:
-        """The key of the request that a step was taken for."""
-        with needing("ledger"):
-            import sqlalchemy as sa
-
-        c = tables().steps.c
-        with self._database.asking() as connection:
-            asked = sa.select(c.request_key).where(c.release == self._release, c.step == step)
-            found: str | None = connection.execute(asked).scalar()
-            return found
 
     def step_of(self, request_key: str) -> int | None:
         """The step that a request was answered with; None if none was."""

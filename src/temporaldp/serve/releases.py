@@ -31,7 +31,7 @@ from temporaldp.serve.messages import (
 from temporaldp.serve.served_release import RefusedBudgetError, ServedRelease, StepRequest
 from temporaldp.serve.service import Service
 from temporaldp.serve.strict_json import StrictRoute
-from temporaldp.serve.tokens import Role
+from temporaldp.serve.tokens import Role, name_of
 
 with needing("serve"):
     from fastapi import APIRouter, Header, HTTPException, Path, Query, Request, Response
@@ -51,27 +51,28 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         (415, "The body says that it is something else than JSON."),
         (421, "The server has another name."),
         (422, "What was sent cannot be used."),
-        (503, "The database cannot be used, or too many wait: ask again."),
+        (429, "Too many wait: ask again."),
+        (503, "The database cannot be used: ask again."),
     )
 }
 
 router = APIRouter(prefix="/v1/releases", tags=["releases"], route_class=StrictRoute, responses=REFUSALS)
 
 Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Of the release.")]
-RequestKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        pattern="^[!-~]{1,200}$",
-        description="Any text of your own. A request that is repeated with it gets the same answer, and spends once.",
-    ),
-]
+KEY = Header(
+    alias="Idempotency-Key",
+    pattern="^[!-~]{1,200}$",
+    description="Any text. A request that is repeated with it and the same token gets the same answer, and spends once.",
+)
+RequestKey = Annotated[str, KEY]
 
 Result = TypeVar("Result")
 
 
 @router.post("", status_code=201)
-async def create(request: Request, definition: Definition, token: Shown, key: RequestKey = None) -> Created:
+async def create(
+    request: Request, definition: Definition, token: Shown, key: Annotated[str | None, KEY] = None
+) -> Created:
     """Create a release. Needs a token that owns all releases."""
     service = service_of(request)
 
@@ -152,21 +153,23 @@ async def check(request: Request, release: Identifier, question: Question, token
 
 @router.post("/{release}/spend")
 async def spend(
-    request: Request, response: Response, release: Identifier, spent: Spend, token: Shown, key: RequestKey = None
+    request: Request, response: Response, release: Identifier, spent: Spend, token: Shown, key: RequestKey
 ) -> Step:
     """Charge a budget to the next step, for something that is drawn elsewhere: draw it after the answer, never before."""
-    allowed = Allowed(token, Role.OWN if spent.last else Role.SPEND)
-    asked = StepRequest(key, _label(spent.time), spent.epsilon, spent.last)
+    allowed = Allowed(token, Role.OWN if spent.last or spent.ahead else Role.SPEND)
+    asked = StepRequest(_owned(token, key), _label(spent.time), spent.epsilon, spent.last, spent.ahead)
     return await _take(request, response, release, allowed, asked, "spend")
 
 
 @router.post("/{release}/publish")
 async def publish(
-    request: Request, response: Response, release: Identifier, published: Publish, token: Shown, key: RequestKey = None
+    request: Request, response: Response, release: Identifier, published: Publish, token: Shown, key: RequestKey
 ) -> Step:
     """Add noise to counts, store them as the next step, and only then hand them out."""
-    allowed = Allowed(token, Role.OWN if published.last else Role.PUBLISH)
-    asked = StepRequest(key, _label(published.time), published.epsilon, published.last, tuple(published.counts))
+    allowed = Allowed(token, Role.OWN if published.last or published.ahead else Role.PUBLISH)
+    counts = tuple(published.counts)
+    key, time = _owned(token, key), _label(published.time)
+    asked = StepRequest(key, time, published.epsilon, published.last, published.ahead, counts)
     return await _take(request, response, release, allowed, asked, "publish")
 
 
@@ -180,9 +183,7 @@ class Allowed(NamedTuple):
 async def _take(
     request: Request, response: Response, release: str, allowed: Allowed, asked: StepRequest, kind: str
 ) -> Step:
-    if asked.key is None and asked.time is None:
-        raise HTTPException(422, "expected an Idempotency-Key or a time: without, a repeated request would spend twice")
-    metrics = service_of(request).metrics
+    steps_taken = service_of(request).metrics.steps
 
     def act(found: ServedRelease) -> tuple[LedgerRow, bool]:
         if asked.counts is not None:
@@ -192,9 +193,9 @@ async def _take(
     try:
         row, again = await _quickly(request, release, allowed, act)
     except (RefusedBudgetError, SpentError, LateDataError):
-        metrics.count("temporaldp_steps_total", kind=kind, became="refused")
+        steps_taken.labels(kind=kind, became="refused").inc()
         raise
-    metrics.count("temporaldp_steps_total", kind=kind, became="repeated" if again else "taken")
+    steps_taken.labels(kind=kind, became="repeated" if again else "taken").inc()
     if again:
         response.headers["Idempotent-Replayed"] = "true"
     return _step(release, row)
@@ -217,11 +218,16 @@ def _found(service: Service, release: str, allowed: Allowed) -> ServedRelease:
     try:
         found = service.registry.find(release)
     except LedgerError:
-        service.metrics.count("temporaldp_faults_total", kind="LedgerError")
+        service.metrics.faults.labels(kind="LedgerError").inc()
         raise
     if found is None:
         raise HTTPException(404, "there is no such release")
     return found
+
+
+def _owned(token: str, key: str) -> str:
+    """A key under the name of its token: another token's request with this key is another request."""
+    return f"{name_of(token)} {key}"
 
 
 def _label(time: str | None) -> str | None:

@@ -1,7 +1,8 @@
 """One release of the service: what may be spent is checked, noise drawn and the step stored in one transaction.
 
-It is a continual release (`temporaldp.release.stream`) for callers who may repeat themselves: a request is known again by its
-key, or by its time, and gets the answer that it had. Two things are left for later than there, because many wait. How much has
+It is a continual release (`temporaldp.release.stream`) for callers who may repeat a request: it is recognised by its key and
+the token that made it, and gets the stored answer. No answer depends on the counts of earlier requests, and nothing that is
+stored is computed from counts without noise. Two things are left for later than there, because many wait. How much has
 leaked is counted when somebody asks. And as long as no step spent more than the reserve, a budget within it is admitted without
 asking the filter: what every step may spend was proved when the release was created, and its chain vouches for it.
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import threading
 from copy import copy
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -21,15 +23,15 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.errors import InputError, SpentError, TemporaldpError
+from temporaldp.files.moments import is_near
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import take_in
 from temporaldp.release.calendar import Calendar
-from temporaldp.release.chain import LedgerRow, canonical
+from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import AccountantGuard
 from temporaldp.release.histogram import DiscreteLaplaceHistogram
-from temporaldp.release.input_digest import InputDigests
 from temporaldp.release.ledger import Ledger
-from temporaldp.release.outputs import as_text
+from temporaldp.release.outputs import as_text, from_text
 from temporaldp.release.stream import described
 from temporaldp.serve.definition import Definition, Histogram, proved, unspent
 from temporaldp.serve.release_store import ReleaseStore
@@ -37,7 +39,7 @@ from temporaldp.values import REPLACE_ONE
 
 
 class RepeatedDifferentlyError(InputError):
-    """A key or a time that was used before, for something else."""
+    """A key that was used before for another request, or a time that another request released."""
 
 
 class RefusedBudgetError(TemporaldpError, ValueError):
@@ -66,13 +68,15 @@ class StepRequest:
     Parameters
     ----------
     key : str or None
-        By which the request is known again. One of key and time is there.
+        The name of the token and the key of the request, by which it is recognised; None where no step is taken.
     time : str or None
         The step's label; None for the number of the step.
     epsilon : float or None
         In nats; None for what the release can spend at every step.
     last : bool
         No step follows.
+    ahead : bool
+        The time may be far ahead of the clock and of the last step.
     counts : tuple of int or None
         What is published with noise; None where a budget is only charged.
     """
@@ -81,12 +85,8 @@ class StepRequest:
     time: str | None
     epsilon: float | None
     last: bool
+    ahead: bool = False
     counts: tuple[int, ...] | None = None
-
-    @property
-    def content(self) -> str:
-        """What two requests must have in common to be one, besides the key and the time."""
-        return canonical([self.time, self.epsilon, self.last, None if self.counts is None else list(self.counts)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,6 @@ class ServedRelease:
         self._guard = AccountantGuard(unspent(definition.promise, self._reserve), None)
         self._is_proved = False
         self._ledger = Ledger.open(store, self._configuration)
-        self._digests = InputDigests(store)
-        self._digests.digest("", "")  # reads the key, before any step is written
         self._calendar = Calendar(definition.step)
         self._largest_spent = 0.0
         self._lock, self._counting = threading.RLock(), threading.Lock()
@@ -167,7 +165,7 @@ class ServedRelease:
         RefusedBudgetError, SpentError
             The budget is refused, or there are no more steps. Nothing was drawn or spent.
         RepeatedDifferentlyError
-            The key or the time was used for something else. Nothing was drawn or spent.
+            The key was used for another request, or another request released the time. Nothing was drawn or spent.
         InputError
             The time cannot be the next one, or the counts are none of this release's.
         LedgerError
@@ -192,11 +190,19 @@ class ServedRelease:
         self._store.next_key = request.key
         with self._ledger.writing() as writer:
             self._take_in()
-            step = self._known_step(request)
-            if step is not None:
-                return step
+            if request.key in self._store.keys_read:  # another server took the step
+                return self._store.keys_read[request.key]
             time = request.time or str(len(self))
+            if self._calendar.position(time) is not None:
+                raise RepeatedDifferentlyError(
+                    f"time {time!r} was released already, by another request; nothing was spent or published"
+                )
             self._calendar.require_next(time)
+            if not request.ahead and not is_near(self.definition.step, self._calendar.last, time, datetime.now(UTC)):
+                raise InputError(
+                    f"time {time!r} is more than one step ahead of the clock and of the last step: all times before it would "
+                    "then be late. If it is meant, an owner of the release says so (ahead)"
+                )
             made = self._measurement(request)
             output = made.draw(request.counts)
             writer.append(
@@ -206,7 +212,7 @@ class ServedRelease:
                 leakage=None,
                 last=request.last,
                 output=None if output is None else as_text(output),
-                digest=self._digests.digest(time, request.content),
+                digest=None,
             )
         return None
 
@@ -316,24 +322,19 @@ class ServedRelease:
     def _is_over(self) -> bool:
         return len(self._ledger) > 0 and self._ledger[-1].last
 
-    def _known_step(self, request: StepRequest) -> int | None:
-        """The step that was taken for this request; keys that were read just now, or the time."""
-        if request.key is not None and request.key in self._store.keys_read:
-            return self._store.keys_read[request.key]
-        return None if request.time is None else self._calendar.position(request.time)
-
     def _repeated(self, request: StepRequest, step: int) -> LedgerRow:
-        """The step, if it was taken for the same request."""
+        """The step, if it was taken for such a request. The counts are not compared: the answer must not depend on them."""
         row = self._ledger[step]
-        if request.key is not None and self._store.key_of(step) != request.key:
+        is_charge = row.output is not None and isinstance(from_text(row.output), dict)
+        if (
+            (request.time is not None and self._calendar.position(request.time) != step)
+            or request.epsilon not in {None, row.parameter}
+            or request.last != row.last
+            or (request.counts is None) != is_charge
+        ):
             raise RepeatedDifferentlyError(
-                f"time {row.time!r} was released already, by a request with another key; nothing was spent or published"
-            )
-        if self._digests.differs(row.digest, row.time, request.content) is not False:
-            by = "key" if request.key is not None else "time"
-            raise RepeatedDifferentlyError(
-                f"this {by} was used for step {step}, by a request that said something else; nothing was spent or published. "
-                f"Repeat a request as it was, or give a new one a {by} of its own"
+                f"this key was used for step {step}, by a request of another kind, time or budget; nothing was spent or "
+                "published. Repeat a request as it was, or give a new one a key of its own"
             )
         return row
 

@@ -16,12 +16,20 @@ class Settings:
     ----------
     store : str or None
         Where releases are kept: an SQLite file or a ``postgresql://`` URL. None: there is no service, only the page.
+    page : bool
+        Whether the page is served beside a service, to browsers that show a token. Without a service it is always there.
     hosts : tuple of str
         The names, without ports, by which the server may be asked. Others are refused, so that a foreign name that was made to
         point here (DNS rebinding) reaches nothing.
     """
 
     store: str | None = None
+    page: bool = False
     hosts: tuple[str, ...] = LOCAL_HOSTS
     log: bool = False
     patience: float = 10.0
+
+    @property
+    def has_page(self) -> bool:
+        """Whether the page is served."""
+        return self.page or self.store is None

@@ -30,6 +30,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     _head: asyncio.TimerHandle | None = None
     _n_bytes = 0
+    _n_head = 0
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the first request."""
@@ -51,9 +52,33 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins, on a connection that may have had others."""
+        self._n_head = 0
         super().on_message_begin()
         if self._head is None:
             self._wait_for_head()
+
+    def on_url(self, url: bytes) -> None:
+        """The address, or a part of it."""
+        self._require_small_head(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._require_small_head(len(name) + len(value))
+        super().on_header(name, value)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be parsed, or was found too large while it was."""
+        if self._n_head > LARGEST_HEAD:
+            self._refuse(TOO_LARGE)
+        else:
+            super().send_400_response(msg)
+
+    def _require_small_head(self, n_bytes: int) -> None:
+        """Stop the parser at a head that is too large, although it came at once."""
+        self._n_head += n_bytes
+        if self._n_head > LARGEST_HEAD:
+            raise ValueError
 
     def on_headers_complete(self) -> None:
         """Its head is there: what follows is the body, which the application waits for."""

@@ -11,6 +11,7 @@ import numpy as np
 from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.correlation import Adversary, TransitionMatrix, estimate_adversaries
+from temporaldp.correlation.states import listed
 from temporaldp.errors import InputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.planning import plan_budget, plan_noise
@@ -21,6 +22,9 @@ with needing("serve"):
 
 MOST_VALUES, MOST_STEPS = 30, 1000
 """Up to which the page is quick enough to think with; the command line goes on."""
+
+MOST_COLUMNS, MOST_CELLS, MOST_DECODED = 2_000, 20_000_000, 512 << 20
+"""Of a table that is uploaded, looked up before it is read: columns, entries, and bytes once it is decompressed."""
 
 Rows = list[list[FiniteFloat]]
 
@@ -161,13 +165,29 @@ def _traces(content: bytes) -> Any:
     from temporaldp.files import read_traces
 
     try:
-        read = parquet.read_table if content.startswith(b"PAR1") else csv.read_csv
-        table = read(io.BytesIO(content))
+        if content.startswith(b"PAR1"):
+            file = parquet.ParquetFile(io.BytesIO(content))
+            parts = [file.metadata.row_group(k).total_byte_size for k in range(file.metadata.num_row_groups)]
+            _require_small(file.metadata.num_columns, file.metadata.num_rows, sum(parts))
+            table = file.read()
+        else:
+            _require_small(content.partition(b"\n")[0].count(b",") + 1, content.count(b"\n"), len(content))
+            table = csv.read_csv(io.BytesIO(content))
     except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
         raise TraceError(
             f"expected traces as CSV with a header (user, time, state; or user and a column a step), or Parquet: {error}"
         ) from None
+    if len(set(table.column_names)) < table.num_columns:
+        raise TraceError(f"expected columns with different names, got {listed(table.column_names)}")
     return read_traces(table)
+
+
+def _require_small(n_columns: int, n_rows: int, n_bytes: int) -> None:
+    if n_columns > MOST_COLUMNS or n_columns * n_rows > MOST_CELLS or n_bytes > MOST_DECODED:
+        raise TraceError(
+            f"expected at most {MOST_COLUMNS} columns, {MOST_CELLS} entries and {MOST_DECODED >> 20} MiB once decompressed "
+            f"here, got {n_columns} columns, {n_rows} rows and {n_bytes >> 20} MiB: use `temporaldp audit`"
+        )
 
 
 def _few(n: int) -> None:

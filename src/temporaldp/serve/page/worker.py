@@ -7,16 +7,21 @@ next question starts another. Questions and answers pass through pipes and are w
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from temporaldp.errors import InputError
-from temporaldp.serve.page.exchange import HEAD
+from temporaldp.serve.page.exchange import HEAD, TOO_MUCH
+from temporaldp.serve.workers import BusyError
 
 LONGEST = 60.0
 """Seconds."""
+
+MOST_WAITING = 8
+"""Questions that are answered or wait; more are refused at once."""
 
 LOOKED_AFTER = 0.1
 """Seconds between looks whether somebody still waits."""
@@ -25,14 +30,14 @@ COMMAND = (sys.executable, "-P", "-m", "temporaldp.serve.page.work")
 
 
 class TooLongError(InputError):
-    """A computation that the page does not wait for."""
+    """A computation that the page does not wait for, or that takes more memory than it may."""
 
 
 class Worker:
     """Answers one question at a time; several wait for one another."""
 
     def __init__(self, *, seconds: float = LONGEST) -> None:
-        self._seconds = seconds
+        self._seconds, self._n_waiting = seconds, 0
         self._turn = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
 
@@ -41,11 +46,24 @@ class Worker:
 
         Raises
         ------
+        BusyError
+            Too many questions wait.
         TooLongError
-            It took longer than the limit.
+            It took longer than the limit, or the process ended, as one does that gets no more memory.
         TemporaldpError, FaultError
             What the function raises.
         """
+        if self._n_waiting >= MOST_WAITING:
+            raise BusyError
+        self._n_waiting += 1
+        try:
+            return await self._in_turn(function, arguments, wanted)
+        finally:
+            self._n_waiting -= 1
+
+    async def _in_turn(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...], wanted: Callable[[], Awaitable[bool]]
+    ) -> Any:
         async with self._turn:
             if not await wanted():
                 return None
@@ -60,6 +78,8 @@ class Worker:
                             f"this takes more than {self._seconds:g} seconds: the command line below computes it"
                         )
                 found, error = pickle.loads(task.result())
+            except (asyncio.IncompleteReadError, BrokenPipeError):
+                raise TooLongError(TOO_MUCH) from None
             finally:
                 if not task.done() or task.cancelled() or task.exception() is not None:
                     task.cancel()
@@ -81,7 +101,9 @@ class Worker:
         """One question and its answer, each after its length."""
         if self._process is None or self._process.returncode is not None:
             pipe = asyncio.subprocess.PIPE
-            self._process = await asyncio.create_subprocess_exec(*COMMAND, stdin=pipe, stdout=pipe)
+            self._process = await asyncio.create_subprocess_exec(
+                *COMMAND, stdin=pipe, stdout=pipe, env={**os.environ, "MALLOC_ARENA_MAX": "2"}
+            )
         to, come = self._process.stdin, self._process.stdout
         assert to is not None
         assert come is not None

@@ -11,6 +11,9 @@ export function stickyRows(n, stays) {
 
 /** What is wrong with rows as a transition matrix, in words; an empty string if nothing is. */
 export function complaint(rows, names) {
+  if (names.some((name) => /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(name))) {
+    return "A name holds line breaks or control characters.";
+  }
   for (let i = 0; i < rows.length; i++) {
     const who = `row ${names[i]}`;
     for (let j = 0; j < rows.length; j++) {

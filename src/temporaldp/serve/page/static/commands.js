@@ -53,18 +53,19 @@ export function python(setting, known, tight) {
 const cell = (text) => (/[",\n\r]/.test(text) || text.trim() !== text ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** A matrix as a file that the command line reads. */
-function matrixFile(rows, names) {
+export function matrixFile(rows, names) {
   const lines = [["", ...names], ...names.map((name, k) => [name, ...rows[k]])];
-  return lines.map((line) => line.map((one) => cell(String(one))).join(",")).join("\n");
+  return `${lines.map((line) => line.map((one) => cell(String(one))).join(",")).join("\n")}\n`;
 }
 
-/** Commands of a shell whose answers are what the page shows: the leakage, and the least noise that keeps alpha. */
+/**
+ * Commands of a shell whose answers are what the page shows: the leakage, and the least noise that keeps alpha. They read the
+ * matrices from files, which the page saves: a name that somebody else chose must not become part of a command.
+ */
 export function shell(setting, known) {
   const { epsilon, horizon, alpha, noise, scale, delta } = setting;
   const given = MATRICES.filter((name) => known[name]);
-  const lines = given.map(
-    (name) => `cat > ${name}.csv <<'END_OF_MATRIX'\n${matrixFile(known[name], known.names)}\nEND_OF_MATRIX`,
-  );
+  const lines = [`# Save ${given.map((name) => `${name}.csv`).join(" and ")} here first, with the buttons above.`];
   const correlation = given.map((name) => `--${name} ${name}.csv`).join(" ");
   const same = `${correlation} --horizon ${horizon}`;
   if (atDelta(setting)) {

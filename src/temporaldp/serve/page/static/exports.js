@@ -1,6 +1,6 @@
 // Files of what the page shows.
 
-import { python, shell } from "./commands.js";
+import { matrixFile, python, shell } from "./commands.js";
 import { download } from "./dom.js";
 import { png, svg } from "./drawing.js";
 import { picture } from "./picture.js";
@@ -37,6 +37,7 @@ export async function save(kind, view, titled, settings, answers) {
   if (kind === "png") download(`${name}.png`, await png(shapes, width, height));
   if (kind === "svg") download(`${name}.svg`, svg(shapes, width, height, titled), "image/svg+xml");
   if (kind === "csv") download(`${name}.csv`, csv(view), "text/csv");
+  if (view.known[kind]) download(`${kind}.csv`, matrixFile(view.known[kind], view.known.names), "text/csv");
   if (kind === "html") download(`${name}.html`, await alone(settings, answers), "text/html");
 }
 

@@ -362,6 +362,7 @@ export class Panel {
   drawFiles() {
     const button = (kind, words) =>
       h("button", { type: "button", "data-file": kind, onclick: () => this.save(kind) }, words);
+    this.matrices = Object.fromEntries(["backward", "forward"].map((name) => [name, button(name, `${name}.csv`)]));
     this.codes = Object.fromEntries(["python", "shell"].map((name) => [name, h("code")]));
     const block = (name, words) => {
       const button = h("button", { type: "button", class: "copy", onclick: () => this.copy(name) }, "Copy");
@@ -375,7 +376,15 @@ export class Panel {
     fill(
       this.files,
       h("h3", {}, "Take it with you"),
-      h("div", { class: "buttons" }, button("png", "PNG"), button("svg", "SVG"), button("csv", "CSV"), html),
+      h(
+        "div",
+        { class: "buttons" },
+        button("png", "PNG"),
+        button("svg", "SVG"),
+        button("csv", "CSV"),
+        html,
+        Object.values(this.matrices),
+      ),
       this.problem,
       block("python", "The same in Python"),
       block("shell", "The same on the command line"),
@@ -401,6 +410,7 @@ export class Panel {
   showTexts(view) {
     const made = texts(view);
     for (const [name, code] of Object.entries(this.codes)) code.textContent = made[name];
+    for (const [name, button] of Object.entries(this.matrices)) button.hidden = !view.known[name];
     this.showAll();
   }
 
