@@ -133,7 +133,7 @@ class Account:
     def __copy__(self) -> Account:
         """An account of its own with the same past: what changes when something is spent is copied."""
         made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__ | {"spent": copy(self.spent)})
+        made.__dict__.update(self.__dict__ | {"spent": copy(self.spent), "_counted": copy(self._counted)})
         return made
 
     def methods(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
@@ -151,7 +151,8 @@ class Account:
 
     def odometers(self, following: Any = None) -> tuple[Odometer, ...]:
         """Everybody's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
-        known = self._counted
+        # Taken out while they change: after an interrupt they are computed from the first step on.
+        known, self._counted = self._counted, None
         if known is None:
             first = self._first_methods(following)
             made = {k: method.odometer(self._first.users[k]) for method, numbers in first for k in numbers}

@@ -1,7 +1,7 @@
 """The online states of all users: their odometers, and with a level their filters; and why a filter refuses a budget.
 
 Both are states after a number of steps and of adopted correlations, brought up to date in the same way (`OnlineStates.after`).
-Nothing in them changes, so that copies of an account share them.
+Filters never change, so that copies of an account share them; odometers do, as their past may be long.
 """
 
 from __future__ import annotations
@@ -79,18 +79,19 @@ class OnlineStates(Generic[State]):
 
 
 class Odometers(OnlineStates[Odometer]):
-    """What has leaked so far about each user."""
+    """What has leaked so far about each user. `after` changes the odometers in place: use its result alone."""
 
     __slots__ = ()
 
-    def extended(self, releases: Sequence[Any]) -> Self:
-        """Return odometers after the next releases; these stay as they are, also if an exception interrupts."""
-        if not releases:
-            return self
+    def __copy__(self) -> Self:
         each: tuple[Any, ...] = tuple(copy(one) for one in self.each)
-        for odometer in each:
+        return replace(self, each=each)
+
+    def extended(self, releases: Sequence[Any]) -> Self:
+        """Return the odometers after the next releases."""
+        for odometer in self.each:
             odometer.extend(releases)
-        return replace(self, each=each, n_steps=self.n_steps + len(releases))
+        return replace(self, n_steps=self.n_steps + len(releases))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
