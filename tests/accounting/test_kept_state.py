@@ -12,7 +12,7 @@ import pytest
 from exact_cases import random_rows
 from temporaldp import Adversary, InputError, PaperBound, TemporalAccountant, TransitionMatrix, temporal_leakage
 from temporaldp.accounting.accountant import account_of
-from temporaldp.accounting.kept_state import KeptAdoption
+from temporaldp.accounting.adoption import KeptAdoption
 
 
 def refused():

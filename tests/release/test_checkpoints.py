@@ -271,7 +271,7 @@ def test_matrices_that_vary_from_step_to_step(place, reserve):
         with opened(place, adversary=walk, reserve=reserve) as found:
             began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.n_steps
             accountant = found.accountant
-            resumed = accountant._account._resumed is not None
+            resumed = accountant._account._counted is not None
             return began, resumed, [accountant.total(), accountant.remaining(), len(found), accountant.reserve]
 
     with opened(place, adversary=walk, reserve=reserve) as found:
@@ -284,7 +284,7 @@ def test_matrices_that_vary_from_step_to_step(place, reserve):
     )
     apart = TemporalAccountant(again, alpha=1.0, reserve=reserve)
     with ContinualRelease(MECHANISM, ledger=place, accountant=apart) as found:  # the same ones, but none of them twice
-        assert found.accountant._account._resumed is None
+        assert found.accountant._account._counted is None
         assert found.accountant.total() == pytest.approx(answers[0], rel=1e-11)
     cut_loose(place)
     assert told() == (0, False, answers)

@@ -1,25 +1,32 @@
-"""What an accountant knows: who is accounted for and how, what was spent, and the odometers and filters that follow from it."""
+"""The account of one release: who is accounted for and how, what was spent, and the odometers and filters that follow from it.
+
+An account is a population, a level, the budgets so far and the adopted correlations; all else follows from these by
+`OnlineStates.after`. Odometers and filters are computed when they are asked for, so that a ledger of many steps opens at once,
+and a state that was kept is the same as one that was computed.
+"""
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from temporaldp.accounting.accountant_checks import checked_budget
-from temporaldp.accounting.adoption import Adoption, adoption_of
-from temporaldp.accounting.counted_odometers import CountedOdometers
-from temporaldp.accounting.filter import Filters, filters_at_start
-from temporaldp.accounting.kept_state import KeptAdoption, ReadBudgets, checked_state
-from temporaldp.accounting.past_budgets import PastBudgets
+from temporaldp.accounting.adoption import Adoption, KeptAdoption, continued, require_adoptable
+from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
+from temporaldp.accounting.online_states import MOST_SHOWN, Filters, Odometers, filters_at_start, refusal
 from temporaldp.accounting.protocol import Accounting, Filter, Leakage, Odometer, grouped, listed
-from temporaldp.accounting.refusal import MOST_SHOWN, refusal
-from temporaldp.correlation import Adversary, Population
+from temporaldp.correlation import Population
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.mechanisms.events import release_from
+from temporaldp.mechanisms.distances import require_no_nearer
+from temporaldp.mechanisms.events import epsilon_of, release_from
+from temporaldp.values import LARGEST, whole_number
+
+ReadBudgets: TypeAlias = Callable[[], Sequence[float]]
+"""Returns what the steps before a saved state spent."""
 
 NEVER = -1
 """In place of a number of steps that spent no more than the reserve: one of them did."""
@@ -27,6 +34,57 @@ NEVER = -1
 FEW_BEHIND = 64
 """Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag further,
 as after a ledger was read, they wait until they are needed."""
+
+
+class PastBudgets(Sequence[Any]):
+    """What each step spent; those before a kept state are read when they are asked for.
+
+    Parameters
+    ----------
+    n_before : int
+        Number of steps that are not in memory.
+    read : callable, optional
+        Gives what they spent, all of them.
+    known : iterable
+        What the steps after those spent.
+    """
+
+    def __init__(self, n_before: int = 0, read: Callable[[], Sequence[Any]] = tuple, known: Iterable[Any] = ()) -> None:
+        self._n_before, self._read, self._known = n_before, read, list(known)
+
+    def __len__(self) -> int:
+        return self._n_before + len(self._known)
+
+    def __getitem__(self, step: Any) -> Any:
+        """What a step spent, or a list for several."""
+        steps = range(len(self))[step]
+        if isinstance(steps, int):
+            if steps < self._n_before:
+                self._read_all()
+            return self._known[steps - self._n_before]
+        if len(steps) and min(steps[0], steps[-1]) < self._n_before:
+            self._read_all()
+        return [self._known[one - self._n_before] for one in steps]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self[:])
+
+    def __iadd__(self, more: Iterable[Any]) -> Self:
+        self._known += list(more)
+        return self
+
+    def __copy__(self) -> PastBudgets:
+        return PastBudgets(self._n_before, self._read, self._known)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Whole: a copy in another process cannot read the source."""
+        return PastBudgets, (0, tuple, self[:])
+
+    def _read_all(self) -> None:
+        before = list(self._read())[: self._n_before]
+        if len(before) != self._n_before:
+            raise IndexError(f"expected what {self._n_before} steps spent, got {len(before)}")
+        self._known, self._n_before = before + self._known, 0
 
 
 class Account:
@@ -63,11 +121,10 @@ class Account:
         self.expected_reserve: float | None = None
         self._methods: list[tuple[Accounting[Any, Any], list[int]]] | None = None
         self._adoptions: tuple[Adoption, ...] = ()
-        self._timelines: tuple[Adversary, ...] = ()
+        self._timelines = population.users
         self._last_allowed: Filters | None = None
         self._n_reserved = 0
-        self._counted: CountedOdometers | None = None
-        self._resumed: CountedOdometers | None = None
+        self._counted: Odometers | None = None
         self._end: int | None = None
 
     def __len__(self) -> int:
@@ -92,10 +149,14 @@ class Account:
             self._methods = found
         return found
 
-    def odometers(self, following: Any = None) -> list[Odometer]:
+    def odometers(self, following: Any = None) -> tuple[Odometer, ...]:
         """Everybody's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
-        # Taken out while they change: after an interrupt they are made anew.
-        known, self._counted = self._counted or self._nothing_counted(following), None
+        # Taken out while they change: after an interrupt they are computed from the first step on.
+        known, self._counted = self._counted, None
+        if known is None:
+            first = self._first_methods(following)
+            made = {k: method.odometer(self._first.users[k]) for method, numbers in first for k in numbers}
+            known = Odometers(tuple(made[k] for k in range(len(made))))
         counted = known.after(self.spent, self._adoptions)
         if self.spent or not self.delta:
             self._counted = counted
@@ -111,7 +172,7 @@ class Account:
 
     @property
     def last_allowed(self) -> Filters | None:
-        """What was allowed when it was last asked; looked for when it is first needed. None for an odometer."""
+        """Filters as they were last asked for, computed when they are first needed; None for an odometer."""
         if self._last_allowed is None and self.alpha is not None:
             self._last_allowed = filters_at_start(
                 self._first_methods(),
@@ -125,14 +186,14 @@ class Account:
 
     @property
     def allowed(self) -> Filters | None:
-        """What is allowed after all that was spent; None for an odometer."""
+        """Filters after all that was spent; None for an odometer."""
         known = self.last_allowed
-        self._last_allowed = None if known is None else known.caught_up(self._adoptions, self.spent)
+        self._last_allowed = None if known is None else known.after(self.spent, self._adoptions)
         return self._last_allowed
 
     @property
     def filters(self) -> tuple[Filter, ...]:
-        """What the level still allows each user; empty for an odometer."""
+        """Each user's filter after all that was spent; empty for an odometer."""
         allowed = self.allowed
         return () if allowed is None else allowed.each
 
@@ -191,7 +252,7 @@ class Account:
         if allowed is not None and number is not None:
             method = next(method for method, numbers in self.methods() if number in numbers)
             user, name = self.population.users[number], self.population.names[number]
-            if self._timelines:
+            if self._adoptions:
                 user = self._timelines[number].between(0, len(self) + MOST_SHOWN)
             raise refusal(allowed, method, user, name, self.spent[:], budget, last=last)
 
@@ -217,59 +278,88 @@ class Account:
     def adopt(self, now: Population, *, both: bool, reserve: float | None) -> None:
         """Account by other matrices from the next step on; as `TemporalAccountant.adopt`."""
         method = self.methods()[0][0]
-        made, self._timelines = adoption_of(
-            self.population, now, self._timelines, len(self), method, self.allowed if reserve is None else None, self.horizon,
-            both=both, reserve=reserve, asked=self.asked_reserve,
-        )  # fmt: skip
-        self._n_reserved, self._methods = len(self), None
-        self.population, self._adoptions = made.population, (*self._adoptions, made)
+        require_adoptable(self.horizon, method.name)
+        lines, known = continued(self.population, now, both=both), self._timelines
+        names = tuple(self.population.names[parent] for parent, _ in lines)
+        timelines = tuple(
+            known[parent]
+            if user.directions == known[parent].current.directions
+            else known[parent].changed(len(self), user)
+            for parent, user in lines
+        )
+        kept = reserve or 0.0
+        allowed = self.allowed if reserve is None and self.asked_reserve != 0.0 else None
+        if allowed is not None:
+            most = method.lasting_epsilon(list({id(user): user for _, user in lines}.values()), allowed.alpha)
+            most = most if self.asked_reserve is None else min(most, self.asked_reserve)
+            kept = allowed.adopted(Adoption(len(self), lines, 0.0)).with_largest_reserve(most).reserve
+        self._n_reserved, self._methods, self._timelines = len(self), None, timelines
+        self.population = Population(tuple(user for _, user in lines), names)
+        self._adoptions = (*self._adoptions, Adoption(len(self), lines, kept))
 
     def adversaries_until(self, n_steps: int) -> Population:
         """Everybody who is accounted for, with their matrices of so many steps, those before an adoption too."""
-        if self._timelines:
-            return Population(tuple(one.between(0, n_steps) for one in self._timelines), self.population.names)
-        return Population(tuple(one.between(0, n_steps) for one in self.population.users), self.population.names)
+        return Population(tuple(one.between(0, n_steps) for one in self._timelines), self.population.names)
 
     def kept_state(self) -> dict[str, Any] | None:
         """What has to be known of the past to go on from here, as JSON values; None where that is every budget."""
         if self.delta or self.is_over or len(self) == self.horizon:
             return None
-        known = {
+        self.odometers()
+        assert self._counted is not None
+        odometers, allowed = self._counted.saved(), self.allowed
+        filters = None if allowed is None else allowed.saved()
+        if odometers is None or (filters is None and allowed is not None):
+            return None
+        return {
             "n_steps": len(self),
             "horizon": self.horizon,
             "n_adopted": len(self._adoptions),
             "reserved": self._are_reserved([]),
+            "reserve": None if allowed is None else allowed.reserve,
+            "odometers": odometers,
+            "filters": filters,
         }
-        allowed = self.allowed
-        self.odometers()
-        odometers = None if self._counted is None else self._counted.saved()
-        filters = None if allowed is None else allowed.saved()
-        if odometers is None or (filters is None and allowed is not None):
-            return None
-        return {**known, "odometers": odometers, "filters": filters}
 
     def resume(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
-        """Go on from a kept state; as `TemporalAccountant.resume`."""
-        with checked_state(state, len(self), len(adopted)):
-            for one in adopted:
-                self.spent = PastBudgets(one.step, read)
-                self.adopt(Population.of(one.adversary), both=one.both, reserve=one.reserve)
-            self.spent = PastBudgets(state["n_steps"], read)
-            self._n_reserved = len(self) if state["reserved"] else NEVER
-            if state["horizon"] != self.horizon:
-                raise InputError(f"the state is for {state['horizon']} steps")
-            if (state["filters"] is None) != (self.alpha is None):
-                raise InputError("the state has a filter without a level, or the level no filter")
-            timelines = self._timelines or self._first.users
-            self._resumed = CountedOdometers.restored(state["odometers"], timelines, len(self), len(adopted))
-            if self.alpha is not None:
-                self._last_allowed = Filters.restored(state["filters"], timelines, self.alpha, self.horizon)
+        """Go on from a kept state. Where this raises `InputError`, the account must not be used any more.
 
-    def _nothing_counted(self, following: Any) -> CountedOdometers:
-        """Before the first step, and before anything was adopted; or a resumed state."""
-        if self._resumed is not None:
-            return copy(self._resumed)
-        return CountedOdometers.at_start(self._first_methods(following), self._first.users)
+        Parameters
+        ----------
+        state : dict
+            As `kept_state` of an account of the same release returned it.
+        adopted : sequence of KeptAdoption
+            The adoptions before it.
+        read : callable
+            Returns what the steps before it spent; called only if they are needed.
+        """
+        if len(self):
+            raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(self)} steps")
+        try:
+            self._restore(state, adopted, read)
+        except (KeyError, TypeError, ValueError, AttributeError, AssertionError, IndexError) as error:
+            raise InputError(f"expected the kept state of an accountant like this one: {error}") from error
+
+    def _restore(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
+        found = state["n_adopted"], state["horizon"], state["filters"] is None
+        if found != (len(adopted), self.horizon, self.alpha is None):
+            raise ValueError(
+                f"the state is after {found[0]} adoptions, for the horizon {found[1]} and {'without' if found[2] else 'with'} "
+                f"filters; expected {len(adopted)} adoptions, the horizon {self.horizon} and alpha = {self.alpha}"
+            )
+        for one in adopted:
+            self.spent = PastBudgets(one.step, read)
+            self.adopt(Population.of(one.adversary), both=one.both, reserve=one.reserve)
+        self.spent = PastBudgets(state["n_steps"], read)
+        self._n_reserved = len(self) if state["reserved"] else NEVER
+        at = len(self), len(adopted)
+        odometers = zip(state["odometers"], self._timelines, strict=True)
+        self._counted = Odometers(tuple(ExactOdometer.restored(*one) for one in odometers), *at)
+        if self.alpha is not None:
+            alpha, horizon = self.alpha, self.horizon
+            filters = zip(state["filters"], self._timelines, strict=True)
+            each = tuple(ExactFilter.restored(*one, alpha=alpha, horizon=horizon) for one in filters)
+            self._last_allowed = Filters(each, *at, alpha=alpha, reserve=float(state["reserve"]), horizon=horizon)
 
     def _first_methods(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
         """The accounting methods of everybody who was known in the beginning."""
@@ -296,3 +386,45 @@ class Account:
             number += 1
         self._n_reserved = number
         return number == len(self) and max(epsilons, default=0.0) <= reserve
+
+
+def checked_budget(epsilon: Any, accounting: Accounting[Any, Any]) -> float:
+    """A budget in nats, 0 or more, also of an event of dp-accounting; `BudgetError` for anything else."""
+    if type(epsilon).__module__.startswith("dp_accounting."):
+        spent = epsilon_of(epsilon)
+        if spent > 0.0:
+            require_no_nearer(accounting.distances, repr(epsilon))
+        return spent
+    try:
+        budget = math.nan if isinstance(epsilon, str | bytes | bool) else float(epsilon)
+    except (TypeError, ValueError):
+        budget = math.nan
+    if not 0.0 <= budget <= LARGEST:
+        raise BudgetError(
+            f"expected epsilon to be a number from 0 to {LARGEST:g} nats, got {epsilon!r}; mechanisms are "
+            "counted with accounting=ApproximateDP(delta)"
+        )
+    return budget
+
+
+def checked_reserve(reserve: float | None, alpha: float | None) -> float | None:
+    """A reserve in nats, if there is one; `BudgetError` if it is none, or kept below no level."""
+    if reserve is None:
+        return None
+    if not 0.0 <= reserve <= LARGEST:
+        raise BudgetError(f"expected a reserve from 0 to {LARGEST:g} nats, got {reserve!r}")
+    if alpha is None and reserve:
+        raise BudgetError("a reserve is kept below a level: give alpha as well, or leave the reserve out")
+    return float(reserve)
+
+
+def checked_horizon(population: Population, horizon: int | None) -> int | None:
+    """The number of steps, from what is given and what the matrices serve; `BudgetError` if they differ."""
+    known = None if horizon is None else whole_number(horizon, "horizon", least=1, error=BudgetError)
+    for name, user in population:
+        serves = user.n_steps
+        if serves is not None and known is not None and serves != known:
+            who = "the adversary" if name is None else f"adversary {name!r}"
+            raise BudgetError(f"{who} has matrices for {serves} steps, but the horizon is {known}")
+        known = known if serves is None else serves
+    return known

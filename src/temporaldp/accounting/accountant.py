@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import accounting_blocks
-from temporaldp.accounting.account import Account
-from temporaldp.accounting.accountant_checks import checked_horizon, checked_reserve
+from temporaldp.accounting.account import Account, checked_horizon, checked_reserve
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.protocol import Accounting, budgets, listed, require_method
 from temporaldp.accounting.series import LeakageSeries, series_of, temporal_leakage

@@ -8,7 +8,7 @@ from copy import copy
 
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
-from temporaldp.accounting.kept_state import KeptAdoption
+from temporaldp.accounting.adoption import KeptAdoption
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError, LedgerError

@@ -1,0 +1,286 @@
+"""The online states of all users: their odometers, and with a level their filters; and why a filter refuses a budget.
+
+Both are states after a number of steps and of adopted correlations, brought up to date in the same way (`OnlineStates.after`).
+Filters never change, so that copies of an account share them; odometers do, as their past may be long.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+
+import numpy as np
+
+from temporaldp.accounting.protocol import Accounting, Filter, Odometer
+from temporaldp.correlation import Adversary
+from temporaldp.errors import BudgetError, LeakageBudgetError
+from temporaldp.values import ROUNDOFF
+
+if TYPE_CHECKING:
+    from temporaldp.accounting.adoption import Adoption
+
+State = TypeVar("State", Odometer, Filter)
+
+BISECTIONS = 60
+"""Halvings of the bracket for a budget of several steps: the last digits of a double."""
+
+SPARE = 64.0 * ROUNDOFF
+"""Share of alpha that a promise for several steps keeps, for the roundings of each of them."""
+
+RECENT, TO_COME = 256, (0, 64, 512, 4096)
+"""Steps before and after a refused one, with the reserve, whose leakage tells why it was refused: as many as show it."""
+
+MOST_SHOWN = TO_COME[-1] + 2
+"""Steps from a refused one on whose matrices are needed to say why."""
+
+CLOSE_RESERVES, CLOSE_RESERVE = 1e-9, 1e-7
+"""Relative distances: reserves that count as equal, and where the search for the largest reserve ends."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnlineStates(Generic[State]):
+    """The online states of everybody who is accounted for after a number of steps and adoptions.
+
+    Parameters
+    ----------
+    each : tuple, one per user
+    n_steps, n_adopted : int
+        Number of steps so far, and of adopted correlations.
+    """
+
+    each: tuple[State, ...]
+    n_steps: int = 0
+    n_adopted: int = 0
+
+    def after(self, spent: Sequence[Any], adoptions: Sequence[Adoption]) -> Self:
+        """Return the states after all that was spent and adopted."""
+        now = self
+        for adoption in adoptions[self.n_adopted :]:
+            now = now.extended(spent[now.n_steps : adoption.step]).adopted(adoption)
+        return now.extended(spent[now.n_steps : len(spent)])
+
+    def adopted(self, adoption: Adoption) -> Self:
+        """Return the states with another correlation from the next step on."""
+        each: tuple[Any, ...] = tuple(self.each[parent].adopted(user) for parent, user in adoption.lines)
+        return replace(self, each=each, n_adopted=self.n_adopted + 1)
+
+    @abstractmethod
+    def extended(self, releases: Sequence[Any]) -> Self:
+        """Return the states after the releases of the next steps."""
+
+    def saved(self) -> list[dict[str, Any]] | None:
+        """Return all states as JSON values; None where one of them is every release."""
+        each = [one.saved() for one in self.each]
+        return None if None in each else each  # type: ignore[return-value]
+
+
+class Odometers(OnlineStates[Odometer]):
+    """What has leaked so far about each user. `after` changes the odometers in place: use its result alone."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        each: tuple[Any, ...] = tuple(copy(one) for one in self.each)
+        return replace(self, each=each)
+
+    def extended(self, releases: Sequence[Any]) -> Self:
+        """Return the odometers after the next releases."""
+        for odometer in self.each:
+            odometer.extend(releases)
+        return replace(self, n_steps=self.n_steps + len(releases))
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Filters(OnlineStates[Filter]):
+    """The largest epsilons that satisfy a level for everybody.
+
+    Parameters
+    ----------
+    alpha : float
+        The level, in nats.
+    reserve : float
+        The epsilon that stays admissible at every later step, in nats.
+    horizon : int or None
+        Number of steps; nothing is kept at the last one.
+    """
+
+    alpha: float
+    reserve: float
+    horizon: int | None
+
+    def extended(self, releases: Sequence[float]) -> Self:
+        """Return the filters after the next epsilons."""
+        each = self.each
+        for epsilon in releases:
+            each = tuple(one.after(epsilon) for one in each)
+        return replace(self, each=each, n_steps=self.n_steps + len(releases))
+
+    def adopted(self, adoption: Adoption) -> Self:
+        """Return the filters with another correlation, and with its reserve where rounding still allows it."""
+        plain = super(Filters, self).adopted(adoption)
+        return replace(plain.with_reserve(adoption.reserve) or plain, reserve=adoption.reserve)
+
+    def is_final(self, last: bool) -> bool:
+        """Whether the next step is the last one."""
+        return last or self.horizon == self.n_steps + 1
+
+    def largest(self, last: bool = False) -> float:
+        """The largest epsilon that is admitted next."""
+        return min(one.largest(self.is_final(last)) for one in self.each)
+
+    def refusing(self, epsilon: float, last: bool = False) -> int | None:
+        """The number of a user whose filter refuses an epsilon; None if it may be spent next."""
+        final = self.is_final(last)
+        return next((number for number, one in enumerate(self.each) if not one.admits(epsilon, final)), None)
+
+    def with_reserve(self, reserve: float) -> Self | None:
+        """The filters with a reserve, or one smaller by some billionths; None if the level does not allow it."""
+        if reserve <= 0.0:
+            return self
+        each = []
+        for one in self.each:
+            found = one.with_reserve(reserve)
+            if found is None:
+                return None
+            each.append(found)
+        filters, kept = zip(*each, strict=True)
+        return replace(self, each=filters, reserve=min(kept))
+
+    def with_largest_reserve(self, most: float) -> Self:
+        """The filters with the largest reserve up to `most` that the level allows: a lower bound."""
+        whole = self.with_reserve(most)
+        if whole is not None:
+            return whole
+        found = _halved(lambda reserve: self.with_reserve(reserve) is not None, most, CLOSE_RESERVE)
+        return self.with_reserve(found) or self
+
+    def admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
+        """Whether these may be spent one after the other."""
+        now = self
+        for step, epsilon in enumerate(epsilons, start=1):
+            if now.refusing(epsilon, last and step == len(epsilons)) is not None:
+                return False
+            if step < len(epsilons):
+                now = now.extended([epsilon])
+        return True
+
+    def constant(self, steps: int, last: bool) -> float:
+        """The largest epsilon for each of the next steps; a lower bound."""
+        if steps == 1:
+            return self.largest(last)
+        most = max(self.largest(either) for either in (False, last))
+        low = _halved(lambda epsilon: self.admits([epsilon] * steps, last), most, 1e-12)
+        # Just inside the level, room grows from step to step; exactly on it, the roundings given away would.
+        return max(low - steps * SPARE * self.alpha, 0.0)
+
+
+def _halved(holds: Callable[[float], bool], high: float, close: float) -> float:
+    """Return the largest number found from 0 up to `high`, not tried itself, that holds."""
+    low = 0.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+        if high - low <= close * high:
+            break
+    return low
+
+
+def filters_at_start(
+    methods: Sequence[tuple[Accounting[Any, Any], list[int]]],
+    users: Sequence[Adversary],
+    alpha: float,
+    horizon: int | None,
+    asked: float | None,
+    expected: float | None,
+) -> Filters:
+    """Everybody's filters before the first step, by the accounting methods and the numbers of the users counted by each.
+
+    `asked` is the reserve to keep; None for the largest, which `expected` may be.
+
+    Raises
+    ------
+    BudgetError
+        alpha does not allow the reserve, or budgets cannot be chosen as one goes.
+    """
+    groups = [(method, [users[k] for k in numbers]) for method, numbers in methods]
+    reserve, found = asked, None
+    if asked is None and expected is not None:
+        with suppress(BudgetError):
+            found = [method.filters(some, alpha, expected, horizon) for method, some in groups]
+            reserve = expected
+    if found is None:
+        found = [method.filters(some, alpha, asked, horizon) for method, some in groups]
+    kept = min(reserve for _, reserve in found)
+    if reserve is None:  # nobody need keep more than is kept about everybody
+        for number, (method, some) in enumerate(groups):
+            if found[number][1] > kept * (1.0 + CLOSE_RESERVES):
+                found[number] = method.filters(some, alpha, kept, horizon)
+    order = [k for _, numbers in methods for k in numbers]
+    each = dict(zip(order, [one for filters, _ in found for one in filters], strict=True))
+    return Filters(tuple(each[k] for k in range(len(users))), alpha=alpha, reserve=kept, horizon=horizon)
+
+
+def refusal(
+    allowed: Filters,
+    method: Accounting[Any, Any],
+    user: Adversary,
+    name: str | None,
+    spent: Sequence[float],
+    epsilon: float,
+    *,
+    last: bool,
+) -> LeakageBudgetError:
+    """The error that says why `epsilon` cannot be spent next; `user` is one whose filter refuses it.
+
+    Parameters
+    ----------
+    allowed : Filters
+        After all that was spent.
+    method : Accounting
+        By which the user is counted.
+    user, name : Adversary, str or None
+    spent : sequence of float
+    epsilon : float
+    last : bool
+        Whether no step was to follow.
+    """
+    kept = 0.0 if allowed.is_final(last) else allowed.reserve
+    largest = allowed.largest(last)
+    leakage, time = _leakage_around(method, user, spent, epsilon, kept, allowed.alpha)
+    advice = f"the largest epsilon admitted at that step is {largest:.10g}"
+    if kept > 0.0:
+        advice += f" ({allowed.largest(last=True):.10g} with last=True, if no step follows)"
+    about = "" if name is None else f" about {name!r}"
+    later = f", with the {kept:.6g} a step kept for later" if kept > 0.0 else ""
+    return LeakageBudgetError(
+        f"epsilon = {epsilon:.10g} at step {len(spent)} would leak {leakage:.10g} nats{about} at step {time}{later}, above "
+        f"alpha = {allowed.alpha:g}; {advice}. Nothing was spent (steps count from 0)",
+        requested=epsilon,
+        largest=largest,
+        worst_time=time,
+        leakage=leakage,
+        alpha=allowed.alpha,
+        user=name,
+    )
+
+
+def _leakage_around(
+    method: Accounting[Any, Any], user: Adversary, spent: Sequence[float], epsilon: float, kept: float, alpha: float
+) -> tuple[float, int]:
+    """The largest leakage, and its step, if the refused epsilon and then the reserve were spent; as far as shows it."""
+    first = max(0, len(spent) - RECENT)
+    leakage, time = 0.0, 0
+    for following in TO_COME if kept > 0.0 else (0,):
+        steps = [*spent[first:], epsilon, *[kept] * following]
+        if user.n_steps is not None:
+            steps = steps[: user.n_steps - first]
+        (found,) = method.series([user.between(first, len(steps))], method.of_epsilons(np.array(steps)))
+        step = int(np.argmax(found.temporal))
+        leakage, time = float(found.temporal[step]), first + step
+        if leakage > alpha:
+            break
+    return max(leakage, alpha), time  # what is refused exceeds the level in the end
