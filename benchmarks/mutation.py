@@ -49,7 +49,7 @@ MODULES = {
     "accounting/profiles": ["kernels/test_search"],
     "verification/values": ["verification/test_mean_bounds"],
     "verification/leakage": ["verification/test_verification"],
-    "accounting/renewal": ["accounting/test_renewal"],
+    "planning/renewal": ["accounting/test_renewal"],
     "studies/uncertainty": ["correlation/test_confidence"],
     "planning/within_level": ["planning/test_within_level"],
     "planning/replan": ["planning/test_replan"],

@@ -16,10 +16,8 @@ from temporaldp.accounting import (
     PairwiseLeakage,
     PaperBound,
     PrivacyCurve,
-    RenewalLeakage,
     TemporalAccountant,
     leakage_supremum,
-    renewal_leakage,
     temporal_leakage,
 )
 from temporaldp.correlation import (
@@ -98,6 +96,7 @@ from temporaldp.planning import (
     NoisePlan,
     Optimality,
     PlanComparison,
+    RenewalLeakage,
     SharePlan,
     Source,
     Verification,
@@ -105,6 +104,7 @@ from temporaldp.planning import (
     plan_budget,
     plan_for_share,
     plan_noise,
+    renewal_leakage,
     replan,
     sustainable_budget,
 )

@@ -11,7 +11,6 @@ from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting, Attained, Evidence
-from temporaldp.accounting.renewal import RenewalLeakage, renewal_leakage
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.stepwise import Steps
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
@@ -33,12 +32,10 @@ __all__ = [
     "PairwiseLeakage",
     "PaperBound",
     "PrivacyCurve",
-    "RenewalLeakage",
     "Steps",
     "StepwiseAccounting",
     "TemporalAccountant",
     "accounting_from",
     "leakage_supremum",
-    "renewal_leakage",
     "temporal_leakage",
 ]

@@ -6,6 +6,7 @@ from temporaldp.planning.noise import plan_noise
 from temporaldp.planning.noise_plan import NoisePlan
 from temporaldp.planning.people import SharePlan, plan_for_share
 from temporaldp.planning.plan import Optimality, Plan
+from temporaldp.planning.renewal import RenewalLeakage, renewal_leakage
 from temporaldp.planning.replan import replan
 from temporaldp.planning.source import Source
 from temporaldp.planning.verified_noise import Verification
@@ -16,6 +17,7 @@ __all__ = [
     "Optimality",
     "Plan",
     "PlanComparison",
+    "RenewalLeakage",
     "SharePlan",
     "Source",
     "Verification",
@@ -23,6 +25,7 @@ __all__ = [
     "plan_budget",
     "plan_for_share",
     "plan_noise",
+    "renewal_leakage",
     "replan",
     "sustainable_budget",
 ]

@@ -15,10 +15,10 @@ from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.monotone_search import largest
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.accounting.renewal import leakage_for_ever, leakage_going_on
 from temporaldp.correlation import Population
 from temporaldp.errors import InputError, LedgerError, PlanError
 from temporaldp.planning import BudgetPlan, Plan
+from temporaldp.planning.renewal import leakage_for_ever, leakage_going_on
 from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every
 from temporaldp.release.identity import plan_digest
 from temporaldp.release.ledger import ADOPT, Ledger
