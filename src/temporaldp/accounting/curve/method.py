@@ -33,7 +33,6 @@ from temporaldp.accounting.curve.arrivals import (
 from temporaldp.accounting.curve.evidence import LeakageCurves, PrivacyCurve, Run, promised
 from temporaldp.accounting.curve.pair_curves import PairCurves, affordable, checked_pairs, goes_by_pairs
 from temporaldp.accounting.exact.method import Exact
-from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Filter, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.stepwise import StepwiseOdometer
@@ -44,11 +43,10 @@ from temporaldp.mechanisms.events import release_from
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.output_table import require_values
 from temporaldp.mechanisms.protocol import Mechanisms
-from temporaldp.progress import part
 from temporaldp.values import LARGEST, compared_by_value
 
 FloatArray = NDArray[np.float64]
-EXACT, INTERVAL = Exact(), IntervalBound()
+EXACT = Exact()
 
 COARSER = 4
 """Ratio of the grid of pairwise curves to that of one curve, unless a grid is given: their cost falls with its square."""
@@ -233,18 +231,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     def leakage(
         self, user: Adversary, past: CurveArrivals, releases: tuple[Mechanisms, ...], future: CurveArrivals
     ) -> Leakage:
-        """Composition, and the epsilon of the result."""
-        (pure,) = _without_delta([user], releases)
-        return self._leakage(user, past, releases, future, pure)
-
-    def _leakage(
-        self,
-        user: Adversary,
-        past: CurveArrivals,
-        releases: tuple[Mechanisms, ...],
-        future: CurveArrivals,
-        pure: Leakage | None,
-    ) -> Leakage:
+        """Composition, and the epsilon of the result; no more than the leakage without a delta."""
         runs = [
             None if one is None or before is None or after is None else Run.of(one, before, after)
             for one, before, after in zip(self.curves(user), past, future, strict=True)
@@ -252,20 +239,14 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         upper, lower, pairs = runs
         assert upper is not None
         assert lower is not None
-        known = None if pure is None else {direction: getattr(pure, direction) for direction in DIRECTIONS}
+        pure, known = _pure_epsilons(releases), None
+        if pure is not None:
+            method = EXACT.applied([user])
+            (without,) = method.series([user], method.of_epsilons(pure))
+            known = {direction: getattr(without, direction) for direction in DIRECTIONS}
         evidence = LeakageCurves(releases, upper, lower, known, pairs, user.states or ())
         backward, forward, temporal = (evidence.epsilons(direction) for direction in DIRECTIONS)
         return Leakage(backward, forward, temporal, evidence)
-
-    def series(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> list[Leakage]:
-        """User by user; the leakage without a delta of all of them at once."""
-        known = _without_delta(users, releases)
-        found = []
-        for k, user in enumerate(users):
-            with part(k / len(users), (k + 1) / len(users), "leakage of every step"):
-                past, future = (self.arrivals(user, side, releases) for side in SIDES)
-                found.append(self._leakage(user, past, releases, future, known[k]))
-        return found
 
     def temporal(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> FloatArray:
         """TPL of every step by the tightest kind of curve from above alone, shape (T,): for planners, less work."""
@@ -313,7 +294,8 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             evidence = CurveLimits(gap, backward, forward, (before, after), pairs.h, user.states or ())
         pure = _pure_epsilons(release)
         if pure is not None and pure[0] > 0.0:
-            known = _pure_limits(user, pure)
+            method = EXACT.applied([user])
+            known = method.limits([user], method.of_epsilons(pure))
             found = [min(one, getattr(known, direction)) for one, direction in zip(found, DIRECTIONS, strict=True)]
         return Limits(found[0], found[1], found[2], evidence=evidence)
 
@@ -396,24 +378,6 @@ def _limits(curves: Curves, past: Arrivals | None, future: Arrivals | None) -> l
 def guarantee_of(epsilon: float) -> Mechanisms:
     """Any mechanism with this guarantee; nothing, if it promises to say nothing."""
     return (PrivacyGuarantee(epsilon),) if epsilon else ()
-
-
-def _without_delta(users: Sequence[Adversary], releases: Sequence[Mechanisms]) -> list[Leakage | None]:
-    """The pure leakage of every user, exact where matrices are known; None where a release promises nothing."""
-    pure = _pure_epsilons(releases)
-    found: list[Leakage | None] = [None] * len(users)
-    if pure is None:
-        return found
-    known = [k for k, user in enumerate(users) if not user.is_uncertain]
-    exact = EXACT.series([users[k] for k in known], EXACT.of_epsilons(pure)) if known else []
-    for k, leakage in zip(known, exact, strict=True):
-        found[k] = leakage
-    return [one or INTERVAL.series([user], pure)[0] for one, user in zip(found, users, strict=True)]
-
-
-def _pure_limits(user: Adversary, pure: FloatArray) -> Limits:
-    """The suprema without a delta, exact where matrices are known."""
-    return INTERVAL.limits([user], pure) if user.is_uncertain else EXACT.limits([user], EXACT.of_epsilons(pure))
 
 
 def _pure_epsilons(releases: Sequence[Mechanisms]) -> FloatArray | None:
