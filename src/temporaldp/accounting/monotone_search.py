@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 from temporaldp.progress import progressed
 from temporaldp.values import SMALLEST
 
 CLOSE = 1e-8
 """Relative distance from the largest number at which a search ends."""
+
+SMOOTH_TRIES = 12
+"""Iterations of Brent's method, after which `worst` counts as discontinuous. If doubled, a search takes up to half again as
+long where no certificate is found above some number."""
 
 MOST_TRIES, NEAR, AIM = 14, 1e-3, 0.9996
 """Numbers that are tried where each is costly, how close to the largest one ends the search, and the share that is aimed at."""
@@ -21,17 +26,21 @@ LEAST_SHARE = 1e-9
 def largest(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:
     """The largest number up to `high` with ``worst <= ceiling``, to 1e-8; `low` has it, and worst increases.
 
-    Halving (by ratio) down to where worst is finite, then Brent's method; the best point that holds is returned.
+    Halving (by ratio) down to where `worst` is finite, then Brent's method, and halving again where `worst` jumps above the
+    ceiling; the best point that satisfies it is returned.
     """
     from scipy.optimize import brentq
 
-    sure = low
+    sure, least = low, math.inf
 
+    @cache
     def excess(point: float) -> float:
-        nonlocal sure
+        nonlocal sure, least
         value = worst(point) - ceiling
         if value <= 0.0:
             sure = max(sure, point)
+        else:
+            least = min(least, point)
         return value
 
     at_high = excess(high)
@@ -41,9 +50,14 @@ def largest(worst: Callable[[float], float], low: float, high: float, ceiling: f
         if value > 0.0:
             high, at_high = middle, value
     if at_high > 0.0 and high > sure * (1.0 + CLOSE) and excess(sure) < 0.0:
-        root = float(brentq(excess, sure, high, xtol=0.5 * CLOSE * max(sure, CLOSE * high), rtol=1e-12, maxiter=100))
-        if root > sure:  # Brent may end on the far side
+        xtol = 0.5 * CLOSE * max(sure, CLOSE * high)
+        root, found = brentq(
+            excess, sure, high, xtol=xtol, rtol=1e-12, maxiter=SMOOTH_TRIES, full_output=True, disp=False
+        )
+        if found.converged and root > sure:  # Brent may end on the far side
             excess(max(sure, root - CLOSE * sure))
+        while not found.converged and least - sure > max(CLOSE * sure, xtol):
+            excess(0.5 * (sure + least))
     return sure
 
 
