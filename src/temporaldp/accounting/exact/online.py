@@ -331,16 +331,8 @@ class ExactOdometer(Odometer):
 
     def extend(self, releases: Sequence[float]) -> None:
         """Add the budgets of the next steps."""
-        left = list(releases)
-        while left:
-            # Together the steps of a part leak so little that rollouts stay within the range of doubles.
-            total = np.cumsum(left[:MOST_AT_ONCE]) + self.worst()[0]
-            fits = int(np.searchsorted(total, LARGEST_LEVEL, side="right"))
-            if fits:
-                self._add(np.array(left[:fits], dtype=np.float64))
-            else:
-                self._add_loud(left[0])
-            left = left[max(fits, 1) :]
+        for epsilon in releases:
+            self._extend([epsilon])
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL so far, in nats, an upper bound, and the first step (from 0) that has it, but for rounding.
@@ -375,7 +367,8 @@ class ExactOdometer(Odometer):
             return None
         if self.final is None:
             again = self._of(self.problem, self.ceiling)
-            again.extend(spent)
+            for first in range(0, len(spent), MOST_AT_ONCE):
+                again._extend(spent[first : first + MOST_AT_ONCE])
             for name in ("spent", "arrived", "rho", "found", "ceiling", "largest", "time", "final"):
                 setattr(self, name, getattr(again, name))
         assert self.final is not None
@@ -398,12 +391,17 @@ class ExactOdometer(Odometer):
         past, memory = Incoming.restored(document["past"]), _memory(problem)
         return cls(problem, past, spent, arrived, rho, found, memory, **numbers, final=None)
 
-    def _add_loud(self, epsilon: float) -> None:
-        """Add a budget that is too large for rollouts: no step gains more than the budget."""
-        self.largest, self.time = self.worst()
-        self.largest += epsilon
-        self.n_steps += 1
-        self.final = None
+    def _extend(self, releases: Sequence[float]) -> None:
+        """Add some budgets at once, which saves time; roundings depend on how many."""
+        if self.worst()[0] + math.fsum(releases) <= LARGEST_LEVEL:
+            self._add(np.array(releases, dtype=np.float64))
+        elif len(releases) > 1:
+            self.extend(releases)
+        else:  # too large for rollouts: no step gains more than the budget
+            self.largest, self.time = self.worst()
+            self.largest += releases[0]
+            self.n_steps += 1
+            self.final = None
 
     def _add(self, epsilons: FloatArray) -> None:
         if self.problem.n < 2:
