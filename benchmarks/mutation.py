@@ -44,7 +44,7 @@ MODULES = {
     "accounting/paper/online": ["accounting/test_accountant"],
     "accounting/metric/method": ["accounting/test_metric"],
     "accounting/curve/pair_curves": ["accounting/test_pair_curve"],
-    "accounting/curve/arrivals": ["accounting/test_curves", "accounting/test_lasting_curves"],
+    "accounting/curve/arrivals": ["accounting/test_curves", "accounting/test_curve_suprema"],
     "accounting/curve/grid": ["accounting/test_grid"],
     "accounting/profiles": ["kernels/test_search"],
     "verification/values": ["verification/test_mean_bounds"],

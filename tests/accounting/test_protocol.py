@@ -116,7 +116,7 @@ class TestCurve(Contract):
     def test_a_noise_that_lasts_holds_the_level(self, rng):
         adversary = adversaries(rng)
         method = ApproximateDP(DELTA, pairwise=False, grid=0.02)
-        epsilon = method.lasting_epsilon([adversary], 1.0)
+        epsilon = method.sustainable_epsilon([adversary], 1.0)
         assert epsilon > 0.0
         assert temporal_leakage(adversary, np.full(TAIL, epsilon), accounting=method).worst <= 1.0
 

@@ -27,7 +27,7 @@ def test_opening_again_does_not_look_for_it(ledger, monkeypatch):
     def unasked(*_):
         raise AssertionError("the reserve was looked for")
 
-    monkeypatch.setattr(Exact, "lasting_epsilon", unasked)
+    monkeypatch.setattr(Exact, "sustainable_epsilon", unasked)
     with opened(ledger) as stream:
         stream.release([71, 29], time=1)
         first, second = stream.ledger.epsilons

@@ -290,7 +290,7 @@ class Account:
         kept = reserve or 0.0
         allowed = self.allowed if reserve is None and self.asked_reserve != 0.0 else None
         if allowed is not None:
-            most = method.lasting_epsilon(list({id(user): user for _, user in lines}.values()), allowed.alpha)
+            most = method.sustainable_epsilon(list({id(user): user for _, user in lines}.values()), allowed.alpha)
             most = most if self.asked_reserve is None else min(most, self.asked_reserve)
             kept = allowed.adopted(Adoption(len(self), lines, 0.0)).with_largest_reserve(most).reserve
         self._n_reserved, self._methods, self._timelines = len(self), None, timelines

@@ -61,7 +61,7 @@ def largest(worst: Callable[[float], float], low: float, high: float, ceiling: f
     return sure
 
 
-def largest_lasting(worst: Callable[[float], float], most: float, ceiling: float, *, known: float = 0.0) -> float:
+def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: float, *, known: float = 0.0) -> float:
     """The largest budget up to `most`, to 1e-8, with ``worst <= ceiling`` over an infinite horizon; 0 if there is none.
 
     `known` is a budget that holds already, or 0. Where a budget does not hold, `worst` may say anything above the ceiling.

@@ -51,10 +51,10 @@ def limits_of(method: Accounting[Any, Any], users: Sequence[Adversary], release:
     return replace(found, worst=max(range(len(each)), key=lambda k: each[k].temporal))
 
 
-def lasting_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversary], alpha: float) -> float:
+def sustainable_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversary], alpha: float) -> float:
     """Return a sustainable budget at a level alpha, close to the largest; 0 if none is found."""
     if all(user.period is None for user in users):
-        return method.lasting_epsilon(users, alpha)
+        return method.sustainable_epsilon(users, alpha)
 
     def worst(epsilon: float) -> float:
         return limits_of(method, users, method.of_epsilons(np.array([epsilon]))).temporal

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.monotone_search import largest_lasting
+from temporaldp.accounting.monotone_search import largest_sustainable
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix, exactly_known
 from temporaldp.correlation.protocol import Correlation
@@ -316,11 +316,11 @@ class Accounting(ABC, Generic[R, A]):
         """Leakage of each step from the past, its own release, and the future."""
 
     @abstractmethod
-    def lasting_arrivals(self, user: Adversary, side: Side, release: R) -> A:
+    def supremum_arrivals(self, user: Adversary, side: Side, release: R) -> A:
         """Incoming leakage over an infinite horizon of one release, which no finite horizon exceeds. `release` has one step."""
 
     @abstractmethod
-    def lasting_leakage(self, user: Adversary, past: A, release: R, future: A) -> Limits:
+    def supremum_leakage(self, user: Adversary, past: A, release: R, future: A) -> Limits:
         """Leakage of past, own release and future over an infinite horizon of one release, in both directions of time."""
 
     def series(self, users: Sequence[Adversary], releases: R) -> list[Leakage]:
@@ -337,18 +337,18 @@ class Accounting(ABC, Generic[R, A]):
         found = []
         for k, user in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), "leakage over an infinite horizon"):
-                past, future = (self.lasting_arrivals(user, side, release) for side in SIDES)
-                found.append(self.lasting_leakage(user, past, release, future))
+                past, future = (self.supremum_arrivals(user, side, release) for side in SIDES)
+                found.append(self.supremum_leakage(user, past, release, future))
         return largest_limits(found)
 
-    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+    def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """The largest sustainable epsilon at a level alpha, to 1e-8; 0 if not even a billionth of alpha is sustainable."""
 
         def worst(epsilon: float) -> float:
             return self.limits(users, self.of_epsilons(np.array([epsilon]))).temporal
 
         most = alpha / float(self.promised(self.of_epsilons(np.ones(1)))[0])
-        return largest_lasting(worst, most, alpha * (1.0 - SPARED))
+        return largest_sustainable(worst, most, alpha * (1.0 - SPARED))
 
     def unspent(self, horizon: int) -> float:
         """Share of alpha that a plan for so many steps leaves, so that the filters, which round, admit it step by step."""
@@ -469,7 +469,7 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
     return spent
 
 
-def require_lasting(user: Adversary, side: Side) -> None:
+def require_no_end(user: Adversary, side: Side) -> None:
     """Refuse matrices for a number of steps only, by `InputError`."""
     correlation: Correlation = getattr(user, side)
     if not correlation.is_constant and correlation.period is None:
@@ -481,7 +481,7 @@ def require_lasting(user: Adversary, side: Side) -> None:
 
 def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
     """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
-    require_lasting(user, side)
+    require_no_end(user, side)
     correlation: Correlation = getattr(user, side)
     matrix: Matrix | None = correlation.at(0)
     return matrix  # clocks are written out by `temporaldp.accounting.periodic`

@@ -138,7 +138,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         )
         return Leakage(backward, forward, temporal)
 
-    def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[Arrived, ...]:
+    def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[Arrived, ...]:
         """Incoming leakage that no step raises, in a tuple of one; an empty tuple where none is certified.
 
         That is where a long series settles, so that no series exceeds it.
@@ -152,7 +152,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
                 break
         return ()
 
-    def lasting_leakage(
+    def supremum_leakage(
         self, user: Adversary, past: tuple[Arrived, ...], release: FloatArray, future: tuple[Arrived, ...]
     ) -> Limits:
         """As at every step; infinite where nothing is proved of a direction."""
@@ -174,7 +174,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         """By trying: what a budget and the reserve after it would leak."""
         largest = 0.0
         if reserve is None and horizon is None:
-            largest = self.lasting_epsilon(users, alpha)
+            largest = self.sustainable_epsilon(users, alpha)
         for share in GIVEN_UP if reserve is None else (0.0,):
             kept = largest * (1.0 - share) if reserve is None else reserve
             each = [self._reserve_arrivals(user, alpha, kept) for user in users]
@@ -197,7 +197,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
             each = [reserve] * user.n_steps
             past, future = (self._arrivals(steps, side, each, raised=True) for side in SIDES)
         else:
-            past, future = (self.lasting_arrivals(user, side, np.array([reserve])) for side in SIDES)
+            past, future = (self.supremum_arrivals(user, side, np.array([reserve])) for side in SIDES)
         if not (past and future):
             return None
         holds = all(steps.leakage(a, reserve, f) <= alpha for a, f in zip(past, future, strict=True))

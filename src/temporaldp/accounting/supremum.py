@@ -15,7 +15,7 @@ from temporaldp.accounting.protocol import (
     Limits,
     grouped,
     largest_limits,
-    require_lasting,
+    require_no_end,
     weakest,
 )
 from temporaldp.correlation import Adversaries, Population
@@ -137,7 +137,7 @@ def leakage_supremum(
     population = Population.of(adversary)
     for user in population.users:
         for side in SIDES:
-            require_lasting(user, side)
+            require_no_end(user, side)
     found: list[tuple[Accounting[Any, Any], float, Limits, str | None]] = []
     for method, numbers in grouped(accounting, population.users, [release]):
         users = [population.users[k] for k in numbers]

@@ -157,7 +157,7 @@ def sustainable_budget(adversary: Adversaries, alpha: float, *, accounting: Acco
     >>> sustainable_budget(Adversary(ring, ring), 1.0, accounting=PaperBound())
     0.0
     """
-    return Request.checked(adversary, alpha, None, accounting).lasting_epsilon()
+    return Request.checked(adversary, alpha, None, accounting).sustainable_epsilon()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

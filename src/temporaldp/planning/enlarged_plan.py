@@ -24,7 +24,7 @@ from temporaldp.planning.optimal import Measure
 from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
-from temporaldp.planning.within_level import lasting_plan, plan_within_level
+from temporaldp.planning.within_level import plan_within_level, sustainable_plan
 
 FloatArray = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def enlarged_plan(request: Request, method: Method, by: Measure | None) -> Budge
     Every candidate holds by the request's own accounting method; none is proved to be optimal.
     """
     if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
-        return lasting_plan(request, method)
+        return sustainable_plan(request, method)
     unit = request.most_promised
     if method == "uniform":
         return plan_within_level(request, paper_plan(request.by(PaperBound()), method, by).epsilons / unit, method)

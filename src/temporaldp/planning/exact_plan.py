@@ -21,7 +21,7 @@ from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.search import levelled, stretched
-from temporaldp.planning.within_level import lasting_plan, plan_within_level
+from temporaldp.planning.within_level import plan_within_level, sustainable_plan
 
 FloatArray = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
         return accounted(epsilons).worst
 
     if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
-        return lasting_plan(request, method)
+        return sustainable_plan(request, method)
     known = _by_paper(request, method, by)
     if method == "uniform":
         return plan_within_level(request, known, method)
@@ -75,7 +75,7 @@ def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArra
     with suppress(PlanError):
         return paper_plan(request.by(PaperBound()), method, by).epsilons
     if request.has_constant_matrices:
-        budget = request.lasting_epsilon()
+        budget = request.sustainable_epsilon()
         if budget > 0.0:
             return np.full(request.n_shares, budget)
     raise request.nothing_lasts()

@@ -221,7 +221,7 @@ class _Calibration:
         if self.request.horizon is not None:
             return True
         method, (release,) = self._method_by_pairs(COARSER[-1]), self._releases(scales)
-        each = ([method.lasting_arrivals(user, side, (release,)) for side in SIDES] for user in self.request.users)
+        each = ([method.supremum_arrivals(user, side, (release,)) for side in SIDES] for user in self.request.users)
         return any(all(side.pairs is not None for side in sides) for sides in each)
 
     def temporal_by_pairs(self, scales: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.paper.supremum import merged_profile
-from temporaldp.accounting.periodic import lasting_epsilon_of
+from temporaldp.accounting.periodic import sustainable_epsilon_of
 from temporaldp.accounting.protocol import Accounting, grouped, weakest
 from temporaldp.correlation import Adversaries, Adversary, IntervalMatrix, Population
 from temporaldp.correlation.origin import together
@@ -128,9 +128,9 @@ class Request:
         """What a budget leaks that every step spends."""
         return leakage_supremum(self.population, epsilon, accounting=self.accounting)
 
-    def lasting_epsilon(self) -> float:
+    def sustainable_epsilon(self) -> float:
         """The budget that every step can spend for ever below alpha, for everybody; a lower bound, 0 if there is none."""
-        return min(lasting_epsilon_of(method, users, self.alpha) for method, users in self.methods())
+        return min(sustainable_epsilon_of(method, users, self.alpha) for method, users in self.methods())
 
     def nothing_lasts(self, user: int = 0, *, accounting: Accounting[Any, Any] | None = None) -> PlanError:
         """Why no budget (at a delta: no noise) satisfies alpha over an infinite horizon, and what to do."""

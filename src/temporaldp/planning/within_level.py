@@ -40,9 +40,9 @@ def plan_within_level(
     raise request.nothing_lasts()
 
 
-def lasting_plan(request: Request, method: Method) -> BudgetPlan:
+def sustainable_plan(request: Request, method: Method) -> BudgetPlan:
     """The largest budget that every step can spend for ever, at each step of the request."""
-    budget = request.lasting_epsilon()
+    budget = request.sustainable_epsilon()
     if budget <= 0.0:
         raise request.nothing_lasts()
     return plan_within_level(request, np.full(request.n_shares, budget), method)

@@ -263,7 +263,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             return found
         return min(found, max(float(one.temporal.max()) for one in PaperBound().series(users, pure)))
 
-    def lasting_arrivals(self, user: Adversary, side: Side, release: tuple[Mechanisms, ...]) -> CurveArrivals:
+    def supremum_arrivals(self, user: Adversary, side: Side, release: tuple[Mechanisms, ...]) -> CurveArrivals:
         """Curves that no further step raises, and a lower bound of what some horizon reaches."""
         matrix = constant_matrix(user, side)
         require_values(release, None if user.states is None else len(user.states))
@@ -275,7 +275,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         high, by_pairs = (None if one is None else one.arrivals for one in (above, of_pairs))
         return CurveArrivals(high, below.arrivals, by_pairs)
 
-    def lasting_leakage(
+    def supremum_leakage(
         self, user: Adversary, past: CurveArrivals, release: tuple[Mechanisms, ...], future: CurveArrivals
     ) -> Limits:
         """Composition; the smaller of all kinds of curves, and of the exact leakage without a delta, where there is one."""

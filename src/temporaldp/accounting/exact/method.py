@@ -34,7 +34,7 @@ from temporaldp.accounting.exact.supremum import (
     leakage_within,
 )
 from temporaldp.accounting.monotone_search import CLOSE as CLOSE_TO_LARGEST
-from temporaldp.accounting.monotone_search import largest_lasting
+from temporaldp.accounting.monotone_search import largest_sustainable
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import (
     DIRECTIONS,
@@ -228,15 +228,15 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
             found.append(Leakage(past, future, both, evidence))
         return found
 
-    def lasting_arrivals(self, user: Adversary, side: Side, release: Releases) -> Limit | None:
+    def supremum_arrivals(self, user: Adversary, side: Side, release: Releases) -> Limit | None:
         """The supremum of what arrives and the step's own part."""
         matrix = constant_known_matrix(user, side)
         if matrix is None:
             return None
-        ceiling = float((PAPER.lasting_arrivals(user, side, release.width) + release.width)[0])
+        ceiling = float((PAPER.supremum_arrivals(user, side, release.width) + release.width)[0])
         return exact_limit(matrix, release, ceiling)
 
-    def lasting_leakage(
+    def supremum_leakage(
         self,
         user: Adversary,
         past: ExactArrivals | Limit | None,
@@ -292,7 +292,7 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         """As much as a filter gives away, and as much again."""
         return 2.0 * SLACK
 
-    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+    def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Suppose that no horizon exceeds the level, and compute whether rollouts that end within it prove it."""
 
         def worst(epsilon: float) -> float:
@@ -300,9 +300,9 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
             return max(self._leakage_within(user, release, alpha) for user in users)
 
         largest_distance = float(self._unit.width[0])
-        known = PaperBound(self.distances).lasting_epsilon(users, alpha)
+        known = PaperBound(self.distances).sustainable_epsilon(users, alpha)
         ceiling = alpha * (1.0 - SPARED)
-        found = largest_lasting(worst, alpha / largest_distance, ceiling, known=known)
+        found = largest_sustainable(worst, alpha / largest_distance, ceiling, known=known)
         # What counts is the public number, which may differ in its last digits, or have no certificate near the largest budget.
         share = CLOSE_TO_LARGEST
         while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:
@@ -329,7 +329,7 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         """By the signs of rollouts; of plain privacy only."""
         kept, shares = reserve, SMALLER_RESERVES if reserve is None else SMALLER_RESERVES[:1]
         if kept is None:
-            kept = 0.0 if horizon is not None else self.lasting_epsilon(users, alpha)
+            kept = 0.0 if horizon is not None else self.sustainable_epsilon(users, alpha)
         for share in shares:
             try:
                 found = [

@@ -90,7 +90,7 @@ def arrived_through(steps: Sequence[Before]) -> FloatArray:
     return np.minimum(found, uniform)
 
 
-def lasting_arrival(transition: Transition, epsilon: float, spread: float) -> IntervalArrival | None:
+def unraised_arrival(transition: Transition, epsilon: float, spread: float) -> IntervalArrival | None:
     """K of a step whose past has this spread, if the step does not raise it: then no later step does; else None.
 
     A shorter past is one whose first releases said nothing, so that every horizon is covered.

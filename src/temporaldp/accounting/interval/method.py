@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSteps, Transition, lasting_arrival
+from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSteps, Transition, unraised_arrival
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.paper.method import PaperBound
@@ -130,7 +130,7 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
             return None
         spread = after.spread_with(own)
         ahead = AHEAD * max(spread - before.spread_with(own), 0.0)
-        found = lasting_arrival(through, own, spread + ahead + SETTLED * spread)
+        found = unraised_arrival(through, own, spread + ahead + SETTLED * spread)
         return found if found is not None and steps.never_more(after, found) else None
 
     def leakage(
@@ -157,28 +157,28 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         )
         return Leakage(past_only, future_only, both, pairs)
 
-    def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[IntervalArrival, ...]:
+    def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[IntervalArrival, ...]:
         """A claim that no step raises, close to the smallest such one; an empty tuple where none is found."""
         constant_matrix(user, side)
         steps = self.steps(user)
         transition, epsilon = steps.transition(side, 0), float(self.promised(release)[0])
         if transition is None:
             return (steps.nothing,)
-        ceiling = float((self._paper.lasting_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
+        ceiling = float((self._paper.supremum_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
         found = _from_below(steps, side, transition, epsilon, min(ceiling, LARGEST_SPREAD))
         if found is None:
-            found = lasting_arrival(transition, epsilon, ceiling)
+            found = unraised_arrival(transition, epsilon, ceiling)
         if found is None:
             return ()
         for _ in range(MOST_STEPS):
             spread = found.spread_with(epsilon)
-            lower = lasting_arrival(transition, epsilon, spread)
+            lower = unraised_arrival(transition, epsilon, spread)
             if lower is None or lower.spread_with(epsilon) >= spread * (1.0 - CLOSE):
                 break
             found = lower
         return (_with_room(transition, epsilon, found),)
 
-    def lasting_leakage(
+    def supremum_leakage(
         self,
         user: Adversary,
         past: tuple[IntervalArrival, ...],
@@ -187,7 +187,7 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
     ) -> Limits:
         """The largest entry of each sum; never above the paper's bound."""
         found, paper = (
-            super().lasting_leakage(user, past, release, future),
+            super().supremum_leakage(user, past, release, future),
             self._paper.limits([user], self.promised(release)),
         )
         past_only, future_only, both = (
@@ -199,9 +199,9 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         """Half of what a sustainable budget leaves."""
         return 0.5 * UNSPENT
 
-    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+    def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """From the paper's budget upwards, to a thousandth: each try is a whole supremum."""
-        known = self._paper.lasting_epsilon(users, alpha)
+        known = self._paper.sustainable_epsilon(users, alpha)
 
         def worst(epsilon: float) -> float:
             return self.limits(users, np.array([epsilon])).temporal
@@ -219,7 +219,7 @@ def _with_room(transition: Transition, epsilon: float, found: IntervalArrival) -
     A filter waits until what a loud step left behind falls below it, which would not end without room.
     """
     spread = found.spread_with(epsilon) * (1.0 + ROOM)
-    above = lasting_arrival(transition, epsilon, spread)
+    above = unraised_arrival(transition, epsilon, spread)
     if above is None:
         return found
     above = IntervalArrival(above.pairs * (1.0 + SHARE_OF_ROOM * ROOM), above.steps)
@@ -241,7 +241,7 @@ def _from_below(
         if change <= NEAR * after and rate < 1.0:
             ahead = after + max(change, 0.0) * rate / (1.0 - rate)
             for added in ADDED:
-                found = lasting_arrival(transition, epsilon, ahead * (1.0 + added))
+                found = unraised_arrival(transition, epsilon, ahead * (1.0 + added))
                 if found is not None:
                     return found
         spread = after

@@ -103,12 +103,12 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         )
         return Leakage(backward, forward, temporal, pairs)
 
-    def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[FloatArray, ...]:
+    def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[FloatArray, ...]:
         """Incoming leakage that no step raises; `InputError` for interval matrices."""
         constant_known_matrix(user, side)
-        return super().lasting_arrivals(user, side, release)
+        return super().supremum_arrivals(user, side, release)
 
-    def lasting_leakage(
+    def supremum_leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
     ) -> Limits:
         """The largest entry of each sum; never above the paper's bound."""

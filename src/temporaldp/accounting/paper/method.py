@@ -96,14 +96,14 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         """Sums."""
         return Leakage(past + releases, future + releases, past + future + releases)
 
-    def lasting_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> FloatArray:
+    def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> FloatArray:
         """The fixed point of the recursion, by a closed form over the profile; inf where there is none."""
         matrix = constant_matrix(user, side)
         if matrix is None:
             return np.zeros(1)
         return np.array([matrix.leakage_profile().supremum(epsilon=float(release[0]))]) - release
 
-    def lasting_leakage(self, user: Adversary, past: FloatArray, release: FloatArray, future: FloatArray) -> Limits:
+    def supremum_leakage(self, user: Adversary, past: FloatArray, release: FloatArray, future: FloatArray) -> Limits:
         """Sums."""
         before, own, after = (float(one[0]) for one in (past, release, future))
         return Limits(before + own, after + own, before + own + after)
@@ -112,7 +112,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         """A little for each step."""
         return horizon * SPARE
 
-    def lasting_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+    def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """By the paper's Algorithm 2, without its loop; less what roundings at every step may take."""
         largest = largest_reserve([PaperSteps(user) for user in users], alpha).epsilon
         return largest / self.largest_distance * (1.0 - 4.0 * ULP)

@@ -193,7 +193,7 @@ def reserve_for(
     nothing = PaperReserve(0.0, (0.0,) * len(users))
     if epsilon < SMALLEST:
         return nothing
-    arriving, lasting = [], []
+    arriving, sustained = [], []
     for number, user in enumerate(users):
         backward, forward = _merged(user)
         level = epsilon if forward is None else forward.supremum(epsilon=epsilon)
@@ -204,11 +204,11 @@ def reserve_for(
         # The state that leaves least: all that may have arrived did, and headroom is what is kept, or some roundings less.
         behind = 0.0 if backward is None else backward.loss(alpha - kept)
         ahead = TransitionLoss(forward).inverse(kept - 0.25 * SPARE * alpha)
-        lasting.append(min(alpha * (1.0 - SUM_ROUNDING) - behind, ahead) - kept - SPARE * alpha)
+        sustained.append(min(alpha * (1.0 - SUM_ROUNDING) - behind, ahead) - kept - SPARE * alpha)
         arriving.append(kept)
-    if min(lasting) <= 0.0:
+    if min(sustained) <= 0.0:
         return nothing
-    return PaperReserve(min(lasting), tuple(arriving))
+    return PaperReserve(min(sustained), tuple(arriving))
 
 
 def _merged(user: PaperSteps) -> tuple[LeakageProfile | None, LeakageProfile | None]:

@@ -1,8 +1,8 @@
 """The exact leakage for ever of many people with 10 values each, and matrices of their own.
 
-Run with:  python benchmarks/lasting.py 100000            (random rows: 20 seconds)
-           python benchmarks/lasting.py 20000 staying     (chains that mostly stay where they are)
-           python benchmarks/lasting.py 1000000 traces    (learnt from a Parquet file with 100 rows each: five minutes)
+Run with:  python benchmarks/suprema.py 100000            (random rows: 20 seconds)
+           python benchmarks/suprema.py 20000 staying     (chains that mostly stay where they are)
+           python benchmarks/suprema.py 1000000 traces    (learnt from a Parquet file with 100 rows each: five minutes)
 """
 
 from __future__ import annotations
