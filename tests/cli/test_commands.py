@@ -184,7 +184,7 @@ def test_a_method_without_a_plan_is_told_with_its_reason(tmp_path):
     shown = temporaldp(*arguments)
     words = " ".join(shown.stdout.split())
     assert shown.returncode == 0 and "uniform" in words
-    assert "There is no plan by upper_bound or quantified: no positive budget holds alpha = 1 for ever" in words
+    assert "There is no plan by upper_bound or quantified: no positive budget is sustainable at alpha = 1" in words
     found = json.loads(temporaldp(*arguments, "--bound", "paper", "--json").stdout)
     assert {row["method"] for row in found["comparison"]} == {"optimal", "uniform"}
     assert set(found["without_plan"]) == {"upper_bound", "quantified"}

@@ -215,7 +215,7 @@ def filters_at_start(
     if found is None:
         found = [method.filters(some, alpha, asked, horizon) for method, some in groups]
     kept = min(reserve for _, reserve in found)
-    if reserve is None:  # nobody need keep more than is kept about everybody
+    if reserve is None:  # no user needs a larger reserve than the smallest one
         for number, (method, some) in enumerate(groups):
             if found[number][1] > kept * (1.0 + CLOSE_RESERVES):
                 found[number] = method.filters(some, alpha, kept, horizon)

@@ -93,7 +93,7 @@ def leakage_on_spark(
     prior : float, >= 0
         Dirichlet prior.
     horizon : int, optional
-        Number of steps; for ever by default.
+        Number of steps. Default: an infinite horizon.
     accounting : Accounting
 
     Raises

@@ -266,7 +266,7 @@ def exactly_known(matrix: Matrix | None) -> TransitionMatrix:
 
 
 def _is_stationary(marginal: FloatArray, chain: TransitionMatrix) -> bool:
-    """Whether the chain stays at `marginal` for ever. A small change in one step is not enough: it could add up."""
+    """Whether `marginal` is stationary. A small change in one step is not enough: it could add up."""
     if not np.allclose(marginal @ chain.probabilities, marginal, rtol=STATIONARY_TOLERANCE, atol=0.0):
         return False
     try:

@@ -123,7 +123,7 @@ class TraceFrame:
 
     @property
     def parts(self) -> tuple[TraceFrame, ...]:
-        """The rows of some people, those of others, and so on: each person's in one part. Nobody's name may be missing."""
+        """The rows of some people, those of others, and so on: each person's in one part. No name may be missing."""
         return tuple(replace(self, frame=part, cuts=()) for part in self._filtered())
 
     def _filtered(self) -> Iterator[nw.LazyFrame[Any]]:

@@ -54,7 +54,7 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
 def joint_trajectories(*traces: Traces) -> Trajectories:
     """Several values of each person as one: "A, H" where the first traces have A and the second H.
 
-    Of the people and times that all of them have. Joint values that nobody has are left out, so that a prior is not spread
+    Of the people and times that all of them have. Joint states that do not occur are left out, so that a prior is not spread
     over them: many are impossible, as where one table is a coarser view of the other, and what is learnt with mass on them
     forgets too fast, so that leakage would be reported too low. A correlation that is learnt from it assumes nothing else
     about how one value depends on the other.

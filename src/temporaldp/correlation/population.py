@@ -31,7 +31,7 @@ class Population:
         Raises
         ------
         InputError
-            It is none, there is nobody, or two have one name.
+            Not a population, no users, or two users with one name.
         """
         if isinstance(adversaries, Population):
             return adversaries

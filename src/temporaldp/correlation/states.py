@@ -108,7 +108,7 @@ def labels_of(table: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     Raises
     ------
     StateError
-        The columns have names and the rows have none, so that nobody knows which row is whose.
+        The columns have names and the rows have none, so that rows cannot be matched to states.
     """
     columns = getattr(table, "columns", None)
     if columns is None:

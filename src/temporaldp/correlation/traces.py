@@ -1,4 +1,4 @@
-"""What everything that learns from traces, or counts them, needs of them; whoever holds them, and wherever they lie."""
+"""The protocol of traces: what estimation and counting need of them."""
 
 from __future__ import annotations
 

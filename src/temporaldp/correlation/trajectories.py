@@ -31,7 +31,7 @@ class Trajectories:
     codes : integer array, shape (n_users, n_times)
         Index into `states`, or -1 where the user has no state (a gap). Copied in and made read-only.
     states : sequence of names
-        The public domain: a state that nobody visits is still counted, as 0.
+        The public domain: a state without visits is counted as 0.
     users : sequence of n_users distinct names
     times : sequence of n_times labels, in order
     consecutive : bool array, shape (n_times - 1,), optional

@@ -110,7 +110,7 @@ def brief(error: BaseException) -> str:
 
 def _refuse_what_is_no_file(target: Path) -> None:
     """Renaming a file into the place of a folder, a device, a pipe or a link would destroy it."""
-    if target.is_symlink():  # whoever may write to the folder could lead it to any file of the user
+    if target.is_symlink():  # a user who may write to the folder could direct it to any file
         raise FileExistsError("it is a symbolic link; name the file itself")
     if target.is_dir():
         raise IsADirectoryError("it is a folder")

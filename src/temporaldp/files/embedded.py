@@ -78,7 +78,7 @@ class Embedded:
         settings["disabled_optimizers"] = ",".join(optimizers & {"partitioned_execution"})
         for name, value in settings.items():
             self._connection.execute(f"SET {name} = {_quoted(str(value))}")
-        # How far a query is can be asked only with this; in a notebook without ipywidgets DuckDB refuses it, and nobody asks.
+        # Needed to ask for the progress of a query. In a notebook without ipywidgets DuckDB refuses it: no progress is shown.
         with suppress(duckdb.InvalidInputException):
             self._connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
 

@@ -19,7 +19,7 @@ from temporaldp.values import ULP
 FloatArray = NDArray[np.float64]
 
 LARGEST_EPSILON = 1e6
-"""Nats. Beyond, nobody asks."""
+"""Nats. Larger losses are not evaluated."""
 
 ROUNDED = 16.0 * ULP
 """Relative error of a handful of operations on doubles."""

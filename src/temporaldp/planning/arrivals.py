@@ -109,7 +109,7 @@ def _loss(d: FloatArray, x: FloatArray, level: FloatArray | np.float64) -> Float
 
 
 def undominated(users: list[Adversary]) -> list[Adversary]:
-    """The users who can be the worst: nobody else leaks at least as much in both directions, at every level.
+    """Return the users that can be the worst: no other user leaks at least as much in both directions, at every level.
 
     Only users with constant matrices are compared; the others are all kept.
     """

@@ -48,7 +48,7 @@ def plan_budget(
     alpha : float, > 0
         Level to hold, in nats, under substitution of one person's value.
     horizon : int, optional
-        Number of steps T. Without it, the plan holds for ever.
+        Number of steps T. Default: an infinite horizon.
     method : {"optimal", "upper_bound", "quantified", "uniform"}, optional
         "optimal": least noise by `objective` (needs the horizon), never worse than the others.
         "upper_bound": one constant budget that holds for any number of steps (the paper's Algorithm 2).
@@ -127,7 +127,7 @@ def _maker(request: Request) -> Callable[[Request, Method, Measure | None], Budg
 
 
 def sustainable_budget(adversary: Adversaries, alpha: float, *, accounting: Accounting[Any, Any] = EXACT) -> float:
-    """The budget that every step can spend for ever while temporal privacy leakage stays at or below alpha, in nats.
+    """Largest sustainable budget: temporal privacy leakage stays at or below alpha over an infinite horizon, in nats.
 
     The largest budget, to 1e-8, whose certified exact supremum is at most alpha. By the paper's bound: Algorithm 2, without its
     loop. A lower bound by that and by rounding; 0 if there is none.

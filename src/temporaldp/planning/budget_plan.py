@@ -91,7 +91,7 @@ class BudgetPlan(Plan):
         )
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
-        """All accountants around with all of them, or nobody with anything."""
+        """Charge all accountants of the enclosing blocks, or none of them."""
         accounting_blocks.charge(epsilons, last=last)
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Budgets that hold a level by the exact leakage: what lasts for ever, and the least noise for a known horizon."""
+"""Budgets that satisfy a level by the exact leakage: the sustainable one, and those of least noise for a known horizon."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
 
     A plan that holds by the paper's bound holds exactly: the search starts there, and never ends with more noise.
     """
-    # An accountant admits a little less than the level, so that it need not look back at a step for ever.
+    # An accountant admits a little less than the level, so that it can leave steps behind.
     alpha = request.alpha * (1.0 - 4.0 * SLACK)
 
     @lru_cache(maxsize=1)

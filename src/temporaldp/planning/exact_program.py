@@ -251,7 +251,7 @@ def _minimise(
         step, e, g, rho = _search(program, at, alpha, (w, p, scale, mu), (e, slack, rho), move, decrease, free)
         change = mu / slack - y + y / slack * (jacobian @ move[columns])
         falling = change < 0.0
-        with np.errstate(divide="ignore", over="ignore"):  # what falls by less than a double can tell may fall for ever
+        with np.errstate(divide="ignore", over="ignore"):  # a fall below the resolution of doubles has no end
             furthest = (y[falling] / -change[falling]).min(initial=np.inf)
         length = min(1.0, FRACTION_TO_BOUNDARY * float(furthest))
         y = y + length * change

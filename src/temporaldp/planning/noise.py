@@ -89,7 +89,7 @@ def plan_noise(
     noise : {"gaussian", "laplace"}
         Discrete Gaussian or discrete Laplace noise on every count.
     horizon : int, optional
-        Number of steps T. Without it, the plan holds for ever.
+        Number of steps T. Default: an infinite horizon.
     verify : bool
         Look for less noise that simulation shows to hold the level, for the horizon (`verify_leakage`): minutes more.
         ``verification`` of the plan says what came of it.
@@ -210,7 +210,7 @@ class _Calibration:
     def goes_by_pairs(self, scales: FloatArray) -> bool:
         """Whether a curve for each pair of values is asked for, or says more in minutes at most, all that a search asks of it.
 
-        For ever it says more only where its curves settle, which coarse ones tell.
+        Over an infinite horizon it is tighter only where its curves settle, which coarse ones show.
         """
         if self.pairwise is not None:
             return self.pairwise

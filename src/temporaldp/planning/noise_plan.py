@@ -103,7 +103,7 @@ class NoisePlan(Plan):
         require_noise_mechanism(mechanism, self.noise)
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
-        """Nobody may be around: an accountant counts budgets with delta = 0."""
+        """Refuse enclosing accountants, which count budgets with delta = 0."""
         if accounting_blocks.charged():
             raise BudgetError(
                 "a TemporalAccountant counts epsilons with delta = 0, and this noise is planned for a delta: release outside "

@@ -128,7 +128,7 @@ def optimise(
     candidates += [plan for plan in map(_quietly(within_level), plans) if plan is not None]
     best = min(candidates, key=by.error)
     error = by.error(best)
-    # A bound above a plan that holds would be a rounding accident, and is not believed; nobody spends more than alpha a step.
+    # A bound above a plan that holds would be a rounding accident, and is ignored; no step spends more than alpha.
     believed = [bound for bound in bounds if bound <= error * (1.0 + 1e-9)]
     return Optimum(best, min(max([*believed, alpha**-power]), error))
 

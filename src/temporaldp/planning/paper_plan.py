@@ -22,7 +22,7 @@ from temporaldp.values import SMALLEST, ULP
 FloatArray = NDArray[np.float64]
 
 SMALLEST_SHARE = 64.0 * ULP
-"""A budget below this share of alpha is lost in the rounding of a step, and no plan for ever is made of it."""
+"""A budget below this share of alpha is lost in the rounding of a step, and makes no sustainable plan."""
 
 
 def paper_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
@@ -37,7 +37,7 @@ def _budgets(request: Request, method: Method) -> FloatArray:
     alpha, horizon, users = request.alpha, request.horizon, range(len(request.users))
     if method == "upper_bound":
         constant = min(_upper_bound(request, user) for user in users)
-        if horizon is None:  # what an accountant keeps in reserve, so that it admits the plan for ever
+        if horizon is None:  # what an accountant keeps in reserve, so that it admits the plan at every step
             reserve = largest_reserve([PaperSteps(user) for user in request.users], alpha)
             constant = min(constant, reserve.epsilon or constant)
         return np.full(request.n_shares, constant)

@@ -60,7 +60,7 @@ class SharePlan:
 def plan_for_share(
     adversaries: Iterable[Adversary], *, alpha: float, share: float, accounting: Accounting[Any, Any] = EXACT
 ) -> SharePlan:
-    """The largest constant budget under which at least a share of people leak at most alpha at every step, for ever.
+    """Largest sustainable budget under which at least a share of people leak at most alpha at every step.
 
     Each person's own largest budget is found; the plan is the one that a share of them can bear. A share of 1 is the plan of
     the worst-off person. Anybody whose own budget is smaller is above alpha, or may be.
@@ -78,7 +78,7 @@ def plan_for_share(
     Raises
     ------
     InputError, BudgetError, PlanError
-        Not a share, nobody, no admissible level, or no positive budget for so many.
+        No share, no people, no admissible level, or no positive budget for so many.
 
     Examples
     --------

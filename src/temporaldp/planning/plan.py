@@ -112,7 +112,7 @@ class Plan(ABC):
 
     @property
     def horizon(self) -> int | None:
-        """Number of steps T; None if the plan holds for ever."""
+        """Number of steps T; None for a plan over an infinite horizon."""
         return len(self.leakage) if isinstance(self.leakage, LeakageSeries) else None
 
     @property
@@ -201,7 +201,7 @@ class Plan(ABC):
         Raises
         ------
         LeakageBudgetError
-            One of them refuses; then nobody is charged.
+            One of them refuses; then none is charged.
         BudgetError
             They cannot count such steps.
         """
@@ -216,7 +216,7 @@ class Plan(ABC):
     def supremum_to(
         self, adversary: Adversaries, *, accounting: Accounting[Any, Any] | None = None
     ) -> LeakageSupremum | None:
-        """What the plan leaks to somebody if it goes on for ever; None for a plan with a horizon."""
+        """Leakage of the plan over an infinite horizon; None for a plan with a horizon."""
 
     def measurements(
         self, mechanism: Callable[[Any, float], Any], n_steps: int, *, start: int = 0

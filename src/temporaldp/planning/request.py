@@ -1,4 +1,4 @@
-"""What a plan is asked for: a level, for some users, over some steps; and why nothing may hold it for ever."""
+"""The request for a plan: a level, users and steps; and the error where no budget is sustainable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXACT = Exact()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """A level to hold for every user, for T steps or for ever, and the accounting method by which it is held.
+    """A level to satisfy for every user, for T steps or over an infinite horizon, and the accounting method.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Request:
         return leakage_supremum(self.population, epsilon, accounting=self.accounting)
 
     def sustainable_epsilon(self) -> float:
-        """The budget that every step can spend for ever below alpha, for everybody; a lower bound, 0 if there is none."""
+        """Sustainable budget at the level alpha for all users; a lower bound, 0 if there is none."""
         return min(sustainable_epsilon_of(method, users, self.alpha) for method, users in self.methods())
 
     def nothing_lasts(self, user: int = 0, *, accounting: Accounting[Any, Any] | None = None) -> PlanError:
@@ -143,7 +143,7 @@ class Request:
         )
         if method.is_exact:
             return PlanError(
-                f"no positive budget holds alpha = {self.alpha:g} for ever: the correlation{who} has values that never lead "
+                f"no positive budget is sustainable at alpha = {self.alpha:g}: the correlation{who} has values that never lead "
                 "to a common one (several closed classes of values, or values that take turns), so that leakage about them "
                 f"adds up with every step, or alpha is too small for doubles. {otherwise}"
             )
@@ -156,17 +156,17 @@ class Request:
         )
         if isinstance(method, IntervalBound):
             return PlanError(
-                f"no positive budget holds alpha = {self.alpha:g} for ever for every matrix of the set: {why}. Give narrower "
-                f"bounds. {otherwise}"
+                f"no positive budget is sustainable at alpha = {self.alpha:g} for every matrix of the set: {why}. Give "
+                f"narrower bounds. {otherwise}"
             )
         if isinstance(method, PaperBound):
             return PlanError(
-                f"no positive budget holds alpha = {self.alpha:g} for ever by the paper's bound: {why}. Plan by the exact "
+                f"no positive budget is sustainable at alpha = {self.alpha:g} by the paper's bound: {why}. Plan by the exact "
                 f"leakage, which is the default. {otherwise}"
             )
         what = "noise" if method.delta else "positive budget"
         at = "at any delta" if method.delta else f"by the accounting method {method.name!r}"
-        return PlanError(f"no {what} holds alpha = {self.alpha:g} for ever {at}: {why}. {otherwise}")
+        return PlanError(f"no {what} is sustainable at alpha = {self.alpha:g} {at}: {why}. {otherwise}")
 
 
 def _certain(correlation: Correlation) -> Witness | None:

@@ -41,7 +41,7 @@ def plan_within_level(
 
 
 def sustainable_plan(request: Request, method: Method) -> BudgetPlan:
-    """The largest budget that every step can spend for ever, at each step of the request."""
+    """Return the plan that spends the largest sustainable budget at each step of the request."""
     budget = request.sustainable_epsilon()
     if budget <= 0.0:
         raise request.nothing_lasts()

@@ -43,19 +43,19 @@ class LeakageDistribution:
         People, or groups.
     leakage : array, shape (m,), in nats
         The worst temporal leakage of each: exact (the upper one of two sides), or the paper's upper bound. Descending; inf
-        where it grows for ever.
+        where it grows without bound.
     people : int array, shape (m,)
         How many people each number is about.
     epsilon : float
         What every step spends, in nats.
     horizon : int or None
-        Number of steps; None for ever.
+        Number of steps; None for an infinite horizon.
     accounting : Accounting
 
     Raises
     ------
     InputError
-        Arrays of different lengths, or nobody.
+        Arrays of different lengths, or no people.
     """
 
     names: tuple[str, ...]
@@ -167,8 +167,8 @@ def leakage_distribution(
 ) -> LeakageDistribution:
     """The worst temporal leakage of each of many people, or groups, under one release: exact, or the paper's upper bound.
 
-    Some thousands at a time are in memory. Exact leakage, with a horizon or for ever, is computed for all of them at once in
-    machine code where they have the same few values; for whoever that gives up, and otherwise, one by one.
+    Some thousands at a time are in memory. Exact leakage, also over an infinite horizon, is computed for all of them at once in
+    machine code where they have the same few values; where that gives up, and otherwise, one by one.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def leakage_distribution(
     epsilon : float, > 0
         What every step spends, in nats.
     horizon : int, optional
-        Number of steps; for ever by default.
+        Number of steps. Default: an infinite horizon.
     accounting : Accounting
     people : dict from names to int, optional
         How many people each group has; 1 by default.

@@ -177,7 +177,7 @@ def attack_release(
     Raises
     ------
     InputError
-        Counts that were post-processed, traces of other times or without people, nobody to tell apart, an unknown user.
+        Counts that were post-processed, traces of other times or without people, no people to distinguish, an unknown user.
     StateError
         Other states.
 
