@@ -105,7 +105,21 @@ def test_leakage_so_far_is_the_series(directions, adopts):
     assert len(odometer.arrived) < 35  # the others are final
 
 
-def test_leakage_so_far_of_whoever_knows_nothing():
+def test_leakage_that_grows_slowly_after_a_change_raises_what_was_final():
+    """Forward leakage passes the ceiling of the first steps without ever doubling from one step to the next."""
+    calm, sticky = (TransitionMatrix(rows) for rows in ([[0.4, 0.6], [0.16, 0.84]], [[0.98, 0.02], [0.003, 0.997]]))
+    line = Adversary(forward=calm).changed(21, Adversary(forward=sticky))
+    odometer, spent = ExactOdometer.at_start(Adversary(forward=calm)), [0.12] * 60
+    for step, epsilon in enumerate(spent):
+        if step == 21:
+            odometer = odometer.adopted(line.current)
+        odometer.extend([epsilon])
+    found, series = odometer.leakage(spent), temporal_leakage(line.between(0, 60), spent)
+    assert (found.forward >= series.attained.forward).all()
+    assert found.forward == pytest.approx(series.forward, rel=CLOSE, abs=CLOSE)
+
+
+def test_leakage_so_far_without_correlations():
     odometer = ExactOdometer.at_start(Adversary())
     odometer.extend([0.1, 0.3, 0.2])
     assert odometer.leakage([0.1, 0.3, 0.2]).temporal.tolist() == [0.1, 0.3, 0.2]

@@ -329,7 +329,9 @@ def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) 
 def _gap(series: LeakageSeries) -> float | None:
     """How much of the worst leakage discretisation can be; None where that is not known: pair by pair, and without a delta."""
     curves = series.worst_member.evidence
-    return float(curves.gaps()[series.worst_time]) if isinstance(curves, LeakageCurves) else None
+    if not isinstance(curves, LeakageCurves) or curves.pairs is not None:
+        return None
+    return float(curves.gaps()[series.worst_time])
 
 
 def show_audit(inputs: Inputs, found: Audit, evidence: Evidence, *, all_steps: bool = False) -> None:

@@ -74,7 +74,8 @@ class Embedded:
             settings["max_temp_directory_size"] = largest_spill
         # DuckDB 2.0 splits a window over Parquet into hundreds of branches, each of which looks at what the file says of all
         # its row groups: at 10^7 rows this took half as long again. What is worth splitting is split into `cuts`.
-        optimizers = {name for (name,) in self._connection.execute("FROM duckdb_optimizers()").fetchall()}
+        found = self.run(lambda: self._connection.execute("FROM duckdb_optimizers()").fetchall())
+        optimizers = {name for (name,) in found}
         settings["disabled_optimizers"] = ",".join(optimizers & {"partitioned_execution"})
         for name, value in settings.items():
             self._connection.execute(f"SET {name} = {_quoted(str(value))}")

@@ -296,7 +296,7 @@ class ExactOdometer(Odometer):
         Number of steps that the forward correlation remembers.
     n_steps : int
     ceiling : float
-        Forward leakage that final steps rest on, in nats; at least the largest TPL.
+        Forward leakage that all final steps rest on, in nats; at least the largest TPL.
     largest, time : float, int
         The largest TPL of final steps, and the first step that has it.
     final : list of arrays, shape (3, steps), or None
@@ -433,10 +433,10 @@ class ExactOdometer(Odometer):
         forward, temporal = np.zeros(len(into)), np.zeros(len(into))
         signs.forward_leakage(side.chain(into, up, 0.0 * up), i, j, *backwards, forward, temporal)
         self.found[1:], self.rho = (forward[::-1], temporal[::-1]), backwards[2][::-1]
-        if first and float(forward.max()) > self.ceiling:
-            self.final = None
-        most = max(2.0 * float(forward.max()), float(temporal.max()), self.largest, self.ceiling)
-        self.ceiling = min(most, LARGEST_LEVEL)
+        needed = max(float(forward.max()), float(temporal.max()), self.largest)
+        if needed > self.ceiling:  # seldom, for steps that are final already rest on the former ceiling
+            self.ceiling = min(2.0 * needed, LARGEST_LEVEL)
+            self.final = None if first else self.final
         # Final steps may still be raised, by less than that.
         spread = np.full(len(into) + 1, self.ceiling * (1.0 + 2.0 * FINAL[-1]) + 10.0 * FINAL[-1])
         chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
