@@ -31,7 +31,9 @@ settings.load_profile("same")
 def _drop_stale_machine_code():
     """Numba keeps a kernel's code until its own file changes, not the kernels it calls: after any edit, all of it goes."""
     source = REPOSITORY / "src" / "temporaldp"
-    edited = max(path.stat().st_mtime for room in ("leakage", "accounting") for path in (source / room).rglob("*.py"))
+    edited = max(
+        path.stat().st_mtime for folder in ("kernels", "accounting") for path in (source / folder).rglob("*.py")
+    )
     kept = list(source.rglob("*.nb[ic]"))
     if any(path.stat().st_mtime < edited for path in kept):
         for path in kept:

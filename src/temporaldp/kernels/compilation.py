@@ -1,4 +1,8 @@
-"""Compilation of kernels to machine code by Numba, on their first call.
+"""Compilation of kernels to machine code by Numba; the first calls of a process are interpreted.
+
+Compiling the exact leakage takes longer than an audit of a few states does in Python. A process therefore interprets its
+kernels, for `INTERPRETED_SECONDS` in all, and needs no Numba as long as that is enough. The results are the same: a kernel has
+one text, and its operations have one order.
 
 The machine code is stored on disk (beside the package, or in the user's cache), so that only the first process compiles. Numba
 checks a kernel's own file for changes, not those of the kernels that it calls: after an edit there, delete `__pycache__` (the
@@ -9,16 +13,41 @@ threads.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from functools import cached_property
 from types import FunctionType
 from typing import Any, TypeAlias
 
+import numpy as np
+
 Function: TypeAlias = Callable[..., Any]
+
+INTERPRETED_SECONDS = 1.0
+"""Processor time for which a process interprets kernels. If doubled: larger audits start without compiling, and a process that
+compiles in the end starts a second later."""
+
+LARGEST_INTERPRETED = 4_000
+"""Entries of an array above which a kernel is compiled at once. If doubled: more calls are interrupted late."""
+
+
+class _OutOfTime(Exception):  # noqa: N818  a signal between kernels, which no caller sees
+    """The process has interpreted kernels for long enough."""
+
+
+class _Interpretation(threading.local):
+    """Whether this thread interprets a kernel, and the processor time at which it ends."""
+
+    end: float | None = None
+
+
+_running = _Interpretation()
+_spent = 0.0
 
 
 class Kernel:
-    """A function that is compiled on its first call; importing it does not load Numba, which takes half a second."""
+    """A function that is interpreted or compiled; importing it does not load Numba, which takes half a second."""
 
     def __init__(self, function: Any, **options: Any) -> None:
         self.function, self.options = function, options
@@ -40,8 +69,36 @@ class Kernel:
             return numba.njit(**options)(function)
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the compiled function, which takes positional arguments only."""
-        return self.compiled(*arguments)
+        """Call the function, which takes positional arguments only."""
+        if _running.end is not None:
+            if time.thread_time() > _running.end:
+                raise _OutOfTime
+            return self.function(*arguments)
+        if "compiled" in self.__dict__ or _spent >= INTERPRETED_SECONDS or not _is_small(arguments):
+            return self.compiled(*arguments)
+        try:
+            return self.interpreted(*arguments)
+        # Python raises where machine code goes on with inf and nan. What was written until then is written again.
+        except (_OutOfTime, ArithmeticError, ValueError):
+            return self.compiled(*arguments)
+
+    def interpreted(self, *arguments: Any) -> Any:
+        """Call the function in Python, within what is left of the time for it."""
+        global _spent  # noqa: PLW0603
+        started = time.thread_time()
+        _running.end = started + INTERPRETED_SECONDS - _spent
+        try:
+            with np.errstate(all="ignore"):
+                return self.function(*arguments)
+        finally:
+            _running.end = None
+            _spent += time.thread_time() - started
+
+
+def _is_small(arguments: tuple[Any, ...]) -> bool:
+    """Whether no array is too large to be interpreted, those in tuples included."""
+    sizes = (one if isinstance(one, tuple) else getattr(one, "size", 1) for one in arguments)
+    return all(_is_small(one) if isinstance(one, tuple) else one <= LARGEST_INTERPRETED for one in sizes)
 
 
 def kernel(function: Function) -> Function:
@@ -50,8 +107,12 @@ def kernel(function: Function) -> Function:
 
 
 def inner_kernel(function: Function) -> Function:
-    """Compile a function that only kernels call: without conversion of Python's arguments, which takes longer."""
-    return Kernel(function, no_cpython_wrapper=True)
+    """Compile a function that only kernels call, and that makes no arrays.
+
+    It has no conversion of arguments from Python, which takes longer to compile, and counts no references, which takes as long
+    as a step of five states.
+    """
+    return Kernel(function, no_cpython_wrapper=True, _nrt=False)
 
 
 def summing_kernel(function: Function) -> Function:

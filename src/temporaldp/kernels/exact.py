@@ -80,6 +80,13 @@ TIES = 1.0 + 1e-10
 """What other pairs of a supremum are compared with, relative to the best one so far: pairs that leak no more are not computed.
 If the excess over 1 is doubled, so is the distance between both sides of a supremum."""
 
+REPEATED, REPEATED_DEPTH = 2, 8.0
+"""Steps with equal budgets after which pairs are compared over an infinite horizon, and steps of such a comparison. If doubled:
+short runs are compared in vain less often; more pairs are left out, and others cost twice as much."""
+
+PATIENCE = 2
+"""Comparisons over an infinite horizon that may fail, beside one for each that does not, until a step makes no more of them."""
+
 ROOM_LEFT = 0.98
 """Share of the room that a sign from one side leaves, which counts as the pair's last value on that side."""
 
@@ -528,8 +535,25 @@ def weigh(chains, steps, i, j, room, shares, work, depths):
     return attained, proved
 
 
+@inner_kernel
+def lowered(worst, i, j, room, static, n_sides, work):
+    """Whether a pair stays below `room` over an infinite horizon; its static bounds are lowered to parts of the room then."""
+    part = room
+    if n_sides == 2:
+        part *= static[0, i, j] / (static[0, i, j] + static[1, i, j])
+    for side in range(n_sides):
+        part = part if side == 0 else room - part
+        below = arriving(worst[side], 0 * i) <= part
+        if not below and 0.0 < part <= LARGEST_EXPONENT:
+            below = roll(worst[side], 0 * i, i, j, math.expm1(part), -REPEATED_DEPTH, work)[9]
+        if not below:
+            return False
+        static[side, i, j] = min(static[side, i, j], part)
+    return True
+
+
 @kernel
-def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidates, work, depths):
+def largest(chains, worst, repeats, steps, lift, drop, limit, ceiling, static, shares, candidates, work, depths):  # noqa: PLR0912
     """The largest leakage over pairs of what arrives from one or two sides and the step's own part.
 
     Branch and bound: candidates (pairs ``i n + j``) are computed first; any other pair is first compared with the best so far
@@ -537,8 +561,13 @@ def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidate
 
     Parameters
     ----------
+    worst : tuple of Chain
+        Each side's widest factors at every step of an infinite horizon.
+    repeats : bool
+        Whether pairs are compared over that horizon first: where budgets repeat, they are left out at all later steps then.
     static : array, shape (2, n, n), or empty
-        Bounds of each side that hold at all steps. Empty: only candidates are computed, and the answer is `ceiling`.
+        Bounds of each side that hold at all steps, to `BACKWARD_SHARE`; lowered on the way. Empty: only candidates are
+        computed, and the answer is `ceiling`.
     limit : float
         Once a pair exceeds it, the others do not matter, and nothing is proved.
     ceiling : float
@@ -552,6 +581,7 @@ def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidate
     """
     n, wide = chains[0].n, lift.size > 1
     best, top, chosen = -1.0, 0.0, 1
+    patience = PATIENCE if repeats else 0
     share = TIES if chains[0].endless else LEVEL_SHARE
     depths[:] = 0
     n_first = candidates.size
@@ -578,6 +608,11 @@ def largest(chains, steps, lift, drop, limit, ceiling, static, shares, candidate
                 known += static[1, i, j]
             if known <= room:
                 continue
+            if patience > 0:
+                if lowered(worst, i, j, room, static, steps.size, work):
+                    patience += 1
+                    continue
+                patience -= 1
         low, high = weigh(chains, steps, i, j, room, shares, work, depths)
         if low < 0.0:
             continue
@@ -602,22 +637,37 @@ def extremes(chain, first, last):
 
 @kernel
 def series(
-    chains, steps, lift, drop, ceiling, runs, static, shares, candidates, work, depths, attained, proved, pairs, first, last
+    chains, worst, steps, lift, drop, ceiling, runs, static, shares, candidates, work, depths, attained, proved, pairs, first,
+    last,
 ):  # fmt: skip
     """Fill steps first .. last - 1 of the largest leakage from one or two sides: attained, proved and the pair, shape (T,).
 
     The second side counts steps from the last one on. `steps` and `depths` are scratch, one entry a side. From one side, the
     chain's spreads are set. Where budgets and matrices are those of the steps that the last rollouts reached, and spreads too,
     the same rollouts prove the same of the next step, up to the end of the run. `runs`, shape (sides, T): first step of each
-    step's run, in the side's own order. Return the next step, which may be beyond `last`.
+    step's run, in the side's own order. `worst`: see `largest`; not endless where matrices vary. Return the next step, which
+    may be beyond `last`.
     """
     n_steps = lift.shape[0]
     t = first
     while t < last:
         for side in range(steps.size):
             steps[side] = t if side == 0 else n_steps - 1 - t
+        repeats = worst[0].endless and worst[-1].endless and t >= runs[0, t] + REPEATED
         attained[t], top, pairs[t] = largest(
-            chains, steps, lift[t], drop[t], np.inf, ceiling[t], static, shares, candidates, work, depths
+            chains,
+            worst,
+            repeats,
+            steps,
+            lift[t],
+            drop[t],
+            np.inf,
+            ceiling[t],
+            static,
+            shares,
+            candidates,
+            work,
+            depths,
         )
         proved[t] = top
         candidates[:] = pairs[t]
@@ -748,7 +798,7 @@ def likelihoods(chain, s, x, out):
                 out[k] += chain.data[(first + k) * n + m] * x[m]
 
 
-@inner_kernel
+@kernel
 def chain_of(data, n, number, factors, endless, gamma):
     """A chain of one of many dense matrices, for plain releases."""
     nothing, into = np.empty(0, np.int64), np.empty(factors.shape[0], np.int64)
@@ -778,6 +828,10 @@ def population(
     n_steps, work, zero = lift.shape[1], np.empty((4, n)), 0 * n
     steps, depths, start = np.zeros(2, np.int64), np.zeros(2, np.int64), np.ones(2, np.int64)
     for user in range(first, last):
+        endless = (
+            chain_of(data, n, max(members[user, 0], 0), worst, True, gamma),
+            chain_of(data, n, max(members[user, 1], 0), worst, True, gamma),
+        )
         static, shares = np.zeros((2, n, n)), np.ones((2, n, n))
         sides = (
             chain_of(data, n, max(members[user, 0], 0), factors[0], False, gamma),
@@ -792,13 +846,13 @@ def population(
                 continue
             known = side
             ceiling = ceilings[user, side, ::order].copy()
-            endless = chain_of(data, n, members[user, side], worst, True, gamma)
-            set_spread(endless, zero, ceiling.max())
-            static_bounds(endless, zero, n, work, static[side])
+            set_spread(endless[side], zero, ceiling.max())
+            static_bounds(endless[side], zero, n, work, static[side])
             found = np.empty((2, n_steps)), np.empty(n_steps, np.int64)
             start[0] = 1
             series(
-                (sides[side], sides[side]), steps[:1], lift[side], drop[side], ceiling, runs[side : side + 1],
+                (sides[side], sides[side]), (endless[side], endless[side]), steps[:1], lift[side], drop[side], ceiling,
+                runs[side : side + 1],
                 static[side : side + 1], shares[:1], start[:1], work, depths, found[0][0], found[0][1], found[1], zero, n_steps,
             )  # fmt: skip
             level[:], high[:], pair[:] = found[0][0], found[0][1], found[1]
@@ -811,7 +865,7 @@ def population(
             start[0], start[1] = pairs[user, 0, 0], pairs[user, 1, 0]
             set_shares(sides, static, shares)
             series(
-                sides, steps, lift[0], drop[0], ceilings[user, 2], runs, static, shares, start, work, depths,
+                sides, endless, steps, lift[0], drop[0], ceilings[user, 2], runs, static, shares, start, work, depths,
                 attained[user, 2], proved[user, 2], pairs[user, 2], zero, n_steps,
             )  # fmt: skip
 

@@ -306,7 +306,7 @@ def pair_values(chain, steps, i, j, guess, close, proved, rho):
     return deepest
 
 
-@inner_kernel
+@kernel
 def largest_sum(chain, t, i, j, offset, known, guess, work):
     """Largest sum over pairs of an offset and K at step t. `known` holds K where it is computed already, else -1."""
     best, first = 0.0, np.argmax(offset + np.log1p(guess))

@@ -158,10 +158,15 @@ class Largest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactArrivals:
-    """Rollouts of one direction, and the largest of what arrives with a step's own part, in the direction's order of steps."""
+    """Rollouts of one direction, and the largest of what arrives with a step's own part, in the direction's order of steps.
+
+    `worst` and `static` bound each pair at all steps; see `worst_step` and `static_bounds`.
+    """
 
     chain: Chain
     largest: Largest
+    worst: Chain
+    static: FloatArray
 
 
 def rollouts(correlation: Correlation, releases: Releases, spreads: FloatArray, *, turned: bool) -> Chain:
@@ -193,17 +198,19 @@ def arrivals(correlation: Correlation, releases: Releases, ceiling: FloatArray, 
         Largest.empty(n_steps),
         np.append(likely_pairs(exactly_known(correlation.at(0))), releases[order].widest[:1]),
     )
-    static, first = static_bounds(chain, float(ceiling.max()))[None], 0
+    worst, first = worst_step(chain, float(ceiling.max())), 0
+    static = static_bounds(worst)[None]
     while first < n_steps:
         progressed("leakage of every step", first / n_steps)
         last = min(n_steps, first + BLOCK)
-        first = _fill((chain,), (lift, drop), ceiling, runs, static, likely, found, first, last)
+        first = _fill((chain,), (worst,), (lift, drop), ceiling, runs, static, likely, found, first, last)
         likely = found.pairs[first - 1 : first].copy()
-    return ExactArrivals(chain, found)
+    return ExactArrivals(chain, found, worst, static[0])
 
 
 def _fill(
     chains: tuple[Chain, ...],
+    worst: tuple[Chain, ...],
     sides: tuple[FloatArray, FloatArray],
     ceiling: FloatArray,
     runs: IntArray,
@@ -220,25 +227,28 @@ def _fill(
         most = np.array([chain.spreads[:, 0].max() for chain in chains])[:, None, None]
         np.divide(np.minimum(static, most), most, out=shares, where=most > 0.0)
     done: int = exact.series(
-        (chains[0], chains[-1]), scratch[0], *sides, ceiling, runs, static, shares, candidates, np.empty((4, n)), scratch[1],
-        found.attained, found.proved, found.pairs, first, last,
+        (chains[0], chains[-1]), (worst[0], worst[-1]), scratch[0], *sides, ceiling, runs, static, shares, candidates,
+        np.empty((4, n)), scratch[1], found.attained, found.proved, found.pairs, first, last,
     )  # fmt: skip
     return done
 
 
-def static_bounds(chain: Chain, a: float) -> FloatArray:
-    """Bounds of each pair that hold at all steps, shape (n, n), if spreads are at most a; inf where matrices vary.
-
-    Empty where there are too many pairs to look at.
-    """
-    n = chain.n
-    if float(n) ** 4 > EFFORT:
-        return np.zeros((0, 0))
+def worst_step(chain: Chain, a: float) -> Chain:
+    """The widest factors of any step over an infinite horizon, if spreads are at most a; not endless where matrices vary."""
     if (chain.into[1:] != chain.into[-1]).any():
-        return np.full((n, n), np.inf)
+        return chain
     up, down = chain.factors[:, 0].max(axis=0), chain.factors[:, 1].min(axis=0)
     above = np.array([[a, *((math.exp(a), math.expm1(a)) if a <= exact.LARGEST_EXPONENT else (math.inf, math.inf))]])
-    worst = chain._replace(into=chain.into[-1:], factors=np.stack((up, down))[None], spreads=above, endless=True)
+    return chain._replace(into=chain.into[-1:], factors=np.stack((up, down))[None], spreads=above, endless=True)
+
+
+def static_bounds(worst: Chain) -> FloatArray:
+    """Bounds of each pair at all steps, shape (n, n); inf where matrices vary. Empty where there are too many pairs."""
+    n = worst.n
+    if float(n) ** 4 > EFFORT:
+        return np.zeros((0, 0))
+    if not worst.endless:
+        return np.full((n, n), np.inf)
     found = np.zeros((n, n))
     spread(lambda first, last: exact.static_bounds(worst, first, last, np.empty((4, n)), found), n, step=1, work=n**4)
     return found
@@ -252,7 +262,7 @@ def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releas
     n_steps, n = len(releases), past.chain.n
     found, chains = Largest.empty(n_steps), (past.chain, future.chain)
     runs = np.stack([_runs(chain) for chain in chains])
-    static = np.stack([static_bounds(chain, float(chain.spreads[:, 0].max())) for chain in chains])
+    worst, static = (past.worst, future.worst), np.stack((past.static, future.static))
     before, after = past.largest.pairs, future.largest.reversed.pairs
     # Whole runs, so that what is solved never depends on the number of threads.
     starts = np.unique(runs[0][np.arange(0, n_steps, BLOCK)]).tolist()
@@ -260,7 +270,7 @@ def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releas
     def fill(first: int, last: int) -> None:
         for start, end in itertools.pairwise([*starts[first:last], *[*starts, n_steps][last : last + 1]]):
             candidates = np.array([before[start], after[start]])
-            _fill(chains, releases.sides, ceiling, runs, static, candidates, found, start, end)
+            _fill(chains, worst, releases.sides, ceiling, runs, static.copy(), candidates, found, start, end)
 
     progressed("past and future together", 0.0)
     spread(fill, len(starts), step=1, work=STEP_WORK * len(np.unique(runs[0])) * n**3)

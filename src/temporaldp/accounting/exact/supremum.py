@@ -70,7 +70,7 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
         progressed("leakage over an infinite horizon", attempt / MOST_LEVELS)
         chain = endless(matrix, release, supposed)
         limit = supposed if supposed < ceiling else math.inf
-        static = static_bounds(chain, supposed)
+        static = static_bounds(chain)
         attained, proved, pair, depth = _largest((chain,), static[None], release, limit, math.inf, likely)
         if proved <= supposed or supposed == ceiling:
             ceiling = min(proved, ceiling)
@@ -117,7 +117,7 @@ def leakage_within(
     if not chains:
         return float(release.width[0])
     candidates = np.concatenate([likely_pairs(one) for one in (past, future) if one is not None])
-    static = np.stack([static_bounds(one, level) for one in chains])
+    static = np.stack([static_bounds(one) for one in chains])
     return _largest(tuple(chains), static, release, level, math.inf, candidates)[1]
 
 
@@ -133,8 +133,8 @@ def _largest(
     n, (lift, drop) = chains[0].n, release.sides
     depths = np.zeros(len(chains), np.int64)
     attained, proved, pair = exact.largest(
-        (chains[0], chains[-1]), np.zeros(len(chains), np.int64), lift[0], drop[0], limit, ceiling, static,
-        np.ones((len(chains), n, n)), candidates, np.empty((4, n)), depths,
+        (chains[0], chains[-1]), (chains[0], chains[-1]), False, np.zeros(len(chains), np.int64), lift[0], drop[0], limit,
+        ceiling, static, np.ones((len(chains), n, n)), candidates, np.empty((4, n)), depths,
     )  # fmt: skip
     return attained, proved, pair, int(depths.max())
 
