@@ -153,10 +153,10 @@ def test_asking_the_command_line_what_it_is_loads_nothing_heavy(arguments):
 
 
 @pytest.mark.long
-def test_a_small_audit_loads_only_numba_and_what_reads_the_file():
+def test_a_small_audit_loads_only_what_reads_the_file():
     code = "from temporaldp.cli import main; main()"
     loaded = loaded_by(code, "audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper")
-    assert loaded & LOADED_WHEN_USED == {"pyarrow", "narwhals", "duckdb", "numba"}
+    assert loaded & LOADED_WHEN_USED == {"pyarrow", "narwhals", "duckdb"}
 
 
 def test_one_module_imports_numba():
