@@ -33,7 +33,7 @@ from temporaldp.accounting.accountant import account_of
 from temporaldp.release.chain import LedgerEvent, LedgerRow, chained
 from temporaldp.release.checkpoints import CHECKPOINT, EVERY
 from temporaldp.release.outputs import as_text
-from temporaldp.release.tables import tables
+from temporaldp.release.tables import LEDGER, tables
 
 STEPS = 500_000
 COUNTED = 3_000
@@ -82,14 +82,14 @@ def build(place: Path, n_steps: int) -> float:
                     head, n_events = chained(head, event.signed), n_events + 1
                     events.append(event._replace(hash=head))
                 output = as_text(rng.integers(0, 100, 3))
-                row = LedgerRow(step, label(step), epsilon, epsilon, leakage, False, output, None, "")
+                row = LedgerRow(step, label(step), epsilon, epsilon, leakage, False, output, None, None, "")
                 head = chained(head, row.signed)
                 rows.append(row._replace(hash=head))
             with ledger.store.writing() as transaction:
                 for table, entries in ((tables().steps, rows), (tables().events, events)):
-                    values = [one._asdict() for one in entries]
+                    values = [{"release": LEDGER, **one._asdict()} for one in entries]
                     transaction.connection.execute(table.insert(), values)
-                transaction.connection.execute(tables().heading.update().values(n_steps=len(rows) + start, head=head))
+                transaction.connection.execute(tables().releases.update().values(n_steps=len(rows) + start, head=head))
         ledger.refresh()
         state = account_of(counting).kept_state()
         assert state is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 import postgres
-from temporaldp.serve.database import database_at
+from temporaldp.serve.service import database_at
 from temporaldp.serve.tokens import Role, Tokens
 
 

@@ -16,12 +16,12 @@ from copy import copy
 from pathlib import Path
 
 from temporaldp import DiscreteLaplaceHistogram
+from temporaldp.release.tables import statements
 from temporaldp.serve import Settings, served_release
 from temporaldp.serve.application import create_app
 from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.server import serve
 from temporaldp.serve.service import load_for_first_step
-from temporaldp.serve.tables import statements
 
 BACKWARD = [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.4, 0.5]]
 FORWARD = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.3, 0.5]]

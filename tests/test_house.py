@@ -217,7 +217,7 @@ def test_the_extras_that_errors_name_are_those_of_the_project():
     assert pickle.loads(pickle.dumps(told.value)).extra == "tables"
 
 
-LONG_FILES = {"accountant.py": 660, "exact.py": 900, "interval.py": 620}
+LONG_FILES = {"accountant.py": 660, "exact.py": 900, "interval.py": 620, "ledger.py": 540}
 """The first is mostly the documentation of its methods; the others are one algorithm each with its kernels."""
 
 

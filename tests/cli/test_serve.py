@@ -54,6 +54,7 @@ def test_a_service_from_the_shell(tmp_path):
             address = process.stdout.readline().strip()
             with urllib.request.urlopen(f"{address}health") as health:
                 assert health.status == 200
+            assert "another server uses" in refused("serve", "--no-browser", "--port", "0", "--store", store)
             with Client(address, own) as client:
                 release = client.create(DEFINITION)
             require_revocable(address, store, release)

@@ -14,14 +14,14 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 TEXTS = st.none() | st.text()
 
 
-@given(st.integers(0, 10**9), st.text(), NUMBERS, NUMBERS, st.none() | NUMBERS, st.booleans(), TEXTS, TEXTS)
-def test_a_row_is_signed_as_canonical_json(step, time, parameter, epsilon, leakage, last, output, digest):
-    row = LedgerRow(step, time, parameter, epsilon, leakage, last, output, digest, "hash")
-    assert row.signed == json.dumps(list(row)[:8], separators=(",", ":"))
+@given(st.integers(0, 10**9), st.text(), NUMBERS, NUMBERS, st.none() | NUMBERS, st.booleans(), TEXTS, TEXTS, TEXTS)
+def test_a_row_is_signed_as_canonical_json(step, time, parameter, epsilon, leakage, last, output, digest, key):
+    row = LedgerRow(step, time, parameter, epsilon, leakage, last, output, digest, key, "hash")
+    assert row.signed == json.dumps(list(row)[:-1], separators=(",", ":"))
 
 
 def test_numbers_that_equal_one_another_are_told_apart():
-    row = LedgerRow(0, "0", 0.0, 0.0, None, False, None, None, "")
+    row = LedgerRow(0, "0", 0.0, 0.0, None, False, None, None, None, "")
     others = [row._replace(epsilon=-0.0), row._replace(epsilon=0), row._replace(last=0), row._replace(parameter=False)]
     assert len({one.signed for one in (row, *others)}) == 5
 
@@ -29,4 +29,4 @@ def test_numbers_that_equal_one_another_are_told_apart():
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 def test_no_row_has_a_number_that_json_lacks(value):
     with pytest.raises(ValueError, match=r"finite|JSON"):
-        _ = LedgerRow(0, "0", 0.1, value, None, False, None, None, "").signed
+        _ = LedgerRow(0, "0", 0.1, value, None, False, None, None, None, "").signed

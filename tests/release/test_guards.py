@@ -128,8 +128,8 @@ def test_a_ledger_of_other_noise_is_refused_and_says_what_differs(what, place):
     "statement",
     [
         "UPDATE temporaldp_steps SET parameter = 500 WHERE step = 1",
-        "UPDATE temporaldp_ledger SET configuration = replace(configuration, '1e-06', '1e-07')",
-        "UPDATE temporaldp_ledger SET configuration = replace(configuration, 'gaussian', 'laplace')",
+        "UPDATE temporaldp_releases SET configuration = replace(configuration, '1e-06', '1e-07')",
+        "UPDATE temporaldp_releases SET configuration = replace(configuration, 'gaussian', 'laplace')",
     ],
 )
 def test_the_head_covers_scales_delta_and_noise(statement, tmp_path):

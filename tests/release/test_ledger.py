@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
@@ -31,6 +32,7 @@ from temporaldp import (
     TransitionMatrix,
     adopt_correlation,
 )
+from temporaldp.release.high_water import mark_file
 from temporaldp.release.outputs import as_text, from_text
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
@@ -70,12 +72,12 @@ TAMPERING = {
     "DELETE FROM temporaldp_steps WHERE step = 0": "step 0 is missing",
     "DELETE FROM temporaldp_steps WHERE step = 9": "10 steps, but 9 are there",
     "DELETE FROM temporaldp_steps": "10 steps, but 0 are there",
-    "UPDATE temporaldp_ledger SET n_steps = 9": "9 steps, but 10 are there",
-    "UPDATE temporaldp_ledger SET head = 'ab'": "head is not the hash of its last step",
-    "UPDATE temporaldp_ledger SET configuration = replace(configuration, '\"alpha\":1.0', '\"alpha\":9.0')": "step 0",
-    "UPDATE temporaldp_ledger SET configuration = '{}'": "what the ledger is for was changed",
-    "UPDATE temporaldp_steps SET step = -1 WHERE step = 9": "10 steps, but 9 are there",
-    "DELETE FROM temporaldp_ledger": "was deleted",
+    "UPDATE temporaldp_releases SET n_steps = 9": "9 steps, but 10 are there",
+    "UPDATE temporaldp_releases SET head = 'ab'": "head is not the hash of its last step",
+    "UPDATE temporaldp_releases SET configuration = replace(configuration, '\"alpha\":1.0', '\"alpha\":9.0')": "step 0",
+    "UPDATE temporaldp_releases SET configuration = '{}'": "what the ledger is for was changed",
+    "UPDATE temporaldp_steps SET step = -1 WHERE step = 9": "step 0 is missing: the next row is step -1",
+    "DELETE FROM temporaldp_releases": "was deleted",
     "DROP TABLE temporaldp_steps": "cannot use the ledger",
 }
 
@@ -102,16 +104,83 @@ def test_values_that_no_ledger_has_are_found(value, tmp_path):
 def test_tampering_is_found_by_a_release_that_is_open(filled):
     with opened(filled) as stream:
         execute(filled, "DELETE FROM temporaldp_steps WHERE step = 9")
-        execute(filled, "UPDATE temporaldp_ledger SET n_steps = 9")
+        execute(filled, "UPDATE temporaldp_releases SET n_steps = 9")
         with pytest.raises(LedgerError, match="9 steps, but 10 are there"):
             stream.release([70, 30], time=10)
+
+
+@pytest.mark.parametrize("left", [0, 5, 9])
+def test_a_chain_that_was_cut_off_is_found_by_the_mark_of_this_machine(filled, left, monkeypatch):
+    with Ledger(filled) as ledger:
+        head = ledger[left - 1].hash if left else ledger.began
+    mark = mark_of(filled)
+    execute(filled, f"DELETE FROM temporaldp_steps WHERE step >= {left}")
+    execute(filled, f"UPDATE temporaldp_releases SET n_steps = {left}, head = '{head}'")
+    for act in (Ledger, opened):
+        with pytest.raises(LedgerError, match=f"has written 10 steps .* missing or were changed.* remove {mark}"):
+            act(filled)
+    mark.write_text("no mark")  # as on a machine that wrote nothing
+    with Ledger(filled) as ledger:
+        assert len(ledger) == left
+    mark.unlink()
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(mark.parent / "no" / "folder"))
+    mark.parent.joinpath("no").write_text("where no folder can be made, a step needs no mark")
+    with opened(filled) as stream:
+        stream.release([70, 30], time=10)
+
+
+def test_a_mark_of_an_earlier_step_still_holds(filled):
+    mark = mark_of(filled)
+    earlier = mark.read_text()
+    with opened(filled) as stream:
+        stream.release([70, 30], time=10)
+    mark.write_text(earlier)  # the process was killed before it could replace the mark
+    with opened(filled) as stream:
+        stream.release([70, 30], time=11)
+    assert mark.read_text() != earlier
+    assert sorted(mark.parent.glob("tmp*")) == []
+
+
+def test_a_ledger_that_was_written_anew_with_other_budgets_is_found_by_the_mark(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        for step in range(3):
+            stream.release([70, 30], time=step)
+    assert len(written_anew(place)) == 3
+    with pytest.raises(LedgerError, match="missing or were changed"):
+        Ledger(place)
+
+
+def mark_of(place):
+    with Ledger(place) as ledger:
+        return mark_file(ledger)
+
+
+def written_anew(place):
+    """The rows of the ledger with smaller budgets, and hashes that fit, as somebody writes who may write to the file."""
+    connection = sqlite3.connect(place)
+    columns = "step, time, parameter, epsilon, leakage, last, output, digest, request_key"
+    with Ledger(place) as ledger:
+        head = ledger.began
+    rows = connection.execute(f"SELECT {columns} FROM temporaldp_steps ORDER BY step").fetchall()
+    for row in rows:
+        content = [0.001 if k in (2, 3) else bool(value) if k == 5 else value for k, value in enumerate(row)]
+        text = json.dumps(content, separators=(",", ":"))
+        head = hashlib.sha256(f"{head}\n{text}".encode()).hexdigest()
+        change = "UPDATE temporaldp_steps SET parameter = 0.001, epsilon = 0.001, hash = ? WHERE step = ?"
+        connection.execute(change, (head, row[0]))
+    connection.execute("UPDATE temporaldp_releases SET head = ?", (head,))
+    connection.commit()
+    connection.close()
+    return rows
 
 
 def test_a_chain_made_anew_is_found_by_a_noted_head(filled):
     with Ledger(filled) as ledger:
         head, fifth = ledger.head, ledger[4].hash
+    mark_of(filled).unlink()
     execute(filled, "DELETE FROM temporaldp_steps WHERE step > 4")
-    execute(filled, f"UPDATE temporaldp_ledger SET n_steps = 5, head = '{fifth}'")
+    execute(filled, f"UPDATE temporaldp_releases SET n_steps = 5, head = '{fifth}'")
     with Ledger(filled) as ledger:  # a perfect forgery of an earlier ledger
         ledger.verify()
         ledger.verify(head=fifth[:12])
@@ -394,7 +463,7 @@ def test_verifying_an_open_release_finds_a_rolled_back_chain_and_changes_nothing
     with opened(filled) as stream:
         fifth = stream.ledger[4].hash
         execute(filled, "DELETE FROM temporaldp_steps WHERE step > 4")
-        execute(filled, f"UPDATE temporaldp_ledger SET n_steps = 5, head = '{fifth}'")
+        execute(filled, f"UPDATE temporaldp_releases SET n_steps = 5, head = '{fifth}'")
         with pytest.raises(LedgerError, match="missing or were changed"):
             stream.ledger.verify()
         assert len(stream.ledger) == len(stream.accountant) == 10
@@ -466,19 +535,19 @@ def test_a_log_left_from_another_ledger_is_not_replayed(tmp_path):
     stream.close()
 
 
-@pytest.mark.parametrize("name", ["temporaldp ledger 4", "temporaldp ledger 6", "other", 5])
+@pytest.mark.parametrize("name", ["temporaldp ledger 5", "temporaldp ledger 7", "other", 5])
 def test_a_ledger_of_another_format_is_refused_and_left_alone(name, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
     with sqlite3.connect(place) as connection:
-        (text,) = connection.execute("SELECT configuration FROM temporaldp_ledger").fetchone()
+        (text,) = connection.execute("SELECT configuration FROM temporaldp_releases").fetchone()
         changed = json.dumps({**json.loads(text), "format": name})
-        connection.execute("UPDATE temporaldp_ledger SET configuration = ?", [changed])
+        connection.execute("UPDATE temporaldp_releases SET configuration = ?", [changed])
     connection.close()
     before = place.read_bytes()
     for act in (Ledger, opened):
-        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 5', got '{name}'"):
+        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 6', got '{name}'"):
             act(place)
     assert place.read_bytes() == before
 
@@ -525,7 +594,7 @@ def test_a_damaged_schema_is_a_ledger_that_cannot_be_used(tmp_path):
     with opened(place) as stream:
         stream.release([70, 30], time=0)
     content = place.read_bytes()
-    for mark in (b"CREATE TABLE temporaldp_steps", b"temporaldp_ledger"):
+    for mark in (b"CREATE TABLE temporaldp_steps", b"temporaldp_releases"):
         at = content.index(mark)
         for odd in (b"\xff", b"\x80\xfe"):
             place.write_bytes(content[: at + 3] + odd + content[at + 3 + len(odd) :])

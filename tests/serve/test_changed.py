@@ -14,13 +14,17 @@ from temporaldp.serve import Settings
 HIGHER = """replace({}, '"alpha":1.0', '"alpha":9.0')"""
 
 EDITS = {
-    "a budget": "UPDATE temporaldp_release_steps SET epsilon = 0.001, parameter = 0.001 WHERE step = 1",
-    "a step less": "DELETE FROM temporaldp_release_steps WHERE step = 2",
+    "a budget": "UPDATE temporaldp_steps SET epsilon = 0.001, parameter = 0.001 WHERE step = 1",
+    "a step less": "DELETE FROM temporaldp_steps WHERE step = 2",
     "the last steps forgotten": "UPDATE temporaldp_releases SET n_steps = 1",
-    "what was published": "UPDATE temporaldp_release_steps SET output = '{\"value\":[0,0,0]}' WHERE step = 0",
-    "alpha": f"UPDATE temporaldp_release_private SET content = {HIGHER.format('content')} WHERE name = 'definition'",
+    "what was published": "UPDATE temporaldp_steps SET output = '{\"value\":[0,0,0]}' WHERE step = 0",
+    "alpha": f"UPDATE temporaldp_releases SET definition = {HIGHER.format('definition')}",
+    "the definition": "UPDATE temporaldp_releases SET definition = '{}'",
+    "by which request": "UPDATE temporaldp_steps SET request_key = 'zz' WHERE step = 1",
     "what it is for": f"UPDATE temporaldp_releases SET configuration = {HIGHER.format('configuration')}",
-    "what every step may spend": "UPDATE temporaldp_release_private SET content = '0.9' WHERE name = 'reserve'",
+    "what every step may spend": "UPDATE temporaldp_releases SET configuration = json_set(configuration, '$.every_step', 0.9)",
+    "a step before the first": "INSERT INTO temporaldp_steps SELECT release, -1, 'x', 9.0, 9.0, NULL, 0, NULL, NULL, NULL, 'x' "
+    "FROM temporaldp_releases",
 }
 
 

@@ -222,7 +222,7 @@ def judge(store, folder, ports, token, releases, pipelines):
 def stored(store):
     engine = sa.create_engine(engine_url(store))
     with engine.connect() as connection:
-        asked = sa.text("SELECT * FROM temporaldp_release_steps ORDER BY release, step")
+        asked = sa.text("SELECT * FROM temporaldp_steps ORDER BY release, step")
         found = [dict(row) for row in connection.execute(asked).mappings()]
     engine.dispose()
     return found
@@ -239,9 +239,9 @@ def require_chained(store, release, rows):
         asked = sa.text("SELECT configuration, n_steps, head FROM temporaldp_releases WHERE release = :release")
         configuration, n_steps, head = connection.execute(asked, {"release": release}).one()
     engine.dispose()
-    previous = hashlib.sha256(f"temporaldp ledger 5\n{configuration}".encode()).hexdigest()
+    previous = hashlib.sha256(f"temporaldp ledger 6\n{configuration}".encode()).hexdigest()
     for row in rows:
-        names = ("step", "time", "parameter", "epsilon", "leakage", "last", "output", "digest")
+        names = ("step", "time", "parameter", "epsilon", "leakage", "last", "output", "digest", "request_key")
         content = [bool(row[name]) if name == "last" else row[name] for name in names]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         previous = hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()

@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from command import refused, temporaldp
 from level import worst_leakage
 from serve_places import place_of, token_for
 from served import served
-from temporaldp import Adversary, TemporalAccountant, TransitionMatrix, plan_budget
+from temporaldp import Adversary, Ledger, TemporalAccountant, TransitionMatrix, plan_budget
 from temporaldp.serve import Settings
 from temporaldp.serve.tokens import Role
 
@@ -139,6 +140,45 @@ def test_creating_a_release_twice_by_one_key_makes_one(service):
     assert (one.status, two.status, one.json) == (201, 201, two.json)
     other = service.ask.post("/v1/releases", DEFINITION | {"alpha": 2.0}, token=service.own, key="same")
     assert other.status == 409
+
+
+def test_a_key_that_creates_a_release_belongs_to_its_token(service):
+    first = service.ask.post("/v1/releases", DEFINITION, token=service.own, key="same").json["release"]
+    other = token_for(service.store)
+    assert service.ask.post("/v1/releases", DEFINITION, token=other, key="same").json["release"] != first
+
+
+def test_releases_are_listed_in_pages_to_those_who_may_read_all(service):
+    made = sorted(service.create() for _ in range(3))
+    assert service.post(made[1], "publish", {"counts": [70, 30]}, key="a").status == 200
+    found, after = [], ""
+    while page := service.ask.get(f"/v1/releases?limit=2&after={after}", token=service.own).json["releases"]:
+        found, after = found + page, page[-1]["release"]
+    assert [one["release"] for one in found] == sorted(one["release"] for one in found)
+    mine = [one for one in found if one["release"] in made]
+    assert [(one["release"], one["n_steps"]) for one in mine] == [(made[0], 0), (made[1], 1), (made[2], 0)]
+    assert mine[1]["head"] == service.steps(made[1])[-1]["head"]
+    assert service.ask.get("/v1/releases", token=token_for(service.store, made[0])).status == 403
+    assert service.ask.get("/v1/releases?after=x", token=service.own).status == 422
+
+
+def test_a_release_is_a_ledger_for_those_who_have_the_database(service, tmp_path):
+    release = service.create()
+    assert service.post(release, "publish", {"counts": [70, 30], "time": "2024-01-01"}, key="a").status == 200
+    with Ledger(service.store, release) as ledger:
+        ledger.verify(head=service.steps(release)[-1]["head"])
+        assert ledger.times == ("2024-01-01",)
+    shown = temporaldp("ledger", "show", service.store, "--release", release, "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["steps"][0]["time"] == "2024-01-01"
+    for command in ("show", "verify"):
+        said = temporaldp("ledger", command, service.store, "--release", release)
+        assert said.returncode == 0 and "alpha" in said.stdout, said.stderr
+    table = tmp_path / "steps.csv"
+    assert temporaldp("ledger", "export", service.store, "--release", release, "-o", table).returncode == 0
+    assert "2024-01-01" in table.read_text()
+    assert "never made" in refused("ledger", "show", service.store, code=4) or "://" in service.store
+    assert "there is no ledger" in refused("ledger", "show", service.store, "--release", "0" * 32, code=4)
 
 
 def test_clients_of_one_key_at_once_take_one_step(service):

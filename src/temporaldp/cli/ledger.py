@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import typer
@@ -18,11 +18,12 @@ from temporaldp.cli.released import promised, renewed_words
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.release.chain import LedgerRow
+from temporaldp.release.database import file_of
 from temporaldp.release.export import export_suffix, said_of
 from temporaldp.release.ledger import ADOPT
 from temporaldp.release.renewal import renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
-from temporaldp.release.store import file_of
+from temporaldp.release.tables import LEDGER
 from temporaldp.report.words import number, span, steps
 
 app = typer.Typer(help="Look at the ledger of a release, check it, and keep it up.", no_args_is_help=True)
@@ -30,6 +31,11 @@ app = typer.Typer(help="Look at the ledger of a release, check it, and keep it u
 app.command("share")(share)
 
 LAST_ROWS = 10
+
+ServedRelease: TypeAlias = Annotated[
+    str,
+    typer.Option("--release", metavar="ID", help="A release of a service, whose store LEDGER is.", show_default=False),
+]
 
 TERMS = ("alpha", "accounting", "delta", "noise", "plan")
 """What `verify` repeats of what the ledger is for: the head vouches for it."""
@@ -46,11 +52,12 @@ ACCOUNTED = {
 @app.command("show")
 def show(
     place: Place,
+    release: ServedRelease = LEDGER,
     every_row: Annotated[bool, typer.Option("--all", help="Every step instead of the last ten.")] = False,
     as_json: o.JsonOption = False,
 ) -> None:
     """What the ledger is for, what was spent, and how much leaked. Published counts are not printed."""
-    with Ledger(place) as ledger:
+    with Ledger(place, release) as ledger:
         if as_json:
             say_json(_document(ledger))
             return
@@ -76,10 +83,11 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    release: ServedRelease = LEDGER,
     as_json: o.JsonOption = False,
 ) -> None:
     """Check every row against the chain of hashes; exit code 4 if one was edited, deleted or cut off."""
-    with Ledger(place) as ledger:
+    with Ledger(place, release) as ledger:
         ledger.verify(head=head)
         if as_json:
             terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
@@ -98,6 +106,7 @@ def export(
         Path,
         typer.Option("--output", "-o", help="Where to write every step (.parquet, .csv or .json).", show_default=False),
     ],
+    release: ServedRelease = LEDGER,
     overwrite: o.OverwriteOption = False,
 ) -> None:
     """Every step with its time, budget or noise, leakage so far and what was released, as one table."""
@@ -105,7 +114,7 @@ def export(
     require_writable(output, reads=(file_of(place),))
     if output.exists() and not overwrite:
         raise OutputError(f"{output} exists; say --overwrite to replace it")
-    with Ledger(place) as ledger:
+    with Ledger(place, release) as ledger:
         export_ledger(ledger, output)
         console.print(f"{steps(len(ledger))} written to {output}, head {ledger.head}", soft_wrap=True, markup=False)
 

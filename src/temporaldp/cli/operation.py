@@ -15,9 +15,11 @@ from rich.table import Table
 
 from temporaldp import ContinualRelease, Ledger, OutputError, SharedRelease, TemporaldpError, Traces
 from temporaldp.cli.render import console, facts, say_json
-from temporaldp.release.file_store import FileStore
+from temporaldp.release.database import database_of, file_of, shown_file
+from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.guards import Forecast
-from temporaldp.release.store import PostgresStore, Store, database_of, file_of, shown_file
+from temporaldp.release.postgres import PostgresDatabase
+from temporaldp.release.store import Store
 from temporaldp.report.words import number, steps
 
 MOST_NAMED = 3
@@ -35,16 +37,16 @@ def trial_place(ledger: str) -> Iterator[str | Store]:
     """
     file = file_of(ledger)
     if file is None:
-        database = PostgresStore(*database_of(ledger))
+        database = PostgresDatabase(*database_of(ledger))
         with database.trial():
-            yield database
+            yield Store(database)
         return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / file.name
         if file.exists():
             with Ledger(file) as known:
                 known.back_up(place)
-        yield FileStore(place, shown=shown_file(ledger))
+        yield Store(FileDatabase(place, shown=shown_file(ledger)))
 
 
 def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:

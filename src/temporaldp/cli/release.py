@@ -30,10 +30,11 @@ from temporaldp.cli.shared_release import AskedTable, refuse_account, release_ta
 from temporaldp.cli.smoothing import public_correlation
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
+from temporaldp.release.database import file_of
 from temporaldp.release.histograms import gap_before
 from temporaldp.release.outputs import from_text
 from temporaldp.release.released import release_suffix
-from temporaldp.release.store import Store, file_of
+from temporaldp.release.store import Store
 
 
 @o.grouped

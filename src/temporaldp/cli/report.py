@@ -29,7 +29,7 @@ from temporaldp.cli.render import console, warn, working
 from temporaldp.correlation.states import require_same_states
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import Plan
-from temporaldp.release.store import file_of
+from temporaldp.release.database import file_of
 from temporaldp.report import Evidence, write_report
 from temporaldp.values import positive
 

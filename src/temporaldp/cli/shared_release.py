@@ -83,13 +83,10 @@ def refuse_account(ledger: str) -> None:
     """`InputError` where a ledger is an account of several tables, and no table was named."""
     store = store_at(ledger)
     try:
-        if not store.exists():
-            return
-        with store.reading() as transaction:
-            heading = transaction.heading()
+        heading = store.heading() if store.exists() else None
     finally:
         store.close()
-    tables = json.loads(heading[0]).get("tables") if heading is not None else None
+    tables = json.loads(heading.configuration).get("tables") if heading is not None else None
     if tables:
         raise InputError(
             f"{store.place} is an account of several tables, {', '.join(sorted(tables))}: say with --table which of them "

@@ -82,7 +82,7 @@ def revoke(
 
 @contextmanager
 def _tokens(store: str) -> Iterator[Tokens]:
-    from temporaldp.serve.database import database_at
+    from temporaldp.serve.service import database_at
     from temporaldp.serve.tokens import Tokens
 
     database = database_at(store)

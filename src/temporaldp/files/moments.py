@@ -36,6 +36,9 @@ AVERAGE_MONTH = 30.5
 """Days, of which a long month has one and a long year twelve."""
 EPOCH = datetime(1970, 1, 1)
 
+STEP = re.compile(r"([\d.e+-]+)(?: (seconds|months))?")
+"""How long a step is: 300 seconds, 1 months, or a number."""
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -120,7 +123,7 @@ def steps_between(step: str, before: str, label: str) -> float | None:
 
     Months are counted by the calendar where both labels stand at one day and time of the month, else as the shortest month.
     """
-    known = re.fullmatch(r"([\d.e+-]+)(?: (seconds|months))?", step)
+    known = STEP.fullmatch(step)
     length = distance(before, label)
     if known is None or length is None or (known[2] is None) == (moment(label).clock is not None):
         return None
@@ -155,9 +158,11 @@ def is_near(step: str | None, before: str | None, label: str, now: datetime) -> 
     """Return whether a label is at most one step ahead of the label before it, or of the clock.
 
     Without a step that fits the label, a step is a day, or 1 for a label without a clock. The first label without a clock is
-    compared with 0, and words without a number are always near.
+    compared with 0, and words without a number are always near; but where a step has a unit, the first label is of its kind.
     """
     when = moment(label)
+    if before is None and step is not None and STEP.fullmatch(step) and steps_between(step, label, label) is None:
+        return False
     if not isinstance(when.value, Decimal):
         return True
     unit = "1" if when.clock is None else f"{SECONDS_A_DAY} seconds"

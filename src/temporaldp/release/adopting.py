@@ -159,7 +159,7 @@ def resumed(accountant: TemporalAccountant, ledger: Ledger) -> tuple[TemporalAcc
 
 def take_in(accountant: TemporalAccountant, ledger: Ledger, n_adopted: int = 0) -> int:
     """Tell an accountant the steps and adoptions that it does not know; gives how many adoptions it knows then."""
-    adoptions = [event for event in ledger.events if event.kind == ADOPT]
+    adoptions = ledger.adoptions
     for event in adoptions[n_adopted:]:
         _record(accountant, ledger, event.step)
         details = event.details

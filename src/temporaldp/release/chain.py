@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import math
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, NamedTuple, TypeAlias
 
-FORMAT = "temporaldp ledger 5"
+FORMAT = "temporaldp ledger 6"
 """Name of the only format that is read and written; a ledger of any other format is refused."""
 
 ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-NULL = "null"
-
-WRITTEN = frozenset(
-    (int, str, float, float, leakage, bool, output, digest, str)
-    for leakage, output, digest in itertools.product((float, type(None)), (str, type(None)), (str, type(None)))
-)
-"""The types of a row's fields, in order: a database may give back others if somebody wrote them there."""
 
 
 class LedgerRow(NamedTuple):
@@ -47,6 +36,8 @@ class LedgerRow(NamedTuple):
     digest : str or None
         Of the data that the step was drawn from, under a key that is kept outside of the ledger and its backups
         (`temporaldp.release.input_digest`); None without a key, and at every step of a service.
+    request_key : str or None
+        By which a service recognises the request when it is repeated: its token's name and its key.
     hash : str
         SHA-256 of this row and the hash before it.
     """
@@ -59,23 +50,13 @@ class LedgerRow(NamedTuple):
     last: bool
     output: str | None
     digest: str | None
+    request_key: str | None
     hash: str
 
     @property
     def signed(self) -> str:
         """Everything that the hash covers, besides the hash before it, as canonical JSON."""
-        if not self._is_as_written:
-            return canonical(self[:8])
-        step, time, parameter, epsilon, leakage, last, output, digest = self[:8]
-        numbers = f"{_number(parameter)},{_number(epsilon)},{NULL if leakage is None else _number(leakage)}"
-        flag, text = "true" if last else "false", NULL if output is None else quoted(output)
-        keyed = NULL if digest is None else quoted(digest)
-        return f"[{step},{quoted(time)},{numbers},{flag},{text},{keyed}]"
-
-    @property
-    def _is_as_written(self) -> bool:
-        """Whether all fields are of the types that rows are written with."""
-        return tuple(map(type, self)) in WRITTEN
+        return canonical(self[:-1])
 
 
 class LedgerEvent(NamedTuple):
@@ -110,8 +91,7 @@ class LedgerEvent(NamedTuple):
     @property
     def signed(self) -> str:
         """Everything that the hash covers, besides the hash before it, as canonical JSON."""
-        number, step, *texts = self[:6]
-        return f'["event",{number},{step},{",".join(map(quoted, texts))}]'
+        return canonical(["event", *self[:-1]])
 
     @property
     def details(self) -> dict[str, Any]:
@@ -126,18 +106,6 @@ Entry: TypeAlias = LedgerRow | LedgerEvent
 def canonical(document: Any) -> str:
     """One spelling for equal JSON values."""
     return ENCODER.encode(document)
-
-
-def _number(value: float) -> str:
-    """Its canonical spelling."""
-    return _spelled(value) if value else canonical(value)  # 0.0 equals -0.0, and is spelled otherwise
-
-
-@lru_cache(maxsize=1024)  # many rows have the same budget
-def _spelled(value: float) -> str:
-    if not math.isfinite(value):
-        raise ValueError(f"expected a finite number, got {value}")
-    return float.__repr__(value)
 
 
 def first_hash(configuration: str) -> str:

@@ -1,4 +1,4 @@
-"""A ledger in an SQLite file.
+"""Releases in an SQLite file: a ledger, or all releases of one server.
 
 Write-ahead log with full synchronisation, and a checkpoint after each step, so that the file alone holds everything. A
 transaction that writes takes the only write lock before it reads.
@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import keep_private, synchronise
-from temporaldp.release.store import ADVICE, SECONDS_TO_WAIT, Store
-from temporaldp.release.tables import Transaction
+from temporaldp.release.database import ADVICE, SECONDS_TO_WAIT, Database
+from temporaldp.release.tables import LEDGER, tables
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -44,8 +44,10 @@ SECONDS_WITH_TWO_NAMES = 2.0
 PRAGMAS = ("synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON")
 
 
-class FileStore(Store):
+class FileDatabase(Database):
     """An SQLite file, its owner's only."""
+
+    is_file = True
 
     def __init__(self, path: Path, *, shown: str) -> None:
         super().__init__(shown)
@@ -57,11 +59,16 @@ class FileStore(Store):
         self._pid = os.getpid()
         _open_stores.add(self)
 
+    @property
+    def identity(self) -> str:
+        """The path without symbolic links."""
+        return str(self._path)
+
     def exists(self) -> bool:
-        """Whether a ledger is there."""
+        """Whether the file is there."""
         return os.path.lexists(self._path)
 
-    def create(self, configuration: str, head: str) -> None:
+    def make(self, fill: Callable[[sa.Connection], None]) -> None:
         """Complete under another name first, so that no crash leaves an empty ledger that looks like a new one."""
         for log in (Path(f"{self._path}-wal"), Path(f"{self._path}-shm")):
             if log.exists():  # SQLite would replay it into the new file
@@ -79,7 +86,8 @@ class FileStore(Store):
             with self._translated():
                 engine = _engine(temporary, new=True)
                 with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
-                    self._make(connection, configuration, head)
+                    tables().releases.metadata.create_all(connection)
+                    fill(connection)
                 engine.dispose()  # the last connection folds the log into the file
             synchronise(temporary)
             with suppress(FileExistsError):
@@ -94,27 +102,29 @@ class FileStore(Store):
                 left.unlink(missing_ok=True)
 
     @contextmanager
-    def reading(self) -> Iterator[Transaction]:
+    def reading(self) -> Iterator[sa.Connection]:
         """A transaction that sees one moment."""
         with self._used(), self._translated(), self._connected().connect() as connection, connection.begin():
-            yield Transaction(connection)
+            yield connection
+
+    asking = reading
 
     @contextmanager
-    def writing(self) -> Iterator[Transaction]:
-        """A transaction that nobody else writes beside."""
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction that nobody else writes beside; durable when it ends, undone if it raises."""
         with self._used(), self._translated(), self._connected().connect() as connection:
             writer = connection.execution_options(temporaldp_writes=True)
             with writer.begin():
                 self._require_same_file()
-                yield Transaction(writer)
+                yield writer
                 self._require_same_file()
             # The step is durable; the checkpoint only saves it from somebody who deletes the log beside the file.
             with suppress(sqlite3.Error):
                 writer.connection.driver_connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-    def read_private(self, name: str) -> str | None:
+    def read_private(self, release: str, name: str) -> str | None:
         """From a file in a folder beside the ledger."""
-        file = self._private / name
+        file = self._private_file(release, name)
         try:
             return file.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -122,19 +132,19 @@ class FileStore(Store):
         except (OSError, UnicodeDecodeError) as error:
             raise LedgerError(f"cannot read {file}, which belongs to the ledger: {error}") from None
 
-    def write_private(self, name: str, content: str) -> str:
+    def write_private(self, release: str, name: str, content: str) -> str:
         """Into a file in a folder beside the ledger: complete under another name first, and its owner's only."""
-        file = self._private / name
+        file = self._private_file(release, name)
         try:
             file.parent.mkdir(mode=0o700, exist_ok=True)
             keep_private(file, content)
         except OSError as error:
             raise LedgerError(f"cannot keep {file}, which belongs to the ledger: {error.strerror or error}") from None
-        return self.read_private(name) or content
+        return self.read_private(release, name) or content
 
-    def remove_private(self, name: str) -> None:
+    def remove_private(self, release: str, name: str) -> None:
         """From the folder beside the ledger."""
-        file = self._private / name
+        file = self._private_file(release, name)
         try:
             file.unlink(missing_ok=True)
         except OSError as error:
@@ -144,8 +154,8 @@ class FileStore(Store):
         """By SQLite's backup: one moment, while others write; the private things are copied after it, and only added to."""
         if os.path.lexists(place):
             raise LedgerError(f"{place} exists; a backup never replaces a file: name another one")
-        with self.reading() as transaction, self._translated():
-            source: Any = transaction.connection.connection.driver_connection
+        with self.reading() as connection, self._translated():
+            source: Any = connection.connection.driver_connection
             handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)  # the owner's only
             os.close(handle)
             try:
@@ -160,6 +170,9 @@ class FileStore(Store):
                 Path(name).unlink(missing_ok=True)
         if self._private.is_dir():
             shutil.copytree(self._private, f"{place}.private", ignore=shutil.ignore_patterns(".*"))
+
+    def _private_file(self, release: str, name: str) -> Path:
+        return self._private / (name if release == LEDGER else f"{release}-{name}")
 
     @property
     def _private(self) -> Path:
@@ -241,7 +254,7 @@ class _Use:
     """One transaction that is going on."""
 
 
-_open_stores: weakref.WeakSet[FileStore] = weakref.WeakSet()
+_open_stores: weakref.WeakSet[FileDatabase] = weakref.WeakSet()
 
 
 def _before_a_fork() -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,11 +28,12 @@ from temporaldp.release.chain import (
     in_order,
 )
 from temporaldp.release.checkpoints import CHECKPOINT, Checkpoint, keep_checkpoint, last_checkpoint
+from temporaldp.release.high_water import keep_mark, require_mark
 from temporaldp.release.identity import difference
 from temporaldp.release.outputs import from_text
 from temporaldp.release.rows import Rows, collector_paused
 from temporaldp.release.store import Store, store_at
-from temporaldp.release.tables import Transaction
+from temporaldp.release.tables import LEDGER, Transaction
 
 FloatArray = NDArray[np.float64]
 
@@ -52,13 +53,15 @@ class Ledger:
     A row keeps the step's time, its budget and its published output; never true counts or traces. Whatever is read is checked:
     opening checks the chain from the last checkpoint on (`temporaldp.release.checkpoints`), `verify` from its start, and older
     rows are checked when they are asked for. What a chain cannot show is a ledger that was exchanged for an older copy of
-    itself: note the head (`head`) with what you publish, and check it with `verify`.
+    itself: on a machine that wrote the missing steps a mark outside of the ledger does (`temporaldp.release.high_water`);
+    elsewhere, note the head (`head`) with what you publish, and check it with `verify`.
 
     Parameters
     ----------
     place : path or str
-        An SQLite file (its owner's only), or a URL ``postgresql://user@host/database``, which holds one ledger. Or a store of
-        another kind.
+        An SQLite file (its owner's only), or a URL ``postgresql://user@host/database``, which holds one ledger. Or a store.
+    release : str, optional
+        The identifier of a release of a service, whose database this is.
 
     Raises
     ------
@@ -66,8 +69,8 @@ class Ledger:
         There is no ledger, it cannot be read, or it was changed.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | Store) -> None:
-        store = store_at(place)
+    def __init__(self, place: str | os.PathLike[str] | Store, release: str = LEDGER) -> None:
+        store = store_at(place, release)
         if not store.exists():
             store.close()
             raise LedgerError(
@@ -77,7 +80,7 @@ class Ledger:
         self._start(store)
 
     @classmethod
-    def open(cls, place: str | os.PathLike[str] | Store, describe: Describe) -> Self:
+    def open(cls, place: str | os.PathLike[str] | Store, describe: Describe, **created: str | None) -> Self:
         """The ledger at `place`, made if there is none, for the release that `describe` describes.
 
         One without steps has spent nothing: it becomes that release's, whatever it was made for.
@@ -87,6 +90,8 @@ class Ledger:
         place : path, str, or a store
         describe : callable
             Gives the configuration as JSON values; takes the one that a ledger already has, or None.
+        **created : str or None
+            What a service keeps with a new release (`Store.create`).
 
         Raises
         ------
@@ -96,7 +101,7 @@ class Ledger:
         store = store_at(place)
         if not store.exists():
             spelled = _spelled(describe(None))
-            store.create(spelled, first_hash(spelled))
+            store.create(spelled, first_hash(spelled), **created)
         ledger = cls.__new__(cls)
         ledger._start(store)
         ledger._require(describe(ledger.configuration))
@@ -107,12 +112,14 @@ class Ledger:
         self._rows = Rows()
         self._checkpoint: Checkpoint | None = None
         self._events: list[LedgerEvent] = []
+        self._adoptions: tuple[list[LedgerEvent], int] = [], 0
         try:
             with store.reading() as transaction:
                 self._spelled, self.configuration = self._read_heading(transaction)
                 if not self._go_on_from_checkpoint(transaction):
                     self._rows, self._events = Rows(), []
                     self._catch_up(transaction)
+            require_mark(self)
         except LedgerError:
             store.close()
             raise
@@ -177,9 +184,17 @@ class Ledger:
         return self._store
 
     @property
-    def events(self) -> tuple[LedgerEvent, ...]:
-        """What happened between steps, in order."""
-        return tuple(self._events)
+    def events(self) -> Sequence[LedgerEvent]:
+        """What happened between steps, in order. Not copied: an account of several tables has one for each table and step."""
+        return self._events
+
+    @property
+    def adoptions(self) -> Sequence[LedgerEvent]:
+        """The events by which other correlations were adopted, in order."""
+        known, n_events = self._adoptions if self._adoptions[1] <= len(self._events) else ([], 0)
+        known = known + [event for event in self._events[n_events:] if event.kind == ADOPT]
+        self._adoptions = known, len(self._events)
+        return known
 
     @property
     def place(self) -> str:
@@ -319,16 +334,18 @@ class Ledger:
                 self._rows.append(writer.added)
             if writer.noted is not None:
                 self._events.append(writer.noted)
+            if writer.added or writer.noted:
+                keep_mark(self)
 
     def _read_heading(self, transaction: Transaction) -> tuple[str, dict[str, Any]]:
-        found = transaction.heading()
+        found = transaction.heading
         if found is None:
-            raise LedgerError(f"{self.place}: the row that says what the ledger is for was deleted")
-        return found[0], _read_configuration(found[0], self.place)
+            raise LedgerError(f"{self.place}: the row that says what the ledger is for was deleted, or never made")
+        return found.configuration, _read_configuration(found.configuration, self.place)
 
     def _require_same_heading(self, transaction: Transaction) -> None:
-        heading = transaction.heading()
-        if heading is None or heading[0] != self._spelled:
+        heading = transaction.heading
+        if heading is None or heading.configuration != self._spelled:
             raise LedgerChangedError(self.place, "what the ledger is for was changed while it was open")
 
     def _catch_up(self, transaction: Transaction) -> None:
@@ -343,8 +360,7 @@ class Ledger:
         self, transaction: Transaction, known: Rows, happened: list[LedgerEvent]
     ) -> tuple[list[LedgerRow], list[LedgerEvent]]:
         """The rows after the known ones, checked."""
-        heading = transaction.heading()
-        _, n_steps, head = heading if heading is not None else ("", -1, "")
+        n_steps, head = (-1, "") if transaction.heading is None else transaction.heading[1:3]
         rows, events = transaction.rows(len(known)), transaction.events(len(happened))
         total = len(known) + len(rows)
         previous = self._head_of(known, happened)
@@ -373,14 +389,14 @@ class Ledger:
     def correlations(self) -> dict[str, Any] | None:
         """Salted digests of the correlations that are valid now: the last ones adopted; None without an accountant."""
         known: dict[str, Any] | None = self.configuration.get("correlations")
-        adopted = [event.details["users"] for event in self._events if event.kind == ADOPT]
+        adopted = [event.details["users"] for event in self.adoptions]
         return {**known, "users": adopted[-1]} if known is not None and adopted else known
 
     @property
     def plan(self) -> str | None:
         """The digest of the plan that is valid now: the last one adopted; None without one."""
         known: str | None = self.configuration.get("plan")
-        adopted = [event.details["plan"] for event in self._events if event.kind == ADOPT and "plan" in event.details]
+        adopted = [event.details["plan"] for event in self.adoptions if "plan" in event.details]
         return adopted[-1] if adopted else known
 
     def _require(self, configuration: dict[str, Any]) -> None:
@@ -388,7 +404,7 @@ class Ledger:
         asked = json.loads(canonical(configuration))
         kept = {**self.configuration, "correlations": self.correlations, "plan": self.plan}
         differing = [key for key in sorted({*asked, *kept}) if asked.get(key) != kept.get(key)]
-        if differing and not self._rows:
+        if differing and not self._rows and self._store.release == LEDGER:
             with self._lock, self._store.writing() as transaction:
                 self._catch_up(transaction)
                 if not self._rows:
@@ -396,6 +412,7 @@ class Ledger:
                     transaction.remake(spelled, first_hash(spelled))
             if not self._rows:
                 self._spelled, self.configuration, self._events, differing = spelled, asked, [], []
+                self._adoptions = [], 0
         if not differing:
             return
         self.close()
@@ -426,13 +443,15 @@ class LedgerWriter:
         last: bool,
         output: str | None,
         digest: str | None,
+        request_key: str | None = None,
     ) -> None:
         """Add the next step."""
         told = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
-        unsealed = LedgerRow(len(self._ledger), time, called, spent, told, bool(last), output, digest, "")
-        row = unsealed._replace(hash=chained(self._ledger.head, unsealed.signed))
-        self._transaction.append(row)
+        step, after = len(self._ledger), self._ledger.head
+        unsealed = LedgerRow(step, time, called, spent, told, bool(last), output, digest, request_key, "")
+        row = unsealed._replace(hash=chained(after, unsealed.signed))
+        self._transaction.append(row, after=after)
         self.added = row
 
     def note(self, kind: str, *, by: str, details: dict[str, Any]) -> LedgerEvent:
@@ -441,7 +460,7 @@ class LedgerWriter:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         unsealed = LedgerEvent(len(self._ledger.events), len(self._ledger), kind, at, by, canonical(details), "")
         event = unsealed._replace(hash=chained(self._ledger.head, unsealed.signed))
-        self._transaction.append_event(event)
+        self._transaction.append_event(event, after=self._ledger.head)
         self.noted = event
         return event
 

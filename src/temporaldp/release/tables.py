@@ -1,4 +1,7 @@
-"""A ledger's tables, and what can be done with them inside a transaction."""
+"""The tables of releases, and what can be done with one release inside a transaction.
+
+They are the same in the file of a ledger, in PostgreSQL and behind a service. A ledger is the release called `LEDGER`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from temporaldp.release.chain import LedgerEvent, LedgerRow
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
+LEDGER = "ledger"
+"""Name of the release that a ledger holds; a service names its releases by 32 hexadecimal digits."""
 
 EVENT_TYPES = (int, int, str, str, str, str, str)
 """Of the fields of an event; SQLite stores whatever it is given."""
@@ -21,100 +26,162 @@ FLAGS = {0: False, 1: True}
 
 
 class Tables(NamedTuple):
-    """One row that says what the ledger is for and where its chain ends; one row a step; one row an event."""
+    """One row a release, a step, an event, a private thing of a release, and a token."""
 
-    heading: sa.Table
+    releases: sa.Table
     steps: sa.Table
     events: sa.Table
+    private: sa.Table
+    tokens: sa.Table
+
+
+class Statements(NamedTuple):
+    """What a step asks the database, made once.
+
+    Parameters are `of` (the release), `key`, the fields of a row, `after` (the head that the chain had), `to_steps`, `to_head`.
+    """
+
+    heading: Any
+    step_of_key: Any
+    append: Any
+    move_head: Any
+
+
+class Heading(NamedTuple):
+    """What a release is for, where its chain ends, and what a service created it with."""
+
+    configuration: str
+    n_steps: int
+    head: str
+    definition: str | None
 
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """The tables of a ledger; columns stand in the order of the fields of a `LedgerRow` and a `LedgerEvent`."""
+    """The tables; columns of steps and events stand in the order of the fields of `LedgerRow` and `LedgerEvent`."""
     with needing("ledger"):
         import sqlalchemy as sa
 
     metadata = sa.MetaData()
-    heading = sa.Table(
-        "temporaldp_ledger",
+
+    def text(name: str, *, key: bool = False, nullable: bool = False, unique: bool = False) -> sa.Column[str]:
+        return sa.Column(name, sa.Text, primary_key=key, nullable=nullable, unique=unique)
+
+    def number(name: str, kind: Any = sa.Integer, *, key: bool = False) -> sa.Column[Any]:
+        return sa.Column(name, kind, primary_key=key, autoincrement=False, nullable=False)
+
+    releases = sa.Table(
+        "temporaldp_releases",
         metadata,
-        sa.Column("id", sa.Integer, sa.CheckConstraint("id = 1"), primary_key=True),
-        sa.Column("configuration", sa.Text, nullable=False),
-        sa.Column("n_steps", sa.Integer, nullable=False),
-        sa.Column("head", sa.Text, nullable=False),
+        text("release", key=True),
+        text("configuration"),
+        number("n_steps"),
+        text("head"),
+        text("definition", nullable=True),
+        text("request_key", nullable=True, unique=True),
     )
     steps = sa.Table(
         "temporaldp_steps",
         metadata,
-        sa.Column("step", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("time", sa.Text, nullable=False, unique=True),
-        sa.Column("parameter", sa.Double, nullable=False),
-        sa.Column("epsilon", sa.Double, nullable=False),
+        text("release", key=True),
+        number("step", key=True),
+        text("time"),
+        number("parameter", sa.Double),
+        number("epsilon", sa.Double),
         sa.Column("leakage", sa.Double),
-        sa.Column("last", sa.Boolean, nullable=False),
-        sa.Column("output", sa.Text),
-        sa.Column("digest", sa.Text),
-        sa.Column("hash", sa.Text, nullable=False),
+        number("last", sa.Boolean),
+        text("output", nullable=True),
+        text("digest", nullable=True),
+        text("request_key", nullable=True),
+        text("hash"),
+        sa.UniqueConstraint("release", "time"),
+        sa.UniqueConstraint("release", "request_key"),
     )
     events = sa.Table(
         "temporaldp_events",
         metadata,
-        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("step", sa.Integer, nullable=False),
-        sa.Column("kind", sa.Text, nullable=False),
-        sa.Column("at", sa.Text, nullable=False),
-        sa.Column("by", sa.Text, nullable=False),
-        sa.Column("content", sa.Text, nullable=False),
-        sa.Column("hash", sa.Text, nullable=False),
+        text("release", key=True),
+        number("number", key=True),
+        number("step"),
+        *map(text, ("kind", "at", "by", "content", "hash")),
     )
-    return Tables(heading, steps, events)
+    private = sa.Table(
+        "temporaldp_private", metadata, text("release", key=True), text("name", key=True), text("content")
+    )
+    tokens = sa.Table(
+        "temporaldp_tokens",
+        metadata,
+        text("token", key=True),
+        text("release", nullable=True),
+        text("role"),
+        text("hash"),
+        number("made", sa.Double),
+        number("expires", sa.Double),
+        number("revoked", sa.Boolean),
+        text("note"),
+    )
+    return Tables(releases, steps, events, private, tokens)
+
+
+@lru_cache(maxsize=1)
+def statements() -> Statements:
+    """The statements of a step."""
+    with needing("ledger"):
+        import sqlalchemy as sa
+
+    r, steps = tables().releases.c, tables().steps
+    of: sa.BindParameter[str] = sa.bindparam("of")
+    moved = tables().releases.update().where(r.release == of, r.head == sa.bindparam("after"))
+    return Statements(
+        sa.select(r.configuration, r.n_steps, r.head, r.definition).where(r.release == of),
+        sa.select(steps.c.step).where(steps.c.release == of, steps.c.request_key == sa.bindparam("key")),
+        steps.insert().values({c.name: sa.bindparam(c.name) for c in steps.c}).returning(*list(steps.c)[1:]),
+        moved.values(n_steps=sa.bindparam("to_steps"), head=sa.bindparam("to_head")),
+    )
 
 
 class Transaction:
-    """What can be done inside one."""
+    """What can be done with a release inside of a transaction; its heading is read once, when the transaction begins.
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
+    Parameters
+    ----------
+    connection : sa.Connection
+    release : str
+    lock : bool
+        Whether the release is to be written: its row is locked until the transaction ends (SQLite locks the whole file).
+    """
 
-    def make(self, configuration: str, head: str) -> None:
-        """The tables, and the heading of an empty ledger, unless there is one."""
-        heading = tables().heading
-        heading.metadata.create_all(self.connection)
-        if self.heading() is None:
-            self.connection.execute(heading.insert().values(id=1, configuration=configuration, n_steps=0, head=head))
+    def __init__(self, connection: sa.Connection, release: str, *, lock: bool) -> None:
+        self.connection, self._release = connection, release
+        asked = statements().heading.with_for_update() if lock else statements().heading
+        found = connection.execute(asked, {"of": release}).first()
+        self.heading = None if found is None else Heading(*found)
+
+    def create(self, configuration: str, head: str, definition: str | None, request_key: str | None) -> None:
+        """The heading of a release without steps, unless there is one."""
+        if self.heading is None:
+            values = {"configuration": configuration, "head": head, "definition": definition}
+            new = tables().releases.insert().values(release=self._release, n_steps=0, request_key=request_key, **values)
+            self.connection.execute(new)
 
     def remake(self, configuration: str, head: str) -> None:
         """Another heading for a ledger without steps, whose events are forgotten."""
-        self.connection.execute(tables().events.delete())
-        self.connection.execute(tables().heading.update().values(configuration=configuration, n_steps=0, head=head))
-
-    def heading(self) -> tuple[str, int, str] | None:
-        """The configuration, the number of steps and the head of the chain; None if that row is missing."""
-        found = self.connection.execute(tables().heading.select()).first()
-        return None if found is None else (found.configuration, found.n_steps, found.head)
+        events, releases = tables().events, tables().releases
+        self.connection.execute(events.delete().where(events.c.release == self._release))
+        changed = releases.update().where(releases.c.release == self._release)
+        self.connection.execute(changed.values(configuration=configuration, n_steps=0, head=head))
 
     def rows(self, start: int = 0, end: int | None = None) -> list[LedgerRow]:
-        """The rows from step `start` on, up to but without `end`, in order."""
-        steps = tables().steps
-        chosen = steps.select().where(steps.c.step >= start).order_by(steps.c.step)
-        if end is not None:
-            chosen = chosen.where(steps.c.step < end)
-        make = tuple.__new__
-        with self.connection.execute(chosen) as result:
-            rows: Any = result.cursor  # not SQLAlchemy's rows, nor `LedgerRow._make`: there may be half a million
-            return [
-                make(LedgerRow, (step, time, asked, spent, leakage, FLAGS.get(last, last), output, digest, hashed))
-                for step, time, asked, spent, leakage, last, output, digest, hashed in rows
-            ]
+        """The rows from step `start` on, up to but without `end`, in order. From 0 on: negative ones too, which are changes."""
+        if start and end is None and self.heading is not None and start == self.heading.n_steps:
+            return []
+        found, make = self._read(tables().steps, "step", start, end), tuple.__new__
+        return [make(LedgerRow, (*row[1:6], FLAGS.get(row[6], row[6]), *row[7:])) for row in found]
 
     def events(self, start: int = 0) -> list[LedgerEvent]:
         """The events from number `start` on, in order."""
-        events = tables().events
-        chosen = events.select().where(events.c.number >= start).order_by(events.c.number)
         make = tuple.__new__
-        with self.connection.execute(chosen) as result:
-            rows: Any = result.cursor  # as for rows: an account of several tables has one for each table and step
-            found = [make(LedgerEvent, row) for row in rows]
+        found = [make(LedgerEvent, row[1:]) for row in self._read(tables().events, "number", start, None)]
         changed = next((event for event in found if tuple(map(type, event)) != EVENT_TYPES), None)
         if changed is not None:
             raise LedgerError(
@@ -123,25 +190,41 @@ class Transaction:
             )
         return found
 
-    def append(self, row: LedgerRow) -> None:
-        """Add a row and move the head to it; what was written must read as it was meant.
+    def _read(self, table: sa.Table, position: str, start: int, end: int | None) -> list[tuple[Any, ...]]:
+        """Rows of the database's own: not SQLAlchemy's, as there may be half a million."""
+        at = table.c[position]
+        chosen = table.select().where(table.c.release == self._release).order_by(at)
+        if start:
+            chosen = chosen.where(at >= start)
+        if end is not None:
+            chosen = chosen.where(at < end)
+        with self.connection.execute(chosen) as result:
+            cursor: Any = result.cursor
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
+    def append(self, row: LedgerRow, *, after: str) -> None:
+        """Add a row, and move the head to it from where it was; what was written must read as it was meant.
 
         Raises
         ------
         LedgerError
-            The database keeps something else than it was given.
+            The database keeps something else than it was given, or somebody wrote without the lock.
         """
-        values = row._asdict()
-        self.connection.execute(tables().steps.insert().values(**values))
-        self.connection.execute(tables().heading.update().values(n_steps=row.step + 1, head=row.hash))
-        self._require_stored(self.rows(row.step) == [row])
+        stored = self.connection.execute(statements().append, {"release": self._release, **row._asdict()}).one()
+        self._move(row.step + 1, row.hash, after)
+        self._require_stored(LedgerRow(*stored) == row)
 
-    def append_event(self, event: LedgerEvent) -> None:
-        """Add an event and move the head to it. Errors as for `append`."""
-        values = event._asdict()
-        self.connection.execute(tables().events.insert().values(**values))
-        self.connection.execute(tables().heading.update().values(head=event.hash))
+    def append_event(self, event: LedgerEvent, *, after: str) -> None:
+        """Add an event, and move the head to it. Errors as for `append`."""
+        self.connection.execute(tables().events.insert().values(release=self._release, **event._asdict()))
+        self._move(event.step, event.hash, after)
         self._require_stored(self.events(event.number) == [event])
+
+    def _move(self, n_steps: int, head: str, after: str) -> None:
+        values = {"of": self._release, "after": after, "to_steps": n_steps, "to_head": head}
+        if self.connection.execute(statements().move_head, values).rowcount != 1:
+            raise LedgerError("somebody wrote without the lock of the release; nothing was stored")
 
     def _require_stored(self, as_meant: bool) -> None:
         if not as_meant:

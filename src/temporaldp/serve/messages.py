@@ -48,6 +48,21 @@ class Publish(Strict):
     last: bool = Field(False, description=LAST)
 
 
+class Listed(Strict):
+    """A release among those of the service."""
+
+    release: str
+    name: str | None
+    n_steps: int
+    head: str = Field(description="Of its chain.")
+
+
+class Releases(Strict):
+    """Releases in the order of their identifiers."""
+
+    releases: list[Listed]
+
+
 class Created(Strict):
     """A release that was created."""
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 from collections import OrderedDict
 
+from temporaldp.errors import LedgerChangedError
 from temporaldp.extras import needing
-from temporaldp.serve.database import Database
+from temporaldp.release.database import Database
+from temporaldp.release.store import Store
+from temporaldp.release.tables import tables
 from temporaldp.serve.definition import Definition, proved
-from temporaldp.serve.release_store import DEFINITION, Creation, ReleaseStore
 from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRelease
-from temporaldp.serve.tables import tables
 
 MOST_OPEN = 10_000
 """Releases that are kept open, some 15 kB each; the one that was asked for longest ago goes first."""
@@ -52,8 +54,7 @@ class Registry:
                 return known, self._same(known, definition), True
         reserve = proved(definition.promise, None).reserve
         release = secrets.token_hex(16)
-        creation = Creation(definition.text, reserve, request_key)
-        opened = ServedRelease(ReleaseStore(self._database, release, creation), definition)
+        opened = ServedRelease(self.store(release), definition, reserve, request_key)
         self._keep(release, opened)
         return release, opened, False
 
@@ -70,20 +71,33 @@ class Registry:
                 known = self._open.get(release)
                 if known is not None:
                     return known
-                store = ReleaseStore(self._database, release)
-                text = store.read_private(DEFINITION)
-                if text is None:
+                store = self.store(release)
+                heading = store.heading()
+                if heading is None:
                     return None
-                opened = ServedRelease(store, Definition.model_validate_json(text))
+                definition = definition_of(heading.definition, store.place)
+                try:
+                    reserve = float(json.loads(heading.configuration)["every_step"])
+                except (ValueError, KeyError, TypeError):
+                    raise LedgerChangedError(store.place, "what it is for was changed") from None
+                opened = ServedRelease(store, definition, reserve)
                 self._keep(release, opened)
                 return opened
         finally:
             with self._lock:
                 self._opening.pop(release, None)
 
-    def another_reading(self, release: str) -> ReleaseStore:
-        """A store of the rows of a release, apart from the open one, for somebody who reads them anew."""
-        return ReleaseStore(self._database, release)
+    def known(self, after: str, limit: int) -> list[tuple[str, Definition, int, str]]:
+        """Identifier, definition, number of steps and head of releases after this identifier, in order."""
+        releases = tables().releases
+        asked = releases.select().where(releases.c.definition.is_not(None), releases.c.release > after)
+        with self._database.asking() as connection:
+            found = connection.execute(asked.order_by(releases.c.release).limit(limit)).all()
+        return [(r.release, definition_of(r.definition, r.release), r.n_steps, r.head) for r in found]
+
+    def store(self, release: str) -> Store:
+        """A store of a release, apart from that of the open one."""
+        return Store(self._database, release, is_shared=True)
 
     def _keep(self, release: str, opened: ServedRelease) -> None:
         with self._lock:
@@ -110,3 +124,11 @@ class Registry:
                 "one a key of its own"
             )
         return found
+
+
+def definition_of(text: str | None, place: str) -> Definition:
+    """What a release was created with, as it is stored; `LedgerChangedError` where it is nothing of the kind."""
+    try:
+        return Definition.model_validate_json(text or "")
+    except ValueError:
+        raise LedgerChangedError(place, "what it was created with was changed") from None

@@ -20,9 +20,11 @@ from temporaldp.serve.messages import (
     Admitted,
     Created,
     Intact,
+    Listed,
     Problem,
     Publish,
     Question,
+    Releases,
     Spend,
     State,
     Step,
@@ -78,10 +80,31 @@ async def create(
 
     def act() -> Created:
         require(service, token, None, Role.OWN)
-        release, opened, _ = service.registry.create(definition, key)
+        release, opened, _ = service.registry.create(definition, None if key is None else _owned(token, key))
         return Created(release=release, alpha=definition.alpha, reserve=opened.reserve, head=opened.ledger.began)
 
     return await service.workers.slowly(act)
+
+
+@router.get("")
+async def known(
+    request: Request,
+    token: Shown,
+    after: Annotated[
+        str, Query(pattern="^[0-9a-f]{0,32}$", description="The last identifier of the page before.")
+    ] = "",
+    limit: Annotated[int, Query(ge=1, le=MOST_STEPS_A_PAGE, description="How many at most.")] = 100,
+) -> Releases:
+    """The releases of the service. Needs a token that may read all releases."""
+    service = service_of(request)
+
+    def act() -> Releases:
+        require(service, token, None, Role.READ)
+        found = service.registry.known(after, limit)
+        listed = [Listed(release=r, name=d.name, n_steps=n_steps, head=head) for r, d, n_steps, head in found]
+        return Releases(releases=listed)
+
+    return await service.workers.quickly(act)
 
 
 @router.get("/{release}")
@@ -130,7 +153,7 @@ async def verify(
     ] = None,
 ) -> Intact:
     """Read every step anew and check the chain of hashes from its start; 409 if it does not hold."""
-    store = service_of(request).registry.another_reading(release)
+    store = service_of(request).registry.store(release)
 
     def act(_: ServedRelease) -> Intact:
         with Ledger(store) as ledger:

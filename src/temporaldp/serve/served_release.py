@@ -32,9 +32,9 @@ from temporaldp.release.guards import AccountantGuard
 from temporaldp.release.histogram import DiscreteLaplaceHistogram
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
+from temporaldp.release.store import Store
 from temporaldp.release.stream import described
 from temporaldp.serve.definition import Definition, Histogram, proved, unspent
-from temporaldp.serve.release_store import ReleaseStore
 from temporaldp.values import REPLACE_ONE
 
 
@@ -117,8 +117,12 @@ class ServedRelease:
 
     Parameters
     ----------
-    store : ReleaseStore
+    store : Store
     definition : Definition
+    reserve : float
+        What every step can spend, as it was found when the release was created.
+    request_key : str, optional
+        Of the request that creates it; kept where it is not there yet.
 
     Raises
     ------
@@ -126,14 +130,13 @@ class ServedRelease:
         It cannot be read or written, or was changed.
     """
 
-    def __init__(self, store: ReleaseStore, definition: Definition) -> None:
-        self.definition, self._store = definition, store
+    def __init__(self, store: Store, definition: Definition, reserve: float, request_key: str | None = None) -> None:
+        self.definition, self._store, self._reserve = definition, store, reserve
         self._mechanism = mechanism_of(definition)
-        self._reserve = store.expected_reserve
         # Its `begin` is not called: what it would keep to go on from is in the definition, which is kept with the release.
         self._guard = AccountantGuard(unspent(definition.promise, self._reserve), None)
         self._is_proved = False
-        self._ledger = Ledger.open(store, self._configuration)
+        self._ledger = Ledger.open(store, self._configuration, definition=definition.text, request_key=request_key)
         self._calendar = Calendar(definition.step)
         self._largest_spent = 0.0
         self._lock, self._counting = threading.RLock(), threading.Lock()
@@ -187,11 +190,15 @@ class ServedRelease:
 
     def _take_next(self, request: StepRequest) -> int | None:
         """Check, draw and store in one transaction; the step if another server took it for the same request."""
-        self._store.next_key = request.key
+        n_known = len(self._ledger)
         with self._ledger.writing() as writer:
             self._take_in()
-            if request.key in self._store.keys_read:  # another server took the step
-                return self._store.keys_read[request.key]
+            others = self._ledger[n_known:]
+            taken = next(
+                (row.step for row in others if request.key is not None and row.request_key == request.key), None
+            )
+            if taken is not None:  # by another server
+                return taken
             time = request.time or str(len(self))
             if self._calendar.position(time) is not None:
                 raise RepeatedDifferentlyError(
@@ -200,8 +207,9 @@ class ServedRelease:
             self._calendar.require_next(time)
             if not request.ahead and not is_near(self.definition.step, self._calendar.last, time, datetime.now(UTC)):
                 raise InputError(
-                    f"time {time!r} is more than one step ahead of the clock and of the last step: all times before it would "
-                    "then be late. If it is meant, an owner of the release says so (ahead)"
+                    f"time {time!r} is more than one step ahead of the clock and of the last step, or no time of the kind that "
+                    "the release's step has: all other times would then be late. If it is meant, an owner of the release says "
+                    "so (ahead)"
                 )
             made = self._measurement(request)
             output = made.draw(request.counts)
@@ -213,6 +221,7 @@ class ServedRelease:
                 last=request.last,
                 output=None if output is None else as_text(output),
                 digest=None,
+                request_key=request.key,
             )
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import signal
 import socket
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
+from temporaldp.release.database import file_of
 from temporaldp.serve.application import create_app
 from temporaldp.serve.observed import log_line
 from temporaldp.serve.settings import Settings
@@ -78,15 +80,37 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
     Raises
     ------
     InputError, LedgerError
-        The store is none, or cannot be used; or something else listens there.
+        The store is none, cannot be used, or is a file that another server uses; or something else listens there.
     """
     app = create_app(settings)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what there is to say is said in lines of JSON
     gc.set_threshold(*RARELY)
     gc.freeze()  # libraries stay, and need not be looked at
-    with _listening(address, port) as listener:
+    with _alone(settings.store), _listening(address, port) as listener:
         StoppableServer(configuration(app), app, started).run(sockets=[listener])
     log_line("stopped")
+
+
+@contextmanager
+def _alone(store: str | None) -> Iterator[None]:
+    """A block in which no other server of this machine uses the file; PostgreSQL serves several."""
+    path = None if store is None else file_of(store)
+    if path is None or os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"another server uses {store}: one server at a time serves a file; use a postgresql:// URL for several"
+            ) from None
+        yield
+    finally:
+        os.close(handle)  # the lock ends with it, and with the process
 
 
 def _listening(address: str, port: int) -> socket.socket:

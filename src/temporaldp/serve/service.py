@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from copy import copy
 
+from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
+from temporaldp.release.database import Database, connect
 from temporaldp.release.histogram import granted_scale
-from temporaldp.serve.database import Database, database_at
+from temporaldp.release.tables import tables
 from temporaldp.serve.definition import PROMISED, Definition, proved
 from temporaldp.serve.metrics import Metrics
 from temporaldp.serve.registry import Registry
@@ -17,6 +20,28 @@ from temporaldp.serve.workers import Workers
 ROWS = [[0.6, 0.4], [0.4, 0.6]]
 
 SMALL = Definition.model_validate({"alpha": 1.0, "backward": ROWS, "forward": ROWS, "mechanism": PROMISED})
+
+
+def database_at(place: str | os.PathLike[str]) -> Database:
+    """The database of a service, with its tables.
+
+    Raises
+    ------
+    InputError
+        The place is neither a file nor a URL of PostgreSQL.
+    LedgerError
+        It cannot be used, or holds something else.
+    """
+    database = connect(place, served=True)
+    try:
+        if not database.exists():
+            database.make(lambda _: None)
+        with database.asking() as connection:
+            connection.execute(tables().tokens.select().limit(1))
+    except LedgerError:
+        database.close()
+        raise
+    return database
 
 
 def load_for_first_step() -> None:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from temporaldp.errors import InputError
-from temporaldp.serve.database import Database
-from temporaldp.serve.tables import statements, tables
+from temporaldp.release.database import Database
+from temporaldp.release.tables import tables
 
 SHAPE = re.compile(r"tdp_([0-9a-f]{16})_([0-9A-Za-z_-]{43})")
 
@@ -145,7 +145,7 @@ class Tokens:
         if shape is None:
             raise TokenRefusedError("expected a token of this service")
         with self._database.asking() as connection:
-            row = connection.execute(statements().token, {"name": shape[1]}).first()
+            row = connection.execute(tables().tokens.select().where(tables().tokens.c.token == shape[1])).first()
         kept = "0" * 64 if row is None else row.hash
         if not hmac.compare_digest(_hash(shape[2]), kept) or row is None:
             raise TokenRefusedError("expected a token of this service")

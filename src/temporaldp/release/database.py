@@ -1,0 +1,194 @@
+"""Databases of releases, and the places that name them: an SQLite file, or a PostgreSQL database behind a URL."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from temporaldp.errors import InputError, LedgerError
+from temporaldp.extras import needing
+from temporaldp.files.atomic import brief
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+SECONDS_TO_WAIT = 60
+"""For another process to finish its step."""
+
+SECRET = re.compile("password|secret|token|passfile|sslkey", re.IGNORECASE)
+"""Parameters of a URL that are not shown."""
+
+
+class Database(ABC):
+    """A place for releases. Opens nothing before it is asked to.
+
+    Parameters
+    ----------
+    place : str
+        In words that may be shown.
+    """
+
+    is_file = False
+    """Whether it is one file, which exists as a whole or not at all."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self._closed = False
+
+    @property
+    def identity(self) -> str:
+        """The place, spelled one way."""
+        return self.place
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether the tables are there."""
+
+    @abstractmethod
+    def make(self, fill: Callable[[sa.Connection], None]) -> None:
+        """Make the tables with what `fill` writes, whole or not at all; a file that is there meanwhile stays."""
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[sa.Connection]:
+        """A transaction that sees one moment."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[sa.Connection]:
+        """A transaction; durable when it ends, undone if it raises."""
+
+    @abstractmethod
+    def asking(self) -> AbstractContextManager[sa.Connection]:
+        """For one statement that reads."""
+
+    @abstractmethod
+    def read_private(self, release: str, name: str) -> str | None:
+        """Something kept beside a release that is no part of it: a matrix, a checkpoint. None if it is not there."""
+
+    @abstractmethod
+    def write_private(self, release: str, name: str, content: str) -> str:
+        """Keep something beside a release, unless it is there already; gives what is kept. `LedgerError` if it fails."""
+
+    @abstractmethod
+    def remove_private(self, release: str, name: str) -> None:
+        """Remove something kept beside a release; nothing if it is not there. `LedgerError` if it cannot be removed."""
+
+    @abstractmethod
+    def back_up(self, place: Path) -> None:
+        """A copy as of one moment, with what is kept beside it, while others write. `LedgerError` if it fails."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the connections; nothing can be done any more."""
+
+    def require_open(self) -> None:
+        """`LedgerError` once it was closed."""
+        if self._closed:
+            raise LedgerError(f"the ledger {self.place} was closed; open it again to go on")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """The database's errors as ours; those of a mechanism in the block pass."""
+        with needing("ledger"):
+            from sqlalchemy import exc
+
+        try:
+            yield
+        except (exc.SQLAlchemyError, sqlite3.Error) as error:
+            # Not "from error": its parameters may hold noise that was drawn and not stored.
+            raise LedgerError(f"cannot use the ledger {self.place}: {_reason(error)}") from None
+
+
+def connect(place: str | os.PathLike[str], *, served: bool = False) -> Database:
+    """The database of a place that a user names; with the connections of a service if it is `served`.
+
+    Raises
+    ------
+    InputError
+        It is neither a file nor a URL of PostgreSQL.
+    """
+    from temporaldp.release.file_store import FileDatabase
+    from temporaldp.release.postgres import PostgresDatabase
+
+    path = file_of(place)
+    if path is not None:
+        return FileDatabase(path, shown=shown_file(place))
+    return PostgresDatabase(*database_of(place), served=served)
+
+
+def shown_file(place: str | os.PathLike[str]) -> str:
+    """A file as its user wrote it."""
+    text = os.fspath(place)
+    return text if "://" not in text else str(file_of(place))
+
+
+def database_of(place: str | os.PathLike[str]) -> tuple[str, Any]:
+    """A database server's URL: as it may be shown, and as it is connected to.
+
+    Raises
+    ------
+    InputError
+        It is no URL of PostgreSQL.
+    """
+    url = _url(os.fspath(place))
+    secrets = {key: "***" for key in url.query if SECRET.search(key)}
+    shown = url.update_query_dict(secrets).render_as_string(hide_password=True)
+    if url.get_backend_name() != "postgresql":
+        raise InputError(f"expected an SQLite file or a postgresql:// URL for the ledger, got {shown}")
+    return shown, url.set(drivername="postgresql+psycopg") if "+" not in url.drivername else url
+
+
+def file_of(place: str | os.PathLike[str]) -> Path | None:
+    """The file that a place names, absolute; None if it names a database server."""
+    text = os.fspath(place)
+    if not text or text == ":memory:" or text.startswith("file:") or re.match(r"\w+:/[^/\\]", text):
+        raise InputError(
+            "expected a file or a postgresql:// URL for the ledger, got "
+            + (repr(text) if "@" not in text else "something like a URL with one slash after the colon")
+        )
+    if "://" not in text:
+        return Path(text).absolute()
+    url = _url(text)
+    if url.get_backend_name() == "sqlite" and url.query:
+        raise InputError("expected an SQLite URL without parameters for the ledger: sqlite:///FILE")
+    return Path(url.database or "").absolute() if url.get_backend_name() == "sqlite" and url.database else None
+
+
+def _url(text: str) -> Any:
+    with needing("ledger"):
+        from sqlalchemy import exc
+        from sqlalchemy.engine import make_url
+
+    try:
+        return make_url(re.sub(r"^postgres://", "postgresql://", text))
+    except (exc.ArgumentError, ValueError):  # the text may hold a password: it is not repeated
+        raise InputError(
+            "expected a ledger's URL like postgresql://user@host:5432/database, got one that cannot be read"
+        ) from None
+
+
+ADVICE = {
+    "SQLITE_FULL": "make room on the disk, then run again",
+    "SQLITE_IOERR": "the disk refused; look at it, then run again",
+    "SQLITE_READONLY": "the file or its folder may not be written to; change its permissions, then run again",
+    "SQLITE_CANTOPEN": "the file or its folder may not be read or written to",
+    "SQLITE_BUSY": f"another process has been writing for {SECONDS_TO_WAIT} seconds; run again when it is done",
+    "SQLITE_NOTADB": "it is no ledger, or was truncated; restore it from a backup that holds every published step",
+    "SQLITE_CORRUPT": "it is damaged or truncated; restore it from a backup that holds every published step",
+}
+
+
+def _reason(error: Exception) -> str:
+    """The database's own words, what to do, and what became of the step."""
+    original = getattr(error, "orig", None) or error
+    code = str(getattr(original, "sqlite_errorname", ""))
+    advice = next((text for prefix, text in ADVICE.items() if code.startswith(prefix)), "mend that, then run again")
+    return (
+        f"{brief(original)}; {advice}. Nothing was published; a step that was stored all the same gives its stored output "
+        "when you run again"
+    )

@@ -1,0 +1,175 @@
+"""Releases in a PostgreSQL database: each is locked by its own row, so that many are written at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from temporaldp.errors import LedgerError
+from temporaldp.extras import needing
+from temporaldp.release.database import SECONDS_TO_WAIT, Database
+from temporaldp.release.tables import tables
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+ADVISORY_LOCK = 0x7DB_1ED6E2
+"""PostgreSQL's lock of that number is held by whoever makes the tables."""
+
+PLAIN = ("SET client_encoding = 'UTF8'", "SET extra_float_digits = 3", "SET synchronous_commit = on")
+"""Text as UTF-8, numbers with all their digits and durable commits, whatever the database's defaults are."""
+
+PATIENT = (f"SET lock_timeout = '{SECONDS_TO_WAIT}s'",)
+"""A mechanism may take long."""
+
+SERVED = (
+    "SET lock_timeout = '5s'",
+    "SET statement_timeout = '60s'",
+    "SET idle_in_transaction_session_timeout = '30s'",
+)
+"""Nobody holds a release for long: a server that hangs in the middle of a step loses it."""
+
+CONNECTIONS = 24
+"""Of one server: one for each of its workers, and some for what they read beside their step."""
+
+
+class PostgresDatabase(Database):
+    """A PostgreSQL database.
+
+    Parameters
+    ----------
+    place : str
+        As it may be shown.
+    url : sqlalchemy.URL
+    served : bool
+        Whether a service uses it, with many connections, none of which waits for long.
+    """
+
+    def __init__(self, place: str, url: Any, *, served: bool = False) -> None:
+        super().__init__(place)
+        self._url, self._served = url, served
+        self._engine: Any = None
+        self._trial: sa.Connection | None = None
+        self._pid = os.getpid()
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """A block after which nothing that was written in it has happened: one transaction, which is rolled back."""
+        with self._translated(), self._connected().connect() as connection, connection.begin() as everything:
+            self._trial = connection
+            try:
+                yield
+            finally:
+                self._trial = None
+                everything.rollback()
+
+    def exists(self) -> bool:
+        """Whether the tables are there."""
+        with needing("ledger"):
+            import sqlalchemy as sa
+
+        with self.writing() as connection:
+            return bool(sa.inspect(connection).has_table(tables().releases.name))
+
+    def make(self, fill: Callable[[sa.Connection], None]) -> None:
+        """Make the tables with what `fill` writes, whole or not at all."""
+        with self.writing() as connection:
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
+            tables().releases.metadata.create_all(connection)
+            fill(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A transaction that sees one moment."""
+        if self._trial is not None:
+            yield self._trial
+            return
+        with self._translated(), self._connected().connect() as connection:
+            moment = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with moment.begin():
+                yield moment
+
+    @contextmanager
+    def writing(self) -> Iterator[sa.Connection]:
+        """A transaction; durable when it ends, undone if it raises."""
+        with self._translated():
+            if self._trial is None:
+                with self._connected().begin() as connection:
+                    yield connection
+            else:
+                with self._trial.begin_nested():
+                    yield self._trial
+
+    @contextmanager
+    def asking(self) -> Iterator[sa.Connection]:
+        """For one statement that reads."""
+        if self._trial is not None:
+            yield self._trial
+            return
+        with self._translated(), self._connected().connect() as connection:
+            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    def read_private(self, release: str, name: str) -> str | None:
+        """From a table."""
+        private = tables().private
+        with self.asking() as connection:
+            asked = private.select().where(private.c.release == release, private.c.name == name)
+            found = connection.execute(asked).first()
+            return None if found is None else str(found.content)
+
+    def write_private(self, release: str, name: str, content: str) -> str:
+        """Into that table."""
+        with needing("ledger"):
+            from sqlalchemy.dialects.postgresql import insert
+
+        with self.writing() as connection:
+            new = insert(tables().private).values(release=release, name=name, content=content)
+            connection.execute(new.on_conflict_do_nothing())
+        return self.read_private(release, name) or content
+
+    def remove_private(self, release: str, name: str) -> None:
+        """From that table."""
+        private = tables().private
+        with self.writing() as connection:
+            connection.execute(private.delete().where(private.c.release == release, private.c.name == name))
+
+    def back_up(self, place: Path) -> None:
+        """A database server has tools of its own for that."""
+        raise LedgerError(
+            f"{self.place} is a database: back it up with `pg_dump`, which sees one moment while others write, and restore it "
+            "with `pg_restore`"
+        )
+
+    def close(self) -> None:
+        """Close the connections, for good."""
+        if self._engine is not None:
+            self._engine.dispose(close=self._pid == os.getpid())
+        self._engine, self._closed = None, True
+
+    def _connected(self) -> Any:
+        with needing("ledger"):
+            import sqlalchemy as sa
+
+        self.require_open()
+        if self._pid != os.getpid():  # a connection is not to be used on both sides of a fork
+            if self._engine is not None:
+                self._engine.dispose(close=False)
+            self._engine, self._pid = None, os.getpid()
+        if self._engine is None:
+            pool: dict[str, Any] = {"pool_pre_ping": True}
+            if self._served:
+                pool = {"pool_size": CONNECTIONS, "max_overflow": CONNECTIONS, "pool_timeout": 5.0, "pool_recycle": 600}
+            with needing("postgresql"):
+                self._engine = sa.create_engine(
+                    self._url, isolation_level="READ COMMITTED", hide_parameters=True, **pool
+                )
+            sa.event.listen(self._engine, "connect", self._begin_session)
+        return self._engine
+
+    def _begin_session(self, connection: Any, _: Any) -> None:
+        for line in PLAIN + (SERVED if self._served else PATIENT):
+            connection.execute(line)
+        connection.commit()
