@@ -152,6 +152,10 @@ def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(stride, tmp
     """A KeyboardInterrupt raised at each line of our own code in turn, or at every fourth, while a step is released."""
     files = {
         "stream.py",
+        "step.py",
+        "store.py",
+        "tables.py",
+        "high_water.py",
         "ledger.py",
         "file_store.py",
         "calendar.py",

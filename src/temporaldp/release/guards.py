@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -19,10 +19,13 @@ from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
 from temporaldp.release.adopting import correlations_at, resumed, take_in
+from temporaldp.release.calendar import Calendar
+from temporaldp.release.chain import LedgerRow
 from temporaldp.release.identity import correlations_of, plan_digest
 from temporaldp.release.kept_correlations import keep_correlations
 from temporaldp.release.kept_reserve import expect_kept_reserve
 from temporaldp.release.ledger import ADOPT, Ledger
+from temporaldp.release.step import StepRequest
 
 Mechanism = Callable[[Any, float], Any]
 
@@ -94,6 +97,15 @@ class Guard(ABC):
         """Refuse a mechanism that cannot be called with what the steps have, budgets or scales of noise, or leaks more."""
         counting = (self.accountant, *accounting_blocks.charged())
         require_budget_mechanism(mechanism, *(one.accounting.distances for one in counting if one is not None))
+
+    def recognised(
+        self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
+    ) -> int | None:
+        """The step that a request was answered with; None if it asks for the next one, which has this time.
+
+        `others` are the rows that other processes added since the request was made.
+        """
+        return calendar.position(time)
 
     def charge(self, epsilon: float, *, last: bool) -> None:
         """Charge the accountants of the blocks around the caller."""

@@ -424,7 +424,7 @@ class Ledger:
 
 
 class LedgerWriter:
-    """Adds one row inside `Ledger.writing`."""
+    """Adds one step, and one event after it, inside `Ledger.writing`."""
 
     __slots__ = ("_ledger", "_transaction", "added", "noted")
 
@@ -444,23 +444,26 @@ class LedgerWriter:
         output: str | None,
         digest: str | None,
         request_key: str | None = None,
-    ) -> None:
-        """Add the next step."""
+    ) -> LedgerRow:
+        """Add the next step; gives its row."""
         told = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
-        step, after = len(self._ledger), self._ledger.head
-        unsealed = LedgerRow(step, time, called, spent, told, bool(last), output, digest, request_key, "")
-        row = unsealed._replace(hash=chained(after, unsealed.signed))
-        self._transaction.append(row, after=after)
+        unsealed = LedgerRow(len(self._ledger), time, called, spent, told, bool(last), output, digest, request_key, "")
+        row = unsealed._replace(hash=chained(self._ledger.head, unsealed.signed))
+        self._transaction.append(row, after=self._ledger.head)
         self.added = row
+        return row
 
     def note(self, kind: str, *, by: str, details: dict[str, Any]) -> LedgerEvent:
-        """Add an event before the next step; gives it. `StateError` where a name has control characters."""
+        """Add an event after the last step; gives it. `StateError` where a name has control characters."""
         by = printable(by, "name")
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        unsealed = LedgerEvent(len(self._ledger.events), len(self._ledger), kind, at, by, canonical(details), "")
-        event = unsealed._replace(hash=chained(self._ledger.head, unsealed.signed))
-        self._transaction.append_event(event, after=self._ledger.head)
+        n_steps, head = len(self._ledger), self._ledger.head
+        if self.added is not None:
+            n_steps, head = n_steps + 1, self.added.hash
+        unsealed = LedgerEvent(len(self._ledger.events), n_steps, kind, at, by, canonical(details), "")
+        event = unsealed._replace(hash=chained(head, unsealed.signed))
+        self._transaction.append_event(event, after=head)
         self.noted = event
         return event
 

@@ -221,9 +221,7 @@ class SharedRelease:
 
     def release(self, snapshot: Any, *, time: object) -> Any:
         """The table's output at a step, drawn now or stored before. Errors as for `ContinualRelease.release`."""
-        self._stream.release(None, time=time)  # charges the step, unless another table's job did
-        row = self._stream.row(time)
-        with self.ledger.writing() as writer:
+        with self._stream.taking(time) as (writer, row):  # charges the step, unless another table's job did
             self._take_in()
             if row.step not in self._published:
                 made = budget_measurement(self._mechanism, row.epsilon * self._share, row.step)
@@ -241,7 +239,7 @@ class SharedRelease:
                     },
                 )
         self._take_in()
-        return from_text(self._published[row.step]["output"])
+        return self.published(time)
 
     @property
     def n_published(self) -> int:

@@ -6,31 +6,29 @@ import dataclasses
 import os
 import threading
 import warnings
-import weakref
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, Self
 
 import numpy as np
 
-from temporaldp.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import budgets
 from temporaldp.correlation.states import state_names
-from temporaldp.errors import InputDiffersWarning, InputError, LedgerError, SpentError
+from temporaldp.errors import InputDiffersWarning, InputError, LedgerError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
-from temporaldp.planning.measurement import Measurement
 from temporaldp.release import filtering, input_digest
-from temporaldp.release.calendar import Before, Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.checkpoints import EVERY, forget_older, last_checked
 from temporaldp.release.epochs import Every
 from temporaldp.release.guards import Forecast, Guard, guard_of
-from temporaldp.release.ledger import Ledger
+from temporaldp.release.ledger import Ledger, LedgerWriter
 from temporaldp.release.outputs import as_text, from_text, with_filtered
 from temporaldp.release.renewed import renewed_guard
 from temporaldp.release.snapshots import Output, Snapshot
+from temporaldp.release.step import StepRequest, Steps
 from temporaldp.release.store import Store
 from temporaldp.smoothing import CountEstimate, PublicCorrelation, require_public
 from temporaldp.values import REPLACE_ONE
@@ -145,11 +143,10 @@ class ContinualRelease(Generic[Snapshot, Output]):
         kept = None if self._ledger.checkpoint is None else self._ledger.checkpoint.accountant
         if self._filter is not None and kept:
             self._filter.resume(kept["filter"])
-        self._calendar = Calendar(self.step, self._times_before())
+        self._steps = Steps(self._ledger, self._guard, mechanism, self._written, self.step)
         self._can_be_kept = True
         self._lock = threading.RLock()
-        self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
-        self._replay()
+        self._steps.replay()
 
     @property
     def accountant(self) -> TemporalAccountant | None:
@@ -190,17 +187,17 @@ class ContinualRelease(Generic[Snapshot, Output]):
 
     def has(self, time: object) -> bool:
         """Whether the ledger has this time, as of the last reading or writing; in whatever spelling of dates and numbers."""
-        return self._calendar.position(label_of(time)) is not None
+        return self._steps.calendar.position(label_of(time)) is not None
 
     def refresh(self) -> None:
         """Read what other processes added. Errors as for `Ledger.refresh`."""
         with self._lock:
             self._ledger.refresh()
-            self._replay()
+            self._steps.replay()
 
     def row(self, time: object) -> LedgerRow:
         """The ledger's row of a time; KeyError if it has none."""
-        position = self._calendar.position(label_of(time))
+        position = self._steps.calendar.position(label_of(time))
         if position is None:
             raise KeyError(time)
         return self._ledger[position]
@@ -225,7 +222,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         InputError
             One is late, of another kind than those before, or less than a step after the one before it.
         """
-        trial = self._calendar.copy()
+        trial = self._steps.calendar.copy()
         for label in map(label_of, times):
             trial.require_next(label)
             trial.add(label)
@@ -277,17 +274,23 @@ class ContinualRelease(Generic[Snapshot, Output]):
         LedgerError
             The ledger could not be read or written. Nothing was published.
         """
-        asked = None if epsilon is None else float(budgets([epsilon])[0])
-
-        def measurement(step: int) -> Measurement:
-            return self._guard.measurement(self._mechanism, step, asked, last=bool(last))
-
-        label = label_of(time)
-        known = self._calendar.position(label) is not None
-        output = self._publish(label, measurement, snapshot, bool(last))
-        if known and self.input_differs(snapshot, time=time):
-            warnings.warn(InputDiffersWarning(self.row(time).time), stacklevel=2)
+        label, asked = label_of(time), None if epsilon is None else float(budgets([epsilon])[0])
+        known = self._steps.calendar.position(label) is not None
+        row = self._publish(StepRequest(label, asked, bool(last), data=snapshot))
+        if known and input_digest.input_differs(row.digest, snapshot):
+            warnings.warn(InputDiffersWarning(row.time), stacklevel=2)
+        if row.output is None:
+            return None
+        output: Output = from_text(row.output)
         return output
+
+    @contextmanager
+    def taking(self, time: object) -> Iterator[tuple[LedgerWriter, LedgerRow]]:
+        """A transaction that takes the step of a time, unless it was taken before, and to which the block may add an event."""
+        with self._lock:
+            with self._steps.taking(StepRequest(label_of(time))) as (writer, row, _):
+                yield writer, row
+            self._keep_checkpoint()
 
     def input_differs(self, snapshot: Snapshot, *, time: object) -> bool | None:
         """Return whether a released step would be drawn from other data than it was, by a keyed digest.
@@ -305,7 +308,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         InputError
             The step was published already.
         """
-        if self._publish(label_of(time), self._guard.pass_over, None, last=False) is not None:
+        if self._publish(StepRequest(label_of(time), is_skip=True)).output is not None:
             raise InputError(f"time {str(time)!r} was published already, and cannot be passed over any more")
 
     def next_budget(self, *, last: bool = False, time: object | None = None) -> float:
@@ -318,7 +321,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         BudgetError
             The plan or the horizon is over, or nothing can be spent for ever and there is neither plan nor horizon.
         """
-        self._require_more()
+        self._steps.require_more()
         at = self._guard.position(len(self._ledger), None if time is None else label_of(time))
         return self._guard.next_epsilon(at, last=last)
 
@@ -334,107 +337,46 @@ class ContinualRelease(Generic[Snapshot, Output]):
         """
         with self._lock:
             self.refresh()
-            new = [label for label in map(label_of, times) if self._calendar.position(label) is None]
+            new = [label for label in map(label_of, times) if self._steps.calendar.position(label) is None]
             self.require_next(new)
             if new:
-                self._require_more()
+                self._steps.require_more()
             return self._guard.forecast(self._mechanism, len(self), new)
 
-    def _publish(
-        self, time: str, measurement: Callable[[int], Measurement], snapshot: Snapshot | None, last: bool
-    ) -> Output | None:
+    def _publish(self, request: StepRequest) -> LedgerRow:
+        """The row of a step, taken unless it was taken before; a step that is there needs no right to write."""
         with self._lock:
-            if self._draws:
-                raise InputError("a mechanism must not release a step while it draws one")
             self._ledger.require_open()
-            if self._calendar.position(time) is None:
-                self._store(time, measurement, snapshot, last)
-                self._replay()
+            if self._steps.is_drawing or self._steps.calendar.position(request.time or "") is None:
+                self._steps.take(request)
                 self._keep_checkpoint()
-            text = self.row(time).output
-            if text is None:
-                return None
-            output: Output = from_text(text)
-            return output
-
-    def _store(
-        self, time: str, measurement: Callable[[int], Measurement], snapshot: Snapshot | None, last: bool
-    ) -> None:
-        """Check, draw and store in one transaction; nothing if another process was faster."""
-        with self._ledger.writing() as writer:
-            self._replay()
-            if self._calendar.position(time) is not None:
-                return
-            self._calendar.require_next(time)
-            self._require_more()
-            made = measurement(self._guard.position(len(self._ledger), time))
-            self._guard.charge(
-                made.epsilon, last=last
-            )  # first: whatever happens then, nobody around has counted too little
-            leakage = self._guard.leakage_after(made.epsilon)  # before the draw, which a crash on the way would waste
-            output = None
-            if made.is_published:
-                going_on = _Draw()
-                self._draws.add(going_on)
-                with accounting_blocks.settled():
-                    output = made.draw(snapshot)
-            stored = None if output is None else self._as_text(output, made.epsilon, snapshot)
-            writer.append(
-                time=time,
-                parameter=made.parameter,
-                epsilon=made.epsilon,
-                leakage=leakage,
-                last=last,
-                output=stored,
-                digest=None if stored is None else input_digest.input_digest(snapshot),
-            )
+            return self.row(request.time)
 
     def _keep_checkpoint(self) -> None:
         """Write down how far everything was checked and counted, now and then; if that fails, no step suffers."""
         if not self._can_be_kept or len(self) - last_checked(self._ledger.events) < EVERY:
             return
         with suppress(LedgerError), self._ledger.writing() as writer:
-            self._replay()
+            self._steps.replay()
             if len(self) - last_checked(self._ledger.events) < EVERY or self._ledger[-1].last:
                 return
             state = self._guard.kept_state()
             if state is not None and self._filter is not None:
                 state = {**state, "filter": self._filter.kept_state(self._ledger)}
-            self._can_be_kept = state is not None and writer.note_checkpoint(self._calendar.kept(), state)
+            self._can_be_kept = state is not None and writer.note_checkpoint(self._steps.calendar.kept(), state)
         with suppress(LedgerError):
             forget_older(self._ledger.store, self._ledger.events)
 
-    def _times_before(self) -> Before | None:
-        """The times before the ledger's checkpoint, which are looked up in it."""
-        checkpoint = self._ledger.checkpoint
-        if checkpoint is None or checkpoint.calendar is None:
-            return None
-        return Before(checkpoint.n_steps, checkpoint.calendar["last"], lambda step: self._ledger[step].time)
-
-    def _as_text(self, output: Any, epsilon: float, snapshot: Any) -> str:
-        """What a row keeps of an output, with the filtered counts if there is a filter."""
+    def _written(self, output: Any, epsilon: float, snapshot: Any) -> tuple[str, str | None]:
+        """What a row keeps of an output, with the filtered counts if there is a filter; and the digest of the snapshot."""
         text = as_text(output)
-        if self._filter is None:
-            return text
-        total = int(np.sum(np.asarray(snapshot)))
-        return with_filtered(text, self._filter.next_step(self._ledger, output, epsilon, total))
-
-    def _require_more(self) -> None:
-        if len(self._ledger) and self._ledger[-1].last:
-            raise SpentError(f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it")
-
-    def _replay(self) -> None:
-        """Tell the guard and the calendar what the ledger has."""
-        self._guard.replay(self._ledger)
-        for row in self._ledger[len(self._calendar) :]:
-            self._calendar.add(row.time)
+        if self._filter is not None:
+            total = int(np.sum(np.asarray(snapshot)))
+            text = with_filtered(text, self._filter.next_step(self._ledger, output, epsilon, total))
+        return text, input_digest.input_digest(snapshot)
 
     def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
         return {**self._configured, **self._guard.identity(kept or {})}
-
-
-class _Draw:
-    """One step that is being drawn: as long as the frame that made it lives, whatever interrupts it."""
 
 
 def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:

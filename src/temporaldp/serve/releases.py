@@ -14,6 +14,7 @@ from temporaldp.release.chain import LedgerRow
 from temporaldp.release.histogram import granted_scale
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import from_text
+from temporaldp.release.step import StepRequest
 from temporaldp.serve.access import Shown, require, service_of
 from temporaldp.serve.definition import Definition
 from temporaldp.serve.messages import (
@@ -30,7 +31,7 @@ from temporaldp.serve.messages import (
     Step,
     Steps,
 )
-from temporaldp.serve.served_release import RefusedBudgetError, ServedRelease, StepRequest
+from temporaldp.serve.served_release import RefusedBudgetError, ServedRelease
 from temporaldp.serve.service import Service
 from temporaldp.serve.strict_json import StrictRoute
 from temporaldp.serve.tokens import Role, name_of
@@ -180,7 +181,7 @@ async def spend(
 ) -> Step:
     """Charge a budget to the next step, for something that is drawn elsewhere: draw it after the answer, never before."""
     allowed = Allowed(token, Role.OWN if spent.last or spent.ahead else Role.SPEND)
-    asked = StepRequest(_owned(token, key), _label(spent.time), spent.epsilon, spent.last, spent.ahead)
+    asked = StepRequest(_label(spent.time), spent.epsilon, spent.last, ahead=spent.ahead, key=_owned(token, key))
     return await _take(request, response, release, allowed, asked, "spend")
 
 
@@ -190,9 +191,14 @@ async def publish(
 ) -> Step:
     """Add noise to counts, store them as the next step, and only then hand them out."""
     allowed = Allowed(token, Role.OWN if published.last or published.ahead else Role.PUBLISH)
-    counts = tuple(published.counts)
-    key, time = _owned(token, key), _label(published.time)
-    asked = StepRequest(key, time, published.epsilon, published.last, published.ahead, counts)
+    asked = StepRequest(
+        _label(published.time),
+        published.epsilon,
+        published.last,
+        ahead=published.ahead,
+        key=_owned(token, key),
+        data=tuple(published.counts),
+    )
     return await _take(request, response, release, allowed, asked, "publish")
 
 
@@ -209,8 +215,8 @@ async def _take(
     steps_taken = service_of(request).metrics.steps
 
     def act(found: ServedRelease) -> tuple[LedgerRow, bool]:
-        if asked.counts is not None:
-            found.require_counts(asked.counts)
+        if asked.data is not None:
+            found.require_counts(asked.data)
         return found.take_step(asked)
 
     try:

@@ -13,6 +13,7 @@ reading, and never decides.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ from temporaldp.release.guards import AccountantGuard
 from temporaldp.release.histogram import DiscreteLaplaceHistogram
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
+from temporaldp.release.step import StepRequest, Steps
 from temporaldp.release.store import Store
 from temporaldp.release.stream import described
 from temporaldp.serve.definition import Definition, Histogram, proved, unspent
@@ -57,36 +59,8 @@ class RefusedBudgetError(TemporaldpError, ValueError):
         self.remaining = remaining
 
 
-class _NotAdmittedError(Exception):
+class NotAdmittedError(Exception):
     """Ends the transaction in which a budget was refused; the words are found after it."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepRequest:
-    """What somebody asks of the next step.
-
-    Parameters
-    ----------
-    key : str or None
-        The name of the token and the key of the request, by which it is recognised; None where no step is taken.
-    time : str or None
-        The step's label; None for the number of the step.
-    epsilon : float or None
-        In nats; None for what the release can spend at every step.
-    last : bool
-        No step follows.
-    ahead : bool
-        The time may be far ahead of the clock and of the last step.
-    counts : tuple of int or None
-        What is published with noise; None where a budget is only charged.
-    """
-
-    key: str | None
-    time: str | None
-    epsilon: float | None
-    last: bool
-    ahead: bool = False
-    counts: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +86,84 @@ def mechanism_of(definition: Definition) -> ServedMechanism:
     return ServedMechanism(None, told.description)
 
 
+class ServedGuard(AccountantGuard):
+    """What holds the level of a release of the service.
+
+    As long as no step spent more than the reserve, a budget within it is admitted without the filter. Nobody counts at a step
+    how much has leaked, and there are no checkpoints.
+    """
+
+    def __init__(self, definition: Definition, reserve: float) -> None:
+        # Its `begin` is not called: what it would keep to go on from is in the definition, which is kept with the release.
+        super().__init__(unspent(definition.promise, reserve), None)
+        self.definition, self.every_step = definition, reserve
+        self._is_proved, self._largest_spent, self._rows_seen = False, 0.0, 0
+        self._ledger: Ledger | None = None
+
+    def recognised(
+        self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
+    ) -> int | None:
+        """By its key. Refuses a time that another request released, or that is too far ahead."""
+        taken = next((row.step for row in others if request.key is not None and row.request_key == request.key), None)
+        if taken is not None:
+            return taken
+        if calendar.position(time) is not None:
+            raise RepeatedDifferentlyError(
+                f"time {time!r} was released already, by another request; nothing was spent or published"
+            )
+        calendar.require_next(time)
+        if not request.ahead and not is_near(self.definition.step, calendar.last, time, datetime.now(UTC)):
+            raise InputError(
+                f"time {time!r} is more than one step ahead of the clock and of the last step, or no time of the kind that the "
+                "release's step has: all other times would then be late. If it is meant, an owner says so (ahead)"
+            )
+        return None
+
+    def measurement(self, mechanism: Any, step: int, epsilon: float | None, *, last: bool) -> Measurement:
+        """As much as is asked for, or what every step can spend; `NotAdmittedError` if the level does not allow it."""
+        if self.horizon is not None and step >= self.horizon:
+            raise SpentError(f"all {self.horizon} steps of the release are over; nothing may follow")
+        if self.is_within_reserve(epsilon):
+            budget = self.every_step if epsilon is None else epsilon
+            return Measurement(mechanism, budget, budget)
+        if epsilon is None and self.horizon is not None:
+            raise InputError(
+                "expected an epsilon: a release with a horizon has none that every step can spend. Plan them beforehand "
+                "(`temporaldp plan --horizon`), or ask what remains"
+            )
+        assert self._ledger is not None
+        super().replay(self._ledger)
+        if epsilon is not None and not self.accountant.admits([epsilon], last=last):
+            raise NotAdmittedError
+        return super().measurement(mechanism, step, epsilon, last=last)
+
+    def replay(self, ledger: Ledger) -> None:
+        """Know the largest budget; the accountant is told when it is asked."""
+        self._ledger = ledger
+        spent = [row.epsilon for row in ledger[self._rows_seen :]]
+        self._largest_spent, self._rows_seen = max(self._largest_spent, *spent, 0.0), len(ledger)
+
+    def leakage_after(self, epsilon: float) -> None:  # type: ignore[override]
+        """Counted when somebody asks."""
+
+    def is_within_reserve(self, epsilon: float | None) -> bool:
+        """Whether this and every step so far spent at most what every step may spend: then no filter need be asked."""
+        asked = self.every_step if epsilon is None else epsilon
+        return self.horizon is None and max(asked, self._largest_spent) <= self.every_step and asked > 0.0
+
+    def prove(self) -> None:
+        """Have an accountant whose filters are there: they are made once for all releases with this promise."""
+        if not self._is_proved:
+            self.accountant = copy(proved(self.definition.promise, self.every_step))
+            self._is_proved = True
+
+    def catch_up(self, ledger: Ledger) -> None:
+        """Count what was spent, which may take long: not while everybody waits for the release."""
+        self.prove()
+        super().replay(ledger)
+        _ = account_of(self.accountant).filters
+
+
 class ServedRelease:
     """One release of the service.
 
@@ -132,15 +184,11 @@ class ServedRelease:
 
     def __init__(self, store: Store, definition: Definition, reserve: float, request_key: str | None = None) -> None:
         self.definition, self._store, self._reserve = definition, store, reserve
-        self._mechanism = mechanism_of(definition)
-        # Its `begin` is not called: what it would keep to go on from is in the definition, which is kept with the release.
-        self._guard = AccountantGuard(unspent(definition.promise, self._reserve), None)
-        self._is_proved = False
+        self._mechanism, self._guard = mechanism_of(definition), ServedGuard(definition, reserve)
         self._ledger = Ledger.open(store, self._configuration, definition=definition.text, request_key=request_key)
-        self._calendar = Calendar(definition.step)
-        self._largest_spent = 0.0
+        self._steps = Steps(self._ledger, self._guard, self._mechanism, _written, definition.step)
         self._lock, self._counting = threading.RLock(), threading.Lock()
-        self._take_in()
+        self._steps.replay()
 
     @property
     def ledger(self) -> Ledger:
@@ -179,62 +227,25 @@ class ServedRelease:
             if known is not None:
                 self._refresh(known)
                 return self._repeated(request, known), True
-            if not self._is_within_reserve(request.epsilon):
-                self._catch_up()  # before the release is locked for everybody
+            if not self._guard.is_within_reserve(request.epsilon):
+                self._guard.catch_up(self._ledger)  # before the release is locked for everybody
             try:
-                step = self._take_next(request)
-            except _NotAdmittedError:
+                row, again = self._steps.take(request)
+            except NotAdmittedError:
                 raise self._refused(request) from None
-            self._take_in()
-            return (self._ledger[-1], False) if step is None else (self._repeated(request, step), True)
-
-    def _take_next(self, request: StepRequest) -> int | None:
-        """Check, draw and store in one transaction; the step if another server took it for the same request."""
-        n_known = len(self._ledger)
-        with self._ledger.writing() as writer:
-            self._take_in()
-            others = self._ledger[n_known:]
-            taken = next(
-                (row.step for row in others if request.key is not None and row.request_key == request.key), None
-            )
-            if taken is not None:  # by another server
-                return taken
-            time = request.time or str(len(self))
-            if self._calendar.position(time) is not None:
-                raise RepeatedDifferentlyError(
-                    f"time {time!r} was released already, by another request; nothing was spent or published"
-                )
-            self._calendar.require_next(time)
-            if not request.ahead and not is_near(self.definition.step, self._calendar.last, time, datetime.now(UTC)):
-                raise InputError(
-                    f"time {time!r} is more than one step ahead of the clock and of the last step, or no time of the kind that "
-                    "the release's step has: all other times would then be late. If it is meant, an owner of the release says "
-                    "so (ahead)"
-                )
-            made = self._measurement(request)
-            output = made.draw(request.counts)
-            writer.append(
-                time=time,
-                parameter=made.parameter,
-                epsilon=made.epsilon,
-                leakage=None,
-                last=request.last,
-                output=None if output is None else as_text(output),
-                digest=None,
-                request_key=request.key,
-            )
-        return None
+            return (self._repeated(request, row.step), True) if again else (row, False)
 
     def check(self, epsilon: float | None, *, last: bool) -> float:
         """What the next step would spend if it was asked for this, in nats; errors as for `take_step`. Changes nothing."""
         with self._lock:
             self.refresh()
-            request = StepRequest(None, None, epsilon, last)
-            if not self._is_within_reserve(epsilon):
-                self._catch_up()
+            request = StepRequest(None, epsilon, last)
+            if not self._guard.is_within_reserve(epsilon):
+                self._guard.catch_up(self._ledger)
+            self._steps.require_more()
             try:
-                return self._measurement(request).epsilon
-            except _NotAdmittedError:
+                return self._guard.measurement(self._mechanism, len(self), epsilon, last=last).epsilon
+            except NotAdmittedError:
                 raise self._refused(request) from None
 
     def remaining(self, *, last: bool = False) -> float:
@@ -255,7 +266,7 @@ class ServedRelease:
         """Read what other servers wrote."""
         with self._lock:
             self._ledger.refresh()
-            self._take_in()
+            self._steps.replay()
 
     def _counted(self) -> TemporalAccountant:
         """The accountant after all steps; others go on meanwhile."""
@@ -263,7 +274,7 @@ class ServedRelease:
         with self._counting:
             self.refresh()
             with self._lock:
-                self._prove()
+                self._guard.prove()
                 counted, n_known = copy(self._guard.accountant), len(self)
             if len(counted) < n_known:
                 take_in(counted, self._ledger)
@@ -272,41 +283,6 @@ class ServedRelease:
                     if len(self._guard.accountant) < len(counted) <= len(self):
                         self._guard.accountant = copy(counted)
             return counted
-
-    def _catch_up(self) -> None:
-        """Count what was spent, which may take long: not while everybody waits for the release."""
-        self._prove()
-        self._guard.replay(self._ledger)
-        _ = account_of(self._guard.accountant).filters
-
-    def _prove(self) -> None:
-        """Have an accountant whose filters are there: they are made once for all releases with this promise."""
-        if not self._is_proved:
-            self._guard.accountant = copy(proved(self.definition.promise, self._reserve))
-            self._is_proved = True
-
-    def _measurement(self, request: StepRequest) -> Measurement:
-        """What is drawn at the next step; `_NotAdmittedError` if the level does not allow it."""
-        self._require_more()
-        if self._is_within_reserve(request.epsilon):
-            budget = self._reserve if request.epsilon is None else request.epsilon
-            return Measurement(self._mechanism, budget, budget)
-        if request.epsilon is None and self.definition.horizon is not None:
-            raise InputError(
-                "expected an epsilon: a release with a horizon has none that every step can spend. Plan them beforehand "
-                "(`temporaldp plan --horizon`), or ask what remains"
-            )
-        self._guard.replay(self._ledger)
-        if request.epsilon is not None and not self._guard.accountant.admits([request.epsilon], last=request.last):
-            raise _NotAdmittedError
-        return self._guard.measurement(self._mechanism, len(self), request.epsilon, last=request.last)
-
-    def _require_more(self) -> None:
-        """`SpentError` if there are no more steps."""
-        if self._is_over:
-            raise SpentError(f"the step at time {self._ledger[-1].time!r} was declared the last; nothing may follow it")
-        if self.definition.horizon is not None and len(self) >= self.definition.horizon:
-            raise SpentError(f"all {self.definition.horizon} steps of the release are over; nothing may follow")
 
     def _refused(self, request: StepRequest) -> RefusedBudgetError:
         """Why a budget is refused, and what remains; outside of any transaction, because the answer takes milliseconds."""
@@ -322,11 +298,6 @@ class ServedRelease:
             remaining=largest,
         )
 
-    def _is_within_reserve(self, epsilon: float | None) -> bool:
-        """Whether this and every step so far spent at most what every step may spend: then no filter need be asked."""
-        asked = self._reserve if epsilon is None else epsilon
-        return self.definition.horizon is None and max(asked, self._largest_spent) <= self._reserve and asked > 0.0
-
     @property
     def _is_over(self) -> bool:
         return len(self._ledger) > 0 and self._ledger[-1].last
@@ -336,10 +307,10 @@ class ServedRelease:
         row = self._ledger[step]
         is_charge = row.output is not None and isinstance(from_text(row.output), dict)
         if (
-            (request.time is not None and self._calendar.position(request.time) != step)
+            (request.time is not None and self._steps.calendar.position(request.time) != step)
             or request.epsilon not in {None, row.parameter}
             or request.last != row.last
-            or (request.counts is None) != is_charge
+            or (request.data is None) != is_charge
         ):
             raise RepeatedDifferentlyError(
                 f"this key was used for step {step}, by a request of another kind, time or budget; nothing was spent or "
@@ -351,12 +322,6 @@ class ServedRelease:
         if step >= len(self._ledger):
             self.refresh()
 
-    def _take_in(self) -> None:
-        """Know the times and budgets that the ledger has."""
-        for row in self._ledger[len(self._calendar) :]:
-            self._largest_spent = max(self._largest_spent, row.epsilon)
-            self._calendar.add(row.time)
-
     def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
         told = self.definition
         return {
@@ -367,3 +332,8 @@ class ServedRelease:
             "every_step": self._reserve,
             **self._guard.identity(kept or {}),
         }
+
+
+def _written(output: Any, _: float, __: Any) -> tuple[str, None]:
+    """The output alone: a digest of the counts would tell what they were."""
+    return as_text(output), None

@@ -1,0 +1,163 @@
+"""One step of a release: checked, drawn and stored in one transaction, and handed out after it.
+
+Every release takes its steps here: one by one, several tables on one account, a level that is renewed, and the service. What
+differs between them is a `Guard`: which budget a step has, by which accountant, and by what a repeated request is recognised.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from temporaldp.accounting import accounting_blocks
+from temporaldp.errors import InputError, SpentError
+from temporaldp.release.calendar import Before, Calendar
+from temporaldp.release.chain import LedgerRow
+from temporaldp.release.ledger import Ledger, LedgerWriter
+
+if TYPE_CHECKING:
+    from temporaldp.release.guards import Guard
+
+Written: TypeAlias = Callable[[Any, float, Any], tuple[str, str | None]]
+"""What a row keeps of an output, given with its epsilon and the data it was drawn from: the text, and a digest of the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRequest:
+    """What is asked of the next step.
+
+    Parameters
+    ----------
+    time : str or None
+        The step's label; None for the number of the step.
+    epsilon : float, optional
+        In nats; None for what the guard chooses.
+    last : bool
+        No step follows.
+    is_skip : bool
+        Nothing is published at this step.
+    ahead : bool
+        The time may be far ahead of the clock and of the last step, where the guard minds.
+    key : str, optional
+        By which a repeated request is recognised, where the time does not tell.
+    data : optional
+        What the mechanism is called with.
+    """
+
+    time: str | None
+    epsilon: float | None = None
+    last: bool = False
+    is_skip: bool = False
+    ahead: bool = False
+    key: str | None = None
+    data: Any = None
+
+
+class Steps:
+    """The steps of a ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    guard : Guard
+    mechanism : callable
+    written : callable
+        What a row keeps of an output; see `Written`.
+    step : str or None
+        How long a step is, in words.
+    """
+
+    def __init__(self, ledger: Ledger, guard: Guard, mechanism: Any, written: Written, step: str | None) -> None:
+        self.ledger, self.guard = ledger, guard
+        self._mechanism, self._written = mechanism, written
+        self.calendar = Calendar(step, _times_before(ledger))
+        self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
+
+    @property
+    def is_drawing(self) -> bool:
+        """Whether a step is being drawn, by this thread as others wait."""
+        return len(self._draws) > 0
+
+    @contextmanager
+    def taking(self, request: StepRequest) -> Iterator[tuple[LedgerWriter, LedgerRow, bool]]:
+        """A transaction that takes the step of a request: its row, and whether it was taken before.
+
+        The block may add an event. What it adds and the step are durable when it ends, both or neither.
+        """
+        if self.is_drawing:
+            raise InputError("a mechanism must not release a step while it draws one")
+        n_known = len(self.ledger)
+        with self.ledger.writing() as writer:
+            self.replay()
+            time = request.time or str(len(self.ledger))
+            known = self.guard.recognised(request, time, self.calendar, self.ledger[n_known:])
+            if known is None:
+                yield writer, self._append(writer, request, time), False
+            else:  # another process was faster
+                yield writer, self.ledger[known], True
+        self.replay()
+
+    def take(self, request: StepRequest) -> tuple[LedgerRow, bool]:
+        """The row of a request, and whether it was there before."""
+        with self.taking(request) as (_, row, again):
+            pass
+        return row, again
+
+    def _append(self, writer: LedgerWriter, request: StepRequest, time: str) -> LedgerRow:
+        """Check, draw and store the next step."""
+        self.calendar.require_next(time)
+        self.require_more()
+        at = self.guard.position(len(self.ledger), time)
+        made = (
+            self.guard.pass_over(at)
+            if request.is_skip
+            else self.guard.measurement(self._mechanism, at, request.epsilon, last=request.last)
+        )
+        # Charged first: whatever happens then, no block around has counted too little. Leakage comes before the draw, which a
+        # crash on the way would waste.
+        self.guard.charge(made.epsilon, last=request.last)
+        leakage = self.guard.leakage_after(made.epsilon)
+        text, digest = None, None
+        if made.is_published:
+            going_on = _Draw()
+            self._draws.add(going_on)
+            with accounting_blocks.settled():
+                output = made.draw(request.data)
+            if output is not None:
+                text, digest = self._written(output, made.epsilon, request.data)
+        return writer.append(
+            time=time,
+            parameter=made.parameter,
+            epsilon=made.epsilon,
+            leakage=leakage,
+            last=request.last,
+            output=text,
+            digest=digest,
+            request_key=request.key,
+        )
+
+    def require_more(self) -> None:
+        """`SpentError` after a step that was declared the last."""
+        if len(self.ledger) and self.ledger[-1].last:
+            raise SpentError(f"the step at time {self.ledger[-1].time!r} was declared the last; nothing may follow it")
+
+    def replay(self) -> None:
+        """Tell the guard and the calendar what the ledger has."""
+        self.guard.replay(self.ledger)
+        for row in self.ledger[len(self.calendar) :]:
+            self.calendar.add(row.time)
+
+
+class _Draw:
+    """One step that is being drawn: as long as the frame that made it lives, whatever interrupts it."""
+
+
+def _times_before(ledger: Ledger) -> Before | None:
+    """The times before the ledger's checkpoint, which are looked up in it."""
+    checkpoint = ledger.checkpoint
+    if checkpoint is None or checkpoint.calendar is None:
+        return None
+    return Before(checkpoint.n_steps, checkpoint.calendar["last"], lambda step: ledger[step].time)
