@@ -156,6 +156,41 @@ def test_parquet_is_read_too(ask):
     assert ask.post("/v1/view/correlation?kind=traces", body=content.getvalue()).json["names"] == ["a", "b"]
 
 
+@pytest.mark.parametrize("damage", ["a name", "a header", "a page", "the end", "the schema"])
+def test_a_damaged_upload_is_refused_and_the_next_one_is_read(ask, damage):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({"user": ["u1"] * 3 + ["w2"] * 3, "time": [1, 2, 3] * 2, "state": list("abaaba")})
+    parquet.write_table(table, content := io.BytesIO(), compression="none")
+    whole = content.getvalue()
+    damaged = {
+        "a name": whole.replace(b"u1", b"u\xff"),
+        "a header": b"user,time,sta\xffe\nu,1,a\nu,2,b\n",
+        "a page": whole.replace(b"u1", b"").ljust(len(whole), b"\0"),
+        "the end": whole[:-9] + whole[-8:],
+        "the schema": whole.replace(b"user", b"us\xffr"),
+    }[damage]
+    found = ask.post("/v1/view/correlation?kind=traces", body=damaged)
+    assert (found.status, "expected traces" in found.text) == (422, True)
+    good = ask.post("/v1/view/correlation?kind=traces", body=b"user,time,state\nu,1,a\nu,2,b\nu,3,a\n")
+    assert good.json["names"] == ["a", "b"]
+
+
+def test_a_process_that_failed_is_not_asked_again():
+    async def asked():
+        worker = Worker()
+        try:
+            first = await worker.answer(os.getpid, wanted=wanted)
+            with pytest.raises(FaultError):
+                await worker.answer(float, "a fault of a library", wanted=wanted)
+            assert await worker.answer(os.getpid, wanted=wanted) != first
+        finally:
+            await worker.stop()
+
+    asyncio.run(asked())
+
+
 @pytest.mark.parametrize(
     ("content", "names"),
     [

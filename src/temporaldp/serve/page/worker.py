@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from temporaldp.errors import InputError
-from temporaldp.serve.page.exchange import HEAD, TOO_MUCH
+from temporaldp.serve.page.exchange import HEAD, TOO_MUCH, FaultError
 from temporaldp.serve.workers import BusyError
 
 LONGEST = 60.0
@@ -78,6 +78,8 @@ class Worker:
                             f"this takes more than {self._seconds:g} seconds: the command line below computes it"
                         )
                 found, error = pickle.loads(task.result())
+                if isinstance(error, FaultError):
+                    await self.stop()  # a library that failed may not work any more: DuckDB invalidates its database
             except (asyncio.IncompleteReadError, BrokenPipeError):
                 raise TooLongError(TOO_MUCH) from None
             finally:
