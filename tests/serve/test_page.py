@@ -11,7 +11,9 @@ import json
 import math
 import os
 import re
+import shutil
 import socket
+import subprocess
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -289,6 +291,23 @@ def test_a_computation_that_nobody_waits_for_is_ended():
         await worker.stop()
 
     asyncio.run(asked())
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_a_matrix_that_the_page_saves_is_no_formula_and_comes_back(tmp_path):
+    names = ['=HYPERLINK("http://x")', "-2+3", "'=x", "-5"]
+    static = assets.files("temporaldp.serve.page") / "static"
+    for name in assets.MODULES:
+        (tmp_path / name).write_text((static / name).read_text())
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    code = f"import {{ matrixFile }} from './commands.js'; console.log(matrixFile({[[0.25] * 4] * 4}, {json.dumps(names)}))"
+    (tmp_path / "ask.js").write_text(code)
+    saved = subprocess.run(["node", "ask.js"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    (tmp_path / "m.csv").write_text(saved)
+    tdp.save_matrix(tdp.TransitionMatrix(np.full((4, 4), 0.25), names), tmp_path / "there.csv")
+    assert saved.count("'-2+3") == 2
+    assert saved.split() == (tmp_path / "there.csv").read_text().split()
+    assert tdp.load_matrix(tmp_path / "m.csv").states == tuple(names)
 
 
 # Beside a service, and against those who send too much
