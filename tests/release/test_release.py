@@ -222,6 +222,8 @@ def test_files_that_hold_no_release_are_refused(tmp_path):
         "0,b,1.5,0.1": "temporaldp release",
         "0,b,2,0.1,9": "4 cells in every row",
         "0,b,2,nan": "two epsilons",
+        '0,"b\nc",2,0.1': "control characters",
+        "0,b,2,0.1\n1\x1b,a,1,0.1\n1\x1b,b,1,0.1": "control characters",
     }.items():
         (tmp_path / "r.csv").write_text(f"time,state,count,epsilon\n0,a,1,0.1\n{row}\n")
         with pytest.raises(InputError, match=message):

@@ -269,11 +269,13 @@ def test_a_mechanism_must_not_release_inside(place):
         {"mechanism": DiscreteLaplaceHistogram(n_states=3)},
         {"accountant": ADVERSARY},
         {"plan": 0.1},
+        {"step": "1\n"},
+        {"description": "laplace\x1b[31m"},
     ],
 )
 def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
     given = {"mechanism": MECHANISM, "accountant": TemporalAccountant(ADVERSARY, alpha=1.0), **arguments}
-    with pytest.raises(InputError, match=r"expected a|states"):
+    with pytest.raises(InputError, match=r"expected a|states|control characters"):
         ContinualRelease(given.pop("mechanism"), ledger=tmp_path / "release.db", **given)
     assert not list(tmp_path.iterdir())
 

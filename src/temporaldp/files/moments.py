@@ -139,7 +139,11 @@ def shortfall(step: str, before: str, label: str) -> float | None:
 def by_the_clock(label: str) -> datetime | None:
     """What the clock showed that a date is written with, to a microsecond; None for a label that is no date."""
     clock = moment(label).clock
-    return None if clock is None else EPOCH + timedelta(microseconds=int(clock.quantize(MICROSECOND, ROUND_FLOOR).scaleb(6)))
+    return (
+        None
+        if clock is None
+        else EPOCH + timedelta(microseconds=int(clock.quantize(MICROSECOND, ROUND_FLOOR).scaleb(6)))
+    )
 
 
 def longest_in_steps(step: str, days: int) -> int | None:

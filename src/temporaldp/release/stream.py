@@ -16,7 +16,7 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import budgets
-from temporaldp.correlation.states import state_names
+from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerError, SpentError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
@@ -127,9 +127,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
             "reserve": None,
             "correlations": None,
             "neighboring_relation": REPLACE_ONE,
-            "mechanism": description or described(mechanism),
+            "mechanism": printable(description or described(mechanism), "description"),
             "states": None if schema is None else list(schema),
-            "step": step or (None if plan is None else plan.source.step),
+            "step": printable(step, "step") if step else (None if plan is None else plan.source.step),
             **getattr(mechanism, "ledger_terms", {}),
         }
         self._filter: filtering.StepFilter | None = None
