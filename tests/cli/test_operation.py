@@ -205,6 +205,28 @@ def test_a_folder_of_files_is_published_in_order_and_late_ones_are_put_aside(day
     assert (days / "incoming" / "published" / "0 noon.parquet").exists()
 
 
+def test_folders_of_traces_are_private_and_no_links(days):
+    folder = days / "incoming"
+    (folder / "late").mkdir(parents=True)
+    (folder / "late").chmod(0o777)
+    assert incoming(days)[0] == 0
+    assert (folder / "late").stat().st_mode & 0o777 == 0o700
+    (folder / "released").rmdir()
+    (days / "elsewhere").mkdir()
+    (folder / "released").symlink_to(days / "elsewhere")
+    assert incoming(days, "from_two") == (2, ["0 from_two.csv"])
+    assert not list((days / "elsewhere").iterdir())
+
+
+def test_the_log_is_not_written_through_a_symbolic_link(days):
+    (days / "victim").write_text("kept")
+    (days / "log").symlink_to(days / "victim")
+    assert "cannot write the log" in refused(
+        "release", "morning.csv", "--alpha", "1", "--ledger", "release.db", "-o", "x.csv", "--log", "log", cwd=days
+    )
+    assert (days / "victim").read_text() == "kept"
+
+
 @pytest.mark.long
 def test_a_plan_is_renewed(days):
     """Each epoch holds alpha; what all leak together is told by every command that tells of the release."""
