@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -173,7 +174,12 @@ def _append(file: Path | None, line: dict[str, Any]) -> None:
     if file is None:
         return
     try:
-        with file.open("a", encoding="utf-8") as log:
+        with open(file, "a", encoding="utf-8", opener=_unlinked) as log:
             log.write(json.dumps(line, allow_nan=False) + "\n")
     except OSError as error:
         raise OutputError(f"cannot write the log {file}: {error.strerror or error}") from None
+
+
+def _unlinked(path: str, flags: int) -> int:
+    """Open a file; not what a symbolic link leads to."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
