@@ -277,6 +277,26 @@ def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
     asyncio.run(asked())
 
 
+def test_a_long_question_gives_way_to_others(monkeypatch):
+    monkeypatch.setattr("temporaldp.serve.page.worker.LONGEST_BEFORE_OTHERS", 0.5)
+
+    async def asked():
+        worker = Worker()
+        try:
+            await worker.answer(abs, -3, wanted=wanted)
+            begun = time.monotonic()
+            questions = [worker.answer(time.sleep, 30, wanted=wanted), worker.answer(abs, -3, wanted=wanted)]
+            long, short = await asyncio.gather(*questions, return_exceptions=True)
+            assert time.monotonic() - begun < 20
+            assert "0.5 seconds, and other questions wait" in str(long)
+            assert (type(long), short) == (TooLongError, 3)
+            assert await worker.answer(time.sleep, 1.0, wanted=wanted) is None  # nobody waits: it may take longer
+        finally:
+            await worker.stop()
+
+    asyncio.run(asked())
+
+
 @pytest.mark.long
 def test_a_computation_that_nobody_waits_for_is_ended():
     async def asked():
