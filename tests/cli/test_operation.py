@@ -16,6 +16,7 @@ import pytest
 import postgres
 from command import refused, temporaldp, write_sample
 from temporaldp import Adversary, ContinualRelease, DiscreteLaplaceHistogram, TemporalAccountant, TransitionMatrix
+from temporaldp.cli.operation import nearly_used
 
 OLD = ("--alpha", "1", "--history", "past.csv", "--prior", "0.1", "--ledger", "release.db")
 NEW = ("--alpha", "1", "--history", "later.csv", "--prior", "0.1", "--ledger", "release.db")
@@ -107,7 +108,7 @@ def test_the_life_of_a_release(days):
     first = (days / "out.csv").read_text()
     warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--warn-at", "0.3").stderr
     assert "the data of 4 steps" in words_of(warned) and "says little" not in words_of(warned)  # said once
-    assert "what may be used is used" in words_of(warned)
+    assert "may be used" not in words_of(warned)  # it spends what lasts for ever
     assert (days / "again.csv").read_text() == first
     head = json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["head"]
     assert "from step 5 on" in words_of(
@@ -150,6 +151,25 @@ def test_what_is_held_back_has_exit_codes_of_its_own(days):
     run(days, "release", "from_two.csv", "--plan", "plan.json", "--ledger", "p.db", "-o", "two.csv")
     message = refused("release", "noon.csv", "--plan", "plan.json", "--ledger", "p.db", "-o", "x.csv", cwd=days, code=3)
     assert "ends before the data" in words_of(message)
+
+
+@pytest.mark.parametrize(
+    ("settings", "epsilons", "at", "warned"),
+    [
+        ({}, [None, None], 0.01, False),
+        ({}, [None, 0.45], 0.3, True),
+        ({"reserve": 0.0}, [0.5, 0.3], 0.5, True),
+        ({"horizon": 4}, [None, None, None], 0.8, False),
+        ({"horizon": 4}, [None, None, None, None], 0.8, True),
+    ],
+)
+def test_a_level_that_is_spent_as_planned_is_no_reason_to_warn(settings, epsilons, at, warned, tmp_path):
+    chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    accountant = TemporalAccountant(Adversary(chain, chain), alpha=1.0, **settings)
+    with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=tmp_path / "release.db", accountant=accountant) as stream:
+        for time, epsilon in enumerate(epsilons):
+            stream.release([70, 30], time=time, epsilon=epsilon)
+        assert (nearly_used(stream, at) is not None) == warned
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from temporaldp import ContinualRelease, Ledger, OutputError, SharedRelease, Tem
 from temporaldp.cli.render import console, facts, say_json
 from temporaldp.release.file_store import FileStore
 from temporaldp.release.guards import Forecast
+from temporaldp.release.ledger import ADOPT
 from temporaldp.release.store import PostgresStore, Store, database_of, file_of, shown_file
 from temporaldp.report.words import number, steps
 
@@ -118,7 +119,7 @@ def _named(times: Sequence[str]) -> str:
 
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
-    """What to say once a share of the level, or of the steps of a plan, is used; None before that, or if nobody asked."""
+    """What to say once a share of the steps, or of a level that is not spent as foreseen, is used; None before that."""
     used = used_share(stream)
     if share is None or used is None or used < share:
         return None
@@ -126,12 +127,16 @@ def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str 
 
 
 def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
-    """The larger share of alpha and of the steps that is used; None where neither is known."""
-    leakage = stream.ledger[-1].leakage if len(stream) else 0.0
-    shares = [] if leakage is None else [leakage / stream.guard.promise]
+    """The share of the steps that is over; without an end, of alpha if a step spent more than lasts for ever, else None."""
+    accountant = stream.guard.accountant
     if stream.guard.horizon is not None:
-        shares.append(len(stream) / stream.guard.horizon)
-    return max(shares, default=None)
+        return len(stream) / stream.guard.horizon
+    leakage = stream.ledger[-1].leakage if len(stream) else None
+    if accountant is None or accountant.alpha is None or leakage is None:
+        return None
+    adopted = max((event.step for event in stream.ledger.events if event.kind == ADOPT), default=0)
+    as_foreseen = (accountant.spent[adopted:] <= accountant.reserve).all()
+    return None if as_foreseen else leakage / accountant.alpha
 
 
 def _used_of(stream: ContinualRelease[Any, Any]) -> str:
