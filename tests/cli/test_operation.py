@@ -187,6 +187,32 @@ def test_options_that_do_not_fit_are_refused(arguments, message, days):
     assert message in words_of(refused(*arguments, cwd=days))
 
 
+INTERRUPTED = """
+import itertools, signal, time
+from temporaldp import DiscreteLaplaceHistogram
+from temporaldp.cli import main
+draw, drawn = DiscreteLaplaceHistogram.__call__, itertools.count()
+def interrupted(*arguments):
+    if next(drawn) == 2:
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(60)
+    return draw(*arguments)
+DiscreteLaplaceHistogram.__call__ = interrupted
+main()
+"""
+
+
+@pytest.mark.long
+def test_an_interrupted_release_says_what_is_stored_and_goes_on(days):
+    asked = ("release", "morning.csv", *OLD, "-o", "out.csv")
+    command = [sys.executable, "-c", INTERRUPTED, *asked]
+    done = subprocess.run(command, cwd=days, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 130
+    assert "the ledger has 2 steps: run the same command again" in done.stderr
+    assert "nothing was written" not in done.stderr
+    assert json.loads(run(days, *asked, "--json").stdout)["new_steps"] == 2
+
+
 def incoming(days, *names):
     """The script of the documentation, over a folder with these files."""
     folder = days / "incoming"
