@@ -53,7 +53,7 @@ RenewOption: TypeAlias = Annotated[
     o.Renewals | None,
     typer.Option(
         "--renew",
-        help="The plan begins again with each week, month or year, or after its last step (needs --history).",
+        help="The plan begins again with each day, week, month or year, or after its last step (needs --history).",
         show_default=False,
         rich_help_panel=GOING_ON,
     ),

@@ -68,11 +68,11 @@ class ContinualRelease(Generic[Snapshot, Output]):
     correlation : PublicCorrelation, optional
         Of a histogram: each step also gets its filtered counts, from the releases up to it, the public total (the sum of the
         snapshot) and this correlation. They are stored with the step (`filtered`), and cost no privacy.
-    renewed : {"steps", "weekly", "monthly", "yearly"}, optional
-        The plan, of budgets with a horizon, begins again: after its last step, or with the first step of a week, month or year
-        by the clock that times are written with, however many of its steps were over (a week begins on Monday). The accountant
-        is then an odometer (without alpha), which counts what all epochs leak together: more than alpha, never more than
-        ``guard.promise`` (`renewal_leakage`).
+    renewed : {"steps", "daily", "weekly", "monthly", "yearly"}, optional
+        The plan, of budgets with a horizon, begins again: after its last step, or with the first step of a day, week, month or
+        year by the clock that times are written with, however many of its steps were over (a week begins on Monday). The
+        accountant is then an odometer (without alpha), which counts what all epochs leak together: more than alpha, never more
+        than ``guard.promise`` (`renewal_leakage`).
 
     Raises
     ------
