@@ -6,13 +6,20 @@
 # Counts are written to published/, and nothing else. A file of traces is moved once it is settled, to a folder that its owner
 # alone can read: released/, late/ (a later step was released already) or refused/ (the data are wrong). Whoever writes a file
 # gives it another suffix until it is whole (mv FILE.part FILE.csv).
+# A folder of these that is a symbolic link is refused (2): traces must not leave by it.
 # Where the budget is used up (3), or the ledger cannot be used (4), everything stays where it is, and that code is given.
 set -u
 folder=$1
 shift
-mkdir -p "$folder/published"
+for name in published released late refused; do
+    if [ -L "$folder/$name" ]; then
+        echo "$folder/$name is a symbolic link: expected a folder" >&2
+        exit 2
+    fi
+done
+mkdir -p "$folder/published" || exit 2
 for private in released late refused; do
-    mkdir -p -m 700 "$folder/$private"
+    mkdir -p -m 700 "$folder/$private" && chmod 700 "$folder/$private" || exit 2
 done
 worst=0
 for file in "$folder"/*.csv; do

@@ -16,6 +16,7 @@ import pytest
 import postgres
 from command import refused, temporaldp, write_sample
 from temporaldp import Adversary, ContinualRelease, DiscreteLaplaceHistogram, TemporalAccountant, TransitionMatrix
+from temporaldp.cli.operation import nearly_used
 
 OLD = ("--alpha", "1", "--history", "past.csv", "--prior", "0.1", "--ledger", "release.db")
 NEW = ("--alpha", "1", "--history", "later.csv", "--prior", "0.1", "--ledger", "release.db")
@@ -107,7 +108,7 @@ def test_the_life_of_a_release(days):
     first = (days / "out.csv").read_text()
     warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--warn-at", "0.3").stderr
     assert "the data of 4 steps" in words_of(warned) and "says little" not in words_of(warned)  # said once
-    assert "what may be used is used" in words_of(warned)
+    assert "may be used" not in words_of(warned)  # it spends what lasts for ever
     assert (days / "again.csv").read_text() == first
     head = json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["head"]
     assert "from step 5 on" in words_of(
@@ -153,6 +154,25 @@ def test_what_is_held_back_has_exit_codes_of_its_own(days):
 
 
 @pytest.mark.parametrize(
+    ("settings", "epsilons", "at", "warned"),
+    [
+        ({}, [None, None], 0.01, False),
+        ({}, [None, 0.45], 0.3, True),
+        ({"reserve": 0.0}, [0.5, 0.3], 0.5, True),
+        ({"horizon": 4}, [None, None, None], 0.8, False),
+        ({"horizon": 4}, [None, None, None, None], 0.8, True),
+    ],
+)
+def test_a_level_that_is_spent_as_planned_is_no_reason_to_warn(settings, epsilons, at, warned, tmp_path):
+    chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    accountant = TemporalAccountant(Adversary(chain, chain), alpha=1.0, **settings)
+    with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=tmp_path / "release.db", accountant=accountant) as stream:
+        for time, epsilon in enumerate(epsilons):
+            stream.release([70, 30], time=time, epsilon=epsilon)
+        assert (nearly_used(stream, at) is not None) == warned
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("release", "morning.csv", "--plan", "p.json", "--dry-run", "-o", "x.csv"), "with --ledger"),
@@ -165,6 +185,32 @@ def test_what_is_held_back_has_exit_codes_of_its_own(days):
 )
 def test_options_that_do_not_fit_are_refused(arguments, message, days):
     assert message in words_of(refused(*arguments, cwd=days))
+
+
+INTERRUPTED = """
+import itertools, signal, time
+from temporaldp import DiscreteLaplaceHistogram
+from temporaldp.cli import main
+draw, drawn = DiscreteLaplaceHistogram.__call__, itertools.count()
+def interrupted(*arguments):
+    if next(drawn) == 2:
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(60)
+    return draw(*arguments)
+DiscreteLaplaceHistogram.__call__ = interrupted
+main()
+"""
+
+
+@pytest.mark.long
+def test_an_interrupted_release_says_what_is_stored_and_goes_on(days):
+    asked = ("release", "morning.csv", *OLD, "-o", "out.csv")
+    command = [sys.executable, "-c", INTERRUPTED, *asked]
+    done = subprocess.run(command, cwd=days, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 130
+    assert "the ledger has 2 steps: run the same command again" in done.stderr
+    assert "nothing was written" not in done.stderr
+    assert json.loads(run(days, *asked, "--json").stdout)["new_steps"] == 2
 
 
 def incoming(days, *names):
@@ -203,6 +249,28 @@ def test_a_folder_of_files_is_published_in_order_and_late_ones_are_put_aside(day
     (days / "release.db").chmod(0o600)
     assert incoming(days)[0] == 0
     assert (days / "incoming" / "published" / "0 noon.parquet").exists()
+
+
+def test_folders_of_traces_are_private_and_no_links(days):
+    folder = days / "incoming"
+    (folder / "late").mkdir(parents=True)
+    (folder / "late").chmod(0o777)
+    assert incoming(days)[0] == 0
+    assert (folder / "late").stat().st_mode & 0o777 == 0o700
+    (folder / "released").rmdir()
+    (days / "elsewhere").mkdir()
+    (folder / "released").symlink_to(days / "elsewhere")
+    assert incoming(days, "from_two") == (2, ["0 from_two.csv"])
+    assert not list((days / "elsewhere").iterdir())
+
+
+def test_the_log_is_not_written_through_a_symbolic_link(days):
+    (days / "victim").write_text("kept")
+    (days / "log").symlink_to(days / "victim")
+    assert "cannot write the log" in refused(
+        "release", "morning.csv", "--alpha", "1", "--ledger", "release.db", "-o", "x.csv", "--log", "log", cwd=days
+    )
+    assert (days / "victim").read_text() == "kept"
 
 
 @pytest.mark.long

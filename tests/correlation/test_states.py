@@ -47,7 +47,7 @@ def test_the_different_names_of_a_column_and_where_each_stands(column):
         (["a", "b", "a"], "'a' is given twice \\(again at position 2\\)"),
         *(
             (["a", f"b{one}c"], "line breaks or control characters")
-            for one in "\n\r\t\0\x7f\x85\x9b\u2028\u2029\u202e\u2066\ud800"
+            for one in "\n\r\t\0\x7f\x85\x9b\u2028\u2029\u202e\u2066\ud800\u00ad\u061c\u200b\u200f\ufeff"
         ),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import json
 import os
 import zipfile
@@ -124,6 +126,15 @@ def test_places_that_cannot_be_written_are_named(tmp_path, place):
         save_matrix(CHAIN, tmp_path / place)
 
 
+def test_a_name_that_a_spreadsheet_would_run_is_quoted_and_comes_back(tmp_path):
+    matrix = TransitionMatrix(np.full((4, 4), 0.25), ['=HYPERLINK("http://x")', "-2+3", "'=x", "-5"])
+    save_matrix(matrix, tmp_path / "m.csv")
+    with (tmp_path / "m.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0][1:] == [row[0] for row in rows[1:]] == ['\'=HYPERLINK("http://x")', "'-2+3", "''=x", "-5"]
+    assert load_matrix(tmp_path / "m.csv") == matrix
+
+
 @pytest.mark.parametrize("horizon", [None, 1, 5])
 def test_plans_come_back_whole(tmp_path, horizon):
     matrix = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["a", "b"])
@@ -153,6 +164,27 @@ def test_plans_that_were_changed_are_refused(tmp_path, change, message):
     save_plan(plan_budget(Adversary(), alpha=1.0, horizon=3), path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(InputError, match=message):
+        load_plan(path)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"states": ["a\nb; touch x", "c"]},
+        {"step": "1\x1b[31m"},
+        {"provenance": "a history\r"},
+        {"warning": "nothing\u202e"},
+    ],
+)
+def test_plans_with_control_characters_are_refused(tmp_path, source):
+    path = tmp_path / "plan.json"
+    save_plan(plan_budget(Adversary(), alpha=1.0, horizon=3), path)
+    document = json.loads(path.read_text())
+    document["source"] |= source
+    del document["digest"]
+    spelled = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    path.write_text(json.dumps(document | {"digest": hashlib.sha256(spelled.encode()).hexdigest()}))
+    with pytest.raises(InputError, match="control characters"):
         load_plan(path)
 
 

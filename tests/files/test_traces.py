@@ -239,6 +239,14 @@ def test_nulls_and_mixed_types_in_parquet(tmp_path):
         read_traces(tmp_path / "t.parquet")
 
 
+def test_a_parquet_file_whose_names_are_no_text_is_refused(tmp_path):
+    parquet.write_table(pa.table({"user": [1], "time": [0], "state": ["a"]}), tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes()
+    (tmp_path / "t.parquet").write_bytes(content.replace(b"user", b"us\xffr"))
+    with pytest.raises(TraceError, match=r"t\.parquet cannot be read as one"):
+        read_traces(tmp_path / "t.parquet")
+
+
 def test_whole_floats_are_the_integers_they_once_were(tmp_path):
     parquet.write_table(pa.table({"user": [1.0, 1.0], "time": [0, 1], "state": [3.0, 4.0]}), tmp_path / "t.parquet")
     data = read_traces(tmp_path / "t.parquet")

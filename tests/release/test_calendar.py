@@ -124,3 +124,12 @@ def test_decimals_that_may_be_one_time_or_two_are_refused(place):
         stream.release([70, 30], time="2024.1")
         with pytest.raises(InputError, match=r"equals .* as a number"):
             stream.release([70, 30], time="2024.10")
+
+
+def test_the_last_moment_before_the_year_10000_is_a_time(place):
+    last = f"9999-12-31T23:59:59.{'9' * 39}Z"
+    with opened(place, step="1 months") as stream:
+        stream.release([70, 30], time="9999-11-30T23:59:59Z")
+        stream.release([70, 30], time=last)
+        assert stream.has(last)
+        assert not stream.has(last.replace("9Z", "8Z"))  # compared to its last digit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import sqlite3
@@ -320,3 +321,18 @@ def filtered(place, correlation):
         MECHANISM, ledger=place, accountant=TemporalAccountant(ADVERSARY, alpha=1.0), correlation=correlation,
         states=("A", "B"),
     )  # fmt: skip
+
+
+def test_the_benchmark_of_long_ledgers_writes_one_that_goes_on(tmp_path, monkeypatch):
+    found = importlib.util.spec_from_file_location(
+        "years_benchmark", Path(__file__).parents[2] / "benchmarks" / "years.py"
+    )
+    years = importlib.util.module_from_spec(found)
+    found.loader.exec_module(years)
+    monkeypatch.setattr(years, "COUNTED", 120)
+    years.build(tmp_path / "a.db", 150)
+    with years.opened(tmp_path / "a.db") as long:
+        assert (len(long), long.ledger.checkpoint.n_steps) == (150, 150)
+        long.release([50, 30, 20], time=years.label(150))
+        counted = temporal_leakage(Adversary(*years.MATRICES), long.ledger.epsilons).worst
+        assert long.ledger[-1].leakage == pytest.approx(counted, rel=1e-9)

@@ -33,10 +33,11 @@ def starts(every, times):
     return [times[step] for step in Epochs(every, 100).starts(times)]
 
 
-def test_an_epoch_begins_with_the_first_step_of_a_month_a_week_or_a_year():
+def test_an_epoch_begins_with_the_first_step_of_a_day_a_week_a_month_or_a_year():
     days = [(date(2023, 12, 27) + timedelta(days=k)).isoformat() for k in range(70)]
     assert starts("monthly", days) == ["2023-12-27", "2024-01-01", "2024-02-01", "2024-03-01"]
     assert starts("weekly", days[:14]) == ["2023-12-27", "2024-01-01", "2024-01-08"]  # Mondays
+    assert starts("daily", ["2024-01-01T22:00", "2024-01-01T23:00", "2024-01-02T00:00"])[1:] == ["2024-01-02T00:00"]
     assert starts("yearly", days) == ["2023-12-27", "2024-01-01"]
     assert starts("monthly", ["2024-01-31", "2024-05-01", "2025-05-01"]) == ["2024-01-31", "2024-05-01", "2025-05-01"]
     assert starts("monthly", ["2024-01", "2024-02"]) == ["2024-01", "2024-02"]
@@ -73,6 +74,7 @@ def test_a_plan_has_to_be_long_enough_for_the_longest_month():
     require_enough_steps("steps", 1, "86400 seconds")
     for every, most, step in (
         ("monthly", 30, "86400 seconds"),
+        ("daily", 23, "3600 seconds"),
         ("weekly", 167, "3600 seconds"),
         ("yearly", 11, "1 months"),
     ):
@@ -128,5 +130,5 @@ def test_a_ledger_says_by_which_calendar_it_is_renewed(tmp_path):
         assert renewal_of(ledger).every == "monthly"
     with pytest.raises(InputError, match="horizon 31"):
         opened(tmp_path / "b.db", step="86400 seconds")
-    with pytest.raises(InputError, match="steps, weekly, monthly, yearly"):
-        opened(tmp_path / "c.db", renewed="daily")
+    with pytest.raises(InputError, match="steps, daily, weekly, monthly, yearly"):
+        opened(tmp_path / "c.db", renewed="hourly")

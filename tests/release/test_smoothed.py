@@ -18,6 +18,7 @@ from temporaldp import (
     PaperBound,
     PublicCorrelation,
     StateError,
+    SyntheticTraces,
     TemporalAccountant,
     Trajectories,
     TransitionMatrix,
@@ -182,6 +183,13 @@ def test_synthetic_traces_are_marked_and_keep_counts_and_moves(streamed, tmp_pat
     assert len(lines) == 1 + 76 * 47
     with pytest.raises(InputError, match="csv"):
         save_synthetic(made, tmp_path / "rows.parquet")
+
+
+def test_synthetic_traces_hold_no_formulas(tmp_path):
+    walks = Trajectories(np.array([[0, 1]]), states=("=1+1", "@a"), users=("synthetic 1",), times=("=2+2", "+3 h"))
+    save_synthetic(SyntheticTraces(walks, 0.0, 0.0), tmp_path / "rows.csv")
+    rows = [line.split(",")[1:3] for line in (tmp_path / "rows.csv").read_text().splitlines()[1:]]
+    assert rows == [["'=2+2", "'=1+1"], ["'+3 h", "'@a"]]
 
 
 def test_synthetic_people_come_and_go_with_the_public_total(streamed):

@@ -262,6 +262,22 @@ def test_a_mechanism_must_not_release_inside(place):
         stream.release([70, 30], time=0)
 
 
+def test_a_step_can_be_released_again_while_the_error_of_a_draw_is_kept(place):
+    def failing(snapshot, epsilon):
+        if not kept:
+            raise ZeroDivisionError
+        return 1
+
+    kept = []
+    with opened(place, mechanism=failing, description="failing") as stream:
+        try:
+            stream.release([70, 30], time=0)
+        except ZeroDivisionError as error:
+            kept.append(error)  # with its traceback, and the frames in it
+        assert stream.release([70, 30], time=0) == 1
+        assert len(stream) == len(kept) == 1
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -269,11 +285,13 @@ def test_a_mechanism_must_not_release_inside(place):
         {"mechanism": DiscreteLaplaceHistogram(n_states=3)},
         {"accountant": ADVERSARY},
         {"plan": 0.1},
+        {"step": "1\n"},
+        {"description": "laplace\x1b[31m"},
     ],
 )
 def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
     given = {"mechanism": MECHANISM, "accountant": TemporalAccountant(ADVERSARY, alpha=1.0), **arguments}
-    with pytest.raises(InputError, match=r"expected a|states"):
+    with pytest.raises(InputError, match=r"expected a|states|control characters"):
         ContinualRelease(given.pop("mechanism"), ledger=tmp_path / "release.db", **given)
     assert not list(tmp_path.iterdir())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import shutil
@@ -127,3 +128,14 @@ def test_what_the_containers_run_is_what_there_is():
         assert (REPOSITORY / name).is_file()
     command = re.search(r"CMD (\[.*\])", container)[1]
     assert yaml.safe_load(command) == servers[0]["command"]
+
+
+def test_what_systemd_runs_is_what_there_is():
+    unit = configparser.ConfigParser(strict=False)  # Environment= is there twice
+    unit.optionxform = str
+    unit.read_string((EXAMPLES / "temporaldp.service").read_text())
+    program, *command = unit["Service"]["ExecStart"].split()
+    assert program.endswith("/temporaldp") and command[0] == "serve"
+    assert temporaldp(*command, "--help").returncode == 0
+    assert "TEMPORALDP_STORE=/var/lib/temporaldp/" in (EXAMPLES / "temporaldp.service").read_text()
+    assert unit["Service"]["StateDirectory"] == "temporaldp"

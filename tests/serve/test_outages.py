@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import threading
 
 import pytest
@@ -36,6 +38,20 @@ def test_a_database_that_goes_away_spends_nothing_and_goes_on_when_it_is_back(tm
         with Client(f"http://127.0.0.1:{ask.port}", token) as patient:
             assert patient.spend(release, key="a") == first
             assert patient.spend(release, key="b")["step"] == 1
+
+
+def test_the_log_says_why_a_database_cannot_be_used(tmp_path, capsys):
+    store = tmp_path / "service.db"
+    token = token_for(str(store))
+    with served(Settings(store=str(store), log=True)) as ask:
+        release = ask.post("/v1/releases", DEFINITION, token=token).json["release"]
+        with sqlite3.connect(store) as connection:
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                connection.execute(f'ALTER TABLE "{name}" RENAME TO "gone_{name}"')
+        assert ask.post(f"/v1/releases/{release}/spend", {}, token=token, key="b").status == 503
+    line = next(line for line in map(json.loads, capsys.readouterr().err.splitlines()) if line.get("status") == 503)
+    assert line["cause"] == "LedgerError OperationalError SQLITE_ERROR"
+    assert "gone_" not in str(line)
 
 
 @pytest.mark.long

@@ -11,7 +11,9 @@ import json
 import math
 import os
 import re
+import shutil
 import socket
+import subprocess
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -156,6 +158,41 @@ def test_parquet_is_read_too(ask):
     assert ask.post("/v1/view/correlation?kind=traces", body=content.getvalue()).json["names"] == ["a", "b"]
 
 
+@pytest.mark.parametrize("damage", ["a name", "a header", "a page", "the end", "the schema"])
+def test_a_damaged_upload_is_refused_and_the_next_one_is_read(ask, damage):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({"user": ["u1"] * 3 + ["w2"] * 3, "time": [1, 2, 3] * 2, "state": list("abaaba")})
+    parquet.write_table(table, content := io.BytesIO(), compression="none")
+    whole = content.getvalue()
+    damaged = {
+        "a name": whole.replace(b"u1", b"u\xff"),
+        "a header": b"user,time,sta\xffe\nu,1,a\nu,2,b\n",
+        "a page": whole.replace(b"u1", b"").ljust(len(whole), b"\0"),
+        "the end": whole[:-9] + whole[-8:],
+        "the schema": whole.replace(b"user", b"us\xffr"),
+    }[damage]
+    found = ask.post("/v1/view/correlation?kind=traces", body=damaged)
+    assert (found.status, "expected traces" in found.text) == (422, True)
+    good = ask.post("/v1/view/correlation?kind=traces", body=b"user,time,state\nu,1,a\nu,2,b\nu,3,a\n")
+    assert good.json["names"] == ["a", "b"]
+
+
+def test_a_process_that_failed_is_not_asked_again():
+    async def asked():
+        worker = Worker()
+        try:
+            first = await worker.answer(os.getpid, wanted=wanted)
+            with pytest.raises(FaultError):
+                await worker.answer(float, "a fault of a library", wanted=wanted)
+            assert await worker.answer(os.getpid, wanted=wanted) != first
+        finally:
+            await worker.stop()
+
+    asyncio.run(asked())
+
+
 @pytest.mark.parametrize(
     ("content", "names"),
     [
@@ -240,6 +277,26 @@ def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
     asyncio.run(asked())
 
 
+def test_a_long_question_gives_way_to_others(monkeypatch):
+    monkeypatch.setattr("temporaldp.serve.page.worker.LONGEST_BEFORE_OTHERS", 0.5)
+
+    async def asked():
+        worker = Worker()
+        try:
+            await worker.answer(abs, -3, wanted=wanted)
+            begun = time.monotonic()
+            questions = [worker.answer(time.sleep, 30, wanted=wanted), worker.answer(abs, -3, wanted=wanted)]
+            long, short = await asyncio.gather(*questions, return_exceptions=True)
+            assert time.monotonic() - begun < 20
+            assert "0.5 seconds, and other questions wait" in str(long)
+            assert (type(long), short) == (TooLongError, 3)
+            assert await worker.answer(time.sleep, 1.0, wanted=wanted) is None  # nobody waits: it may take longer
+        finally:
+            await worker.stop()
+
+    asyncio.run(asked())
+
+
 @pytest.mark.long
 def test_a_computation_that_nobody_waits_for_is_ended():
     async def asked():
@@ -254,6 +311,23 @@ def test_a_computation_that_nobody_waits_for_is_ended():
         await worker.stop()
 
     asyncio.run(asked())
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
+def test_a_matrix_that_the_page_saves_is_no_formula_and_comes_back(tmp_path):
+    names = ['=HYPERLINK("http://x")', "-2+3", "'=x", "-5"]
+    static = assets.files("temporaldp.serve.page") / "static"
+    for name in assets.MODULES:
+        (tmp_path / name).write_text((static / name).read_text())
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    code = f"import {{ matrixFile }} from './commands.js'; console.log(matrixFile({[[0.25] * 4] * 4}, {json.dumps(names)}))"
+    (tmp_path / "ask.js").write_text(code)
+    saved = subprocess.run(["node", "ask.js"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    (tmp_path / "m.csv").write_text(saved)
+    tdp.save_matrix(tdp.TransitionMatrix(np.full((4, 4), 0.25), names), tmp_path / "there.csv")
+    assert saved.count("'-2+3") == 2
+    assert saved.split() == (tmp_path / "there.csv").read_text().split()
+    assert tdp.load_matrix(tmp_path / "m.csv").states == tuple(names)
 
 
 # Beside a service, and against those who send too much

@@ -73,7 +73,7 @@ def leave(message: str, code: int) -> NoReturn:
 
 @contextmanager
 def computing(how_far: Callable[[], str]) -> Iterator[None]:
-    """Within the block nothing is written, so that the process may end at any moment; `how_far` is said then."""
+    """Within the block nothing is written by halves, so that the process may end at any moment; `how_far` is said then."""
     _computing.append(how_far)
     try:
         yield

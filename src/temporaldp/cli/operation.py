@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from temporaldp.cli.render import console, facts, say_json
 from temporaldp.release.database import database_of, file_of, shown_file
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.guards import Forecast
+from temporaldp.release.ledger import ADOPT
 from temporaldp.release.postgres import PostgresDatabase
 from temporaldp.release.store import Store
 from temporaldp.report.words import number, steps
@@ -119,7 +121,7 @@ def _named(times: Sequence[str]) -> str:
 
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
-    """What to say once a share of the level, or of the steps of a plan, is used; None before that, or if nobody asked."""
+    """What to say once a share of the steps, or of a level that is not spent as foreseen, is used; None before that."""
     used = used_share(stream)
     if share is None or used is None or used < share:
         return None
@@ -127,12 +129,16 @@ def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str 
 
 
 def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
-    """The larger share of alpha and of the steps that is used; None where neither is known."""
-    leakage = stream.ledger[-1].leakage if len(stream) else 0.0
-    shares = [] if leakage is None else [leakage / stream.guard.promise]
+    """The share of the steps that is over; without an end, of alpha if a step spent more than lasts for ever, else None."""
+    accountant = stream.guard.accountant
     if stream.guard.horizon is not None:
-        shares.append(len(stream) / stream.guard.horizon)
-    return max(shares, default=None)
+        return len(stream) / stream.guard.horizon
+    leakage = stream.ledger[-1].leakage if len(stream) else None
+    if accountant is None or accountant.alpha is None or leakage is None:
+        return None
+    adopted = max((event.step for event in stream.ledger.events if event.kind == ADOPT), default=0)
+    as_foreseen = (accountant.spent[adopted:] <= accountant.reserve).all()
+    return None if as_foreseen else leakage / accountant.alpha
 
 
 def _used_of(stream: ContinualRelease[Any, Any]) -> str:
@@ -175,7 +181,12 @@ def _append(file: Path | None, line: dict[str, Any]) -> None:
     if file is None:
         return
     try:
-        with file.open("a", encoding="utf-8") as log:
+        with open(file, "a", encoding="utf-8", opener=_unlinked) as log:
             log.write(json.dumps(line, allow_nan=False) + "\n")
     except OSError as error:
         raise OutputError(f"cannot write the log {file}: {error.strerror or error}") from None
+
+
+def _unlinked(path: str, flags: int) -> int:
+    """Open a file; not what a symbolic link leads to."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)

@@ -59,6 +59,7 @@ class Renewals(StrEnum):
     """When a plan begins again."""
 
     STEPS = "steps"
+    DAILY = "daily"
     WEEKLY = "weekly"
     MONTHLY = "monthly"
     YEARLY = "yearly"

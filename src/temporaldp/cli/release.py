@@ -130,7 +130,7 @@ def release(
             if not overwrite and not is_earlier(output, partial(_published, stream), setup.data):
                 refuse_existing(output, overwrite)
             before, gap = len(stream), gap_before(setup.data, stream)
-            with working("drawing noise"), warnings.catch_warnings():
+            with working("drawing noise", stored=stream), warnings.catch_warnings():
                 warnings.simplefilter("ignore", InputDiffersWarning)
                 released = release_histograms(setup.data, stream, consistent=consistent)
             save_released(released, output)

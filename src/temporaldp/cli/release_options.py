@@ -53,7 +53,7 @@ RenewOption: TypeAlias = Annotated[
     o.Renewals | None,
     typer.Option(
         "--renew",
-        help="The plan begins again with each week, month or year, or after its last step (needs --history).",
+        help="The plan begins again with each day, week, month or year, or after its last step (needs --history).",
         show_default=False,
         rich_help_panel=GOING_ON,
     ),
@@ -91,7 +91,7 @@ WarnOption: TypeAlias = Annotated[
     typer.Option(
         "--warn-at",
         metavar="SHARE",
-        help="Warn once this share of alpha, or of a plan's steps, is used, such as 0.8.",
+        help="Warn once this share of the steps, or of alpha if not spent as planned, is used, such as 0.8.",
         show_default=False,
         rich_help_panel=GOING_ON,
     ),

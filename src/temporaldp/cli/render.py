@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager, nullcontext
 from threading import Timer
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from temporaldp import LeakageSeries
 from temporaldp.cli.interruption import Interrupted, computing
 from temporaldp.planning import Source
 from temporaldp.progress import watched
-from temporaldp.report.words import number
+from temporaldp.report.words import number, steps
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -96,8 +96,8 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, every_row: bool,
 class _Watch:
     """What is being done and how far it is; from `PATIENCE` on, as a bar where somebody watches."""
 
-    def __init__(self, doing: str) -> None:
-        self.doing, self.share = doing, 0.0
+    def __init__(self, doing: str, stored: Sized | None = None) -> None:
+        self.doing, self.share, self._stored = doing, 0.0, stored
         self._since = time.monotonic()
         self._bar: Progress | None = None
 
@@ -126,6 +126,11 @@ class _Watch:
 
     def how_far(self) -> str:
         """What to say if it ends here."""
+        if self._stored is not None:
+            return (
+                f"interrupted while {self.doing}; the ledger has {steps(len(self._stored))}: run the same command again to "
+                "continue after them"
+            )
         return f"interrupted at {self.share:.0%} of {self.doing}; nothing was written".replace("%", " %")
 
     def _task(self) -> dict[str, Any]:
@@ -143,12 +148,12 @@ class _Watch:
 
 
 @contextmanager
-def working(doing: str, *, writes: bool = False) -> Iterator[None]:
+def working(doing: str, *, writes: bool = False, stored: Sized | None = None) -> Iterator[None]:
     """Progress on standard error where something takes long and somebody watches; an interruption says how far it was.
 
-    Unless the block `writes`, the process may end within it at any moment.
+    Unless the block `writes`, the process may end within it at any moment; what is `stored` in a ledger by then is kept.
     """
-    watch = _Watch(doing)
+    watch = _Watch(doing, stored)
     timer = Timer(PATIENCE, watch.show) if errors.is_terminal else None
     if timer is not None:
         timer.daemon = True

@@ -66,7 +66,7 @@ def release_table(
         before, gap = len(shared.ledger), gap_before(data, shared.stream)
         shared.stream.require_next([time for time in data.times if not shared.stream.has(time)])
         again = [time for time in data.times if shared.has(time)]
-        with working("drawing noise"):
+        with working("drawing noise", stored=shared.ledger):
             released = _released(shared, data, asked.consistent)
         save_released(released, output)
         line |= {"table": asked.table, "new_tables": data.n_times - len(again), **ledger_facts(shared.stream)}

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from temporaldp.errors import InputError, StateError
 
-CONTROL = r"[\x00-\x1f\x7f-\x9f" + "\u2028\u2029\u202a-\u202e\u2066-\u2069]"
-"""Control characters, line breaks and marks that reorder text, as a pattern that Python, RE2 and Rust read alike."""
+CONTROL = r"[\x00-\x1f\x7f-\x9f" + "\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+"""Control characters, line breaks, and marks that are invisible or reorder text; a pattern for Python, RE2 and Rust alike."""
 
 NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 """A name that is a number."""
@@ -78,13 +78,14 @@ def printable(name: object, what: str) -> str:
     Raises
     ------
     StateError
-        It has line breaks, control characters (also those that reorder text), or half a surrogate pair. Such a name comes from
-        a broken file, or is meant to look like another one, or to run as a command where it is pasted.
+        It has line breaks, control characters (also marks that are invisible or reorder text), or half a surrogate pair. Such a
+        name comes from a broken file, or is meant to look like another one, or to run as a command where it is pasted.
     """
     text = str(name)
     if not text.isprintable() and re.search(rf"{CONTROL}|[\ud800-\udfff]", text):
         raise StateError(
-            f"{what} {text[:40]!r} holds line breaks or control characters; is a quote left open in the file?"
+            f"{what} {text[:40]!r} holds line breaks or control characters, some of which are invisible; is a quote left "
+            "open in the file?"
         )
     return text
 

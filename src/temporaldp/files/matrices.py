@@ -15,6 +15,7 @@ import scipy
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.files.atomic import brief, replacing, require_file
+from temporaldp.files.columns import guarded, unguarded
 
 UNREADABLE = (
     ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError, EOFError, RecursionError, OverflowError,
@@ -34,7 +35,8 @@ def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
     ----------
     matrix : TransitionMatrix
     path : path ending in .csv, .json or .npz
-        CSV: a header row and a first column with the state names. JSON: ``{"states": [...], "probabilities": [[...]]}``.
+        CSV: a header row and a first column with the state names; one that a spreadsheet would run as a formula gets an
+        apostrophe before it. JSON: ``{"states": [...], "probabilities": [[...]]}``.
         NPZ: the same two arrays, or the parts of a CSR matrix; the format for large and sparse matrices.
 
     Raises
@@ -115,9 +117,9 @@ def _suffix(path: str | Path, known: dict[str, Any]) -> str:
 def _write_csv(matrix: TransitionMatrix, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["", *matrix.states])
+        writer.writerow(["", *map(guarded, matrix.states)])
         for state, row in zip(matrix.states, matrix.dense().tolist(), strict=True):
-            writer.writerow([state, *map(repr, row)])
+            writer.writerow([guarded(state), *map(repr, row)])
 
 
 def _read_csv(path: Path) -> TransitionMatrix:
@@ -130,7 +132,7 @@ def _of_cells(cells: Iterable[list[str]]) -> TransitionMatrix:
     rows = list(cells)
     if len(rows) < 2 or len(rows[0]) < 2:
         raise MatrixError("expected a header row with state names and one row per state")
-    states, names = rows[0][1:], [row[0] for row in rows[1:]]
+    states, names = ([unguarded(cell) for cell in cells] for cells in (rows[0][1:], [row[0] for row in rows[1:]]))
     if names != states:
         raise MatrixError(
             f"expected the first column to name the states as the header does: header {states}, first column {names}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from decimal import Context, Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Real
 from typing import Any, TypeAlias
@@ -35,6 +34,7 @@ SHORTEST_MONTH = 28.0 * SECONDS_A_DAY
 AVERAGE_MONTH = 30.5
 """Days, of which a long month has one and a long year twelve."""
 EPOCH = datetime(1970, 1, 1)
+MICROSECOND = Decimal("1e-6")
 
 STEP = re.compile(r"([\d.e+-]+)(?: (seconds|months))?")
 """How long a step is: 300 seconds, 1 months, or a number."""
@@ -90,7 +90,7 @@ def moment(label: str) -> Moment:
     when = _timestamp(word)
     if when is not None:
         kind, passed, clock = when
-        return Moment(kind, passed.normalize(Context(prec=60)), clock)
+        return Moment(kind, passed.normalize(Context(prec=max(len(word), 28))), clock)
     numbered = re.fullmatch(r"(.*?) ?(\d+)", word.casefold())
     if numbered is not None:
         return Moment(f"{WORD} {numbered[1]}", _exact(numbered[2]))
@@ -142,7 +142,11 @@ def shortfall(step: str, before: str, label: str) -> float | None:
 def by_the_clock(label: str) -> datetime | None:
     """What the clock showed that a date is written with, to a microsecond; None for a label that is no date."""
     clock = moment(label).clock
-    return None if clock is None else EPOCH + timedelta(microseconds=math.floor(clock * 1_000_000))
+    return (
+        None
+        if clock is None
+        else EPOCH + timedelta(microseconds=int(clock.quantize(MICROSECOND, ROUND_FLOOR).scaleb(6)))
+    )
 
 
 def longest_in_steps(step: str, days: int) -> int | None:
@@ -207,8 +211,9 @@ def _timestamp(word: str) -> tuple[str, Decimal, Decimal] | None:
         in_utc = clock if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
         return None
-    rest = Decimal(f"0.{fraction or 0}")
-    return DATE if found.tzinfo is None else INSTANT, _seconds(in_utc) + rest, _seconds(clock) + rest
+    rest, exact = Decimal(f"0.{fraction or 0}"), Context(prec=len(fraction) + 28)
+    kind = DATE if found.tzinfo is None else INSTANT
+    return kind, exact.add(_seconds(in_utc), rest), exact.add(_seconds(clock), rest)
 
 
 def _seconds(when: datetime) -> Decimal:

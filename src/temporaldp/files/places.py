@@ -108,7 +108,7 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str | None], ...]:
     Raises
     ------
     TraceError
-        It is none, or is cut off.
+        It is none, is cut off, or has names that are no text.
     """
     with needing("tables"):
         import pyarrow as pa
@@ -116,7 +116,7 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str | None], ...]:
 
     try:
         return tuple((column.name, _kind(column.type)) for column in parquet.read_schema(str(path)))
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise TraceError(
             f"expected a Parquet table, but {path.name} cannot be read as one: {brief(error)}; if it was cut off, write it "
             "again"

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from temporaldp.correlation.states import printable, state_names
 from temporaldp.values import ULP
 
 
@@ -32,6 +33,11 @@ class Source:
     provenance: str | None = None
     warning: str | None = None
     learning_epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        state_names(self.states or ())
+        for name in ("step", "provenance", "warning"):
+            printable(getattr(self, name), f"{name} of a plan")
 
     def in_all(self, alpha: float, delta: float) -> tuple[float, float]:
         """The level that a release at (alpha, delta) holds together with all that is published about its correlation.

@@ -1,4 +1,4 @@
-"""Epochs of a level that is renewed: so many steps each, or the weeks, months or years of the calendar."""
+"""Epochs of a level that is renewed: so many steps each, or the days, weeks, months or years of the calendar."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 from temporaldp.errors import InputError, SpentError
 from temporaldp.files.moments import by_the_clock, longest_in_steps
 
-Every: TypeAlias = Literal["steps", "weekly", "monthly", "yearly"]
+Every: TypeAlias = Literal["steps", "daily", "weekly", "monthly", "yearly"]
 
 Period: TypeAlias = tuple[int, ...]
 
@@ -18,13 +18,14 @@ STEPS: Literal["steps"] = "steps"
 """A new epoch after so many steps, whenever they were."""
 
 PERIODS: dict[str, Callable[[datetime], Period]] = {
+    "daily": lambda when: (when.year, when.month, when.day),
     "weekly": lambda when: tuple(when.isocalendar()[:2]),
     "monthly": lambda when: (when.year, when.month),
     "yearly": lambda when: (when.year,),
 }
-"""Which week (from Monday), month or year a moment is in."""
+"""Which day, week (from Monday), month or year a moment is in."""
 
-LONGEST = {"weekly": 7, "monthly": 31, "yearly": 366}
+LONGEST = {"daily": 1, "weekly": 7, "monthly": 31, "yearly": 366}
 """Days."""
 
 
@@ -40,12 +41,12 @@ def checked_every(every: object) -> Every:
 class Epochs:
     """Which epoch each step of a release belongs to.
 
-    A time belongs to the week, month or year in which the clock stands that it is written with. An epoch begins with the first
-    step of a later one than the last step's.
+    A time belongs to the day, week, month or year in which the clock stands that it is written with. An epoch begins with the
+    first step of a later one than the last step's.
 
     Parameters
     ----------
-    every : {"steps", "weekly", "monthly", "yearly"}
+    every : {"steps", "daily", "weekly", "monthly", "yearly"}
     most : int
         Steps of an epoch: exactly so many, or by the calendar at most.
     """

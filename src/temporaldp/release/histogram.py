@@ -163,7 +163,10 @@ def checked_counts(snapshot: ArrayLike, n_states: int) -> IntArray:
     InputError
         It is no vector of n_states counts.
     """
-    counts = np.asarray(snapshot)
+    try:
+        counts = np.asarray(snapshot)
+    except ValueError:  # which prints none of them, but is no error of ours
+        raise InputError(f"expected a histogram of {n_states} counts, got lists of different lengths") from None
     if counts.shape != (n_states,):
         raise InputError(f"expected a histogram of {n_states} counts, got shape {counts.shape}")
     if not np.issubdtype(counts.dtype, np.integer) or counts.min() < 0 or counts.max() > LARGEST_COUNT:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.arrow import arrow_stream
-from temporaldp.correlation.states import require_same_states
+from temporaldp.correlation.states import printable, require_same_states, state_names
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
@@ -77,6 +77,9 @@ class ReleasedHistograms:
     def __post_init__(self) -> None:
         copy_in(self, "counts", kind=np.int64)
         copy_in(self, "epsilons", "scales")
+        state_names(self.states)
+        for time in self.times:
+            printable(time, "time")
         if self.counts.shape != (len(self.times), len(self.states)) or self.epsilons.shape != (len(self.times),):
             raise InputError(
                 f"expected counts ({len(self.times)}, {len(self.states)}) and {len(self.times)} epsilons, "

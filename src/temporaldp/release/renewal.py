@@ -65,7 +65,7 @@ class Renewal:
 
     Parameters
     ----------
-    every : {"steps", "weekly", "monthly", "yearly"}
+    every : {"steps", "daily", "weekly", "monthly", "yearly"}
     n_steps : int
         Of an epoch; by the calendar at most.
     alpha : float

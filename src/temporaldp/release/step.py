@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import InputError, SpentError
+from temporaldp.planning.measurement import Measurement
 from temporaldp.release.calendar import Before, Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.ledger import Ledger, LedgerWriter
@@ -122,10 +123,7 @@ class Steps:
         leakage = self.guard.leakage_after(made.epsilon)
         text, digest = None, None
         if made.is_published:
-            going_on = _Draw()
-            self._draws.add(going_on)
-            with accounting_blocks.settled():
-                output = made.draw(request.data)
+            output = self._drawn(made, request.data)
             if output is not None:
                 text, digest = self._written(output, made.epsilon, request.data)
         return writer.append(
@@ -138,6 +136,16 @@ class Steps:
             digest=digest,
             request_key=request.key,
         )
+
+    def _drawn(self, made: Measurement, data: Any) -> Any:
+        """The output of a mechanism, which may not release a step meanwhile."""
+        going_on = _Draw()
+        self._draws.add(going_on)
+        try:
+            with accounting_blocks.settled():
+                return made.draw(data)
+        finally:
+            del going_on  # the traceback of an error that somebody keeps would keep it
 
     def require_more(self) -> None:
         """`SpentError` after a step that was declared the last."""

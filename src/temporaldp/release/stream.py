@@ -15,7 +15,7 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import budgets
-from temporaldp.correlation.states import state_names
+from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerError
 from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
@@ -66,11 +66,11 @@ class ContinualRelease(Generic[Snapshot, Output]):
     correlation : PublicCorrelation, optional
         Of a histogram: each step also gets its filtered counts, from the releases up to it, the public total (the sum of the
         snapshot) and this correlation. They are stored with the step (`filtered`), and cost no privacy.
-    renewed : {"steps", "weekly", "monthly", "yearly"}, optional
-        The plan, of budgets with a horizon, begins again: after its last step, or with the first step of a week, month or year
-        by the clock that times are written with, however many of its steps were over (a week begins on Monday). The accountant
-        is then an odometer (without alpha), which counts what all epochs leak together: more than alpha, never more than
-        ``guard.promise`` (`renewal_leakage`).
+    renewed : {"steps", "daily", "weekly", "monthly", "yearly"}, optional
+        The plan, of budgets with a horizon, begins again: after its last step, or with the first step of a day, week, month or
+        year by the clock that times are written with, however many of its steps were over (a week begins on Monday). The
+        accountant is then an odometer (without alpha), which counts what all epochs leak together: more than alpha, never more
+        than ``guard.promise`` (`renewal_leakage`).
 
     Raises
     ------
@@ -125,9 +125,9 @@ class ContinualRelease(Generic[Snapshot, Output]):
             "reserve": None,
             "correlations": None,
             "neighboring_relation": REPLACE_ONE,
-            "mechanism": description or described(mechanism),
+            "mechanism": printable(description or described(mechanism), "description"),
             "states": None if schema is None else list(schema),
-            "step": step or (None if plan is None else plan.source.step),
+            "step": printable(step, "step") if step else (None if plan is None else plan.source.step),
             **getattr(mechanism, "ledger_terms", {}),
         }
         self._filter: filtering.StepFilter | None = None

@@ -13,6 +13,7 @@ from temporaldp.correlation import Trajectories
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import replacing
+from temporaldp.files.columns import guarded
 from temporaldp.release.smoothed import SmoothedHistograms
 from temporaldp.smoothing import PublicCorrelation, require_public
 
@@ -168,6 +169,8 @@ def _whole(counts: FloatArray) -> IntArray:
 def save_synthetic(traces: SyntheticTraces, path: str | Path) -> None:
     """Write synthetic traces as CSV, one row per user and time, each row marked by its user's name and the column `note`.
 
+    Text that a spreadsheet would run as a formula gets an apostrophe before it.
+
     Raises
     ------
     InputError
@@ -183,5 +186,7 @@ def save_synthetic(traces: SyntheticTraces, path: str | Path) -> None:
         writer.writerow(("user", "time", "state", "note"))
         for user, row in zip(walks.users, walks.codes.tolist(), strict=True):
             writer.writerows(
-                (user, time, walks.states[code], NOTE) for time, code in zip(walks.times, row, strict=True) if code >= 0
+                (user, guarded(time), guarded(walks.states[code]), NOTE)
+                for time, code in zip(walks.times, row, strict=True)
+                if code >= 0
             )

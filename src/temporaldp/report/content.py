@@ -147,7 +147,7 @@ class RenewedLeakage:
     Parameters
     ----------
     every : str
-        "steps", or "weekly", "monthly" or "yearly".
+        "steps", or "daily", "weekly", "monthly" or "yearly".
     n_steps : int
         Of an epoch; by the calendar at most.
     alpha : float

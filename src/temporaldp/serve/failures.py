@@ -44,7 +44,7 @@ def answer(status: int, title: str, detail: str, headers: dict[str, str] | None 
     return Response(problem(status, title, detail, **more), status, headers, media_type=PROBLEM)
 
 
-async def _of_ours(_: Request, error: Exception) -> Response:
+async def _of_ours(request: Request, error: Exception) -> Response:
     match error:
         case RefusedBudgetError():
             return answer(409, "The budget is refused", str(error), remaining=error.remaining)
@@ -57,9 +57,19 @@ async def _of_ours(_: Request, error: Exception) -> Response:
         case LedgerMismatchError():
             return answer(409, "The ledger was changed", "what the release is for is not what it was created with")
         case LedgerError():
+            _tell_cause(request, error)
             return answer(503, "The database cannot be used", UNCERTAIN, AGAIN)
         case _:
             return answer(422, "The request cannot be used", str(error))
+
+
+def _tell_cause(request: Request, error: BaseException) -> None:
+    """Say in the log why a database cannot be used: the classes of the errors and the database's code, not what they say."""
+    below = error.__context__
+    origin = getattr(below, "orig", below)
+    code = getattr(origin, "sqlite_errorname", None) or getattr(origin, "sqlstate", None)
+    cause = [type(error).__name__, *([] if origin is None else [type(origin).__name__]), *([code] if code else [])]
+    request.scope["told"] = request.scope.get("told", {}) | {"cause": " ".join(cause)}
 
 
 async def _busy(_: Request, error: Exception) -> Response:
@@ -73,6 +83,8 @@ async def _invalid(_: Request, error: Exception) -> Response:
     return answer(422, "The request cannot be used", detail, errors=wrong[:20])
 
 
-async def _of_http(_: Request, error: Exception) -> Response:
+async def _of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if isinstance(error.__context__, LedgerError):
+        _tell_cause(request, error.__context__)
     return answer(error.status_code, str(error.detail), str(error.detail), dict(error.headers or {}))

@@ -170,15 +170,19 @@ def _traces(content: bytes) -> Any:
             parts = [file.metadata.row_group(k).total_byte_size for k in range(file.metadata.num_row_groups)]
             _require_small(file.metadata.num_columns, file.metadata.num_rows, sum(parts))
             table = file.read()
+            table.validate(full=True)
         else:
             _require_small(content.partition(b"\n")[0].count(b",") + 1, content.count(b"\n"), len(content))
             table = csv.read_csv(io.BytesIO(content))
-    except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
+        names = table.column_names
+    except MemoryError:
+        raise
+    except (OSError, pyarrow.ArrowException, UnicodeDecodeError) as error:
         raise TraceError(
             f"expected traces as CSV with a header (user, time, state; or user and a column a step), or Parquet: {error}"
         ) from None
-    if len(set(table.column_names)) < table.num_columns:
-        raise TraceError(f"expected columns with different names, got {listed(table.column_names)}")
+    if len(set(names)) < len(names):
+        raise TraceError(f"expected columns with different names, got {listed(names)}")
     return read_traces(table)
 
 

@@ -14,11 +14,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from temporaldp.errors import InputError
-from temporaldp.serve.page.exchange import HEAD, TOO_MUCH
+from temporaldp.serve.page.exchange import HEAD, TOO_MUCH, FaultError
 from temporaldp.serve.workers import BusyError
 
 LONGEST = 60.0
 """Seconds."""
+
+LONGEST_BEFORE_OTHERS = 10.0
+"""Seconds, while another question waits."""
 
 MOST_WAITING = 8
 """Questions that are answered or wait; more are refused at once."""
@@ -49,7 +52,8 @@ class Worker:
         BusyError
             Too many questions wait.
         TooLongError
-            It took longer than the limit, or the process ended, as one does that gets no more memory.
+            It took longer than the limit, which is shorter while others wait, or the process ended, as one does that gets no
+            more memory.
         TemporaldpError, FaultError
             What the function raises.
         """
@@ -68,16 +72,21 @@ class Worker:
             if not await wanted():
                 return None
             task = asyncio.create_task(self._exchange(pickle.dumps((function, arguments))))
-            deadline = asyncio.get_running_loop().time() + self._seconds
+            began = asyncio.get_running_loop().time()
             try:
                 while not (await asyncio.wait({task}, timeout=LOOKED_AFTER))[0]:
                     if not await wanted():
                         return None
-                    if asyncio.get_running_loop().time() > deadline:
+                    alone = self._n_waiting == 1
+                    longest = self._seconds if alone else min(self._seconds, LONGEST_BEFORE_OTHERS)
+                    if asyncio.get_running_loop().time() - began > longest:
                         raise TooLongError(
-                            f"this takes more than {self._seconds:g} seconds: the command line below computes it"
+                            f"this takes more than {longest:g} seconds{'' if alone else ', and other questions wait'}: "
+                            "the command line below computes it"
                         )
                 found, error = pickle.loads(task.result())
+                if isinstance(error, FaultError):
+                    await self.stop()  # a library that failed may not work any more: DuckDB invalidates its database
             except (asyncio.IncompleteReadError, BrokenPipeError):
                 raise TooLongError(TOO_MUCH) from None
             finally:

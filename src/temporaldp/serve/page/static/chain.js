@@ -11,7 +11,7 @@ export function stickyRows(n, stays) {
 
 /** What is wrong with rows as a transition matrix, in words; an empty string if nothing is. */
 export function complaint(rows, names) {
-  if (names.some((name) => /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u.test(name))) {
+  if (names.some((name) => /[\p{Cc}\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/u.test(name))) {
     return "A name holds line breaks or control characters.";
   }
   for (let i = 0; i < rows.length; i++) {

@@ -50,12 +50,15 @@ export function python(setting, known, tight) {
   return `${lines.join("\n")}\n`;
 }
 
+/** Text that a spreadsheet would run as a formula gets an apostrophe before it, as in the files of the command line. */
+const guarded = (text) => (/^'*[=+\-@]/.test(text) && !/^[+-]?[0-9]+([.][0-9]+)?$/.test(text) ? `'${text}` : text);
+
 const cell = (text) => (/[",\n\r]/.test(text) || text.trim() !== text ? `"${text.replaceAll('"', '""')}"` : text);
 
 /** A matrix as a file that the command line reads. */
 export function matrixFile(rows, names) {
   const lines = [["", ...names], ...names.map((name, k) => [name, ...rows[k]])];
-  return `${lines.map((line) => line.map((one) => cell(String(one))).join(",")).join("\n")}\n`;
+  return `${lines.map((line) => line.map((one) => cell(guarded(String(one)))).join(",")).join("\n")}\n`;
 }
 
 /**
