@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from temporaldp.extras import needing
 from temporaldp.serve import failures, health, reference, releases
@@ -17,7 +16,6 @@ from temporaldp.serve.origins import OriginChecks
 from temporaldp.serve.page.router import page_router
 from temporaldp.serve.service import Service
 from temporaldp.serve.settings import Settings
-from temporaldp.serve.slow_clients import PATIENCE
 
 with needing("serve"):
     from fastapi import Depends, FastAPI
@@ -45,7 +43,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         title="temporaldp", summary=SUMMARY, version="1", docs_url=None, redoc_url=None, lifespan=_until_stopped
     )
     app.state.service, app.state.metrics, app.state.stopping = service, metrics, False
-    app.state.patience = known.patience
     failures.install(app)
     app.include_router(health.router)
     app.include_router(reference.router)
@@ -61,9 +58,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 @asynccontextmanager
-async def _until_stopped(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+async def _until_stopped(app: FastAPI) -> AsyncIterator[None]:
     if app.state.service is not None:
         app.state.service.get_ready()
-    yield {PATIENCE: app.state.patience}
+    yield
     if app.state.service is not None:
         app.state.service.close()

@@ -16,9 +16,9 @@ from temporaldp.errors import InputError
 from temporaldp.extras import needing
 from temporaldp.release.database import file_of
 from temporaldp.serve.application import create_app
+from temporaldp.serve.heads import BoundedHeads
 from temporaldp.serve.observed import log_line
 from temporaldp.serve.settings import Settings
-from temporaldp.serve.slow_clients import PatientProtocol
 
 with needing("serve"):
     import uvicorn
@@ -129,7 +129,7 @@ def configuration(app: Any) -> uvicorn.Config:
     """How an application is run."""
     return uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=BoundedHeads,
         log_config=None,
         server_header=False,
         proxy_headers=False,
