@@ -64,9 +64,9 @@ def unspent(adversary=ADVERSARY, **terms):
     return made
 
 
-def worker(*arguments):
+def worker(*arguments, script="workers.py"):
     """A script of forks, in a process of its own: pytest's is no place to fork from."""
-    script = Path(workers.__file__)
+    script = Path(workers.__file__).with_name(script)
     done = subprocess.run(
         [sys.executable, script, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=500
     )

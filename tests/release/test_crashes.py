@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+import kinds_of_releases
 import workers
 from streams import ADVERSARY, noted, opened, require_level_held, worker
 from temporaldp import (
@@ -17,6 +18,8 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting import accounting_blocks
+from temporaldp.release.filtering import stored_estimate
+from temporaldp.release.outputs import from_text
 
 
 def database(store, name, tmp_path, request):
@@ -80,6 +83,50 @@ def require_each_step_drawn_and_spent_once(place, folder):
     drawn = [one["draw"] for one in noted(folder / "drawn")]
     assert len(drawn) >= len(stored) and all(output in drawn for output in stored)
     return len(stored), len(published), len(drawn)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n_kills", [6, pytest.param(125, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", sorted(kinds_of_releases.KINDS))
+@pytest.mark.parametrize("store", ["sqlite", "postgresql"])
+def test_killed_in_any_kind_of_release_no_answer_changes(store, kind, n_kills, tmp_path, request):
+    """Accounts of several tables, smoothing, renewal and adoption: four times 125 kills a database in the long run."""
+    place = database(store, f"{kind}_{n_kills}", tmp_path, request)
+    worker(kind, place, tmp_path, n_kills, 5, script="kinds_of_releases.py")
+    assert not (tmp_path / "errors").exists(), (tmp_path / "errors").read_text()
+    answers = {}
+    for one in noted(tmp_path / "published"):
+        assert answers.setdefault((one["name"], one["step"]), one["output"]) == one["output"], (
+            "two answers for one step"
+        )
+    with Ledger(place) as ledger:
+        ledger.verify()
+        stored = stored_by(kind, ledger)
+        assert all(stored[key] == answer for key, answer in answers.items()), "another answer is stored"
+        assert len(stored) <= len(answers) + 2, "steps were stored that nobody was given, and not by kills"
+        assert len(answers) >= 2, "most processes did nothing: the test shows little"
+        promise = RENEWED_PROMISE if kind == "renewed" else 1.0
+        assert ledger[-1].leakage <= promise
+        kinds = [event.kind for event in ledger.events]
+        assert kinds.count("adopt") > 0 if kind == "adopting" else kinds.count("renewal") == (kind == "renewed")
+
+
+RENEWED_PROMISE = 1.5
+"""Nats: more than what the ledger's plan of seven steps promises for any number of epochs."""
+
+
+def stored_by(kind, ledger):
+    """What the ledger has for each table and step, as the processes note it."""
+    if kind == "shared":
+        tables = [event for event in ledger.events if event.kind == "table"]
+        found = [((event.by, event.details["step"]), from_text(event.details["output"]).tolist()) for event in tables]
+        assert len(dict(found)) == len(found), "a table was drawn twice at one step"
+        return dict(found)
+    if kind == "smoothed":
+        estimates = [stored_estimate(row) for row in ledger[:]]
+        filtered = [[one.counts.tolist(), one.lower.tolist()] for one in estimates]
+        return {("", k): [ledger.outputs[k].tolist(), *filtered[k]] for k in range(len(ledger))}
+    return {("", k): output.tolist() for k, output in enumerate(ledger.outputs)}
 
 
 def require_told_and_held(ledger):
