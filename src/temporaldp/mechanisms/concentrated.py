@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.noise import GaussianNoise
-from temporaldp.mechanisms.protocol import ROUNDED, probabilities_of
+from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of
 
 FloatArray = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ FARTHEST = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class ConcentratedGuarantee:
+class ConcentratedGuarantee(Mechanism):
     """Any mechanism of which only a guarantee is known: rho-zCDP under replacement of one person's value.
 
     Its Renyi divergences of every order a > 1 are at most ``rho a`` (Bun and Steinke, TCC 2016).
@@ -66,21 +66,6 @@ class ConcentratedGuarantee:
         number = isinstance(self.rho, int | float | np.number) and not isinstance(self.rho, bool)
         if not (number and LEAST_RHO <= self.rho <= LARGEST_RHO):
             raise InputError(f"expected rho from {LEAST_RHO:g} to {LARGEST_RHO:g}, got {self.rho!r}")
-
-    @property
-    def coordinates(self) -> int:
-        """One release."""
-        return 1
-
-    @property
-    def pure_epsilon(self) -> float:
-        """None is promised."""
-        return math.inf
-
-    @property
-    def limit(self) -> float:
-        """Delta falls to 0."""
-        return 0.0
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The delta at each epsilon: of Gaussian noise, and the hull above every mechanism with the guarantee."""

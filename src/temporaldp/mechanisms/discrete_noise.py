@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
-from temporaldp.mechanisms.protocol import ROUNDED, probabilities_of, require_positive, require_whole
+from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of, require_positive, require_whole
 from temporaldp.values import ULP, whole_number
 
 FloatArray = NDArray[np.float64]
@@ -34,7 +34,7 @@ TAIL = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceNoise:
+class DiscreteLaplaceNoise(Mechanism):
     """Discrete Laplace (two-sided geometric) noise on whole numbers: P(x) proportional to ``exp(-|x| / scale)``.
 
     Parameters
@@ -64,11 +64,6 @@ class DiscreteLaplaceNoise:
         """Coordinates times sensitivity / scale, rounded up."""
         return self.coordinates * (self.sensitivity / self.scale) * (1.0 + ROUNDED)
 
-    @property
-    def limit(self) -> float:
-        """Delta is 0 from the pure epsilon on."""
-        return 0.0
-
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon, from the probabilities of the sensitivity + 1 privacy losses."""
         s, b = int(self.sensitivity), self.scale
@@ -81,7 +76,7 @@ class DiscreteLaplaceNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussianNoise:
+class DiscreteGaussianNoise(Mechanism):
     """Discrete Gaussian noise on whole numbers: P(x) proportional to ``exp(-x^2 / (2 scale^2))``.
 
     Parameters
@@ -112,16 +107,6 @@ class DiscreteGaussianNoise:
                 f"expected a scale up to {MOST_ATOMS / TAIL:g}, got {self.scale:g}; so much noise is continuous for all "
                 "purposes: GaussianNoise"
             )
-
-    @property
-    def pure_epsilon(self) -> float:
-        """There is none."""
-        return math.inf
-
-    @property
-    def limit(self) -> float:
-        """Delta falls to 0."""
-        return 0.0
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon, from the probabilities of the privacy losses ``(s^2 - 2 s x) / (2 scale^2)``."""

@@ -16,7 +16,7 @@ from temporaldp.extras import needing
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.output_table import RandomizedResponse
-from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.mechanisms.protocol import Mechanism, Mechanisms
 
 FloatArray = NDArray[np.float64]
 
@@ -133,20 +133,10 @@ def _of_event(mechanism: Any) -> Mechanisms:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LossDistribution:
+class LossDistribution(Mechanism):
     """A privacy loss distribution of dp-accounting, made pessimistically under replacement: believed as it is."""
 
     distribution: Any
-
-    @property
-    def coordinates(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Not known."""
-        return math.inf
 
     @property
     def limit(self) -> float:

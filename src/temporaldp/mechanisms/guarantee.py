@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
-from temporaldp.mechanisms.protocol import ROUNDED, both_sides, probabilities_of
+from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class PrivacyGuarantee:
+class PrivacyGuarantee(Mechanism):
     """Any mechanism of which only a guarantee is known: (epsilon, delta)-differential privacy under replacement.
 
     Parameters
@@ -39,11 +39,6 @@ class PrivacyGuarantee:
             raise InputError(
                 f"expected epsilon >= 0 and delta from 0 to below 1, got epsilon={self.epsilon!r}, delta={self.delta!r}"
             )
-
-    @property
-    def coordinates(self) -> int:
-        """One release."""
-        return 1
 
     @property
     def pure_epsilon(self) -> float:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.mechanisms.protocol import ROUNDED, both_sides, probabilities_of, require_positive
+from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
 from temporaldp.values import ULP, whole_number
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianNoise:
+class GaussianNoise(Mechanism):
     """Gaussian noise on a number or a vector.
 
     Parameters
@@ -46,21 +46,6 @@ class GaussianNoise:
     def __post_init__(self) -> None:
         require_positive(self, "standard_deviation", "sensitivity")
 
-    @property
-    def coordinates(self) -> int:
-        """1: several coordinates are one with their L2 distance."""
-        return 1
-
-    @property
-    def pure_epsilon(self) -> float:
-        """There is none."""
-        return math.inf
-
-    @property
-    def limit(self) -> float:
-        """Delta falls to 0."""
-        return 0.0
-
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon, by Mills ratios R: ``phi(x) (R(x) - R(x + mu))`` with ``x = epsilon / mu - mu / 2``."""
         from scipy.special import erfcx
@@ -79,7 +64,7 @@ class GaussianNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceNoise:
+class LaplaceNoise(Mechanism):
     """Laplace noise on one number.
 
     Parameters
@@ -108,11 +93,6 @@ class LaplaceNoise:
     def pure_epsilon(self) -> float:
         """Coordinates times sensitivity / scale, rounded up."""
         return self.coordinates * (self.sensitivity / self.scale) * (1.0 + ROUNDED)
-
-    @property
-    def limit(self) -> float:
-        """Delta is 0 from the pure epsilon on."""
-        return 0.0
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon."""

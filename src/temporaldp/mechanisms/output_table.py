@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """Everybody reports the true value or, with equal chances, one of the others.
 
     Parameters
@@ -37,19 +37,9 @@ class RandomizedResponse:
         whole_number(self.n_values, "n_values", least=2)
 
     @property
-    def coordinates(self) -> int:
-        """One answer."""
-        return 1
-
-    @property
     def pure_epsilon(self) -> float:
         """Epsilon."""
         return self.epsilon
-
-    @property
-    def limit(self) -> float:
-        """Delta is 0 from epsilon on."""
-        return 0.0
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon."""
@@ -60,7 +50,7 @@ class RandomizedResponse:
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
-class OutputTable:
+class OutputTable(Mechanism):
     """Any mechanism with finitely many outputs, by its table of probabilities.
 
     Parameters
@@ -79,11 +69,6 @@ class OutputTable:
         table = _checked_table(self.probabilities)
         table.flags.writeable = False
         object.__setattr__(self, "probabilities", table)
-
-    @property
-    def coordinates(self) -> int:
-        """One output."""
-        return 1
 
     @property
     def pure_epsilon(self) -> float:

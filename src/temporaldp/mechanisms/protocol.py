@@ -26,19 +26,24 @@ ROUNDED = 16.0 * ULP
 
 
 class Mechanism(Protocol):
-    """What accounting asks of the mechanism of one release."""
+    """What accounting asks of the mechanism of one release; a class that derives from it defines what differs."""
+
+    __slots__ = ()
 
     @property
     def coordinates(self) -> int:
-        """How many independent outputs of this kind one release has."""
+        """How many independent outputs of this kind one release has; 1 by default."""
+        return 1
 
     @property
     def pure_epsilon(self) -> float:
-        """The epsilon of the release with delta = 0, in nats; inf if there is none."""
+        """The epsilon of the release with delta = 0, in nats; inf if there is none, the default."""
+        return math.inf
 
     @property
     def limit(self) -> float:
-        """The delta that no epsilon goes below, of one coordinate; rounded up."""
+        """The delta that no epsilon goes below, of one coordinate, rounded up; 0 by default."""
+        return 0.0
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta of one coordinate at each epsilon >= 0, from below and from above."""
