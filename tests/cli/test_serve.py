@@ -159,3 +159,14 @@ def test_tokens_for_what_is_not_there_are_refused(tmp_path):
     message = refused("token", "create", "--store", "service.db", "--role", "read", "--release", "0" * 32, cwd=tmp_path)
     assert "no release" in message
     assert "no token" in refused("token", "revoke", "abc", "--store", "service.db", cwd=tmp_path)
+
+
+def test_tokens_are_listed_of_a_database_that_is_there(tmp_path):
+    typo = tmp_path / "typo.db"
+    for words in (("list",), ("revoke", "0" * 16)):
+        assert "there is no database of a service" in refused("token", words[0], "--store", typo, *words[1:], code=4)
+    assert not typo.exists()
+    said = refused("token", "list", "--store", "postgresql://user:secret@127.0.0.1:1/db", code=4)
+    assert "cannot use the database" in said
+    assert "secret" not in said
+    assert "published" not in said

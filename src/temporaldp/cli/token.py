@@ -45,7 +45,7 @@ def create(
     note: Annotated[str, typer.Option("--note", help="Whom it is for.")] = "",
 ) -> None:
     """Print a new token, once: the database keeps only a hash of it. One that owns all releases may create some."""
-    with _tokens(store) as tokens:
+    with _tokens(store, make=True) as tokens:
         from temporaldp.serve.tokens import Role
 
         typer.echo(tokens.make(release=release, role=Role[role.name], days=days, note=note))
@@ -54,7 +54,7 @@ def create(
 @app.command("list")
 def show(store: StoreOption, as_json: o.JsonOption = False) -> None:
     """The names of all tokens, what they allow, and until when."""
-    with _tokens(store) as tokens:
+    with _tokens(store, make=False) as tokens:
         known = tokens.known()
     if as_json:
         say_json({"tokens": [_document(one) for one in known]})
@@ -75,17 +75,17 @@ def revoke(
     token: Annotated[str, typer.Argument(metavar="NAME", help="The name, from the list.", show_default=False)],
 ) -> None:
     """Take a token back, from the next request on."""
-    with _tokens(store) as tokens:
+    with _tokens(store, make=False) as tokens:
         tokens.revoke(token)
     console.print(f"revoked: {token}", markup=False)
 
 
 @contextmanager
-def _tokens(store: str) -> Iterator[Tokens]:
+def _tokens(store: str, *, make: bool) -> Iterator[Tokens]:
     from temporaldp.serve.service import database_at
     from temporaldp.serve.tokens import Tokens
 
-    database = database_at(store)
+    database = database_at(store, make=make)
     try:
         yield Tokens(database)
     finally:

@@ -32,13 +32,15 @@ class Database(ABC):
     ----------
     place : str
         In words that may be shown.
+    served : bool
+        Whether a service uses it.
     """
 
     is_file = False
     """Whether it is one file, which exists as a whole or not at all."""
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    def __init__(self, place: str, *, served: bool) -> None:
+        self.place, self.served = place, served
         self._closed = False
 
     @property
@@ -101,7 +103,8 @@ class Database(ABC):
             yield
         except (exc.SQLAlchemyError, sqlite3.Error) as error:
             # Not "from error": its parameters may hold noise that was drawn and not stored.
-            raise LedgerError(f"cannot use the ledger {self.place}: {_reason(error)}") from None
+            what, became = ("database", "") if self.served else ("ledger", UNCERTAIN)
+            raise LedgerError(f"cannot use the {what} {self.place}: {_reason(error)}{became}") from None
 
 
 def connect(place: str | os.PathLike[str], *, served: bool = False) -> Database:
@@ -117,7 +120,7 @@ def connect(place: str | os.PathLike[str], *, served: bool = False) -> Database:
 
     path = file_of(place)
     if path is not None:
-        return FileDatabase(path, shown=shown_file(place))
+        return FileDatabase(path, shown=shown_file(place), served=served)
     return PostgresDatabase(*database_of(place), served=served)
 
 
@@ -172,6 +175,8 @@ def _url(text: str) -> Any:
         ) from None
 
 
+UNCERTAIN = ". Nothing was published; a step that was stored all the same gives its stored output when you run again"
+
 ADVICE = {
     "SQLITE_FULL": "make room on the disk, then run again",
     "SQLITE_IOERR": "the disk refused; look at it, then run again",
@@ -184,11 +189,8 @@ ADVICE = {
 
 
 def _reason(error: Exception) -> str:
-    """The database's own words, what to do, and what became of the step."""
+    """The database's own words, and what to do."""
     original = getattr(error, "orig", None) or error
     code = str(getattr(original, "sqlite_errorname", ""))
     advice = next((text for prefix, text in ADVICE.items() if code.startswith(prefix)), "mend that, then run again")
-    return (
-        f"{brief(original)}; {advice}. Nothing was published; a step that was stored all the same gives its stored output "
-        "when you run again"
-    )
+    return f"{brief(original)}; {advice}"

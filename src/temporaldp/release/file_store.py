@@ -49,8 +49,8 @@ class FileDatabase(Database):
 
     is_file = True
 
-    def __init__(self, path: Path, *, shown: str) -> None:
-        super().__init__(shown)
+    def __init__(self, path: Path, *, shown: str, served: bool = False) -> None:
+        super().__init__(shown, served=served)
         self._path = Path(os.path.realpath(path))  # SQLite keeps the log beside what a link stands for
         self._engine: Any = None
         self._file: tuple[int, int] | None = None

@@ -49,8 +49,8 @@ class PostgresDatabase(Database):
     """
 
     def __init__(self, place: str, url: Any, *, served: bool = False) -> None:
-        super().__init__(place)
-        self._url, self._served = url, served
+        super().__init__(place, served=served)
+        self._url = url
         self._engine: Any = None
         self._trial: sa.Connection | None = None
         self._pid = os.getpid()
@@ -160,7 +160,7 @@ class PostgresDatabase(Database):
             self._engine, self._pid = None, os.getpid()
         if self._engine is None:
             pool: dict[str, Any] = {"pool_pre_ping": True}
-            if self._served:
+            if self.served:
                 pool = {"pool_size": CONNECTIONS, "max_overflow": CONNECTIONS, "pool_timeout": 5.0, "pool_recycle": 600}
             with needing("postgresql"):
                 self._engine = sa.create_engine(
@@ -170,6 +170,6 @@ class PostgresDatabase(Database):
         return self._engine
 
     def _begin_session(self, connection: Any, _: Any) -> None:
-        for line in PLAIN + (SERVED if self._served else PATIENT):
+        for line in PLAIN + (SERVED if self.served else PATIENT):
             connection.execute(line)
         connection.commit()

@@ -22,8 +22,8 @@ ROWS = [[0.6, 0.4], [0.4, 0.6]]
 SMALL = Definition.model_validate({"alpha": 1.0, "backward": ROWS, "forward": ROWS, "mechanism": PROMISED})
 
 
-def database_at(place: str | os.PathLike[str]) -> Database:
-    """The database of a service, with its tables.
+def database_at(place: str | os.PathLike[str], *, make: bool = True) -> Database:
+    """The database of a service, with its tables, which are made if there are none unless `make` is False.
 
     Raises
     ------
@@ -34,14 +34,20 @@ def database_at(place: str | os.PathLike[str]) -> Database:
     """
     database = connect(place, served=True)
     try:
-        if not database.exists():
-            database.make(lambda _: None)
-        with database.asking() as connection:
-            connection.execute(tables().tokens.select().limit(1))
+        _prepare(database, make=make)
     except LedgerError:
         database.close()
         raise
     return database
+
+
+def _prepare(database: Database, *, make: bool) -> None:
+    if not database.exists():
+        if not make:
+            raise LedgerError(f"there is no database of a service at {database.place}")
+        database.make(lambda _: None)
+    with database.asking() as connection:
+        connection.execute(tables().tokens.select().limit(1))
 
 
 def load_for_first_step() -> None:
