@@ -48,6 +48,9 @@ Released = Iterator[tuple[str, int, object]]
 LONGEST_LIFE = {"adopting": 2.5}
 """Seconds; others live for 0.6. After an adoption it takes half a second to find what every step can spend."""
 
+WHILE_RELEASING, PATIENCE = 0.8, 20.0
+"""Share of the kills that wait until something more is published, however busy the machine is, and for how many seconds."""
+
 
 @cache
 def accountant(adversary):
@@ -128,6 +131,10 @@ def steps_from(n_known):
 KINDS = {"shared": shared, "smoothed": smoothed, "renewed": renewed, "adopting": adopting}
 
 
+def size_of(file):
+    return file.stat().st_size if file.exists() else 0
+
+
 def begun(kind, ledger, folder, number):
     child = os.fork()
     if child == 0:
@@ -150,6 +157,10 @@ def main(kind, ledger, folder, n_kills, seed):
                 break
     children = [begun(kind, ledger, folder, number) for number in range(2)]
     for _ in range(n_kills):
+        if rng.random() < WHILE_RELEASING:
+            before, deadline = size_of(folder / "published"), time.monotonic() + PATIENCE
+            while size_of(folder / "published") == before and time.monotonic() < deadline:
+                time.sleep(0.01)
         time.sleep(rng.uniform(0.02, LONGEST_LIFE.get(kind, 0.6)))
         number = rng.randrange(2)
         os.kill(children[number], signal.SIGKILL)
