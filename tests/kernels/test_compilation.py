@@ -114,3 +114,18 @@ def test_a_long_computation_is_interrupted_and_compiled(monkeypatch: pytest.Monk
     assert slow_sum(300_000) == pytest.approx(sum(1.0 / (1.0 + k) for k in range(300_000)))
     assert isinstance(slow_sum, Kernel)
     assert "compiled" in slow_sum.__dict__
+
+
+@kernel
+def counted_up(counts, n):
+    for _ in range(n):
+        counts[0] += reciprocals_of_one(0)
+    return counts[0]
+
+
+@pytest.mark.usefixtures("fresh_time")
+def test_an_interrupted_interpretation_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "INTERPRETED_SECONDS", 0.01)
+    counts = np.zeros(1)
+    assert counted_up(counts, 300_000) == counts[0] == 300_000.0
+    assert "compiled" in counted_up.__dict__

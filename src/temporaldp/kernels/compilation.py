@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from types import FunctionType
 from typing import Any, TypeAlias
@@ -76,10 +76,13 @@ class Kernel:
             return self.function(*arguments)
         if "compiled" in self.__dict__ or _spent >= INTERPRETED_SECONDS or not _is_small(arguments):
             return self.compiled(*arguments)
+        before = [(one, one.copy()) for one in _arrays(arguments) if one.flags.writeable]
         try:
             return self.interpreted(*arguments)
-        # Python raises where machine code goes on with inf and nan. What was written until then is written again.
+        # Python raises where machine code goes on with inf and nan.
         except (_OutOfTime, ArithmeticError, ValueError):
+            for one, content in before:  # digits must not depend on when the interpretation ended
+                one[...] = content
             return self.compiled(*arguments)
 
     def interpreted(self, *arguments: Any) -> Any:
@@ -97,8 +100,16 @@ class Kernel:
 
 def _is_small(arguments: tuple[Any, ...]) -> bool:
     """Whether no array is too large to be interpreted, those in tuples included."""
-    sizes = (one if isinstance(one, tuple) else getattr(one, "size", 1) for one in arguments)
-    return all(_is_small(one) if isinstance(one, tuple) else one <= LARGEST_INTERPRETED for one in sizes)
+    return all(one.size <= LARGEST_INTERPRETED for one in _arrays(arguments))
+
+
+def _arrays(arguments: tuple[Any, ...]) -> Iterator[Any]:
+    """The arrays among arguments, those in tuples included."""
+    for one in arguments:
+        if isinstance(one, tuple):
+            yield from _arrays(one)
+        elif isinstance(one, np.ndarray):
+            yield one
 
 
 def kernel(function: Function) -> Function:
