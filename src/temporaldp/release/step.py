@@ -41,9 +41,9 @@ class StepRequest:
     is_skip : bool
         Nothing is published at this step.
     ahead : bool
-        The time may be far ahead of the clock and of the last step, where the guard minds.
+        The time may be far ahead of the clock and of the last step, where the guard limits that.
     key : str, optional
-        By which a repeated request is recognised, where the time does not tell.
+        Identifies a repeated request, where the time does not.
     data : optional
         What the mechanism is called with.
     """
@@ -145,7 +145,7 @@ class Steps:
             with accounting_blocks.settled():
                 return made.draw(data)
         finally:
-            del going_on  # the traceback of an error that somebody keeps would keep it
+            del going_on  # the traceback of an error that a caller stores would keep it
 
     def require_more(self) -> None:
         """`SpentError` after a step that was declared the last."""
@@ -153,7 +153,7 @@ class Steps:
             raise SpentError(f"the step at time {self.ledger[-1].time!r} was declared the last; nothing may follow it")
 
     def replay(self) -> None:
-        """Tell the guard and the calendar what the ledger has."""
+        """Bring the guard and the calendar up to date with the ledger."""
         self.guard.replay(self.ledger)
         for row in self.ledger[len(self.calendar) :]:
             self.calendar.add(row.time)

@@ -89,8 +89,8 @@ def mechanism_of(definition: Definition) -> ServedMechanism:
 class ServedGuard(AccountantGuard):
     """What holds the level of a release of the service.
 
-    As long as no step spent more than the reserve, a budget within it is admitted without the filter. Nobody counts at a step
-    how much has leaked, and there are no checkpoints.
+    As long as no step spent more than the reserve, a budget within it is admitted without the filter. The
+    leakage so far is not computed at a step, and there are no checkpoints.
     """
 
     def __init__(self, definition: Definition, reserve: float) -> None:
@@ -138,13 +138,13 @@ class ServedGuard(AccountantGuard):
         return super().measurement(mechanism, step, epsilon, last=last)
 
     def replay(self, ledger: Ledger) -> None:
-        """Know the largest budget; the accountant is told when it is asked."""
+        """Record the largest budget; the accountant is brought up to date when it is needed."""
         self._ledger = ledger
         spent = [row.epsilon for row in ledger[self._rows_seen :]]
         self._largest_spent, self._rows_seen = max(self._largest_spent, *spent, 0.0), len(ledger)
 
     def leakage_after(self, epsilon: float) -> None:  # type: ignore[override]
-        """Counted when somebody asks."""
+        """None: leakage is computed on request."""
 
     def is_within_reserve(self, epsilon: float | None) -> bool:
         """Whether this and every step so far spent at most what every step may spend: then no filter need be asked."""
@@ -335,5 +335,5 @@ class ServedRelease:
 
 
 def _written(output: Any, _: float, __: Any) -> tuple[str, None]:
-    """The output alone: a digest of the counts would tell what they were."""
+    """The output alone: a digest of the counts would reveal them."""
     return as_text(output), None
