@@ -32,7 +32,7 @@ app.command("share")(share)
 
 LAST_ROWS = 10
 
-ServedRelease: TypeAlias = Annotated[
+ReleaseOption: TypeAlias = Annotated[
     str,
     typer.Option("--release", metavar="ID", help="A release of a service, whose store LEDGER is.", show_default=False),
 ]
@@ -52,7 +52,7 @@ ACCOUNTED = {
 @app.command("show")
 def show(
     place: Place,
-    release: ServedRelease = LEDGER,
+    release: ReleaseOption = LEDGER,
     every_row: Annotated[bool, typer.Option("--all", help="Every step instead of the last ten.")] = False,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -83,7 +83,7 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    release: ServedRelease = LEDGER,
+    release: ReleaseOption = LEDGER,
     as_json: o.JsonOption = False,
 ) -> None:
     """Check every row against the chain of hashes; exit code 4 if one was edited, deleted or cut off."""
@@ -106,7 +106,7 @@ def export(
         Path,
         typer.Option("--output", "-o", help="Where to write every step (.parquet, .csv or .json).", show_default=False),
     ],
-    release: ServedRelease = LEDGER,
+    release: ReleaseOption = LEDGER,
     overwrite: o.OverwriteOption = False,
 ) -> None:
     """Every step with its time, budget or noise, leakage so far and what was released, as one table."""
