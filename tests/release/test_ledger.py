@@ -138,7 +138,7 @@ def test_a_mark_of_an_earlier_step_still_holds(filled):
     with opened(filled) as stream:
         stream.release([70, 30], time=11)
     assert mark.read_text() != earlier
-    assert sorted(mark.parent.glob("tmp*")) == []
+    assert sorted(mark.parent.glob(f"{mark.name}-*")) == []
 
 
 def test_a_ledger_that_was_written_anew_with_other_budgets_is_found_by_the_mark(tmp_path):

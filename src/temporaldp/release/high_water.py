@@ -47,7 +47,7 @@ def keep_mark(ledger: Ledger) -> None:
     with suppress(OSError, RuntimeError):
         file = mark_file(ledger)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent)
+        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}-")
         try:
             with os.fdopen(handle, "w", encoding="ascii") as target:
                 json.dump(Mark(len(ledger), len(ledger.events), ledger.head), target)
