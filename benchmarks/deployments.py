@@ -60,7 +60,7 @@ class Case:
 
 
 MOBILITY_DAYS = {"since": datetime.date(2020, 1, 1), "until": datetime.date(2022, 10, 15)}
-MOBILITY_OPTIONS = "--since 2020-01-01 --until 2022-10-15"
+MOBILITY_OPTIONS = "--set deployment.since=2020-01-01 --set deployment.until=2022-10-15"
 MOBILITY_WHY = 'data_source_type_details gives the days: "Metrics are generated for each day, starting on 2020-01-01 and ending on 2022-10-15".'
 
 CASES = (
@@ -108,7 +108,7 @@ CASES = (
     Case(
         "wikimedia_historical_usage_data.yaml",
         "Wikimedia, historical pageviews",
-        "--since 2017-02-09 --until 2023-02-05",
+        "--set deployment.since=2017-02-09 --set deployment.until=2023-02-05",
         "data_domain gives two batches; this is the second, February 9, 2017, to February 5, 2023. The unit is a bounded number of "
         "pageviews of a day (30 in this batch), not a person.",
         {"since": datetime.date(2017, 2, 9), "until": datetime.date(2023, 2, 5)},

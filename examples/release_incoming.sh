@@ -6,6 +6,7 @@
 # Counts are written to published/, and nothing else. A file of traces is moved once it is settled, to a folder that its owner
 # alone can read: released/, late/ (a later step was released already) or refused/ (the data are wrong). Whoever writes a file
 # gives it another suffix until it is whole (mv FILE.part FILE.csv).
+# A misspelt option ends the script (2) before any file is read.
 # A folder of these that is a symbolic link is refused (2): traces must not leave by it.
 # Where the budget is used up (3), or the ledger cannot be used (4), everything stays where it is, and that code is given.
 set -u
@@ -21,6 +22,8 @@ mkdir -p "$folder/published" || exit 2
 for private in released late refused; do
     mkdir -p -m 700 "$folder/$private" && chmod 700 "$folder/$private" || exit 2
 done
+# A mistake in the options must not put good files aside: it is found before any file is read.
+temporaldp release "$@" --help > /dev/null || exit 2
 worst=0
 for file in "$folder"/*.csv; do
     [ -e "$file" ] || continue

@@ -63,10 +63,20 @@ def test_us_state_income(data_folder, tmp_path):
 @pytest.mark.slow
 def test_msnbc_clickstreams(data_folder):
     path = data_folder / "msnbc323" / "msnbc323.seq"
-    found = audited(path, "--epsilon", "0.1", "--prior", "1")
+    found = audited(path, "--epsilon", "0.1", "--set", "correlation.prior=1")
     assert len(found["states"]) == 17
     assert len(found["temporal"]) == 362
-    per_user = audited(path, "--epsilon", "0.1", "--prior", "0.1", "--per-user", "--horizon", "50")
+    per_user = audited(
+        path,
+        "--epsilon",
+        "0.1",
+        "--set",
+        "correlation.prior=0.1",
+        "--set",
+        "correlation.per_user=true",
+        "--horizon",
+        "50",
+    )
     assert per_user["worst_user"] is not None
 
 
@@ -79,7 +89,7 @@ def test_sleep_of_dod(data_folder, tmp_path):
 @pytest.mark.slow
 def test_sleep_of_hmc_at_full_resolution(data_folder):
     path = data_folder / "sleep_hmc" / "hmc_sleep_stages.csv.gz"
-    found = audited(path, "--time", "t", "--epsilon", "0.01", "--states", "W,R,N1,N2,N3")
+    found = audited(path, "--set", "traces.time=t", "--epsilon", "0.01", "--set", "traces.states=W,R,N1,N2,N3")
     assert found["states"] == ["W", "R", "N1", "N2", "N3"]
     assert len(found["temporal"]) == 1309
 
@@ -91,23 +101,37 @@ def test_sleep_of_hmc_at_full_resolution(data_folder):
 )
 def test_life_courses(data_folder, tmp_path, name, states, steps):
     path = data_folder / "lifecourse_traminer" / name
-    found = audited(path, "--user", "id", "--epsilon", "0.05", "--prior", "0.5")
+    found = audited(path, "--set", "traces.user=id", "--epsilon", "0.05", "--set", "correlation.prior=0.5")
     assert (len(found["states"]), len(found["temporal"])) == (states, steps)
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
-    run("plan", path, "--user", "id", "--prior", "0.5", "--alpha", "1", "--horizon", steps, "-o", plan)
-    run("release", path, "--user", "id", "--plan", plan, "-o", counts)
+    run(
+        "plan",
+        path,
+        "--set",
+        "traces.user=id",
+        "--set",
+        "correlation.prior=0.5",
+        "--alpha",
+        "1",
+        "--horizon",
+        steps,
+        "-o",
+        plan,
+    )
+    run("release", path, "--set", "traces.user=id", "--plan", plan, "-o", counts)
     run(
         "report",
         path,
-        "--user",
-        "id",
-        "--prior",
-        "0.5",
+        "--set",
+        "traces.user=id",
+        "--set",
+        "correlation.prior=0.5",
         "--plan",
         plan,
         "--released",
         counts,
-        "--true-counts",
+        "--set",
+        "report.true_counts=true",
         "-o",
         page,
     )
@@ -119,8 +143,8 @@ def test_life_courses(data_folder, tmp_path, name, states, steps):
 @pytest.mark.slow
 def test_bikes(data_folder, tmp_path):
     path = bike_locations(data_folder, tmp_path / "bikes.csv")
-    columns = ("--user", "bike", "--time", "day", "--state", "station")
-    found = audited(path, *columns, "--epsilon", "0.1", "--prior", "0.1")
+    columns = ("--set", "traces.user=bike", "--set", "traces.time=day", "--set", "traces.state=station")
+    found = audited(path, *columns, "--epsilon", "0.1", "--set", "correlation.prior=0.1")
     assert len(found["states"]) >= 65
     assert len(found["temporal"]) == 90
 

@@ -15,6 +15,7 @@ import yaml
 from conftest import REPOSITORY
 from registry_records import VISITS
 from temporaldp import __version__
+from transport_agency import write_table
 
 DOCS = REPOSITORY / "docs"
 DOCUMENTS = [REPOSITORY / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)]
@@ -70,6 +71,9 @@ def test_the_shell_lines_of_a_document_run_and_show_what_it_says(document, tmp_p
     for name in ("traces.csv", "past.csv"):
         shutil.copy(SAMPLE, tmp_path / name)
     (tmp_path / "record.yaml").write_text(VISITS)
+    if document == "docs/tutorials/own-data.md":
+        write_table(tmp_path / "visits.csv", n_people=3000, days=5, seed=1)
+        write_table(tmp_path / "past.csv", n_people=3000, days=5, seed=2, start="2024-02-26")
     for lines, fails, shown in shell_blocks(document):
         if lines.startswith("make "):  # of a checkout, not of this folder
             continue

@@ -108,6 +108,7 @@ from temporaldp.planning import (
     replan,
     sustainable_budget,
 )
+from temporaldp.project import Project
 from temporaldp.release import (
     HISTOGRAM_SENSITIVITY,
     ClampedMean,
@@ -203,6 +204,7 @@ __all__ = [
     "PrivacyCurve",
     "PrivacyGuarantee",
     "PrivacyUnit",
+    "Project",
     "PublicCorrelation",
     "RandomizedResponse",
     "Release",

@@ -267,7 +267,7 @@ def test_python_and_the_command_line_give_the_numbers_of_the_page(visit, tmp_pat
     audit = shell[: shell.rindex("temporaldp plan")]
     assert shell.count("temporaldp plan") == 1
     for name in ("backward", "forward"):
-        if f"--{name} {name}.csv" in audit:
+        if f"correlation.{name}={name}.csv" in audit:
             (tmp_path / f"{name}.csv").write_bytes(Path(page.saved(name)).read_bytes())
     places = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHONPATH": str(REPOSITORY / "src")}
     done = subprocess.run(["bash", "-ec", audit], cwd=tmp_path, capture_output=True, text=True, check=True, env=places)

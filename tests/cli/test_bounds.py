@@ -86,11 +86,11 @@ def test_the_paper_s_bound_alone_says_nothing_of_another():
 
 @pytest.mark.long
 def test_the_number_that_is_shown_decides():
-    assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.664").returncode == 0
-    gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.663")
+    assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.664").returncode == 0
+    gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.663")
     assert gate.returncode == 3
     assert "0.6632 is above" in gate.stderr
-    gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.7", "--bound", "paper", "--json")
+    gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.7", "--bound", "paper", "--json")
     assert gate.returncode == 3
     assert "(by the paper's upper bound)" in " ".join(gate.stderr.split())
 
@@ -103,7 +103,7 @@ def test_other_bounds_are_no_bounds(name, tmp_path):
         ("report", "--epsilon", "1", "-o", "r.html"),
     ):
         message = refused(command[0], SAMPLE, *command[1:], "--bound", name, cwd=tmp_path)
-        assert f"'{name}' is not one of 'exact', 'paper'" in " ".join(message.split())
+        assert f"privacy.bound = '{name}' is not accepted: Input should be 'exact' or 'paper'" in message
 
 
 @pytest.mark.long
@@ -157,7 +157,14 @@ def test_a_plan_by_the_paper_s_bound_says_so_and_is_held(tmp_path):
 
 def test_a_certificate_above_a_hundred_percent_is_none(tmp_path):
     save_matrix(TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), tmp_path / "m.csv")
-    matrix = ("--backward", tmp_path / "m.csv", "--forward", tmp_path / "m.csv", "--bound", "paper")
+    matrix = (
+        "--set",
+        f"correlation.backward={tmp_path / 'm.csv'}",
+        "--set",
+        f"correlation.forward={tmp_path / 'm.csv'}",
+        "--bound",
+        "paper",
+    )
     words = words_of(temporaldp("plan", *matrix, "--alpha", "100", "--horizon", "30"))
     percents = [float(share) for share in re.findall(r"by more than (\S+) %", words)]
     assert (percents and max(percents) <= 100.0) or "optimality not proved: another plan" in words
@@ -166,13 +173,13 @@ def test_a_certificate_above_a_hundred_percent_is_none(tmp_path):
 @pytest.mark.long
 def test_an_accountant_counts_by_the_exact_leakage_and_takes_a_plan_by_it(tmp_path):
     plan, out, database = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "l.db"
-    history = ("--history", SAMPLE, "--prior", "0.1")
+    history = ("--history", SAMPLE, "--set", "correlation.prior=0.1")
     temporaldp("plan", *history, "--alpha", "1", "-o", plan)
     ledger = ("release", SAMPLE, "--plan", plan, "--ledger", database, "-o", out)
-    by_paper = refused(*ledger, *history, "--bound", "paper", cwd=tmp_path)
-    assert "leave out --bound paper, or plan with --bound paper" in " ".join(by_paper.split())
-    alone = " ".join(refused(*ledger, "--bound", "exact", cwd=tmp_path).split())
-    assert "--bound says by which leakage an accountant counts" in alone and "Leave out --bound" in alone
+    by_paper = refused(*ledger, *history, "--set", "privacy.bound=paper", cwd=tmp_path)
+    assert "leave out privacy.bound = 'paper', or plan with it" in " ".join(by_paper.split())
+    alone = " ".join(refused(*ledger, "--set", "privacy.bound=exact", cwd=tmp_path).split())
+    assert "privacy.bound is the accounting method of an accountant" in alone and "leave it out" in alone
     assert not database.exists()
     assert temporaldp(*ledger, *history).returncode == 0
     adversary = next(estimate_adversaries(read_traces(SAMPLE), prior=0.1))
@@ -187,17 +194,40 @@ def test_an_accountant_counts_by_the_exact_leakage_and_takes_a_plan_by_it(tmp_pa
 def test_where_and_why_are_about_one_step_and_ties_are_said_to_be_ties(tmp_path):
     matrix = tmp_path / "m.csv"
     matrix.write_text(",a,b,c\na,0.7,0.2,0.1\nb,0.2,0.7,0.1\nc,0,0,1\n")
-    shown = temporaldp("audit", "--backward", matrix, "--forward", matrix, "--horizon", "20", "--epsilon", "0.1")
+    shown = temporaldp(
+        "audit",
+        "--set",
+        f"correlation.backward={matrix}",
+        "--set",
+        f"correlation.forward={matrix}",
+        "--horizon",
+        "20",
+        "--epsilon",
+        "0.1",
+    )
     words = words_of(shown)
     assert "where step 11 of 20" in words
     assert "from c is tied with it." in words
-    alone = words_of(temporaldp("audit", "--backward", matrix, "--horizon", "1", "--epsilon", "0.1"))
+    alone = words_of(
+        temporaldp("audit", "--set", f"correlation.backward={matrix}", "--horizon", "1", "--epsilon", "0.1")
+    )
     assert "Any two values are told apart equally well, by 0.1 nats." in alone
 
 
 @pytest.mark.long
 def test_a_person_of_many_is_named_with_the_observation():
-    shown = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--per-user", "--prior", "1", "--horizon", "10")
+    shown = temporaldp(
+        "audit",
+        SAMPLE,
+        "--epsilon",
+        "0.1",
+        "--set",
+        "correlation.per_user=true",
+        "--set",
+        "correlation.prior=1",
+        "--horizon",
+        "10",
+    )
     words = words_of(shown)
     who = re.search(r"about (\d+) if it went on", words).group(1)
     assert f"that '{who}' was in " in words
@@ -208,7 +238,7 @@ LONG = (
     "import temporaldp.cli.audit as audit\n"
     "from temporaldp.cli import main\n"
     "from temporaldp.progress import progressed\n"
-    "def slow(*arguments):\n"
+    "def slow(*arguments, **options):\n"
     "    progressed('leakage of every step', 0.43)\n"
     "    {work}\n"
     "audit.audit_of = slow\n"

@@ -68,12 +68,22 @@ def test_audit_for_people():
 def test_audit_from_matrices_alone(tmp_path):
     save_matrix(TransitionMatrix([[0.8, 0.2], [0.0, 1.0]], ["a", "b"]), tmp_path / "b.csv")
     save_matrix(TransitionMatrix([[1.0, 0.0], [0.2, 0.8]], ["b", "a"]), tmp_path / "f.json")
-    result = temporaldp("audit", "--epsilon", "0.1", "--backward", tmp_path / "b.csv", "--horizon", "10", "--json")
+    result = temporaldp(
+        "audit", "--epsilon", "0.1", "--set", f"correlation.backward={tmp_path / 'b.csv'}", "--horizon", "10", "--json"
+    )
     found = json.loads(result.stdout)
     assert found["backward"][9] == pytest.approx(0.49638859684986947, rel=1e-12)  # the authors' own program
     assert found["forward"] == [0.1] * 10
     assert result.stderr == ""
-    both = ["--backward", tmp_path / "b.csv", "--forward", tmp_path / "f.json", "--horizon", "3", "--json"]
+    both = [
+        "--set",
+        f"correlation.backward={tmp_path / 'b.csv'}",
+        "--set",
+        f"correlation.forward={tmp_path / 'f.json'}",
+        "--horizon",
+        "3",
+        "--json",
+    ]
     found = json.loads(temporaldp("audit", "--epsilon", "0.5", *both).stdout)
     assert found["supremum"]["backward"] == "inf"
     assert float(found["supremum"]["backward"]) == math.inf
@@ -81,20 +91,30 @@ def test_audit_from_matrices_alone(tmp_path):
 
 
 def test_audit_as_a_gate():
-    assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.67").returncode == 0
-    result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--max-leakage", "0.6")
+    assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.67").returncode == 0
+    result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.6")
     assert result.returncode == 3
-    assert "above --max-leakage" in result.stderr
+    assert "is above alpha = 0.6" in result.stderr
 
 
 @pytest.mark.long
 def test_audit_with_one_correlation_per_person(tmp_path):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2,t3,t4\nann,a,a,a,a,b\nbob,a,b,b,a,b\n")
-    result = temporaldp("audit", tmp_path / "t.csv", "--epsilon", "0.2", "--per-user", "--prior", "0.1", "--json")
+    result = temporaldp(
+        "audit",
+        tmp_path / "t.csv",
+        "--epsilon",
+        "0.2",
+        "--set",
+        "correlation.per_user=true",
+        "--set",
+        "correlation.prior=0.1",
+        "--json",
+    )
     found = json.loads(result.stdout)
     assert found["worst_user"] in {"ann", "bob"}
     everybody = json.loads(
-        temporaldp("audit", tmp_path / "t.csv", "--epsilon", "0.2", "--prior", "0.1", "--json").stdout
+        temporaldp("audit", tmp_path / "t.csv", "--epsilon", "0.2", "--set", "correlation.prior=0.1", "--json").stdout
     )
     assert max(found["temporal"]) > max(everybody["temporal"])
 
@@ -115,7 +135,7 @@ def test_history_silences_the_warning(tmp_path):
 def test_plan_release_and_report_of_the_sample(tmp_path):
     steps = [
         ("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "-o", "plan.json"),
-        ("release", SAMPLE, "--plan", "plan.json", "-o", "released.parquet", "--consistent"),
+        ("release", SAMPLE, "--plan", "plan.json", "-o", "released.parquet", "--set", "release.consistent=true"),
         ("report", SAMPLE, "--plan", "plan.json", "--released", "released.parquet", "-o", "report.html"),
     ]
     for step in steps:
@@ -151,8 +171,8 @@ def test_plan_json_is_the_plan_file(tmp_path):
 @pytest.mark.long
 def test_plan_says_when_another_method_is_better(tmp_path):
     save_matrix(TransitionMatrix([[0.999, 0.001], [0.001, 0.999]]), tmp_path / "m.csv")
-    arguments = ("plan", "--backward", tmp_path / "m.csv", "--alpha", "1", "--horizon", "5")
-    assert "try --method optimal" in temporaldp(*arguments, "--method", "quantified").stderr
+    arguments = ("plan", "--set", f"correlation.backward={tmp_path / 'm.csv'}", "--alpha", "1", "--horizon", "5")
+    assert "try --method optimal" in temporaldp(*arguments, "--set", "plan.method=quantified").stderr
     result = temporaldp(*arguments)
     assert result.stderr == ""
     assert (
@@ -172,7 +192,7 @@ def test_plans_side_by_side(tmp_path):
     assert rows["uniform"]["mean_inverse_epsilon"] == pytest.approx(8.0)
     assert all(rows["optimal"]["mean_absolute_noise"] <= row["mean_absolute_noise"] for row in rows.values())
     assert all(row["worst_leakage"] <= 1.0 for row in rows.values())
-    squared = json.loads(temporaldp(*arguments[:6], "--objective", "mean_squared_error", "--json").stdout)
+    squared = json.loads(temporaldp(*arguments[:6], "--set", "plan.objective=mean_squared_error", "--json").stdout)
     assert squared["kind"] == "budgets"
     assert squared["optimality"]["objective"] == "mean_squared_error"
     assert squared["optimality"]["error_bound"] is None
@@ -180,7 +200,16 @@ def test_plans_side_by_side(tmp_path):
 
 def test_a_method_without_a_plan_is_told_with_its_reason(tmp_path):
     save_matrix(TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], ["home", "work"]), tmp_path / "m.csv")
-    arguments = ("plan", "--backward", tmp_path / "m.csv", "--alpha", "1", "--horizon", "5", "--compare")
+    arguments = (
+        "plan",
+        "--set",
+        f"correlation.backward={tmp_path / 'm.csv'}",
+        "--alpha",
+        "1",
+        "--horizon",
+        "5",
+        "--compare",
+    )
     shown = temporaldp(*arguments)
     words = " ".join(shown.stdout.split())
     assert shown.returncode == 0 and "uniform" in words
@@ -207,7 +236,16 @@ def test_report_of_a_promise_and_of_a_plan_that_does_not_hold(tmp_path, plan_fil
     assert "6.6 times as much" in (tmp_path / "a.html").read_text()
     stronger = TransitionMatrix(np.eye(5) * 0.99 + 0.002, load_sample().states)
     save_matrix(stronger, tmp_path / "m.csv")
-    arguments = ("report", SAMPLE, "--plan", plan_file, "--backward", tmp_path / "m.csv", "-o", tmp_path / "b.html")
+    arguments = (
+        "report",
+        SAMPLE,
+        "--plan",
+        plan_file,
+        "--set",
+        f"correlation.backward={tmp_path / 'm.csv'}",
+        "-o",
+        tmp_path / "b.html",
+    )
     result = temporaldp(*arguments)
     assert result.returncode == 3
     assert "not held" in result.stderr
@@ -256,19 +294,30 @@ def test_a_report_of_a_plan_covers_all_that_is_planned(tmp_path):
 @pytest.mark.long
 def test_nobody_is_named_unless_asked_for(tmp_path):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2,t3\nann,a,b,a,b\nbob,a,a,a,b\n")
-    arguments = ("report", "t.csv", "--epsilon", "0.2", "--per-user", "--prior", "0.1", "-o", "r.html")
+    arguments = (
+        "report",
+        "t.csv",
+        "--epsilon",
+        "0.2",
+        "--set",
+        "correlation.per_user=true",
+        "--set",
+        "correlation.prior=0.1",
+        "-o",
+        "r.html",
+    )
     temporaldp(*arguments, cwd=tmp_path)
     page = (tmp_path / "r.html").read_text()
     assert "one person" in page
     assert "ann" not in page.replace("channel", "")
     assert "correlation of a single person" in page
-    temporaldp(*arguments, "--name-users", cwd=tmp_path)
+    temporaldp(*arguments, "--set", "report.name_users=true", cwd=tmp_path)
     assert "&#39;ann&#39;" in (tmp_path / "r.html").read_text()
 
 
 def test_absences_are_said_to_be_unprotected(tmp_path):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2\n1,a,b,a\n2,a,,b\n3,b,b,a\n")
-    result = temporaldp("audit", "t.csv", "--gaps", "--epsilon", "0.1", "--json", cwd=tmp_path)
+    result = temporaldp("audit", "t.csv", "--set", "traces.gaps=true", "--epsilon", "0.1", "--json", cwd=tmp_path)
     assert "not observed at every step" in result.stderr
 
 
@@ -276,16 +325,16 @@ def test_a_history_without_absences_does_not_tell_how_people_come_and_go(tmp_pat
     rows = [f"{user},{t},{'ab'[(t + user * t) % 2]}" for user in range(4) for t in range(6)]
     (tmp_path / "past.csv").write_text("\n".join(["user,time,state", *rows]))
     (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows[:-2]]))
-    arguments = ("audit", "now.csv", "--history", "past.csv", "--absent", "away", "--epsilon", "0.1")
-    assert "nobody in past.csv is ever 'away'" in refused(*arguments, cwd=tmp_path)
-    assert "away" in temporaldp(*arguments, "--prior", "1", "--json", cwd=tmp_path).stdout
+    arguments = ("audit", "now.csv", "--history", "past.csv", "--set", "traces.absent=away", "--epsilon", "0.1")
+    assert "no user in past.csv is ever 'away'" in refused(*arguments, cwd=tmp_path)
+    assert "away" in temporaldp(*arguments, "--set", "correlation.prior=1", "--json", cwd=tmp_path).stdout
 
 
 def test_a_hole_in_the_times_is_told_with_its_times(tmp_path):
     days = ["2024-01-01", "2024-01-02", "2024-01-09", "2024-01-10"]
     rows = [f"{user},{day},{'ab'[(k + user) % 2]}" for user in range(3) for k, day in enumerate(days)]
     (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]))
-    result = temporaldp("audit", "t.csv", "--prior", "1", "--epsilon", "0.1", "--json", cwd=tmp_path)
+    result = temporaldp("audit", "t.csv", "--set", "correlation.prior=1", "--epsilon", "0.1", "--json", cwd=tmp_path)
     assert "times are missing between '2024-01-02' and '2024-01-09'" in result.stderr
     assert json.loads(result.stdout)["holes"] == [["2024-01-02", "2024-01-09"]]
     whole = temporaldp("audit", str(SAMPLE), "--epsilon", "0.1", "--json", cwd=tmp_path)
@@ -296,7 +345,7 @@ def test_a_hole_in_the_times_is_told_with_its_times(tmp_path):
 @pytest.mark.long
 def test_a_reader_that_goes_away_is_no_error():
     command = (
-        f"{sys.executable} -c 'from temporaldp.cli import main; main()' audit {SAMPLE} --epsilon 0.1 --all | head -1"
+        f"{sys.executable} -c 'from temporaldp.cli import main; main()' audit {SAMPLE} --epsilon 0.1 --json | head -1"
     )
     result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert "Traceback" not in result.stderr
@@ -306,13 +355,13 @@ def test_a_reader_that_goes_away_is_no_error():
 def test_the_exit_code_of_a_reader_that_goes_away_and_of_a_full_disk():
     program = f"set -o pipefail; {sys.executable} -c 'from temporaldp.cli import main; main()'"
     command = f"{program} audit {SAMPLE} --epsilon 0.1"
-    for more in ("--all", "--json"):
+    for more in ("", "--json"):
         result = subprocess.run(
             ["bash", "-c", f"{command} {more} 2>/dev/null | head -1"], capture_output=True, check=False
         )
         assert result.returncode == 0
     if Path("/dev/full").exists():
-        for full in (f"{command} --all", f"{program} --version"):  # more than fits in a buffer, and less
+        for full in (f"{command} --json", f"{program} --version"):  # more than fits in a buffer, and less
             result = subprocess.run(["bash", "-c", f"{full} > /dev/full"], capture_output=True, text=True, check=False)
             assert result.returncode == 2
             assert "No space left on device" in result.stderr
@@ -338,8 +387,19 @@ def test_inputs_are_not_written_over(tmp_path, plan_file):
 def test_a_history_without_somebody_cannot_account_for_them(tmp_path):
     (tmp_path / "past.csv").write_text("user,t0,t1,t2\n1,a,b,a\n2,b,b,a\n")
     (tmp_path / "now.csv").write_text("user,t0,t1\n2,a,b\n9,b,a\n")
-    arguments = ("audit", "now.csv", "--history", "past.csv", "--epsilon", "1", "--prior", "1", "--per-user")
-    assert "nobody called '9'" in refused(*arguments, cwd=tmp_path)
+    arguments = (
+        "audit",
+        "now.csv",
+        "--history",
+        "past.csv",
+        "--epsilon",
+        "1",
+        "--set",
+        "correlation.prior=1",
+        "--set",
+        "correlation.per_user=true",
+    )
+    assert "no user '9'" in refused(*arguments, cwd=tmp_path)
 
 
 @pytest.mark.long

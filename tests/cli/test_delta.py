@@ -26,13 +26,20 @@ def _walk(tmp_path):
     """Options for three states and six steps."""
     rows = TransitionMatrix([[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.0, 0.4, 0.6]], ["a", "b", "c"])
     save_matrix(rows, tmp_path / "rows.json")
-    return "--backward", tmp_path / "rows.json", "--forward", tmp_path / "rows.json", "--horizon", "6"
+    return (
+        "--set",
+        f"correlation.backward={tmp_path / 'rows.json'}",
+        "--set",
+        f"correlation.forward={tmp_path / 'rows.json'}",
+        "--horizon",
+        "6",
+    )
 
 
 @pytest.mark.long
 def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
-    audit = ("audit", *walk, "--mechanism", "gaussian", "--scale", "10", "--delta", "1e-2")
-    words = said(temporaldp(*audit, "--verify", "--draws", "40000"))
+    audit = ("audit", *walk, "--noise", "gaussian", "--scale", "10", "--delta", "1e-2")
+    words = said(temporaldp(*audit, "--set", "verification.enabled=true", "--set", "verification.draws=40000"))
     alone = pld.from_discrete_gaussian_mechanism(10.0, 1, value_discretization_interval=1e-3).self_compose(2)
     found = json.loads(temporaldp(*audit, "--json").stdout)
     assert (
@@ -50,7 +57,7 @@ def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
     assert found["delta"] == 1e-2 and found["gap"] is None and found["accounting"]["pairwise"] is True
     assert (np.array(found["temporal"]) <= np.array(pure["temporal"])).all()
     assert found["worst_leakage"] < 0.8 * pure["paper"]["worst_leakage"]
-    refused = temporaldp(*audit, "--max-leakage", "0.05")
+    refused = temporaldp(*audit, "--alpha", "0.05")
     assert refused.returncode == 3 and "at delta 0.01" in " ".join(refused.stderr.split())
 
 
@@ -60,7 +67,20 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
     traces = tmp_path / "traces.csv"  # of the sample the first three steps
     traces.write_text("\n".join(",".join(line.split(",")[:4]) for line in SAMPLE.read_text().splitlines()) + "\n")
     words = said(
-        temporaldp("plan", traces, "--prior", "1", "--alpha", "1", "--delta", "1e-3", "--horizon", "3", "-o", plan)
+        temporaldp(
+            "plan",
+            traces,
+            "--set",
+            "correlation.prior=1",
+            "--alpha",
+            "1",
+            "--delta",
+            "1e-3",
+            "--horizon",
+            "3",
+            "-o",
+            plan,
+        )
     )
     scales = span(load_plan(plan).scales)
     assert "Plan for alpha = 1, delta = 0.001" in words and f"discrete Gaussian noise of scale {scales} counts" in words
@@ -69,7 +89,7 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
         "at most 1 nats at delta 0.001" in words and f"exact discrete Gaussian (OpenDP), scale {scales} counts" in words
     )
     assert load_released(counts).noise == "gaussian"
-    said(temporaldp("report", traces, "--prior", "1", "--plan", plan, "--released", counts, "-o", page))
+    said(temporaldp("report", traces, "--set", "correlation.prior=1", "--plan", plan, "--released", counts, "-o", page))
     text = " ".join(page.read_text().split())
     assert "The plan holds its level" in text
     level = number(load_plan(plan).leakage.worst, up=True)  # pair by pair the search ends within a thousandth of alpha
@@ -77,10 +97,19 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
     assert f"discrete Gaussian noise of scale {scales} counts" in text
     assert "exact discrete Gaussian noise from OpenDP" in text and "How much noise each has was decided before" in text
     other = tmp_path / "pure.parquet"
-    said(temporaldp("plan", traces, "--prior", "1", "--alpha", "1", "-o", tmp_path / "pure.json"))
+    said(temporaldp("plan", traces, "--set", "correlation.prior=1", "--alpha", "1", "-o", tmp_path / "pure.json"))
     said(temporaldp("release", traces, "--plan", tmp_path / "pure.json", "-o", other))
     mixed = temporaldp(
-        "report", traces, "--prior", "1", "--plan", plan, "--released", other, "-o", tmp_path / "mixed.html"
+        "report",
+        traces,
+        "--set",
+        "correlation.prior=1",
+        "--plan",
+        plan,
+        "--released",
+        other,
+        "-o",
+        tmp_path / "mixed.html",
     )
     assert mixed.returncode == 2 and "not released under this plan" in " ".join(mixed.stderr.split())
     assert not (tmp_path / "mixed.html").exists()
@@ -89,24 +118,39 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("audit", SAMPLE, "--mechanism", "gaussian", "--delta", "1e-6"), "--mechanism and --scale together"),
-        (("audit", SAMPLE, "--mechanism", "gaussian", "--scale", "3"), "--delta D"),
-        (("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-3", "--verify"), "--verify simulates"),
-        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-3", "--verify"), "--horizon T"),
         (
-            ("audit", SAMPLE, "--mechanism", "gaussian", "--scale", "3", "--epsilon", "1", "--delta", "0.1"),
+            ("audit", SAMPLE, "--noise", "gaussian", "--delta", "1e-6"),
+            "expected --epsilon E (of every step), or --noise M",
+        ),
+        (("audit", SAMPLE, "--noise", "gaussian", "--scale", "3"), "--delta together"),
+        (
+            ("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-3", "--set", "verification.enabled=true"),
+            "verification simulates",
+        ),
+        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-3", "--set", "verification.enabled=true"), "--horizon T"),
+        (
+            ("audit", SAMPLE, "--noise", "gaussian", "--scale", "3", "--epsilon", "1", "--delta", "0.1"),
             "one of --epsilon",
         ),
-        (("audit", SAMPLE, "--epsilon", "0.1", "--delta", "2"), "delta from"),
-        (("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-6", "--bound", "paper"), "one way to account"),
-        (("plan", SAMPLE, "--alpha", "1", "--mechanism", "gaussian"), "--delta D"),
-        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--horizon", "5", "--compare"), "leave out --delta"),
-        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--bound", "paper"), "one way to account"),
+        (("audit", SAMPLE, "--epsilon", "0.1", "--delta", "2"), "privacy.delta"),
         (
-            ("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--method", "uniform", "--horizon", "3"),
+            ("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-6", "--bound", "paper"),
+            "is an accounting method for delta = 0",
+        ),
+        (("plan", SAMPLE, "--alpha", "1", "--noise", "gaussian"), "--delta D"),
+        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--horizon", "5", "--compare"), "leave out --delta"),
+        (
+            ("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--bound", "paper"),
+            "is an accounting method for delta = 0",
+        ),
+        (
+            ("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--set", "plan.method=uniform", "--horizon", "3"),
             "leave out --delta",
         ),
-        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--objective", "mean_squared_error"), "leave out --delta"),
+        (
+            ("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--set", "plan.objective=mean_squared_error"),
+            "leave out --delta",
+        ),
     ],
 )
 def test_bad_arguments(arguments, message):

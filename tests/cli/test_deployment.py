@@ -47,7 +47,7 @@ def test_text_says_limits_first(folder):
 
 @pytest.mark.long
 def test_pictures_and_a_page_that_refers_to_nothing(folder):
-    run("r.yaml", "--png", "c.png", "--svg", "c.svg", "--html", "c.html", cwd=folder)
+    run("r.yaml", "--output", "c.png", "--output", "c.svg", "--output", "c.html", cwd=folder)
     assert (folder / "c.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (folder / "c.svg").read_bytes()
     page = (folder / "c.html").read_text()
@@ -55,13 +55,13 @@ def test_pictures_and_a_page_that_refers_to_nothing(folder):
     assert "@media print" in page
     assert not re.search(r"(src|href)=\"(?!data:)|@import|url\(", page)
     first = (folder / "c.svg").read_bytes()
-    run("r.yaml", "--svg", "c.svg", cwd=folder)
+    run("r.yaml", "--output", "c.svg", cwd=folder)
     assert (folder / "c.svg").read_bytes() == first
 
 
 def test_a_record_without_a_number_has_a_card_too(folder):
     (folder / "r.yaml").write_text(record(release_type="One release", name="<b>Births</b>"))
-    done = run("r.yaml", "--html", "c.html", "--png", "c.png", cwd=folder)
+    done = run("r.yaml", "--output", "c.html", "--output", "c.png", cwd=folder)
     assert "No number is given" in done.stdout
     assert "<b>Births</b>" not in (folder / "c.html").read_text()
     found = json.loads(run("r.yaml", "--json", cwd=folder).stdout)
@@ -90,7 +90,14 @@ def test_a_matrix(folder):
 
 
 def test_tables_dates_and_units(folder):
-    options = ("--tables", "country=0.1,county=0.2", "--since", "2020-01-01", "--until", "2020-01-31")
+    options = (
+        "--tables",
+        "country=0.1,county=0.2",
+        "--set",
+        "deployment.since=2020-01-01",
+        "--set",
+        "deployment.until=2020-01-31",
+    )
     found = json.loads(run("r.yaml", *options, "--stays", "0.9", "--json", cwd=folder).stdout)
     assert found["promised"] == pytest.approx(0.3)
     assert (found["horizon"], found["stays"]) == (31, [0.9])
@@ -134,24 +141,24 @@ def test_the_registry(folder):
     ("options", "says"),
     [
         (("--stays", "0.9:0.5"), "smallest <= largest"),
-        (("--stays", "often"), "--stays FROM:TO"),
-        (("--stays", "nan:nan"), "--stays FROM:TO"),
-        (("--stays", "0.5:0.9:1"), "--stays FROM:TO"),
+        (("--stays", "often"), "FROM:TO"),
+        (("--stays", "nan:nan"), "finite number"),
+        (("--stays", "0.5:0.9:1"), "FROM:TO"),
         (("--states", "home"), "at least 2 values"),
         (("--states", "home,home"), "home"),
-        (("--horizon", "0"), "at least 1"),
-        (("--since", "yesterday"), "a date such as 2020-01-31 for --since"),
-        (("--until", "2020-01-01"), "until"),
-        (("--tables", "country"), "--tables NAME=EPSILON"),
-        (("--tables", "country=0.1,country=0.2"), "every table of --tables once"),
+        (("--horizon", "0"), "greater than or equal to 1"),
+        (("--set", "deployment.since=yesterday"), "valid date"),
+        (("--set", "deployment.until=2020-01-01"), "until"),
+        (("--tables", "country"), "NAME=EPSILON"),
+        (("--tables", "country=0.1,country=0.2"), "each name once"),
         (("--tables", "country=9"), "add up to 9"),
-        (("--contributions", "0"), "at least 1"),
+        (("--set", "deployment.contributions=0"), "greater than or equal to 1"),
         (("--unit", "binary-count", "--states", "a,b,c"), "category-histogram"),
-        (("--absent", "gone"), "gone"),
+        (("--set", "deployment.absent=gone"), "gone"),
         (("--delta", "1e-6"), "leave it out"),
-        (("--png", "card.svg"), "ending in .png for --png"),
-        (("--html", "r.yaml"), "it is also read"),
-        (("--html", "nowhere/card.html"), "does not exist"),
+        (("--output", "card.pdf"), "ending in .png, .svg or .html"),
+        (("--output", "r.yaml"), "ending in .png, .svg or .html"),
+        (("--output", "nowhere/card.html"), "does not exist"),
         (("--emit", "--json"), "either --emit"),
         (("--correlation", "none.csv"), "none.csv"),
         (("--correlation", "none.csv", "--stays", "0.9"), "either --stays or --correlation"),
@@ -168,4 +175,6 @@ def test_records_that_are_none_are_refused(folder):
     (folder / "empty").mkdir()
     assert "none" in refused("deployment", "empty", cwd=folder)
     assert "nowhere.yaml" in refused("deployment", "nowhere.yaml", cwd=folder)
-    assert "--html are about one record" in " ".join(refused("deployment", ".", "--html", "c.html", cwd=folder).split())
+    assert "--output are about one record" in " ".join(
+        refused("deployment", ".", "--output", "c.html", cwd=folder).split()
+    )

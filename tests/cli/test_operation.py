@@ -18,8 +18,8 @@ from command import refused, temporaldp, write_sample
 from temporaldp import Adversary, ContinualRelease, DiscreteLaplaceHistogram, TemporalAccountant, TransitionMatrix
 from temporaldp.cli.operation import nearly_used
 
-OLD = ("--alpha", "1", "--history", "past.csv", "--prior", "0.1", "--ledger", "release.db")
-NEW = ("--alpha", "1", "--history", "later.csv", "--prior", "0.1", "--ledger", "release.db")
+OLD = ("--alpha", "1", "--history", "past.csv", "--set", "correlation.prior=0.1", "--ledger", "release.db")
+NEW = ("--alpha", "1", "--history", "later.csv", "--set", "correlation.prior=0.1", "--ledger", "release.db")
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_dry_run_leaves_a_database_as_it_was(days, postgres_server):
     def told(*options):
         return json.loads(run(days, "release", "morning.csv", *options, "--ledger", url, "--json").stdout)
 
-    one, two = (("--alpha", alpha, "--history", "past.csv", "--prior", "0.1") for alpha in ("1", "2"))
+    one, two = (("--alpha", alpha, "--history", "past.csv", "--set", "correlation.prior=0.1") for alpha in ("1", "2"))
     forecast = told(*one, "--dry-run")
     assert everything() == {}
     adversary = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
@@ -103,10 +103,10 @@ def test_a_dry_run_leaves_a_database_as_it_was(days, postgres_server):
 @pytest.mark.long
 def test_the_life_of_a_release(days):
     assert "says little" in words_of(
-        run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--log", "log.jsonl").stderr
+        run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--set", "release.log=log.jsonl").stderr
     )
     first = (days / "out.csv").read_text()
-    warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--warn-at", "0.3").stderr
+    warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--set", "release.warn_at=0.3").stderr
     assert "the data of 4 steps" in words_of(warned) and "says little" not in words_of(warned)  # said once
     assert "may be used" not in words_of(warned)  # it spends what lasts for ever
     assert (days / "again.csv").read_text() == first
@@ -114,18 +114,34 @@ def test_the_life_of_a_release(days):
     assert "from step 5 on" in words_of(
         run(days, "ledger", "adopt", "release.db", *NEW[2:6], "--adopted-by", "Ann").stdout
     )
-    message = refused("release", "noon.csv", *OLD, "-o", "noon.csv.csv", "--log", "log.jsonl", cwd=days, code=4)
+    message = refused(
+        "release", "noon.csv", *OLD, "-o", "noon.csv.csv", "--set", "release.log=log.jsonl", cwd=days, code=4
+    )
     assert "ledger adopt" in message
     assert (
         json.loads(
-            run(days, "release", "noon.csv", *NEW, "-o", "n.csv", "--log", "log.jsonl", "--head", head, "--json").stdout
+            run(
+                days,
+                "release",
+                "noon.csv",
+                *NEW,
+                "-o",
+                "n.csv",
+                "--set",
+                "release.log=log.jsonl",
+                "--set",
+                f"release.head={head}",
+                "--json",
+            ).stdout
         )["new_steps"]
         == 3
     )
     lines = [json.loads(line) for line in (days / "log.jsonl").read_text().splitlines()]
     assert [line["ended"] for line in lines] == ["done", "LedgerMismatchError", "done"]
     assert lines[-1]["new_steps"] == 3
-    assert "older copy" in refused("release", "noon.csv", *NEW, "-o", "n.csv", "--head", "0" * 16, cwd=days, code=4)
+    assert "older copy" in refused(
+        "release", "noon.csv", *NEW, "-o", "n.csv", "--set", f"release.head={'0' * 16}", cwd=days, code=4
+    )
     assert "by Ann" in words_of(run(days, "ledger", "show", "release.db").stdout)
     page = days / "report.html"
     run(days, "report", "--ledger", "release.db", "-o", page)
@@ -146,7 +162,19 @@ def test_the_life_of_a_release(days):
 def test_what_is_held_back_has_exit_codes_of_its_own(days):
     run(days, "release", "from_two.csv", *OLD, "-o", "out.csv")
     assert "late" in refused("release", "early.csv", *OLD, "-o", "x.csv", cwd=days, code=5)
-    plan = ("plan", "--history", "past.csv", "--prior", "0.1", "--alpha", "1", "--horizon", "3", "-o", "plan.json")
+    plan = (
+        "plan",
+        "--history",
+        "past.csv",
+        "--set",
+        "correlation.prior=0.1",
+        "--alpha",
+        "1",
+        "--horizon",
+        "3",
+        "-o",
+        "plan.json",
+    )
     run(days, *plan)
     run(days, "release", "from_two.csv", "--plan", "plan.json", "--ledger", "p.db", "-o", "two.csv")
     message = refused("release", "noon.csv", "--plan", "plan.json", "--ledger", "p.db", "-o", "x.csv", cwd=days, code=3)
@@ -175,11 +203,11 @@ def test_a_level_that_is_spent_as_planned_is_no_reason_to_warn(settings, epsilon
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("release", "morning.csv", "--plan", "p.json", "--dry-run", "-o", "x.csv"), "with --ledger"),
-        (("release", "morning.csv", *OLD, "--warn-at", "80", "-o", "x.csv"), "such as 0.8"),
+        (("release", "morning.csv", "--plan", "p.json", "--dry-run", "-o", "x.csv"), "need a ledger"),
+        (("release", "morning.csv", *OLD, "--set", "release.warn_at=80", "-o", "x.csv"), "release.warn_at"),
         (("ledger", "export", "release.db", "-o", "x.txt"), ".parquet, .csv, .json"),
         (("ledger", "adopt", "release.db"), "--history"),
-        (("report", "--ledger", "release.db", "--epsilon", "1", "-o", "x.html"), "leave out"),
+        (("report", "--ledger", "release.db", "--epsilon", "1", "-o", "x.html"), "expected one of"),
         (("report", "morning.csv", "--ledger", "release.db", "-o", "x.html"), "leave out TRACES"),
     ],
 )
@@ -268,7 +296,17 @@ def test_the_log_is_not_written_through_a_symbolic_link(days):
     (days / "victim").write_text("kept")
     (days / "log").symlink_to(days / "victim")
     assert "cannot write the log" in refused(
-        "release", "morning.csv", "--alpha", "1", "--ledger", "release.db", "-o", "x.csv", "--log", "log", cwd=days
+        "release",
+        "morning.csv",
+        "--alpha",
+        "1",
+        "--ledger",
+        "release.db",
+        "-o",
+        "x.csv",
+        "--set",
+        "release.log=log",
+        cwd=days,
     )
     assert (days / "victim").read_text() == "kept"
 
@@ -277,16 +315,16 @@ def test_the_log_is_not_written_through_a_symbolic_link(days):
 def test_a_plan_is_renewed(days):
     """Each epoch holds alpha; what all leak together is told by every command that tells of the release."""
     plan = ("--alpha", "1", "--bound", "paper", "--horizon", "2")
-    run(days, "plan", "--history", "past.csv", "--prior", "1", *plan, "-o", "plan.json")
+    run(days, "plan", "--history", "past.csv", "--set", "correlation.prior=1", *plan, "-o", "plan.json")
     asked = (
         "--plan",
         "plan.json",
-        "--renew",
-        "steps",
+        "--set",
+        "privacy.renew=steps",
         "--history",
         "past.csv",
-        "--prior",
-        "1",
+        "--set",
+        "correlation.prior=1",
         "--ledger",
         "renewed.db",
     )
@@ -300,5 +338,5 @@ def test_a_plan_is_renewed(days):
     run(days, "report", "--ledger", "renewed.db", "-o", "renewed.html")
     assert "Each of the 2 epochs holds its level by itself" in (days / "renewed.html").read_text()
     assert "--history" in refused("release", "morning.csv", *asked[:4], *asked[-2:], "-o", "out.parquet", cwd=days)
-    assert "--plan PLAN" in refused("release", "morning.csv", "--alpha", "1", *asked[2:], "-o", "out.parquet", cwd=days)
+    assert "--plan FILE" in refused("release", "morning.csv", "--alpha", "1", *asked[2:], "-o", "out.parquet", cwd=days)
     assert "renewal" in refused("release", "morning.csv", *asked[:2], *asked[4:], "-o", "x.parquet", cwd=days, code=4)

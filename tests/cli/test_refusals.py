@@ -62,32 +62,35 @@ def test_bad_traces(tmp_path, case, command):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("audit", SAMPLE, "--epsilon", "0"), "--epsilon to be a finite number > 0"),
-        (("audit", SAMPLE, "--epsilon", "-1"), "--epsilon to be a finite number > 0"),
-        (("audit", SAMPLE, "--epsilon", "nan"), "--epsilon to be a finite number > 0"),
+        (("audit", SAMPLE, "--epsilon", "0"), "--epsilon: privacy.epsilon = "),
+        (("audit", SAMPLE, "--epsilon", "-1"), "--epsilon: privacy.epsilon = "),
+        (("audit", SAMPLE, "--epsilon", "nan"), "--epsilon: privacy.epsilon = "),
         (("audit", SAMPLE, "--epsilon", "lots"), "Invalid value for '--epsilon'"),
-        (("audit", SAMPLE), "expected one of --epsilon E"),
+        (("audit", SAMPLE), "expected --epsilon E"),
         (("audit", "--epsilon", "1"), "expected TRACES"),
-        (("audit", SAMPLE, "--epsilon", "1", "--horizon", "0"), "at least 1 step"),
-        (("audit", SAMPLE, "--epsilon", "1", "--prior", "-1"), "prior >= 0"),
-        (("audit", SAMPLE, "--epsilon", "1", "--states", "W,R"), "not among the expected states 'W', 'R'"),
-        (("audit", SAMPLE, "--epsilon", "1", "--states", "W,,R"), "name of state 1 is missing"),
-        (("audit", SAMPLE, "--epsilon", "1", "--layout", "long"), "no column 'time', 'state'"),
+        (("audit", SAMPLE, "--epsilon", "1", "--horizon", "0"), "greater than or equal to 1"),
+        (("audit", SAMPLE, "--epsilon", "1", "--set", "correlation.prior=-1"), "correlation.prior"),
+        (("audit", SAMPLE, "--epsilon", "1", "--set", "traces.states=W,R"), "not among the expected states 'W', 'R'"),
+        (("audit", SAMPLE, "--epsilon", "1", "--set", "traces.states=W,,R"), "name of state 1 is missing"),
+        (("audit", SAMPLE, "--epsilon", "1", "--set", "traces.layout=long"), "no column 'time', 'state'"),
         (("audit", SAMPLE, "--epsilon", "1", "--history", "absent.csv"), "absent.csv does not exist"),
-        (("plan", SAMPLE, "--alpha", "0"), "--alpha to be a finite number > 0"),
-        (("plan", SAMPLE, "--alpha", "-2"), "--alpha to be a finite number > 0"),
-        (("plan", SAMPLE, "--alpha", "1", "--horizon", "0"), "the horizon to be a whole number of at least 1, got 0"),
-        (("plan", SAMPLE, "--alpha", "1", "--method", "magic"), "Invalid value for '--method'"),
-        (("plan", SAMPLE, "--alpha", "1", "--method", "quantified"), "needs the horizon"),
+        (("plan", SAMPLE, "--alpha", "0"), "--alpha: privacy.alpha = "),
+        (("plan", SAMPLE, "--alpha", "-2"), "--alpha: privacy.alpha = "),
+        (("plan", SAMPLE, "--alpha", "1", "--horizon", "0"), "greater than or equal to 1"),
+        (
+            ("plan", SAMPLE, "--alpha", "1", "--set", "plan.method=magic"),
+            "'optimal', 'upper_bound', 'quantified' or 'uniform'",
+        ),
+        (("plan", SAMPLE, "--alpha", "1", "--set", "plan.method=quantified"), "needs the horizon"),
         (("plan", SAMPLE, "--alpha", "1", "--compare"), "need --horizon T"),
         (("plan", SAMPLE, "--alpha", "1", "--horizon", "9", "--figure", "x.bmp"), ".png or .svg"),
         (("plan", SAMPLE, "--alpha", "1", "-o", "no/folder/p.json"), "folder no/folder does not exist"),
         (("release", SAMPLE, "--plan", "absent.json", "-o", "r.csv"), "absent.json does not exist"),
         (("release", SAMPLE, "--plan", "absent.json", "-o", "r.xlsx"), ".parquet or .csv"),
         (("release", SAMPLE, "--plan", "absent.json", "-o", "no/r.csv"), "folder no does not exist"),
-        (("report", SAMPLE, "-o", "r.html"), "one of --epsilon"),
+        (("report", SAMPLE, "-o", "r.html"), "expected --epsilon"),
         (("report", SAMPLE, "--epsilon", "1", "-o", "no/r.html"), "folder no does not exist"),
-        (("report", SAMPLE, "--epsilon", "1", "--true-counts", "-o", "r.html"), "give both"),
+        (("report", SAMPLE, "--epsilon", "1", "--set", "report.true_counts=true", "-o", "r.html"), "give both"),
     ],
 )
 def test_bad_arguments(tmp_path, arguments, message):
@@ -97,7 +100,7 @@ def test_bad_arguments(tmp_path, arguments, message):
 @pytest.mark.long
 def test_states_that_differ_between_matrix_plan_and_data(tmp_path, plan_file):
     save_matrix(TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], ["W", "X"]), tmp_path / "m.csv")
-    message = refused("audit", SAMPLE, "--epsilon", "1", "--backward", "m.csv", cwd=tmp_path)
+    message = refused("audit", SAMPLE, "--epsilon", "1", "--set", "correlation.backward=m.csv", cwd=tmp_path)
     assert "is not among the expected states 'W', 'X'" in message
     (tmp_path / "t.csv").write_text("user,t0,t1\n1,W,N9\n")
     assert "state 'N9' is not among" in refused("release", "t.csv", "--plan", plan_file, "-o", "r.csv", cwd=tmp_path)
@@ -111,9 +114,11 @@ def test_a_plan_shorter_than_the_data(tmp_path):
 
 def test_a_level_that_cannot_be_held_has_its_own_code(tmp_path):
     save_matrix(TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], ["home", "work"]), tmp_path / "m.csv")
-    message = refused("plan", "--backward", "m.csv", "--alpha", "1", "-o", "p.json", cwd=tmp_path, code=3)
+    message = refused(
+        "plan", "--set", "correlation.backward=m.csv", "--alpha", "1", "-o", "p.json", cwd=tmp_path, code=3
+    )
     assert "several closed classes of values" in message
-    by_paper = ("plan", "--backward", "m.csv", "--alpha", "1", "--bound", "paper", "-o", "p.json")
+    by_paper = ("plan", "--set", "correlation.backward=m.csv", "--alpha", "1", "--bound", "paper", "-o", "p.json")
     assert "'home' and 'work' apart with certainty" in refused(*by_paper, cwd=tmp_path, code=3)
 
 

@@ -61,16 +61,28 @@ def run(folder, *arguments, code=0):
 
 
 def publish(table, data="", *more, place="account.db"):
-    return ("release", f"{table}{data}.csv", "--ledger", place, "--table", table, "-o", f"{table}{data}.parquet", *more)
+    return (
+        "release",
+        f"{table}{data}.csv",
+        "--ledger",
+        place,
+        "--set",
+        f"release.table={table}",
+        "-o",
+        f"{table}{data}.parquet",
+        *more,
+    )
 
 
 @pytest.mark.long
 def test_two_jobs_share_an_account(made):
-    told = json.loads(run(made, *SHARE, "--prior", "0.5", "--shares", "sleep=0.6,places=0.4", "--json").stdout)
+    told = json.loads(
+        run(made, *SHARE, "--set", "correlation.prior=0.5", "--shares", "sleep=0.6,places=0.4", "--json").stdout
+    )
     assert (told["shares"], told["independent"]) == ({"sleep": 0.6, "places": 0.4}, False)
     dry = json.loads(run(made, *publish("sleep", "", "--dry-run", "--json")).stdout)
     assert (dry["new"], dry["charged_already"], dry["ledger_steps"]) == (4, 0, 0)
-    first = json.loads(run(made, *publish("sleep", "", "--json", "--log", "log.jsonl")).stdout)
+    first = json.loads(run(made, *publish("sleep", "", "--json", "--set", "release.log=log.jsonl")).stdout)
     assert dry["worst_leakage"] == pytest.approx(first["worst_leakage"], rel=1e-12)
     assert [one["epsilon"] for one in dry["steps"]] == first["epsilons"]
     more = json.loads(run(made, *publish("places", "-more", "--json")).stdout)
@@ -123,13 +135,19 @@ def _matrices(ledger):
         ((*SHARE, "--shares", "sleep=0.6,places=0.6"), "at most 1 together"),
         ((*SHARE, "--shares", "sleep=most,places=0.6"), "numbers above 0"),
         ((*SHARE, "--shares", "sleep"), "expected --shares NAME=SHARE"),
-        ((*SHARE[:5], "--table", "sleep", "--table", "places"), "expected --table NAME=HISTORY"),
+        (
+            (*SHARE[:5], "--table", "sleep", "--table", "places"),
+            "expected --table NAME=HISTORY",
+        ),
         (publish("age", place="none.db"), "there is no ledger at none.db"),
-        (("release", "age.csv", "--ledger", "none.db", "--table", "age", "--dry-run"), "there is no ledger at none.db"),
-        (("release", "sleep.csv", "--table", "sleep", "-o", "x.csv"), "say which with --ledger"),
-        (publish("sleep", "", "--alpha", "1"), "leave out --plan, --alpha"),
-        (publish("sleep", "", "--history", "sleep-past.csv"), "leave out --plan, --alpha"),
-        (publish("sleep", "", "--smooth", "y.csv"), "leave out --plan, --alpha"),
+        (
+            ("release", "age.csv", "--ledger", "none.db", "--set", "release.table=age", "--dry-run"),
+            "there is no ledger at none.db",
+        ),
+        (("release", "sleep.csv", "--set", "release.table=sleep", "-o", "x.csv"), "give its ledger"),
+        (publish("sleep", "", "--alpha", "1"), "leave out plan, alpha"),
+        (publish("sleep", "", "--history", "sleep-past.csv"), "leave out plan, alpha"),
+        (publish("sleep", "", "--set", "release.smoothed=y.csv"), "leave out plan, alpha"),
     ],
 )
 def test_what_does_not_fit_is_refused(made, arguments, said):
@@ -145,13 +163,18 @@ def test_a_table_or_states_of_another_account_are_refused(made):
     run(made, *(word if word != "account.db" else "other.db" for word in SHARE), "--independent")
     assert (
         "no table 'age'"
-        in temporaldp("release", "sleep.csv", "--ledger", "other.db", "--table", "age", "-o", "x.csv", cwd=made).stderr
+        in temporaldp(
+            "release", "sleep.csv", "--ledger", "other.db", "--set", "release.table=age", "-o", "x.csv", cwd=made
+        ).stderr
     )
     forgotten = temporaldp("release", "sleep.csv", "--ledger", "other.db", "-o", "x.csv", cwd=made)
     assert (
-        forgotten.returncode == 2 and "other.db is an account of several tables, places, sleep: say" in forgotten.stderr
+        forgotten.returncode == 2
+        and "other.db is an account of several tables, places, sleep: name" in forgotten.stderr
     )
-    result = temporaldp("release", "places.csv", "--ledger", "other.db", "--table", "sleep", "-o", "x.csv", cwd=made)
+    result = temporaldp(
+        "release", "places.csv", "--ledger", "other.db", "--set", "release.table=sleep", "-o", "x.csv", cwd=made
+    )
     assert result.returncode == 2 and "H" in result.stderr
     run(made, *publish("sleep", "", place="other.db"), "--overwrite")
     result = temporaldp(*(word if word != "account.db" else "other.db" for word in SHARE), cwd=made)

@@ -47,9 +47,8 @@ def folder(tmp_path_factory):
 
 @pytest.mark.long
 def test_a_release_is_smoothed_and_rows_are_made_up(folder):
-    command = (
-        "release now.csv --plan plan.json --history past.csv -o out.csv --smooth smoothed.csv --synthetic rows.csv"
-    )
+    command = "release now.csv --plan plan.json --history past.csv -o out.csv --set "
+    "release.smoothed=smoothed.csv --set release.synthetic=rows.csv"
     result = temporaldp(*command.split(), cwd=folder)
     assert result.returncode == 0, result.stderr
     assert "no protected data" in " ".join(result.stdout.split())
@@ -74,7 +73,7 @@ def test_how_the_history_begins_tells_of_the_first_counts(folder):
     assert made.returncode == 0, made.stderr
     words = "smooth drawn.csv --history past.csv --population 76 -o told.csv --json"
     without = json.loads(temporaldp(*words.split(), cwd=folder).stdout)["smoothed"]
-    found = json.loads(temporaldp(*words.split(), "--same-start", cwd=folder).stdout)["smoothed"]
+    found = json.loads(temporaldp(*words.split(), "--set", "release.same_start=true", cwd=folder).stdout)["smoothed"]
     drawn = load_released(folder / "drawn.csv")
     past = read_traces(folder / "past.csv", states=drawn.states)
     known = PublicCorrelation.of(next(estimate_adversaries(past)), "the first half", initial=past.histogram()[0])
@@ -92,10 +91,12 @@ def test_a_correlation_that_was_paid_for_holds_the_level_and_smooths(tmp_path):
         with (tmp_path / name).open("w", newline="") as file:
             csv.writer(file).writerows([["user", *range(4)], *rows])
     learnt = temporaldp(
-        *["learn", "past.csv", "--epsilon", "2", "--states", "a,b", "--ledger", "paid.db", "-o", "c.npz"], cwd=tmp_path
+        *["learn", "past.csv", "--epsilon", "2", "--set", "traces.states=a,b", "--ledger", "paid.db", "-o", "c.npz"],
+        cwd=tmp_path,
     )
     assert learnt.returncode == 0, learnt.stderr
-    words = "release now.csv --alpha 1 --correlation c.npz --horizon 4 --ledger r.db -o out.csv --smooth smoothed.csv --json"
+    words = "release now.csv --alpha 1 --set correlation.file=c.npz --horizon 4 --ledger r.db -o out.csv "
+    "--set release.smoothed=smoothed.csv --json"
     made = temporaldp(*words.split(), cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     told = json.loads(made.stdout)
@@ -109,9 +110,8 @@ def test_a_correlation_that_was_paid_for_holds_the_level_and_smooths(tmp_path):
 
 @pytest.mark.long
 def test_a_ledger_keeps_filtered_counts(folder):
-    command = (
-        "release now.csv --alpha 1 --bound paper --history past.csv --ledger l.db -o l.csv --overwrite --smooth f.csv"
-    )
+    command = "release now.csv --alpha 1 --set privacy.bound=paper --history past.csv --ledger l.db -o l.csv "
+    "--overwrite --set release.smoothed=f.csv"
     assert temporaldp(*command.split(), cwd=folder).returncode == 0
     first = (folder / "f.csv").read_bytes()
     assert temporaldp(*command.split(), cwd=folder).returncode == 0
@@ -128,21 +128,33 @@ def test_a_release_that_is_mostly_noise_does_not_pass_without_a_word(folder):
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("release now.csv --plan plan.json -o x.csv --smooth s.csv", "temporaldp learn"),
-        ("release now.csv --plan plan.json --history now.csv -o x.csv --smooth s.csv", "learnt from the protected"),
-        ("release now.csv --plan plan.json --history past.csv -o x.csv --smooth s.csv --consistent", "--consistent"),
-        ("release now.csv --plan plan.json -o x.csv --synthetic s.csv", "--smooth"),
-        ("release now.csv --plan plan.json --history past.csv -o x.csv --smooth x.csv", "same file"),
+        ("release now.csv --plan plan.json -o x.csv --set release.smoothed=s.csv", "temporaldp learn"),
         (
-            "release now.csv --plan plan.json --history past.csv --per-user --prior 1 -o x.csv --smooth s.csv",
-            "--per-user",
+            "release now.csv --plan plan.json --history now.csv -o x.csv --set release.smoothed=s.csv",
+            "learnt from the protected",
         ),
-        ("release now.csv --plan plan.json -o x.csv --same-start", "--smooth"),
+        (
+            "release now.csv --plan plan.json --history past.csv -o x.csv --set release.smoothed=s.csv --set "
+            "release.consistent=true",
+            "release.consistent",
+        ),
+        ("release now.csv --plan plan.json -o x.csv --set release.synthetic=s.csv", "release.smoothed"),
+        ("release now.csv --plan plan.json --history past.csv -o x.csv --set release.smoothed=x.csv", "same file"),
+        (
+            "release now.csv --plan plan.json --history past.csv --set correlation.per_user=true --set "
+            "correlation.prior=1 -o x.csv --set release.smoothed=s.csv",
+            "correlation.per_user",
+        ),
+        ("release now.csv --plan plan.json -o x.csv --set release.same_start=true", "release.smoothed"),
         ("tradeoff now.csv", "learnt from the protected"),
-        ("tradeoff --forward chain.csv --horizon 5 --population 76 --same-start", "--history"),
-        ("tradeoff --history past.csv --horizon 5", "--population"),
+        (
+            "tradeoff --set correlation.forward=chain.csv --horizon 5 --set release.population=76 --set "
+            "release.same_start=true",
+            "--history",
+        ),
+        ("tradeoff --history past.csv --horizon 5", "release.population"),
         ("tradeoff now.csv --history past.csv --alpha 1,x", "--alpha"),
-        ("tradeoff now.csv --history past.csv --mechanism gaussian", "--delta"),
+        ("tradeoff now.csv --history past.csv --noise gaussian", "--delta"),
     ],
 )
 def test_what_would_publish_protected_data_or_makes_no_sense_is_refused(folder, command, told):

@@ -7,7 +7,7 @@ import pytest
 
 from command import SAMPLE, refused, temporaldp
 
-STATES = ("--states", "W,R,N1,N2,N3")
+STATES = ("--set", "traces.states=W,R,N1,N2,N3")
 
 
 def as_json(*arguments):
@@ -18,7 +18,16 @@ def as_json(*arguments):
 
 def test_a_range_that_somebody_states_needs_no_data(tmp_path):
     figure = tmp_path / "range.png"
-    options = ("--stays", "0.7:0.9", "--states", "home,work", "--horizon", 6, "--epsilon", 0.2)
+    options = (
+        "--set",
+        "correlation.stays=0.7:0.9",
+        "--set",
+        "traces.states=home,work",
+        "--horizon",
+        6,
+        "--epsilon",
+        0.2,
+    )
     found = as_json("audit", *options, "--figure", figure)
     assert found["accounting"] == {"method": "interval"}
     assert found["attained"] is None
@@ -43,7 +52,17 @@ def walks(tmp_path):
 @pytest.mark.long
 def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
     figure, page = tmp_path / "uncertainty.svg", tmp_path / "page.html"
-    options = (walks, "--states", "a,b", "--confidence", 0.95, "--epsilon", 0.1, "--horizon", 12)
+    options = (
+        walks,
+        "--set",
+        "traces.states=a,b",
+        "--set",
+        "correlation.confidence=0.95",
+        "--epsilon",
+        0.1,
+        "--horizon",
+        12,
+    )
     found = as_json("audit", *options, "--figure", figure)["uncertainty"]
     assert figure.read_text().startswith("<?xml")
     assert found["estimate"] < found["posterior_quantile"] < found["attained"] <= found["guaranteed"]
@@ -64,9 +83,9 @@ def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     assert learnt.read_bytes() == again.read_bytes()
     refusal = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 1, "--ledger", ledger, "-o", again)
     assert refusal.returncode == 4
-    shown = temporaldp("plan", "--correlation", learnt, "--alpha", 1, "--horizon", 2)
+    shown = temporaldp("plan", "--set", f"correlation.file={learnt}", "--alpha", 1, "--horizon", 2)
     assert "alpha + epsilon = 1 + 2 = 3 in all" in shown.stdout
-    audit = as_json("audit", "--correlation", learnt, "--epsilon", 0.1, "--horizon", 3)
+    audit = as_json("audit", "--set", f"correlation.file={learnt}", "--epsilon", 0.1, "--horizon", 3)
     assert audit["learning_epsilon"] == 2.0
     told = temporaldp("ledger", "verify", ledger)
     assert told.returncode == 0, told.stderr
@@ -81,10 +100,23 @@ def test_the_warning_about_protected_traces_names_the_way_out():
 
 @pytest.mark.long
 def test_a_clock_is_accounted_for_for_ever_too(walks):
-    found = as_json("audit", walks, "--epsilon", 0.1, "--period", 6, "--phase", 2, "--horizon", 10)
+    found = as_json(
+        "audit",
+        walks,
+        "--epsilon",
+        0.1,
+        "--set",
+        "correlation.period=6",
+        "--set",
+        "correlation.phase=2",
+        "--horizon",
+        10,
+    )
     assert found["supremum"]["temporal"] >= found["worst_leakage"]
     assert "6 phases of a clock" in found["correlation"]
-    plan = as_json("plan", walks, "--alpha", 1, "--period", 6, "--phase", 0, "--horizon", 5)
+    plan = as_json(
+        "plan", walks, "--alpha", 1, "--set", "correlation.period=6", "--set", "correlation.phase=0", "--horizon", 5
+    )
     assert max(plan["leakage"]["temporal"]) <= 1.0
 
 
@@ -104,15 +136,15 @@ def test_a_diagnosis_is_a_table_a_verdict_and_a_picture(tmp_path, walks):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--stays", "0.9:0.7"), "smallest <= largest"),
-        (("--stays", "often"), "two probabilities"),
-        (("--stays", "0.7:0.9", "--prior", "1"), "replace learning"),
-        (("--confidence", "1.5"), "between 0 and 1"),
-        (("--confidence", "0.9", "--prior", "1"), "drop --prior"),
-        (("--period", "24"), "does not divide the 47 steps"),
-        (("--phase", "1"), "--period"),
-        (("--period", "24", "--phase", "24"), "phase from 0 to 23"),
-        (("--correlation", "nowhere.npz"), "does not exist"),
+        (("--set", "correlation.stays=0.9:0.7"), "smallest <= largest"),
+        (("--set", "correlation.stays=often"), "two probabilities"),
+        (("--set", "correlation.stays=0.7:0.9", "--set", "correlation.prior=1"), "replace estimation"),
+        (("--set", "correlation.confidence=1.5"), "less than 1"),
+        (("--set", "correlation.confidence=0.9", "--set", "correlation.prior=1"), "leave out correlation.prior"),
+        (("--set", "correlation.period=24"), "does not divide the 47 steps"),
+        (("--set", "correlation.phase=1"), "correlation.period"),
+        (("--set", "correlation.period=24", "--set", "correlation.phase=24"), "phase from 0 to 23"),
+        (("--set", "correlation.file=nowhere.npz"), "does not exist"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path, options, message):

@@ -88,7 +88,7 @@ def test_events_are_stepped_as_a_loop_steps_them_over_a_change_of_clocks(fill, k
         if kind == "parquet":
             frame.to_parquet(tmp_path / "e.parquet", index=False)
             source = tmp_path / "e.parquet"
-        found = read_traces(source, every=every, fill=fill, zone=zone)
+        found = read_traces(source, every=every, fill=fill, timezone=zone)
         histogram, transitions, of_user = counted(stepped(rows, grid, fill))
         assert len(found.times) == len(grid)
         assert tables_of(found) == (histogram, transitions, {user: of_user[user] for user in found.users})
@@ -96,7 +96,7 @@ def test_events_are_stepped_as_a_loop_steps_them_over_a_change_of_clocks(fill, k
 
 def test_a_day_of_23_hours_is_a_day():
     rows = [("1", "2024-03-30T23:30", "a"), ("1", "2024-03-31T23:30", "b"), ("1", "2024-04-01T23:30", "a")]
-    found = read_traces(pd.DataFrame(rows, columns=NAMES), every="1d", fill="last", zone="Europe/Amsterdam")
+    found = read_traces(pd.DataFrame(rows, columns=NAMES), every="1d", fill="last", timezone="Europe/Amsterdam")
     assert found.times == ("2024-03-31", "2024-04-01", "2024-04-02")
     assert found.codes.tolist() == [[0, 1, 0]]
 
@@ -108,7 +108,7 @@ def test_a_day_of_23_hours_is_a_day():
 def test_what_the_clock_never_or_twice_shows_is_refused(time, how):
     frame = pd.DataFrame([("1", "2024-03-30T02:30", "a"), ("1", time, "b")], columns=NAMES)
     with pytest.raises(TraceError, match=f"time '{time}' in data row 2: the clock of Europe/Amsterdam shows it {how}"):
-        read_traces(frame, every="1h", fill="last", zone="Europe/Amsterdam")
+        read_traces(frame, every="1h", fill="last", timezone="Europe/Amsterdam")
 
 
 def test_mixed_zones_are_refused():
@@ -131,11 +131,11 @@ def test_numbers_have_a_grid_too():
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"every": "1h"}, "say what somebody is at a step without an event"),
+        ({"every": "1h"}, "expected the state at a step without an event"),
         ({"fill": "last"}, "they need its step"),
         ({"every": "soon", "fill": "last"}, "expected a step such as"),
         ({"every": "1.5d", "fill": "last"}, "whole number of days"),
-        ({"every": "1h", "fill": "last", "zone": "Mars"}, "name of a time zone"),
+        ({"every": "1h", "fill": "last", "timezone": "Mars"}, "name of a time zone"),
         ({"every": "60", "fill": "last"}, "say the step with its unit"),
         ({"every": "0.000001s", "fill": "last"}, "more than 2000000"),
     ],

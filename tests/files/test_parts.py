@@ -111,7 +111,7 @@ def test_wide_tables_in_parts(tmp_path):
     table.loc[[3, 15], "day4"] = table.loc[12, "day5"] = None
     table.to_parquet(path, row_group_size=2)
     with pytest.raises(
-        TraceError, match=r"column 'day4' has no value in data row 4 \(got None; 2 such cells\).*--gaps"
+        TraceError, match=r"column 'day4' has no value in data row 4 \(got None; 2 such cells\).*traces.gaps=true"
     ):
         read_traces(path)
 

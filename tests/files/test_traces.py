@@ -157,11 +157,11 @@ def test_the_length_of_a_step_is_known(tmp_path, times, step):
 
 def test_sorting_is_asked_for(tmp_path):
     shuffled = "user,time,state\n1,1,b\n1,0,a\n1,2,b\n"
-    with pytest.raises(TraceError, match=r"user '1' has '0' \(data row 2\) after '1' \(data row 1\).*--sort"):
+    with pytest.raises(TraceError, match=r"user '1' has '0' \(data row 2\) after '1' \(data row 1\).*traces.sort=true"):
         read(tmp_path, "t.csv", shuffled)
     assert read(tmp_path, "t.csv", shuffled, sort=True).codes.tolist() == [[0, 1, 1]]
     columns = "user,10,9,11\n1,b,a,b\n"
-    with pytest.raises(TraceError, match=r"columns are not in order of time.*--sort"):
+    with pytest.raises(TraceError, match=r"columns are not in order of time.*traces.sort=true"):
         read(tmp_path, "w.csv", columns)
     assert read(tmp_path, "w.csv", columns, sort=True).codes.tolist() == [[0, 1, 1]]
     assert read(tmp_path, "w.csv", columns, sort=True).times == ("9", "10", "11")
@@ -172,10 +172,15 @@ def test_sorting_is_asked_for(tmp_path):
     [
         ("t.csv", "", {}, "cannot be read as one"),
         ("t.csv", "user,time,state\n", {}, "header but no rows"),
-        ("t.csv", "who,time,state\n1,0,a\n", {}, r"no column 'user' \(the file has 'who', 'time', 'state'\).*--user"),
-        ("t.csv", "user,when,state\n1,0,a\n", {}, r"a column 'state' but no column 'time'.*--time"),
-        ("t.csv", "user,time,what\n1,0,a\n", {}, r"a column 'time' but no column 'state'.*--state"),
-        ("t.csv", LONG.replace(",", ";"), {}, "no column 'user'.*--delimiter"),
+        (
+            "t.csv",
+            "who,time,state\n1,0,a\n",
+            {},
+            r"no column 'user' \(the file has 'who', 'time', 'state'\).*traces.user",
+        ),
+        ("t.csv", "user,when,state\n1,0,a\n", {}, r"a column 'state' but no column 'time'.*traces.time"),
+        ("t.csv", "user,time,what\n1,0,a\n", {}, r"a column 'time' but no column 'state'.*traces.state"),
+        ("t.csv", LONG.replace(",", ";"), {"delimiter": ","}, "no column 'user'.*traces.delimiter"),
         ("t.csv", "user,time,user\n1,0,a\n", {}, "repeated: 'user'"),
         ("t.csv", "user\n1\n", {}, "one column per step"),
         (
@@ -188,9 +193,14 @@ def test_sorting_is_asked_for(tmp_path):
         ("t.csv", "user,time,state\n1,0,a\n1,1,NaN\n", {}, r"'state' has no value in data row 2 \(got 'NaN'"),
         ("t.csv", "user,time,state\n,0,a\n1,1,b\n", {}, r"'user' has no value in data row 1"),
         ("t.csv", "user,time,state\n1,,a\n1,1,b\n", {}, r"'time' has no value in data row 1"),
-        ("t.csv", "user,t0,t1\n1,a,\n", {}, r"'t1' has no value in data row 1.*--gaps"),
+        ("t.csv", "user,t0,t1\n1,a,\n", {}, r"'t1' has no value in data row 1.*traces.gaps=true"),
         ("t.csv", "user,t0,t1\n1,,\n", {"gaps": True}, "every cell is empty"),
-        ("t.csv", "user,t0,t1\n1,a,b\n1,b,a\n", {}, r"user '1' has 2 rows.*with --time and --state"),
+        (
+            "t.csv",
+            "user,t0,t1\n1,a,b\n1,b,a\n",
+            {},
+            r"user '1' has 2 rows.*with --set traces.time=NAME and --set traces.state=NAME",
+        ),
         ("t.csv", "user,t0,t1,t2,age\n1,a,b,a,9\n", {}, r"column 'age' is named unlike the others \('t0'\)"),
         ("t.csv", "user,note,2024-01-01,2024-01-02\n1,,a,b\n", {"gaps": True}, r"'note' is named unlike.*'2024-01-01'"),
         ("t.csv", "user,time,state\n1,0,a\n1,1,a\n", {}, "at least 2 different states, got only 'a'"),
@@ -214,7 +224,7 @@ def test_sorting_is_asked_for(tmp_path):
         ("t.csv", ",user,t0,t1\n0,1,a,b\n", {}, r"column '' looks like the row index"),
         ("t.csv", "user,Unnamed: 0,t0,t1\n1,0,a,b\n", {}, "looks like the row index"),
         ("t.csv", 'user,time,state\n1,0,a\n1,1,"b\n1,2,a\n', {}, "a quote is opened in record 3"),
-        ("t.txt", "user,time,state\n1,0,a\n1,1,b\n", {}, "looks like a CSV table.*--layout long"),
+        ("t.txt", "user,time,state\n1,0,a\n1,1,b\n", {}, "looks like a CSV table.*traces.layout=long"),
         ("t.seq", "", {}, "is empty"),
         ("t.seq", "a b\na nan b\n", {}, "sequence 2 holds 'nan'"),
         ("t.seq", "a a a\n", {}, "at least 2 different states"),

@@ -93,6 +93,16 @@ def test_what_cannot_be_verified_is_refused_before_anything_is_planned(adversary
 
 @pytest.mark.long
 def test_the_command_refuses_and_says():
-    plan = ("plan", "--states", "a,b", "--stays", "0.8:0.8", "--alpha", "1", "--verify")
+    plan = (
+        "plan",
+        "--set",
+        "traces.states=a,b",
+        "--set",
+        "correlation.stays=0.8:0.8",
+        "--alpha",
+        "1",
+        "--set",
+        "verification.enabled=true",
+    )
     refused = temporaldp(*plan, "--delta", "0.01")
     assert refused.returncode == 2 and "--horizon T" in " ".join(refused.stderr.split())

@@ -104,7 +104,16 @@ def test_the_command_draws_writes_and_says(tmp_path):
     traces = tmp_path / "traces.csv"
     rows = [f"{u},{t},{WALK.states[c]}" for u, row in enumerate(walks.codes) for t, c in enumerate(row)]
     traces.write_text("user,time,state\n" + "\n".join(rows) + "\n")
-    asked = ("attack", traces, "--released", tmp_path / "r.csv", "--prior", "1", "--repeats", "10")
+    asked = (
+        "attack",
+        traces,
+        "--released",
+        tmp_path / "r.csv",
+        "--set",
+        "correlation.prior=1",
+        "--set",
+        "study.repeats=10",
+    )
     done = temporaldp(*asked, "--figure", tmp_path / "a.png")
     assert done.returncode == 0, done.stderr
     assert "Guessing is right in 50 %" in done.stdout and (tmp_path / "a.png").stat().st_size > 10_000

@@ -9,54 +9,51 @@ import typer
 
 from temporaldp import load_released
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import gather
 from temporaldp.cli.render import console, say_json, warn, working
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import require_writable
+from temporaldp.project.inputs import gather
 from temporaldp.report.attack_figure import attack_figure
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.studies import ReleaseAttack, attack_release
 
 
-@o.grouped
 def attack(
-    reading: o.TraceOptions,
-    known: o.CorrelationOptions,
-    released: Annotated[
-        Path, typer.Option("--released", help="The release to attack (.parquet or .csv).", show_default=False)
-    ],
     traces: o.TracesArgument = None,
-    repeats: Annotated[
-        int, typer.Option("--repeats", help="How often the same noise is drawn again, for the mean.")
-    ] = 50,
-    seed: o.SeedOption = 0,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            "--figure", help="Draw what is recognised, and what is allowed (.png or .svg).", show_default=False
-        ),
+    released: Annotated[
+        Path | None, o.option("--released", help="The release to attack (.parquet or .csv).", metavar="FILE")
     ] = None,
+    history: o.HistoryOption = None,
+    figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """Attack a finished release of your own: who was where, for somebody who knows everybody else's values.
+    """Attack a finished release of your own, with the adversary's knowledge of all other users.
 
-    TRACES are the true data that were released; the answer is as secret as they are. Exit code 3: the guarantee is exceeded.
+    TRACES are the true data; the result is as secret as they are. Exit code 3: the guarantee is exceeded.
     """
+    options = {"traces.path": traces, "history.path": history, "report.released": released}
+    settings = o.read(project, assignments, options).settings
+    place = settings.report.released or settings.release.output
+    if place is None:
+        raise InputError("expected --released FILE, the published counts")
     if figure is not None:
         figure_suffix(figure)
-        require_writable(figure, reads=(traces, released, *known.files, *reading.files))
-    if traces is None:
-        raise InputError("expected TRACES, the true data that were released: without them nobody knows whom to attack")
-    inputs = gather(traces, reading, known)
-    counts = load_released(released)
+        require_writable(figure, reads=(*settings.inputs, place))
+    if settings.traces.path is None:
+        raise InputError("expected TRACES, the true data that were released")
+    with working("reading data"):
+        inputs = gather(settings)
+    counts = load_released(place)
     users = {one.name: one for one in inputs.adversaries if one.name is not None}
     with working("attacking"):
         found = attack_release(
             inputs.trajectories,
             counts,
             users if len(inputs.adversaries) > 1 else inputs.adversaries[0],
-            repeats=repeats,
-            seed=seed,
+            repeats=settings.study.repeats,
+            seed=settings.study.seed,
         )
     warn(inputs.provenance.warning)
     if figure is not None:

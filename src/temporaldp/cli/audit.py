@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -29,137 +28,117 @@ from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
 from temporaldp.planning.histogram_noise import histogram_profile
+from temporaldp.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.report import Evidence
 from temporaldp.report.figures import audit_figure, leakage_figure
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.uncertainty import range_figure, uncertainty_figure, uncertainty_sentence
 from temporaldp.report.words import number, paper, reasons, steps, supremum, witness
 from temporaldp.studies import LeakageUncertainty, OwnLeakage, own_leakage
-from temporaldp.values import positive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from temporaldp.project.settings import PrivacySettings, VerificationSettings
+
 RANGE_POINTS = 13
-"""Probabilities of staying that a picture of a range shows."""
+"""Probabilities of staying in the figure of a range."""
+
+DRAWS = 400_000
+"""Draws of a verification by default."""
 
 
-@o.grouped
 def audit(
-    reading: o.TraceOptions,
-    known: o.CorrelationOptions,
     traces: o.TracesArgument = None,
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="What each step promises, in nats.", show_default=False)
-    ] = None,
+    history: o.HistoryOption = None,
+    epsilon: o.EpsilonOption = None,
     delta: o.DeltaOption = None,
-    mechanism: o.MechanismOption = None,
-    scale: Annotated[
-        float | None,
-        typer.Option(
-            "--scale", metavar="S", help="With --mechanism: the scale of the noise, in counts.", show_default=False
-        ),
-    ] = None,
+    noise: o.NoiseOption = None,
+    scale: Annotated[float | None, o.option("--scale", help="Scale of the noise, in counts.", metavar="S")] = None,
     horizon: o.HorizonOption = None,
-    max_leakage: Annotated[
-        float | None,
-        typer.Option(
-            "--max-leakage",
-            metavar="ALPHA",
-            help="Exit with code 3 if any step leaks more.",
-            show_default=False,
-        ),
+    alpha: Annotated[
+        float | None, o.option("--alpha", help="Exit with code 3 if any step leaks more, in nats.", metavar="A")
     ] = None,
-    bound: o.BoundOption = o.Bounds.EXACT,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            "--figure",
-            help="Draw leakage over time, and the observation that gives most away (.png or .svg).",
-            show_default=False,
-        ),
-    ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify", help="With --mechanism: how far the bound is from the release's own leakage, by simulation."
-        ),
-    ] = False,
-    failure: o.FailureOption = None,
-    draws: o.DrawsOption = 400_000,
-    seconds: o.SecondsOption = None,
-    seed: o.SeedOption = 0,
-    all_steps: Annotated[bool, typer.Option("--all", help="Show every step in the table.")] = False,
+    bound: o.BoundOption = None,
+    figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """Measure what a release that spends epsilon at every step really gives away, step by step.
+    """Compute the leakage of a release that spends epsilon at every step.
 
-    TRACES may be left out if --backward or --forward gives the correlation and --horizon the number of steps.
+    TRACES may be left out where a correlation and --horizon are given.
     """
-    promise = _promise(epsilon, delta, mechanism, scale)
-    if verify and isinstance(promise, float):
-        raise InputError("--verify simulates the noise of a release: give --mechanism M --scale S --delta D")
-    if delta is not None and bound is o.Bounds.PAPER:
-        raise InputError("--bound paper is about delta = 0: with --delta there is one way to account")
-    limit = None if max_leakage is None else positive(max_leakage, "--max-leakage")
+    options = {
+        "traces.path": traces,
+        "history.path": history,
+        "privacy.epsilon": epsilon,
+        "privacy.delta": delta,
+        "privacy.noise": noise,
+        "privacy.scale": scale,
+        "privacy.horizon": horizon,
+        "privacy.alpha": alpha,
+        "privacy.bound": bound,
+    }
+    settings = o.read(project, assignments, options).settings
+    privacy, verification = settings.privacy, settings.verification
+    promise = _promise(privacy)
+    if verification.enabled and isinstance(promise, float):
+        raise InputError("verification simulates the noise of a release: give --noise M --scale S --delta D")
+    if privacy.delta is not None and privacy.bound == "paper":
+        raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
     if figure is not None:
         figure_suffix(figure)
-        require_writable(figure, reads=(traces, *known.files, *reading.files))
-    inputs = gather(traces, reading, known)
-    n_steps = inputs.n_steps(horizon)
+        require_writable(figure, reads=settings.inputs)
+    with working("reading data"):
+        inputs = gather(settings)
+    n_steps = inputs.n_steps(privacy.horizon)
     with working("accounting"):
-        if delta is not None:
-            found = audit_with_delta(inputs, promise, delta, n_steps)
-            if verify:
-                found = replace(found, own=_own(inputs, promise, delta, n_steps, failure, draws, seconds, seed))
+        if privacy.delta is not None:
+            found = audit_with_delta(inputs, promise, privacy.delta, n_steps)
+            if verification.enabled:
+                found = replace(found, own=_own(inputs, promise, privacy.delta, n_steps, verification))
         else:
             assert isinstance(promise, float)
-            found = audit_of(inputs, promise, n_steps, bound)
-            found = replace(found, uncertainty=uncertainty_of(inputs, known, found.series))
+            found = audit_of(inputs, promise, n_steps, is_paper=privacy.bound == "paper")
+            found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.series))
         evidence = found.evidence(inputs)
     warn(inputs.scarcity)
     warn(inputs.provenance.warning)
     warn(absences(inputs.trajectories))
-    warn(hole_sentence(inputs.trajectories) if horizon is None else None)
+    warn(hole_sentence(inputs.trajectories) if privacy.horizon is None else None)
     if figure is not None:
         with working("drawing", writes=True):
             save_figure(_figure(inputs, evidence), figure)
     if as_json:
         say_json(audit_document(inputs, found))
     else:
-        show_audit(inputs, found, evidence, all_steps=all_steps)
+        show_audit(inputs, found, evidence)
         if figure is not None:
             console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
-    if limit is not None and inputs.scarcity is not None:
-        warn("whether the leakage is within --max-leakage cannot be said: too few transitions were observed")
+    if privacy.alpha is not None and inputs.scarcity is not None:
+        warn("whether the leakage is within alpha is unknown: too few transitions were observed")
         raise typer.Exit(3)
-    if limit is not None and found.series.worst > limit:
-        warn(f"the leakage {number(found.series.worst, up=True)} is above --max-leakage {limit:g}{found.by}")
+    if privacy.alpha is not None and found.series.worst > privacy.alpha:
+        warn(f"the leakage {number(found.series.worst, up=True)} is above alpha = {privacy.alpha:g}{found.by}")
         raise typer.Exit(3)
 
 
-def _promise(
-    epsilon: float | None, delta: float | None, mechanism: o.Noises | None, scale: float | None
-) -> float | DiscreteGaussianNoise | DiscreteLaplaceNoise:
-    """What each step publishes: an epsilon, or noise of a scale."""
-    if (mechanism is None) != (scale is None):
-        raise InputError("expected --mechanism and --scale together: the kind of noise, and how much of it")
-    if (epsilon is None) == (scale is None):
-        raise InputError(
-            "expected one of --epsilon E (what each step promises) and --mechanism M --scale S (its noise)"
-        )
-    if scale is None:
-        assert epsilon is not None
-        return positive(epsilon, "--epsilon")
-    if delta is None:
-        raise InputError("--mechanism is audited at a delta: give --delta D, such as 1e-6")
-    assert mechanism is not None
-    return histogram_profile(mechanism.value, positive(scale, "--scale"))
+def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | DiscreteLaplaceNoise:
+    """What each step publishes: an epsilon, or noise of a scale. A scale needs its noise and a delta."""
+    if privacy.scale is None:
+        if privacy.epsilon is None:
+            raise InputError("expected --epsilon E (of every step), or --noise M --scale S --delta D")
+        return privacy.epsilon
+    if privacy.epsilon is not None:
+        raise InputError("expected one of --epsilon E and --noise M --scale S: a scale determines the epsilon")
+    if privacy.noise is None or privacy.delta is None:
+        raise InputError("expected --noise, --scale and --delta together: noise of a scale is accounted at a delta")
+    return histogram_profile(privacy.noise, privacy.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +175,14 @@ class Audit:
         )
 
 
-def audit_of(inputs: Inputs, epsilon: float, n_steps: int, bound: o.Bounds = o.Bounds.EXACT) -> Audit:
-    """What a release that spends epsilon at every step leaks, and what it is in the limit."""
+def audit_of(inputs: Inputs, epsilon: float, n_steps: int, *, is_paper: bool = False) -> Audit:
+    """Leakage of a release that spends epsilon at every step, and its supremum."""
     spent = np.full(n_steps, epsilon)
     by_paper = (
         temporal_leakage(inputs.everyone, spent, accounting=PaperBound()),
         leakage_supremum(inputs.everyone, epsilon, accounting=PaperBound()),
     )
-    if bound is o.Bounds.PAPER:
+    if is_paper:
         return Audit(*by_paper)
     exact = temporal_leakage(inputs.everyone, spent), leakage_supremum(inputs.everyone, epsilon)
     return Audit(*exact, *by_paper)
@@ -217,22 +196,18 @@ def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -
     return Audit(series, limits)
 
 
-def _own(
-    inputs: Inputs,
-    mechanism: Any,
-    delta: float,
-    n_steps: int,
-    failure: float | None,
-    draws: int,
-    seconds: float | None,
-    seed: int,
-) -> OwnLeakage:
-    """How far the bound is from what the release itself leaks."""
+def _own(inputs: Inputs, mechanism: Any, delta: float, n_steps: int, verification: VerificationSettings) -> OwnLeakage:
+    """The release's own leakage, by simulation."""
     if len(inputs.adversaries) > 1:
-        raise InputError("--verify is about one correlation: leave out --per-user")
-    releases = [mechanism] * n_steps
+        raise InputError("verification is about one correlation: leave out correlation.per_user")
     return own_leakage(
-        inputs.adversaries[0], releases, delta=delta, failure=failure, draws=draws, seconds=seconds, seed=seed
+        inputs.adversaries[0],
+        [mechanism] * n_steps,
+        delta=delta,
+        failure=verification.failure,
+        draws=verification.draws or DRAWS,
+        seconds=verification.seconds,
+        seed=verification.seed,
     )
 
 
@@ -334,8 +309,8 @@ def _gap(series: LeakageSeries) -> float | None:
     return float(curves.gaps()[series.worst_time])
 
 
-def show_audit(inputs: Inputs, found: Audit, evidence: Evidence, *, all_steps: bool = False) -> None:
-    """The audit for people."""
+def show_audit(inputs: Inputs, found: Audit, evidence: Evidence) -> None:
+    """Print the audit as tables."""
     series, times, gap = found.series, evidence.times, _gap(found.series)
     epsilon, worst_user = float(series.epsilons[0]), series.worst_user
     at = f" at delta {series.delta:g}" if series.delta else ""
@@ -361,7 +336,7 @@ def show_audit(inputs: Inputs, found: Audit, evidence: Evidence, *, all_steps: b
         facts(title, rows[:4])
         return
     facts(title, rows)
-    steps_table(series, times, every_row=all_steps)
+    steps_table(series, times)
     uncertain = None if found.uncertainty is None else uncertainty_sentence(found.uncertainty)
     for sentence in (uncertain, *reasons(evidence), witness(evidence)):
         if sentence:

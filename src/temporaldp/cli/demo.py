@@ -34,11 +34,11 @@ from temporaldp import (
 )
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.cli.audit import audit_of, show_audit
-from temporaldp.cli.inputs import Inputs
 from temporaldp.cli.learn import show_learnt
 from temporaldp.cli.plan import show_comparison, show_plan
 from temporaldp.cli.released import show_release
 from temporaldp.cli.render import console, facts, warn, working
+from temporaldp.project.inputs import Inputs
 from temporaldp.report import Evidence, Provenance, write_report
 from temporaldp.report.figures import (
     budget_figure,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -25,35 +23,14 @@ from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.deployment.card import Overview, overview_of
 from temporaldp.deployment.figure import card_figure
 from temporaldp.deployment.page import write_card
-from temporaldp.deployment.question import STATES, STAYS, Question
+from temporaldp.deployment.question import Question
 from temporaldp.deployment.registry_field import registry_yaml
 from temporaldp.files.atomic import brief, require_writable
-from temporaldp.report.style import figure_suffix, save_figure
+from temporaldp.report.style import save_figure
 from temporaldp.report.words import factor, number
 
 MOST_RECORDS = 2_000
 """Files of a folder; more are no records that somebody put there to be read at once."""
-
-
-class Units(StrEnum):
-    """How many promised units a change of value is."""
-
-    REPLACE_ONE = "replace-one"
-    ADD_OR_REMOVE = "add-or-remove"
-    BINARY_COUNT = "binary-count"
-    CATEGORY_HISTOGRAM = "category-histogram"
-
-
-class Steps(StrEnum):
-    """Length of a step."""
-
-    HOUR = "hour"
-    QUARTER_DAY = "quarter-day"
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
-    QUARTER = "quarter"
-    YEAR = "year"
 
 
 def deployment(
@@ -61,140 +38,83 @@ def deployment(
         Path,
         typer.Argument(
             metavar="RECORD",
-            help="A record of the deployments registry (.yaml), or a folder of them.",
+            help="Record of the deployments registry (.yaml), or a folder of them.",
             show_default=False,
         ),
     ],
     states: Annotated[
-        str, typer.Option("--states", metavar="A,B", help="The secret: which values a step can have.")
-    ] = ",".join(STATES),
+        str | None,
+        o.option("--states", help="The secret: values of a step (default: present,absent).", metavar="A,B"),
+    ] = None,
     stays: Annotated[
         str | None,
-        typer.Option(
-            "--stays",
-            metavar="FROM:TO",
-            help="Range of the probability that a value stays from one step to the next; "
-            f"{STAYS[0]:g}:{STAYS[1]:g} unless given.",
-            show_default=False,
-        ),
-    ] = None,
-    at: Annotated[
-        float | None,
-        typer.Option(
-            "--at",
-            metavar="P",
-            help="Of the range, the probability that the answer in words is about; 0.9, or else the range's worse end.",
-            show_default=False,
+        o.option(
+            "--stays", help="Probability that a value stays from step to step (default: 0.5:0.99).", metavar="FROM:TO"
         ),
     ] = None,
     correlation: Annotated[
         Path | None,
-        typer.Option(
+        o.option(
             "--correlation",
-            help="Instead of --stays: a forward transition matrix (.csv, .json), or a correlation of both directions (.npz).",
-            show_default=False,
+            help="In place of --stays: forward matrix, or correlation of both directions.",
+            metavar="FILE",
         ),
     ] = None,
     horizon: Annotated[
-        int | None,
-        typer.Option("--horizon", metavar="T", help="Number of steps; a year's unless given.", show_default=False),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="DATE", help="Instead: steps from this day on.", show_default=False),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            "--until", metavar="DATE", help="With --since: up to this day; today unless given.", show_default=False
-        ),
+        int | None, o.option("--horizon", help="Number of steps (default: those of a year).", metavar="T")
     ] = None,
     unit: Annotated[
-        Units | None,
-        typer.Option(
-            "--unit",
-            help="How many promised units a change of value is; by the record and the number of values unless given.",
-            show_default=False,
-        ),
-    ] = None,
-    absent: Annotated[
         str | None,
-        typer.Option(
-            "--absent",
-            metavar="NAME",
-            help="The value at which a person contributes nothing (add-or-remove).",
-            show_default=False,
-        ),
-    ] = None,
-    contributions: Annotated[
-        int | None,
-        typer.Option(
-            "--contributions",
-            metavar="N",
-            help="The promise is for one contribution, and a step holds at most N.",
-            show_default=False,
+        o.option(
+            "--unit", help="What a change of value is in units of the promise.", metavar="replace-one|add-or-remove|..."
         ),
     ] = None,
     tables: Annotated[
         str | None,
-        typer.Option(
-            "--tables",
-            metavar="NAME=E,...",
-            help="The tables or levels that the value enters: their epsilons add up, in place of the record's.",
-            show_default=False,
-        ),
+        o.option("--tables", help="Tables that the value enters; their epsilons add up.", metavar="NAME=E,..."),
     ] = None,
     delta: o.DeltaOption = None,
-    every: Annotated[
-        Steps | None,
-        typer.Option("--every", help="Length of a step, where the record does not say it.", show_default=False),
-    ] = None,
-    fresh_noise: Annotated[
-        bool, typer.Option("--fresh-noise", help="Noise drawn on devices is known to be drawn anew at every step.")
-    ] = False,
-    png: Annotated[Path | None, typer.Option("--png", help="Draw the card (.png).", show_default=False)] = None,
-    svg: Annotated[Path | None, typer.Option("--svg", help="Draw the card (.svg).", show_default=False)] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Write the card as one self-contained page.", show_default=False)
+    output: Annotated[
+        list[Path] | None,
+        o.option("--output", "-o", help="Write the card (.png, .svg or .html; repeatable).", metavar="FILE"),
     ] = None,
     emit: Annotated[
-        bool,
-        typer.Option("--emit", help="Print the field that a record would need about correlation, as YAML, and stop."),
+        bool, o.option("--emit", help="Print the record's missing field about correlation, as YAML.")
     ] = False,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """What is a published promise worth over time, to people whose steps resemble each other? From its record alone.
+    """Compute what the guarantee of a published system is worth over time, from its record.
 
-    RECORD says what is promised, about which unit, and how often. The options say what it cannot: the secret, the correlation,
-    how many steps, and how the unit maps to a change of one step's value. The card names all that was assumed.
+    Options and the section [deployment] of the project file give what a record does not: the secret, the correlation, the
+    number of steps, and how the unit of the guarantee maps to a change of value. The card lists every assumption.
     """
-    _require_places(record, correlation, png, svg, html)
-    if stays is not None and correlation is not None:
+    options = {
+        "deployment.states": states,
+        "deployment.stays": stays,
+        "deployment.correlation": correlation,
+        "deployment.horizon": horizon,
+        "deployment.unit": unit,
+        "deployment.tables": tables,
+        "deployment.delta": delta,
+    }
+    given = o.read(project, assignments, options).settings.deployment
+    places = output or []
+    for place in places:
+        card_suffix(place)
+        require_writable(place, reads=(record if record.is_file() else None, given.correlation))
+    if given.stays is not None and given.correlation is not None:
         raise InputError("expected either --stays or --correlation, got both")
     if emit and as_json:
         raise InputError("expected either --emit (YAML) or --json, got both")
-    asked = Question(
-        states=tuple(name.strip() for name in states.split(",")),
-        stays=STAYS if stays is None else _range(stays),
-        correlation=None if correlation is None else _known(correlation),
-        correlation_name="" if correlation is None else correlation.name,
-        at=at,
-        horizon=horizon,
-        since=_day(since, "--since"),
-        until=_day(until, "--until"),
-        unit=None if unit is None else unit.value,
-        absent=absent,
-        contributions=contributions,
-        tables=None if tables is None else _tables(tables),
-        delta=delta,
-        every=None if every is None else every.value,
-        fresh_noise=fresh_noise,
-    )
+    terms = given.model_dump(exclude_unset=True, exclude={"correlation"})
+    if given.correlation is not None:
+        terms |= {"correlation": _known(given.correlation), "correlation_name": given.correlation.name}
+    asked = Question(**terms)
     if record.is_dir():
-        if emit or png is not None or svg is not None or html is not None:
-            raise InputError(
-                f"--emit, --png, --svg and --html are about one record, but {record} is a folder: give one file"
-            )
+        if emit or places:
+            raise InputError(f"--emit and --output are about one record, but {record} is a folder: give one file")
         _folder(record, asked, as_json)
         return
     loaded = Deployment.load(record)
@@ -203,18 +123,21 @@ def deployment(
     if emit:
         typer.echo(registry_yaml(card), nl=False)
     with working("drawing", writes=True):
-        for place in (png, svg):
-            if place is not None:
-                save_figure(card_figure(card), place)
-        if html is not None:
-            write_card(card, html)
+        _write_cards(card, places)
     if as_json:
         say_json(card.to_dict())
     elif not emit:
         show_card(card)
-        for place in (png, svg, html):
-            if place is not None:
-                console.print(f"card written to {place}", soft_wrap=True, markup=False)
+        for place in places:
+            console.print(f"card written to {place}", soft_wrap=True, markup=False)
+
+
+def _write_cards(card: DeploymentCard, places: list[Path]) -> None:
+    for place in places:
+        if card_suffix(place) == ".html":
+            write_card(card, place)
+        else:
+            save_figure(card_figure(card), place)
 
 
 def show_card(card: DeploymentCard) -> None:
@@ -310,29 +233,6 @@ def _file(line: Overview) -> str:
     return line.deployment.source.removesuffix(".yaml") or line.deployment.name
 
 
-def _require_places(
-    record: Path, correlation: Path | None, png: Path | None, svg: Path | None, html: Path | None
-) -> None:
-    for place, suffix, option in ((png, ".png", "--png"), (svg, ".svg", "--svg")):
-        if place is not None and figure_suffix(place) != suffix:
-            raise InputError(f"expected a file ending in {suffix} for {option}, got {str(place)!r}")
-    for place in (png, svg, html):
-        if place is not None:
-            require_writable(place, reads=(record if record.is_file() else None, correlation))
-
-
-def _range(text: str) -> tuple[float, float]:
-    """FROM:TO, or one probability."""
-    parts = text.split(":")
-    try:
-        numbers = [float(part) for part in parts]
-    except ValueError:
-        numbers = []
-    if len(numbers) not in {1, 2} or any(number != number for number in numbers):  # noqa: PLR0124  nan differs from itself
-        raise InputError(f"expected --stays FROM:TO, two probabilities such as 0.5:0.99, got {text!r}")
-    return numbers[0], numbers[-1]
-
-
 def _known(path: Path) -> Adversary:
     """Both directions: as the file has them, or those of the stationary chain of a forward matrix."""
     if path.suffix.lower() == ".npz":
@@ -341,26 +241,15 @@ def _known(path: Path) -> Adversary:
     return Adversary.from_forward(forward, initial=forward.stationary_distribution())
 
 
-def _day(text: str | None, option: str) -> datetime.date | None:
-    if text is None:
-        return None
-    try:
-        return datetime.date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"expected a date such as 2020-01-31 for {option}, got {text!r}") from None
+def card_suffix(place: Path) -> str:
+    """Return the format of a card: ".html", ".png" or ".svg".
 
-
-def _tables(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for part in text.split(","):
-        name, _, value = part.partition("=")
-        try:
-            epsilon = float(value)
-        except ValueError:
-            raise InputError(
-                f"expected --tables NAME=EPSILON,..., such as country=0.11,county=0.22, got {part!r}"
-            ) from None
-        if not name.strip() or name.strip() in found:
-            raise InputError(f"expected every table of --tables once, by a name, got {part!r}")
-        found[name.strip()] = epsilon
-    return found
+    Raises
+    ------
+    InputError
+        It is another one.
+    """
+    suffix = place.suffix.lower()
+    if suffix not in {".html", ".png", ".svg"}:
+        raise InputError(f"expected a file ending in .png, .svg or .html for --output, got {str(place)!r}")
+    return suffix

@@ -4,52 +4,60 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.table import Table
 
-from temporaldp import InputError
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import read_data
 from temporaldp.cli.render import console, say_json, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
+from temporaldp.project.inputs import read_data
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.uncertainty import diagnosis_figure
 from temporaldp.report.words import number
 from temporaldp.studies import Diagnosis
 from temporaldp.studies import diagnose as diagnosed
-from temporaldp.values import positive
+
+EPSILON = 0.1
+"""Epsilon of every step by default, in nats."""
 
 
-@o.grouped
 def diagnose(
-    reading: o.TraceOptions,
     traces: o.TracesArgument = None,
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", help="Budget of every step, by which leakage is told, in nats.")
-    ] = 0.1,
+    epsilon: o.EpsilonOption = None,
     period: Annotated[
-        int | None,
-        typer.Option("--period", metavar="P", help="Steps after which the clock repeats.", show_default=False),
+        int | None, o.option("--period", help="Steps after which the clock repeats.", metavar="P")
     ] = None,
     horizon: o.HorizonOption = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option("--figure", help="Draw the leakage under each model (.png or .svg).", show_default=False),
-    ] = None,
+    figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """Test finer models of the correlation, say how much leakage each adds, and find what is thin in the traces."""
-    budget = positive(epsilon, "--epsilon")
+    """Test whether one first-order matrix describes the traces, and how much leakage finer models add.
+
+    Leakage is computed for 0.1 nats a step unless epsilon is given.
+    """
+    options = {
+        "traces.path": traces,
+        "privacy.epsilon": epsilon,
+        "correlation.period": period,
+        "privacy.horizon": horizon,
+    }
+    settings = o.read(project, assignments, options).settings
     if figure is not None:
         figure_suffix(figure)
-        require_writable(figure, reads=(traces,))
-    data = read_data(traces, reading)
+        require_writable(figure, reads=settings.inputs)
+    with working("reading traces"):
+        data = read_data(settings.traces)
     with working("diagnosing"):
-        found = diagnosed(data, epsilon=budget, period=period, horizon=_steps(horizon))
+        found = diagnosed(
+            data,
+            epsilon=settings.privacy.epsilon or EPSILON,
+            period=settings.correlation.period,
+            horizon=settings.privacy.horizon,
+        )
     if figure is not None:
         with working("drawing", writes=True):
             save_figure(diagnosis_figure(found), figure)
@@ -59,12 +67,6 @@ def diagnose(
     show_diagnosis(found)
     if figure is not None:
         console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
-
-
-def _steps(horizon: int | None) -> int | None:
-    if horizon is not None and horizon < 1:
-        raise InputError(f"expected --horizon of at least 1 step, got {horizon}")
-    return horizon
 
 
 def show_diagnosis(found: Diagnosis) -> None:

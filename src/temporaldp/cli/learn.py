@@ -5,61 +5,65 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from temporaldp import Adversary, IntervalMatrix, learn_correlation, save_correlation
+from temporaldp import Adversary, InputError, IntervalMatrix, learn_correlation, save_correlation
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import read_data
 from temporaldp.cli.render import console, facts, warn, working
 from temporaldp.files.atomic import require_writable
+from temporaldp.project.inputs import read_data
 from temporaldp.release.learning import CONTRIBUTED
 from temporaldp.report.words import number
 
 
-@o.grouped
 def learn(
-    reading: o.TraceOptions,
-    epsilon: Annotated[
-        float,
-        typer.Option("--epsilon", help="What is spent on it, for all values of a person together.", show_default=False),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write the correlation (.npz).", show_default=False)
-    ],
     traces: o.TracesArgument = None,
-    contributed: Annotated[
-        int,
-        typer.Option(
-            "--contributed",
-            metavar="L",
-            help="At most so many transitions of each person, at random; best as many as most have.",
-        ),
-    ] = CONTRIBUTED,
-    confidence: Annotated[
-        float, typer.Option("--confidence", metavar="C", help="That all entries are within their intervals.")
-    ] = 0.95,
+    epsilon: Annotated[
+        float | None, o.option("--epsilon", help="Epsilon for all values of a user together, in nats.", metavar="E")
+    ] = None,
+    output: Annotated[
+        Path | None, o.option("--output", "-o", help="Where to write the correlation (.npz).", metavar="FILE")
+    ] = None,
     ledger: Annotated[
         Path | None,
-        typer.Option(
-            "--ledger", help="Ledger of this one spend: what it holds is never drawn again.", show_default=False
-        ),
+        o.option("--ledger", help="Ledger of this spend; a stored result is never drawn again.", metavar="FILE"),
     ] = None,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """Learn a correlation from the traces that are to be protected, as intervals, with differential privacy.
+    """Estimate a correlation from protected traces with differential privacy, as intervals.
 
-    Plans made from it (plan --correlation) are public; alpha and epsilon add up.
+    Plans made with it (--set correlation.file=FILE) are public; alpha and epsilon add up.
     """
-    require_writable(output, reads=(traces, ledger))
-    data = read_data(traces, reading)
+    options = {
+        "traces.path": traces,
+        "learn.epsilon": epsilon,
+        "learn.output": output,
+        "learn.ledger": ledger,
+    }
+    settings = o.read(project, assignments, options).settings
+    asked = settings.learn
+    if asked.epsilon is None or asked.output is None:
+        raise InputError(
+            "expected --epsilon E (what is spent) and --output FILE (.npz, where the correlation is written)"
+        )
+    require_writable(asked.output, reads=(*settings.inputs, asked.ledger))
+    with working("reading traces"):
+        data = read_data(settings.traces)
     with working("learning the correlation", writes=True):
         adversary = learn_correlation(
-            data, epsilon=epsilon, contributed=contributed, confidence=confidence, ledger=ledger
+            data,
+            epsilon=asked.epsilon,
+            contributed=asked.contributed or CONTRIBUTED,
+            confidence=asked.confidence,
+            ledger=asked.ledger,
         )
-        save_correlation(adversary, output)
-    if reading.states is None:
-        warn("the list of states was taken from the traces, outside the guarantee; give the public list with --states")
+        save_correlation(adversary, asked.output)
+    if settings.traces.states is None:
+        warn(
+            "the list of states was taken from the traces, outside of the guarantee: give the public list "
+            "(--set traces.states=A,B,C)"
+        )
     show_learnt(adversary)
-    console.print(f"correlation written to {output}", soft_wrap=True, markup=False)
+    console.print(f"correlation written to {asked.output}", soft_wrap=True, markup=False)
 
 
 def show_learnt(adversary: Adversary) -> None:
@@ -79,6 +83,6 @@ def show_learnt(adversary: Adversary) -> None:
     if narrowest > 0.5:
         warn(
             "no interval is narrower than 1/2: plans will spend little more than alpha / T a step. More people, a larger "
-            "--epsilon, or as many transitions of each as most people have (--contributed) tell more; what is learnt anew is "
-            "spent anew"
+            "--epsilon, or more transitions of each (--set learn.contributed=L) narrow them; learning again "
+            "spends again"
         )

@@ -12,11 +12,12 @@ from rich.table import Table
 
 from temporaldp import InputError, Ledger, OutputError, adopt_correlation, export_ledger, load_plan
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import gather
-from temporaldp.cli.ledger_share import Place, share
+from temporaldp.cli.ledger_share import share
 from temporaldp.cli.released import promised, renewed_words
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.files.atomic import require_writable
+from temporaldp.project.inputs import gather
+from temporaldp.project.release import without_traces
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.database import file_of
 from temporaldp.release.export import export_suffix, said_of
@@ -51,13 +52,13 @@ ACCOUNTED = {
 
 @app.command("show")
 def show(
-    place: Place,
+    place: o.LedgerArgument = None,
     release: ReleaseOption = LEDGER,
     every_row: Annotated[bool, typer.Option("--all", help="Every step instead of the last ten.")] = False,
     as_json: o.JsonOption = False,
 ) -> None:
     """What the ledger is for, what was spent, and how much leaked. Published counts are not printed."""
-    with Ledger(place, release) as ledger:
+    with Ledger(o.place_of(place), release) as ledger:
         if as_json:
             say_json(_document(ledger))
             return
@@ -74,7 +75,7 @@ def show(
 
 @app.command("verify")
 def verify(
-    place: Place,
+    place: o.LedgerArgument = None,
     head: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +88,7 @@ def verify(
     as_json: o.JsonOption = False,
 ) -> None:
     """Check every row against the chain of hashes; exit code 4 if one was edited, deleted or cut off."""
-    with Ledger(place, release) as ledger:
+    with Ledger(o.place_of(place), release) as ledger:
         ledger.verify(head=head)
         if as_json:
             terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
@@ -101,16 +102,16 @@ def verify(
 
 @app.command("export")
 def export(
-    place: Place,
     output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Where to write every step (.parquet, .csv or .json).", show_default=False),
+        Path, o.option("--output", "-o", help="Where to write every step (.parquet, .csv or .json).", metavar="FILE")
     ],
+    place: o.LedgerArgument = None,
     release: ReleaseOption = LEDGER,
     overwrite: o.OverwriteOption = False,
 ) -> None:
     """Every step with its time, budget or noise, leakage so far and what was released, as one table."""
     export_suffix(output)
+    place = o.place_of(place)
     require_writable(output, reads=(file_of(place),))
     if output.exists() and not overwrite:
         raise OutputError(f"{output} exists; say --overwrite to replace it")
@@ -120,37 +121,31 @@ def export(
 
 
 @app.command("adopt")
-@o.grouped
 def adopt(
-    reading: o.TraceOptions,
-    known: o.CorrelationOptions,
-    place: Place,
+    place: o.LedgerArgument = None,
+    history: o.HistoryOption = None,
     plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan", help="Of a level that is renewed: a plan made with the new correlation.", show_default=False
-        ),
+        Path | None, o.option("--plan", help="For a renewed level: a plan with the new correlation.", metavar="FILE")
     ] = None,
     both: Annotated[
         bool,
-        typer.Option(
-            "--both", help="Hold the level whether the correlation has changed or not: the larger leakage counts."
-        ),
+        o.option("--both", help="Satisfy the level whether the correlation changed or not (larger leakage counts)."),
     ] = False,
     adopted_by: Annotated[
-        str | None,
-        typer.Option(
-            "--adopted-by", metavar="WHO", help="Who adopts it. Default: the name of the account.", show_default=False
-        ),
+        str | None, o.option("--adopted-by", help="Who adopts it (default: the user of the system).", metavar="NAME")
     ] = None,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """Account by another correlation from the next step on; steps so far keep theirs, and the level stays held for all."""
-    if known.history is None and known.backward is None and known.forward is None:
-        raise InputError("expected what the adversary knows from now on: --history, or --backward and --forward")
-    with Ledger(place) as ledger:
+    """Account with another correlation from the next step on; earlier steps keep theirs, and the level holds for all."""
+    settings = o.read(project, assignments, {"history.path": history, "release.ledger": place}).settings
+    known = settings.correlation
+    if settings.history.path is None and known.backward is None and known.forward is None:
+        raise InputError("expected a correlation: --history FILE, or matrices (--set correlation.backward=FILE)")
+    with Ledger(o.ledger_of(settings)) as ledger:
         before = ledger.configuration["states"]
-        found = gather(None, reading, known, None if before is None else tuple(before))
+        found = gather(without_traces(settings), None if before is None else tuple(before))
         if None not in (found.step, ledger.configuration["step"]) and found.step != ledger.configuration["step"]:
             raise InputError(
                 f"one step of the history is {found.step}, one step of the release {ledger.configuration['step']}: a "
@@ -192,13 +187,13 @@ def _renewed_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
 
 @app.command("backup")
 def backup(
-    place: Place,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write the copy; never replaces a file.", show_default=False)
+        Path, o.option("--output", "-o", help="Where to write the copy; no file is ever replaced.", metavar="FILE")
     ],
+    place: o.LedgerArgument = None,
 ) -> None:
     """Copy an SQLite ledger as of one moment, while a release goes on, and check the copy."""
-    with Ledger(place) as ledger:
+    with Ledger(o.place_of(place)) as ledger:
         ledger.back_up(output)
     with Ledger(output) as copy:
         copy.verify()

@@ -7,9 +7,9 @@ from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.cli.inputs import Inputs
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
+from temporaldp.project.inputs import Inputs
 from temporaldp.release.adopting import accountant_of
 from temporaldp.release.identity import plan_digest
 from temporaldp.release.ledger import ADOPT
@@ -37,7 +37,9 @@ def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, nam
     released = released_in(ledger)
     if plan is not None and plan.delta:
         if inputs is None:
-            raise InputError("a noise plan's ledger keeps no correlation: give --history, or --backward and --forward")
+            raise InputError(
+                "a noise plan's ledger keeps no correlation: give --history, or --set correlation.backward=FILE"
+            )
         leakage = plan.leakage_to(inputs.everyone, len(ledger))
         return _evidence(ledger, inputs, leakage, None, released, plan, name_users=name_users)
     accountant = accountant_of(ledger) if inputs is None else None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
-import typer
 from rich.markup import escape
 
 from temporaldp import (
@@ -22,71 +21,60 @@ from temporaldp import (
     joint_trajectories,
 )
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import read
 from temporaldp.cli.released import promised
 from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.project.inputs import read
 from temporaldp.release.store import store_at
 from temporaldp.report.words import number
 from temporaldp.values import positive
-
-Place: TypeAlias = Annotated[
-    str, typer.Argument(metavar="LEDGER", help="SQLite file or postgresql:// URL.", show_default=False)
-]
 
 ROUNDED = 1e-9
 """By which shares may add up to more than 1 as they are typed."""
 
 
-@o.grouped
 def share(
-    reading: o.TraceOptions,
-    place: Place,
-    alpha: Annotated[
-        float, typer.Option("--alpha", help="Level to hold for all tables together, in nats.", show_default=False)
-    ],
+    place: o.LedgerArgument = None,
+    alpha: o.AlphaOption = None,
     tables: Annotated[
-        list[str],
-        typer.Option(
-            "--table",
-            metavar="NAME=HISTORY",
-            help="A table, and past traces of its values; once for each table.",
-            show_default=False,
-        ),
-    ],
+        list[str] | None,
+        o.option("--table", help="A table, and past traces of it; once for each table.", metavar="NAME=HISTORY"),
+    ] = None,
     shares: Annotated[
         str | None,
-        typer.Option(
-            "--shares",
-            metavar="NAME=SHARE,...",
-            help="What share of each step's budget every table has, such as sleep=0.6,places=0.4. Default: equal ones.",
-            show_default=False,
+        o.option(
+            "--shares", help="Share of a step's budget for each table (default: equal).", metavar="NAME=SHARE,..."
         ),
     ] = None,
     independent: Annotated[
         bool,
-        typer.Option(
+        o.option(
             "--independent",
-            help="Assume that the tables' values have nothing to do with one another, in place of learning it from people who "
-            "are in all histories. Where they have, leakage is then told too low.",
+            help="Assume that the tables are independent, instead of estimating their joint correlation. Where they are not, "
+            "leakage is underestimated.",
         ),
     ] = False,
-    prior: o.PriorOption = 0.0,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """Begin an account that several releases about the same people are charged to: what leaks of all of them holds alpha.
+    """Create a shared account: several tables about the same users whose leakage together satisfies alpha.
 
-    Each job then publishes its table: `temporaldp release DATA --ledger LEDGER --table NAME -o FILE`.
+    Each job then publishes its table: `temporaldp release DATA --ledger LEDGER --set release.table=NAME -o FILE`.
     """
-    histories = _named(tables, "--table", "NAME=HISTORY")
+    settings = o.read(project, assignments, {"privacy.alpha": alpha, "release.ledger": place}).settings
+    place, level, prior = o.ledger_of(settings), settings.privacy.alpha, settings.correlation.prior
+    if level is None:
+        raise InputError("expected --alpha A, the level for all tables together, in nats")
+    histories = _named(tables or [], "--table", "NAME=HISTORY")
     if len(histories) < 2:
         raise InputError(f"expected two tables or more (--table NAME=HISTORY each), got {len(histories)}")
     parts = _shares(shares, list(histories))
     _require_new(place)
-    past = {name: read(Path(path), reading) for name, path in histories.items()}
+    past = {name: read(settings.traces.model_copy(update={"path": Path(path)})) for name, path in histories.items()}
     step = _one_step(past)
     known = _known(list(past.values()), prior, independent=independent)
     with working("what every step can spend"):
-        accountant = TemporalAccountant(known, alpha=positive(alpha, "--alpha"))
+        accountant = TemporalAccountant(known, alpha=level)
         kept = accountant.reserve
     first, states = next(iter(past)), {name: one.states for name, one in past.items()}
     mechanism = DiscreteLaplaceHistogram(len(states[first]))
@@ -98,11 +86,11 @@ def share(
         warn("nothing can be spent for ever under this correlation: every step will be held back (exit code 3)")
     if as_json:
         say_json(
-            {"ledger": where, "alpha": alpha, "reserve": kept, "shares": parts, "states": states, "step": step, "head": head,
+            {"ledger": where, "alpha": level, "reserve": kept, "shares": parts, "states": states, "step": step, "head": head,
              "independent": independent, "unit": "nats"}
         )  # fmt: skip
         return
-    rows = [("ledger", where), ("guarantee", promised(alpha, 0.0) + ", of all tables together")]
+    rows = [("ledger", where), ("guarantee", promised(level, 0.0) + ", of all tables together")]
     rows += [
         (f"table {escape(name)}", f"{100.0 * parts[name]:g} % of every step, {len(states[name])} states")
         for name in parts
@@ -116,7 +104,8 @@ def share(
     rows += [("values", how), ("every step can spend", f"{number(kept, down=True)} nats, for ever"), ("head", head)]
     facts("Account", rows)
     console.print(
-        "Publish each table with `temporaldp release DATA --ledger LEDGER --table NAME -o FILE`.", style="dim"
+        "Publish each table with `temporaldp release DATA --ledger LEDGER --set release.table=NAME -o FILE`.",
+        style="dim",
     )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated, NoReturn
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -24,6 +26,7 @@ from temporaldp.cli import (
     demo,
     deployment,
     diagnose,
+    init,
     learn,
     ledger,
     plan,
@@ -43,8 +46,33 @@ LEVEL_NOT_HELD = 3
 LEDGER_UNUSABLE = 4
 LATE_DATA = 5
 
+
+def _name_setting(error: Exception, option: str) -> None:
+    """Say how to set what is no option but a key of the project file."""
+    from temporaldp.project.document import closest_key
+
+    key = closest_key(option.lstrip("-").replace("-", "_"))
+    if key is not None:
+        vars(error)["message"] = f"There is no such option; the setting is --set {key}=VALUE."
+
+
+class Commands(typer.core.TyperGroup):
+    """The commands; an unknown option that is a key of the project file is answered with the way to set it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:  # Typer's class for an unknown option is private
+            name, close = getattr(error, "option_name", None), getattr(error, "possibilities", None)
+            if name is not None and not get_close_matches(name, close or (), cutoff=0.8):
+                _name_setting(error, name)
+            raise
+
+
 app = typer.Typer(
     name="temporaldp",
+    cls=Commands,
     help="Differential privacy under temporal correlations: audit a release, plan its budgets, publish, report.",
     epilog="Exit codes: 0 done; 2 bad input, nothing was written; 3 the level is not, or cannot be, held; "
     "or the budget is used up; 4 a ledger cannot be read, written or trusted; 5 data came too late to be released.",
@@ -52,21 +80,24 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("audit")(audit.audit)
-app.command("diagnose")(diagnose.diagnose)
-app.command("learn")(learn.learn)
-app.command("plan")(plan.plan)
-app.command("tradeoff")(tradeoff.tradeoff)
-app.command("population")(population.population)
-app.command("release")(release.release)
-app.command("smooth")(smooth.smooth)
-app.add_typer(ledger.app, name="ledger")
-app.command("deployment")(deployment.deployment)
-app.command("attack")(attack.attack)
-app.command("report")(report.report)
-app.command("demo")(demo.demo)
-app.command("serve")(serve.serve)
-app.add_typer(token.app, name="token")
+PANELS: dict[str, dict[str, Callable[..., None]]] = {
+    "Set up": {"init": init.init},
+    "Account and plan": {"audit": audit.audit, "plan": plan.plan, "learn": learn.learn},
+    "Publish": {"release": release.release, "smooth": smooth.smooth, "report": report.report, "serve": serve.serve},
+    "Study": {
+        "diagnose": diagnose.diagnose,
+        "tradeoff": tradeoff.tradeoff,
+        "population": population.population,
+        "attack": attack.attack,
+        "deployment": deployment.deployment,
+        "demo": demo.demo,
+    },
+}
+for panel, commands in PANELS.items():
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=panel)(command)
+app.add_typer(ledger.app, name="ledger", rich_help_panel="Publish")
+app.add_typer(token.app, name="token", rich_help_panel="Publish")
 
 
 def _say_version(asked: bool) -> None:

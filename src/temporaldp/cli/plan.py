@@ -4,154 +4,96 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from enum import StrEnum
 from functools import singledispatch
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from temporaldp import (
     BudgetError,
     BudgetPlan,
-    InputError,
     LeakageSeries,
     NoisePlan,
     Optimality,
     PlanComparison,
     compare_plans,
-    plan_budget,
-    plan_noise,
     save_plan,
 )
-from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import Inputs, absences, gather
 from temporaldp.cli.render import console, facts, learning_facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
 from temporaldp.planning import Plan
-from temporaldp.planning.histogram_noise import Noise, laplace_scales, mean_absolute_noise
-from temporaldp.planning.plan import Method
+from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
+from temporaldp.project.inputs import Inputs, absences
 from temporaldp.report.figures import comparison_figure
 from temporaldp.report.noise_beside_counts import NoiseBesideCounts
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.words import number, steps
-from temporaldp.values import positive, whole_number
+
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
 
 SAME = 1e-6
 """Relative difference of noise below which two plans have as much: plans leave up to 1e-7 of alpha unspent."""
 
 
-class ObjectiveOption(StrEnum):
-    """What the optimal plan minimises."""
-
-    MEAN_ABSOLUTE_ERROR = "mean_absolute_error"
-    MEAN_SQUARED_ERROR = "mean_squared_error"
-
-
-class MethodOption(StrEnum):
-    """How budgets are chosen."""
-
-    OPTIMAL = "optimal"
-    UPPER_BOUND = "upper_bound"
-    QUANTIFIED = "quantified"
-    UNIFORM = "uniform"
-
-
-@o.grouped
 def plan(
-    reading: o.TraceOptions,
-    known: o.CorrelationOptions,
-    alpha: Annotated[float, typer.Option("--alpha", help="Level to hold at every step, in nats.", show_default=False)],
     traces: o.TracesArgument = None,
-    horizon: Annotated[
-        int | None,
-        typer.Option(
-            "--horizon", metavar="T", help="Number of steps; without it the plan holds for ever.", show_default=False
-        ),
-    ] = None,
-    method: Annotated[
-        MethodOption | None,
-        typer.Option(
-            "--method",
-            help="optimal: little noise for T steps (default with --horizon), with a certificate under --bound paper. "
-            "upper_bound: one budget, any horizon (default without). quantified: the paper's Algorithm 3. uniform: alpha / T.",
-            show_default=False,
-        ),
-    ] = None,
-    objective: Annotated[
-        ObjectiveOption, typer.Option("--objective", help="What the optimal plan minimises.")
-    ] = ObjectiveOption.MEAN_ABSOLUTE_ERROR,
-    bound: o.BoundOption = o.Bounds.EXACT,
+    history: o.HistoryOption = None,
+    alpha: o.AlphaOption = None,
     delta: o.DeltaOption = None,
-    mechanism: o.MechanismOption = None,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="With --delta and --horizon: look for less noise by simulation (minutes).")
-    ] = False,
-    failure: o.FailureOption = None,
-    draws: o.DrawsOption = 1_000_000,
-    seconds: o.SecondsOption = None,
-    seed: o.SeedOption = 0,
-    compare: Annotated[bool, typer.Option("--compare", help="Print every method's plan side by side.")] = False,
-    population: Annotated[
-        int | None,
-        typer.Option(
-            "--population",
-            help="How many people are counted, to compare the noise with; by default those of TRACES.",
-            show_default=False,
-        ),
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option("--figure", help="Draw the budgets of every method (.png or .svg).", show_default=False),
-    ] = None,
+    noise: o.NoiseOption = None,
+    horizon: o.HorizonOption = None,
+    bound: o.BoundOption = None,
+    compare: Annotated[bool, o.option("--compare", help="Compare the plans of all methods.")] = False,
+    figure: o.FigureOption = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where to write the plan (JSON).", show_default=False)
+        Path | None, o.option("--output", "-o", help="Where to write the plan (JSON).", metavar="FILE")
     ] = None,
-    all_steps: Annotated[bool, typer.Option("--all", help="Show every step in the table.")] = False,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """Choose budgets so that no step leaks more than alpha, whatever is released before and after it."""
-    level = positive(alpha, "--alpha")
-    compared = compare or figure is not None
-    _require_together(compared, horizon, delta, mechanism, verify)
-    by: dict[str, Any] = {"verify": verify, "failure": failure, "draws": draws, "seconds": seconds, "seed": seed}
-    if delta is not None:
-        _require_noise_alone(compared, method, objective, bound)
+    """Choose budgets, or noise at a delta, so that no step leaks more than alpha.
+
+    Without --horizon, the plan satisfies alpha for any number of steps.
+    """
+    options = {
+        "traces.path": traces,
+        "history.path": history,
+        "privacy.alpha": alpha,
+        "privacy.delta": delta,
+        "privacy.noise": noise,
+        "privacy.horizon": horizon,
+        "privacy.bound": bound,
+    }
+    asked = o.read(project, assignments, options)
+    settings, compared = asked.settings, compare or figure is not None
+    _require_together(settings, compared=compared)
     for place in (output, figure):
         if place is not None:
-            require_writable(place, reads=(traces, *known.files, *reading.files))
+            require_writable(place, reads=settings.inputs)
     if figure is not None:
         figure_suffix(figure)
-    inputs = gather(traces, reading, known)
-    everyone, comparison = inputs.everyone, PlanComparison({}, {})
-    chosen: Method | None = None if method is None else method.value
+    with working("reading data"):
+        inputs = asked.inputs()
+    comparison = PlanComparison({}, {})
     with working("planning"):
-        if delta is not None:
-            made: Plan = plan_noise(
-                everyone, alpha=level, noise=_noise(mechanism), horizon=horizon, **by, accounting=ApproximateDP(delta)
-            )
-        else:
-            how: dict[str, Any] = {
-                "alpha": level,
-                "horizon": horizon,
-                "objective": objective.value,
-                "accounting": bound.accounting,
-            }
-            comparison = compare_plans(everyone, **how) if compared else comparison
-            made = comparison.plans.get(chosen or "optimal") or plan_budget(everyone, method=chosen, **how)
-    made = dataclasses.replace(made, source=inputs.source)
+        if compared:
+            comparison = compare_plans(inputs.everyone, **asked.budget_terms())
+        ready = comparison.plans.get(settings.plan.method or "optimal")
+        made: Plan = asked.plan(inputs) if ready is None else dataclasses.replace(ready, source=inputs.source)
     warn(inputs.scarcity)
     warn(made.source.warning)
     warn(absences(inputs.trajectories))
     if output is not None:
         save_plan(made, output)
-    if figure is not None and horizon is not None:
-        save_figure(comparison_figure(comparison.plans, inputs.times(horizon)), figure)
-    beside = _beside(inputs, made, population)
+    if figure is not None and made.horizon is not None:
+        save_figure(comparison_figure(comparison.plans, inputs.times(made.horizon)), figure)
+    beside = _beside(inputs, made, settings.release.population)
     warn(None if beside is None else beside.warning)
     if as_json:
         share = None if beside is None else beside.share
@@ -159,7 +101,7 @@ def plan(
         about |= {"alpha_in_all": made.alpha_in_all} if made.source.learning_epsilon else {}
         say_json(plan_document(made) | about | _comparison(comparison))
         return
-    show_plan(inputs, made, all_steps=all_steps, beside=beside)
+    show_plan(inputs, made, beside=beside)
     if compare:
         show_comparison(comparison)
     _say_written(plan=output, figure=figure)
@@ -170,9 +112,7 @@ def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCo
     n_people = population if population is not None or inputs.trajectories is None else inputs.trajectories.n_users
     if n_people is None or inputs.states is None:
         return None
-    return NoiseBesideCounts(
-        made.mean_absolute_noise, whole_number(n_people, "--population", least=1), len(inputs.states)
-    )
+    return NoiseBesideCounts(made.mean_absolute_noise, n_people, len(inputs.states))
 
 
 def _say_written(**places: Path | None) -> None:
@@ -181,35 +121,25 @@ def _say_written(**places: Path | None) -> None:
             console.print(f"{what} written to {place}", soft_wrap=True, markup=False)
 
 
-def _noise(mechanism: o.Noises | None) -> Noise:
-    return "laplace" if mechanism is o.Noises.LAPLACE else "gaussian"
-
-
-def _require_together(
-    compared: bool, horizon: int | None, delta: float | None, mechanism: o.Noises | None, verify: bool
-) -> None:
-    """Options that say nothing without another one are refused."""
-    if compared and horizon is None:
-        raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
-    if delta is None and mechanism is not None:
-        raise BudgetError("--mechanism is planned for a delta: give --delta D, such as 1e-6")
-    if verify and (delta is None or horizon is None):
-        raise BudgetError("--verify simulates a number of steps at a delta: give --delta D and --horizon T")
-
-
-def _require_noise_alone(
-    compared: bool, method: MethodOption | None, objective: ObjectiveOption, bound: o.Bounds
-) -> None:
-    """With --delta, options that choose budgets are refused."""
+def _require_together(settings: Settings, *, compared: bool) -> None:
+    """Refuse settings that contradict each other or have no effect."""
+    privacy = settings.privacy
+    if privacy.delta is None:
+        if compared and privacy.horizon is None:
+            raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
+        if privacy.noise is not None:
+            raise BudgetError("--noise is planned at a delta: give --delta D, such as 1e-6")
+        if settings.verification.enabled:
+            raise BudgetError("verification needs a delta and a number of steps: give --delta D and --horizon T")
+        return
     if compared:
         raise BudgetError("--compare and --figure are about budgets with delta = 0: leave out --delta, or them")
-    if method is not None or objective is not ObjectiveOption.MEAN_ABSOLUTE_ERROR:
-        raise BudgetError(
-            "--method and --objective are about budgets with delta = 0: with --delta the least noise is planned; leave out "
-            "--delta, or them"
-        )
-    if bound is o.Bounds.PAPER:
-        raise InputError("--bound paper is about delta = 0: with --delta there is one way to account")
+    if settings.plan.is_given:
+        raise BudgetError("plan.method and plan.objective are about budgets with delta = 0: leave out --delta, or them")
+    if privacy.bound == "paper":
+        raise BudgetError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
+    if settings.verification.enabled and privacy.horizon is None:
+        raise BudgetError("verification needs a number of steps: give --horizon T")
 
 
 def _comparison(found: PlanComparison) -> dict[str, Any]:
@@ -270,8 +200,8 @@ def _(plan: NoisePlan) -> list[tuple[str, str]]:
     return [("noise", f"{plan.description}, fixed beforehand"), ("delta", at), *verified, *optimality]
 
 
-def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False, beside: NoiseBesideCounts | None = None) -> None:
-    """The plan for people."""
+def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = None) -> None:
+    """Print the plan as tables."""
     first, middle, last = (number(float(made.epsilons[k]), down=True) for k in (0, len(made.epsilons) // 2, -1))
     spent = f"{first} at every step"
     if not (made.epsilons == made.epsilons[0]).all():
@@ -287,12 +217,15 @@ def show_plan(inputs: Inputs, made: Plan, *, all_steps: bool = False, beside: No
             f"{number(made.leakage.worst, up=True)} of {made.alpha:g}",
         ),
         ("mean absolute noise per count", f"{made.mean_absolute_noise:.4g}"),
-        ("noise beside counts", "give --population N to compare" if beside is None else beside.sentence),
+        (
+            "noise beside counts",
+            "unknown: give TRACES, or --set release.population=N" if beside is None else beside.sentence,
+        ),
         *learning_facts(made.source, made.alpha, made.delta),
     ]
     facts(f"Plan for {made.level} (nats, replace one person's value)", rows)
     if isinstance(made.leakage, LeakageSeries):
-        steps_table(made.leakage, inputs.times(len(made.leakage)), every_row=all_steps, granted=True)
+        steps_table(made.leakage, inputs.times(len(made.leakage)), granted=True)
         naive = mean_absolute_noise(laplace_scales([made.alpha / len(made.leakage)]))
         if naive < made.mean_absolute_noise * (1.0 - SAME):
             warn(

@@ -6,65 +6,72 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from temporaldp import Adversary, CountedTraces, InputError, estimate_adversaries, plan_budget, plan_for_share
+from temporaldp.accounting.methods import accounting_from
+from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import absences, read_data, scarcity
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.columns import save_columns
 from temporaldp.files.plans import json_number
+from temporaldp.project.inputs import absences, read_data, scarcity
 from temporaldp.report.population import population_figure
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.words import number, steps
 from temporaldp.studies import LeakageDistribution, leakage_distribution
-from temporaldp.values import positive
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
 MOST_NAMED = 5
 
 
-@o.grouped
 def population(
-    reading: o.TraceOptions,
-    epsilon: Annotated[float, typer.Option("--epsilon", help="What each step promises, in nats.", show_default=False)],
     traces: o.TracesArgument = None,
-    prior: o.PriorOption = 0.0,
+    epsilon: o.EpsilonOption = None,
     horizon: o.HorizonOption = None,
-    bound: o.BoundOption = o.Bounds.EXACT,
+    bound: o.BoundOption = None,
     above: Annotated[
-        float | None,
-        typer.Option("--above", metavar="LEVEL", help="Say which share of people is above this.", show_default=False),
+        float | None, o.option("--above", help="Report the share of users above this leakage.", metavar="LEVEL")
     ] = None,
     alpha: Annotated[
-        float | None,
-        typer.Option("--alpha", help="Also plan: a budget that holds this level for ever.", show_default=False),
+        float | None, o.option("--alpha", help="Also plan a budget that satisfies this level.", metavar="A")
     ] = None,
     share: Annotated[
-        float, typer.Option("--share", help="With --alpha: for this share of people; 1 is for the worst-off.")
-    ] = 1.0,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", help="Draw the distribution (.png or .svg).", show_default=False)
+        float | None, o.option("--share", help="Share of users for whom the budget satisfies it.", metavar="S")
     ] = None,
+    figure: o.FigureOption = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Everybody's leakage, worst first (.csv, .parquet)."),
+        Path | None, o.option("--output", "-o", help="Leakage of every user (.csv, .parquet).", metavar="FILE")
     ] = None,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """Tell the leakage of each person (or, with --by, of each group) as a distribution: quantiles, and the share above a level.
+    """Compute the distribution of leakage over users, or over groups (--set traces.by=COLUMN).
 
-    With --horizon, of a release of so many steps; without, for ever. Names are printed: for internal use only.
+    Without --horizon, leakage is the supremum. Names of users are printed: for internal use only.
     """
-    promise, level = positive(epsilon, "--epsilon"), None if above is None else positive(above, "--above")
+    options = {
+        "traces.path": traces,
+        "privacy.epsilon": epsilon,
+        "privacy.horizon": horizon,
+        "privacy.bound": bound,
+        "study.above": above,
+        "privacy.alpha": alpha,
+        "study.share": share,
+    }
+    settings = o.read(project, assignments, options).settings
+    privacy, study, prior = settings.privacy, settings.study, settings.correlation.prior
+    if privacy.epsilon is None:
+        raise InputError("expected --epsilon E, the epsilon of every step, in nats")
     for place in (figure, output):
         if place is not None:
-            require_writable(place, reads=(traces, *reading.files))
+            require_writable(place, reads=settings.inputs)
     if figure is not None:
         figure_suffix(figure)
-    data = read_data(traces, reading, correlation=True)
-    groups = reading.by is not None
+    with working("reading traces"):
+        data = read_data(settings.traces, correlation=True)
+    groups = settings.traces.by is not None
+    method = accounting_from({"method": privacy.bound or "exact"})
 
     def people() -> Iterator[Adversary]:
         return estimate_adversaries(data, prior=prior, per_user=not groups, per_group=groups)
@@ -72,39 +79,38 @@ def population(
     sizes = getattr(data, "groups", None) if groups else None
     with working("leakage of every person"):
         found = leakage_distribution(
-            people(), epsilon=promise, horizon=horizon, people=sizes, accounting=bound.accounting
+            people(), epsilon=privacy.epsilon, horizon=privacy.horizon, people=sizes, accounting=method
         )
     warn(scarcity(data))
     warn(None if isinstance(data, CountedTraces) else absences(data))
     plans: dict[str, Any] = {}
-    if alpha is not None:
+    if privacy.alpha is not None:
         with working("everybody's own budget"):
-            plans = _plans(list(people()), positive(alpha, "--alpha"), share, bound, groups=groups)
+            plans = _plans(list(people()), privacy.alpha, study.share, method, groups=groups)
     if figure is not None:
         with working("drawing", writes=True):
-            save_figure(population_figure(found, level=level, groups=groups), figure)
+            save_figure(population_figure(found, level=study.above, groups=groups), figure)
     if output is not None:
         _save(found, output)
     if as_json:
-        say_json(_document(found, level) | plans)
+        say_json(_document(found, study.above) | plans)
         return
-    _show(found, level, "group" if groups else "person", plans)
+    _show(found, study.above, "group" if groups else "person", plans)
     for what, place in (("figure", figure), ("table", output)):
         if place is not None:
             console.print(f"{what} written to {place}", soft_wrap=True, markup=False)
 
 
-def _plans(people: list[Adversary], alpha: float, share: float, bound: o.Bounds, *, groups: bool) -> dict[str, Any]:
+def _plans(
+    people: list[Adversary], alpha: float, share: float, method: Accounting[Any, Any], *, groups: bool
+) -> dict[str, Any]:
     """What each step may spend: for each group its own budget, or one budget for a share of all people."""
     if groups:
         if share != 1.0:
-            raise InputError("--share is of people: leave out --by, or --share")
-        budgets = {
-            str(one.name): float(plan_budget(one, alpha=alpha, accounting=bound.accounting).epsilons[0])
-            for one in people
-        }
+            raise InputError("--share is a share of users: leave out traces.by, or --share")
+        budgets = {str(one.name): float(plan_budget(one, alpha=alpha, accounting=method).epsilons[0]) for one in people}
         return {"alpha": alpha, "budgets": budgets}
-    plan = plan_for_share(people, alpha=alpha, share=share, accounting=bound.accounting)
+    plan = plan_for_share(people, alpha=alpha, share=share, accounting=method)
     return {
         "alpha": alpha,
         "budget": plan.epsilon,

@@ -8,11 +8,11 @@ from typing import Any
 
 from temporaldp import ContinualRelease, PublicCorrelation, ReleasedHistograms, SmoothedHistograms
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.cli.inputs import absences
-from temporaldp.cli.release_setup import Setup
 from temporaldp.cli.render import console, facts, learning_facts, say_json, warn
 from temporaldp.cli.smoothing import save_all, smoothed_document
 from temporaldp.planning.histogram_noise import mean_absolute_noise
+from temporaldp.project.inputs import absences
+from temporaldp.project.release import ReleaseSetup
 from temporaldp.release.epochs import STEPS
 from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
@@ -48,7 +48,7 @@ class Smoothing:
 
 def say_release(
     released: ReleasedHistograms,
-    setup: Setup,
+    setup: ReleaseSetup,
     output: Path,
     ledger: tuple[ContinualRelease[Any, Any], int] | None,
     as_json: bool,

@@ -70,14 +70,14 @@ def facts(title: str, rows: Sequence[tuple[str, str]]) -> None:
     console.print(table)
 
 
-def steps_table(series: LeakageSeries, times: Sequence[str], *, every_row: bool, granted: bool = False) -> None:
+def steps_table(series: LeakageSeries, times: Sequence[str], *, granted: bool = False) -> None:
     """Leakage step by step; of a long series some steps, always with the ends and the worst.
 
     Epsilons that are `granted` may be spent, and are rounded down; those that were promised, up.
     """
     n_steps = len(series)
     shown = list(range(n_steps))
-    if not every_row and n_steps > MOST_ROWS:
+    if n_steps > MOST_ROWS:
         spread = {round(k * (n_steps - 1) / (MOST_ROWS - 2)) for k in range(MOST_ROWS - 1)}
         shown = sorted(spread | {series.worst_time})
     table = Table()
@@ -90,7 +90,7 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, every_row: bool,
         table.add_row(str(step + 1), escape(times[step]), epsilon, *leaked, style=mark)
     console.print(table)
     if len(shown) < n_steps:
-        console.print(f"[dim]{len(shown)} of {n_steps} steps; --all shows every one, --json has them all.[/]")
+        console.print(f"[dim]{len(shown)} of {n_steps} steps; --json has all of them.[/]")
 
 
 class _Watch:

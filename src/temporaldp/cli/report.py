@@ -1,9 +1,9 @@
-"""`temporaldp report`: one page for whoever signs."""
+"""`temporaldp report`: one page for the person who signs a release off."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -23,87 +23,93 @@ from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import Inputs, absences, gather, uncertainty_of
 from temporaldp.cli.ledger_report import evidence_of
 from temporaldp.cli.render import console, warn, working
 from temporaldp.correlation.states import require_same_states
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import Plan
+from temporaldp.project.inputs import Inputs, absences, gather, uncertainty_of
+from temporaldp.project.release import loaded_plan, without_traces
 from temporaldp.release.database import file_of
 from temporaldp.report import Evidence, write_report
-from temporaldp.values import positive
+
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
 
 
-@o.grouped
 def report(
-    reading: o.TraceOptions,
-    known: o.CorrelationOptions,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write the page (.html).", show_default=False)
-    ],
     traces: o.TracesArgument = None,
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", help="What each step promises, in nats.", show_default=False)
+    history: o.HistoryOption = None,
+    epsilon: o.EpsilonOption = None,
+    plan: Annotated[Path | None, o.option("--plan", help="Plan to report on.", metavar="FILE")] = None,
+    ledger: Annotated[str | None, o.option("--ledger", help="Ledger to report on.", metavar="LEDGER")] = None,
+    released: Annotated[Path | None, o.option("--released", help="Published counts to show.", metavar="FILE")] = None,
+    output: Annotated[
+        Path | None, o.option("--output", "-o", help="Where to write the page (.html).", metavar="FILE")
     ] = None,
-    plan: Annotated[Path | None, typer.Option("--plan", help="Plan to report on.", show_default=False)] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            "--ledger",
-            metavar="LEDGER",
-            help="Ledger to report on: what was released, against the correlation that it was accounted with.",
-            show_default=False,
-        ),
-    ] = None,
-    released: Annotated[
-        Path | None, typer.Option("--released", help="Released histograms to show.", show_default=False)
-    ] = None,
-    true_counts: Annotated[
-        bool,
-        typer.Option("--true-counts", help="Show the true counts beside the released ones: for internal use only."),
-    ] = False,
-    name_users: Annotated[
-        bool, typer.Option("--name-users", help="With --per-user: name the person who is leaked about most.")
-    ] = False,
     horizon: o.HorizonOption = None,
-    bound: o.BoundOption = o.Bounds.EXACT,
-    title: Annotated[str, typer.Option("--title", help="Heading of the page.")] = "Temporal privacy leakage report",
+    bound: o.BoundOption = None,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
     """Write one self-contained HTML page: the guarantee in words, reasons, assumptions, figures, numbers.
 
-    Report on a constant promise (--epsilon), on a plan (--plan), on what was released (--plan and --released), or on a ledger.
+    A report is about a ledger (--ledger), a plan (--plan, with --released what was published) or an epsilon (--epsilon). Of
+    these, what the command line names comes before the project file, in which a ledger comes first.
     """
-    if ledger is not None:
-        if epsilon is not None or released is not None or horizon is not None or bound is not o.Bounds.EXACT:
+    options = {
+        "traces.path": traces,
+        "history.path": history,
+        "privacy.epsilon": epsilon,
+        "release.plan": plan,
+        "report.released": released,
+        "report.output": output,
+        "privacy.horizon": horizon,
+        "privacy.bound": bound,
+        "release.ledger": ledger,
+    }
+    settings = o.read(project, assignments, options).settings
+    if sum(one is not None for one in (epsilon, plan, ledger)) > 1 and not (ledger and plan):
+        raise InputError(
+            "expected one of --epsilon (every step), --plan (planned budgets) and --ledger (what was spent)"
+        )
+    subject = _subject(settings, epsilon=epsilon is not None, plan=plan is not None, ledger=ledger is not None)
+    target = subject.report.output
+    if target is None:
+        raise InputError("expected --output FILE (.html), where the page is written")
+    if subject.release.ledger is not None:
+        if released is not None or horizon is not None or bound is not None or traces is not None:
             raise InputError(
-                "--ledger says what was released, spent and by which bound: leave out the options that say so too"
+                "a ledger determines what was released, spent and by which bound: leave out TRACES, --released, --horizon and "
+                "--bound"
             )
-        _report_ledger(ledger, traces, reading, known, plan, output, true_counts, name_users, title)
+        is_other = history is not None or any(one.startswith(("correlation.", "history.")) for one in assignments or [])
+        _report_ledger(subject, target, is_other=is_other)
         return
-    if (epsilon is None) == (plan is None):
-        raise InputError("expected one of --epsilon (a constant promise) and --plan (planned budgets)")
-    if true_counts and (traces is None or released is None):
-        raise InputError("--true-counts shows TRACES against --released: give both")
-    require_writable(output, reads=(traces, plan, released, *known.files))
-    planned = None if plan is None else load_plan(plan)
+    asked, privacy = subject.report, subject.privacy
+    if asked.true_counts and (subject.traces.path is None or asked.released is None):
+        raise InputError("report.true_counts shows TRACES beside --released: give both")
+    require_writable(target, reads=(*subject.inputs, subject.release.plan, asked.released))
+    planned = loaded_plan(subject)
     states = None if planned is None else planned.source.states
-    _require_bound(bound, planned)
-    inputs = gather(traces, reading, known, states)
-    shown = None if released is None else load_released(released)
+    is_paper = privacy.bound == "paper"
+    _require_bound(is_paper, planned)
+    with working("reading data"):
+        inputs = gather(subject, states)
+    shown = None if asked.released is None else load_released(asked.released)
     if shown is not None and inputs.states is not None:
         shown = shown.reordered(inputs.states)
-    n_steps = _reported_steps(horizon, shown, planned, inputs)
+    n_steps = _reported_steps(privacy.horizon, shown, planned, inputs)
     if states is not None and inputs.states is not None:
         require_same_states(states, inputs.states, what="this report's correlation")
     if shown is not None and inputs.trajectories is not None and shown.times != inputs.trajectories.times:
-        raise InputError("the times of the released histograms are not those of TRACES, or stand in another order")
+        raise InputError("the times of the released histograms are not those of TRACES, or are in another order")
     with working("accounting"):
-        leakage, limits = _accounted(
-            inputs, planned, epsilon, n_steps, bound.accounting if bound is o.Bounds.PAPER else None
-        )
+        leakage, limits = _accounted(inputs, planned, privacy.epsilon, n_steps, PaperBound() if is_paper else None)
         tighter = isinstance(leakage.accounting, Exact | IntervalBound)
-        paper, paper_limits = _accounted(inputs, planned, epsilon, n_steps, PaperBound()) if tighter else (None, None)
-        uncertainty = uncertainty_of(inputs, known, leakage)
+        paper, paper_limits = (
+            _accounted(inputs, planned, privacy.epsilon, n_steps, PaperBound()) if tighter else (None, None)
+        )
         evidence = Evidence(
             adversaries=inputs.adversaries,
             leakage=leakage,
@@ -112,14 +118,29 @@ def report(
             supremum=limits,
             plan=planned,
             released=shown,
-            true_counts=inputs.trajectories.histogram() if true_counts and inputs.trajectories is not None else None,
+            true_counts=inputs.trajectories.histogram()
+            if asked.true_counts and inputs.trajectories is not None
+            else None,
             n_users=None if inputs.trajectories is None else inputs.trajectories.n_users,
-            name_users=name_users,
+            name_users=asked.name_users,
             paper=paper,
             paper_supremum=paper_limits,
-            uncertainty=uncertainty,
+            uncertainty=uncertainty_of(inputs, subject.correlation, leakage),
         )
-    _write(evidence, inputs, output, title)
+    _write(evidence, inputs, target, asked.title)
+
+
+def _subject(settings: Settings, *, epsilon: bool, plan: bool, ledger: bool) -> Settings:
+    """The settings of the one thing to report on: named on the command line, or else the first of ledger, plan, epsilon."""
+    release, privacy = settings.release, settings.privacy
+    if not (epsilon or plan or ledger):
+        ledger = release.ledger is not None
+        plan = not ledger and release.plan is not None
+        epsilon = not ledger and not plan and privacy.epsilon is not None
+    if not (epsilon or plan or ledger):
+        raise InputError("expected --epsilon (every step), --plan (planned budgets) or --ledger (what was spent)")
+    kept = {"ledger": release.ledger if ledger else None, "plan": None if epsilon else release.plan}
+    return settings.model_copy(update={"release": release.model_copy(update=kept)})
 
 
 def _write(evidence: Evidence, inputs: Inputs | None, output: Path, title: str) -> None:
@@ -138,34 +159,31 @@ def _write(evidence: Evidence, inputs: Inputs | None, output: Path, title: str) 
         raise typer.Exit(3)
 
 
-def _report_ledger(
-    ledger: str,
-    traces: Path | None,
-    reading: o.TraceOptions,
-    known: o.CorrelationOptions,
-    plan: Path | None,
-    output: Path,
-    true_counts: bool,
-    name_users: bool,
-    title: str,
-) -> None:
-    if true_counts or traces is not None:
-        raise InputError("a report on a ledger shows what was released alone: leave out TRACES and --true-counts")
-    require_writable(output, reads=(plan, file_of(ledger), *known.files))
-    with Ledger(ledger) as opened:
+def _report_ledger(settings: Settings, output: Path, *, is_other: bool) -> None:
+    """Report on what a ledger stores, against its own correlation unless the command line gives another one (`is_other`)."""
+    asked, place, plan = settings.report, settings.release.ledger, settings.release.plan
+    assert place is not None
+    if asked.true_counts:
+        raise InputError("a report on a ledger shows only what was released: leave out report.true_counts")
+    require_writable(output, reads=(plan, file_of(place), *settings.inputs))
+    with Ledger(place) as opened:
         states = opened.configuration["states"]
-        given = known != o.CorrelationOptions()
-        inputs = gather(None, reading, known, None if states is None else tuple(states)) if given else None
+        given = without_traces(settings)
+        inputs = None
+        if settings.has_correlation and (is_other or opened.configuration["correlations"] is None):
+            inputs = gather(given, None if states is None else tuple(states))
         with working("accounting"):
-            evidence = evidence_of(opened, None if plan is None else load_plan(plan), inputs, name_users=name_users)
-    _write(evidence, inputs, output, title)
+            evidence = evidence_of(
+                opened, None if plan is None else load_plan(plan), inputs, name_users=asked.name_users
+            )
+    _write(evidence, inputs, output, asked.title)
 
 
 Accounted: TypeAlias = tuple[LeakageSeries, LeakageSupremum | None]
 
 
-def _require_bound(bound: o.Bounds, plan: Plan | None) -> None:
-    if bound is o.Bounds.PAPER and plan is not None and not isinstance(plan.accounting, PaperBound):
+def _require_bound(is_paper: bool, plan: Plan | None) -> None:
+    if is_paper and plan is not None and not isinstance(plan.accounting, PaperBound):
         raise InputError(
             f"the plan satisfies {plan.level} by another accounting method ({plan.accounting.name}), of which the paper's "
             "bound is no evidence: leave out --bound paper, or plan with --bound paper"
@@ -180,10 +198,9 @@ def _accounted(
             inputs.everyone, accounting=accounting
         )
     assert epsilon is not None
-    spent = positive(epsilon, "--epsilon")
     return (
-        temporal_leakage(inputs.everyone, spent, accounting=accounting or Exact(), horizon=n_steps),
-        leakage_supremum(inputs.everyone, spent, accounting=accounting or Exact()),
+        temporal_leakage(inputs.everyone, epsilon, accounting=accounting or Exact(), horizon=n_steps),
+        leakage_supremum(inputs.everyone, epsilon, accounting=accounting or Exact()),
     )
 
 

@@ -1,18 +1,15 @@
-"""`temporaldp release --table`: one table of an account of several, as its job publishes it."""
+"""`temporaldp release` with `release.table`: one table of a shared account, as its job publishes it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from temporaldp import InputError, ReleasedHistograms, SharedRelease, Traces, consistent_counts, save_released
-from temporaldp.cli import options as o
 from temporaldp.cli.earlier_output import is_earlier, refuse_existing
-from temporaldp.cli.inputs import absences, read_data
 from temporaldp.cli.operation import (
     forecast_table,
     ledger_facts,
@@ -24,45 +21,32 @@ from temporaldp.cli.released import release_document, show_release
 from temporaldp.cli.render import facts, say_json, warn, working
 from temporaldp.correlation.states import require_same_states
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
+from temporaldp.project.inputs import absences, read_data
 from temporaldp.release.histograms import gap_before, require_same_step
 from temporaldp.release.store import Store, store_at
 from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
 from temporaldp.report.words import number, steps
 
-
-@dataclass(frozen=True, slots=True)
-class AskedTable:
-    """What a job asks of an account: which table, what the ledger must contain, and how it is told."""
-
-    ledger: str
-    table: str
-    head: str | None
-    warn_at: float | None
-    consistent: bool
-    overwrite: bool
-    as_json: bool
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
 
 
 def release_table(
-    asked: AskedTable,
-    traces: Path | None,
-    reading: o.TraceOptions,
-    output: Path,
-    line: dict[str, Any],
-    *,
-    dry_run: bool,
+    settings: Settings, output: Path, line: dict[str, Any], *, dry_run: bool, overwrite: bool, as_json: bool
 ) -> None:
-    """Publish one table of an account, or say what that would do; `line` is of the log."""
+    """Publish one table of an account, or report what that would do; `line` is the line of the log."""
+    asked = settings.release
+    assert asked.ledger is not None
     if dry_run:
-        with trial_place(asked.ledger) as place, _opened(asked, place) as shared:
-            _say_forecast(shared, _data_of(shared, traces, reading), asked.as_json)
+        with trial_place(asked.ledger) as place, _opened(settings, place) as shared:
+            _say_forecast(shared, _data_of(shared, settings), as_json)
         return
-    with _opened(asked, asked.ledger) as shared:
+    with _opened(settings, asked.ledger) as shared:
         is_first = not shared.n_published
-        data = _data_of(shared, traces, reading)
+        data = _data_of(shared, settings)
         shared.refresh()
-        if not asked.overwrite and not is_earlier(output, lambda time: _published(shared, time), data):
-            refuse_existing(output, asked.overwrite)
+        if not overwrite and not is_earlier(output, lambda time: _published(shared, time), data):
+            refuse_existing(output, overwrite)
         before, gap = len(shared.ledger), gap_before(data, shared.stream)
         shared.stream.require_next([time for time in data.times if not shared.stream.has(time)])
         again = [time for time in data.times if shared.has(time)]
@@ -76,7 +60,7 @@ def release_table(
         warn(nearly_used(shared.stream, asked.warn_at))
         if is_first:
             warn(impossible_counts(released, data.n_users))
-        _say(shared, data, released, output, before, asked.as_json, is_first=is_first)
+        _say(shared, data, released, output, before, as_json, is_first=is_first)
 
 
 def refuse_account(ledger: str) -> None:
@@ -89,21 +73,23 @@ def refuse_account(ledger: str) -> None:
     tables = json.loads(heading.configuration).get("tables") if heading is not None else None
     if tables:
         raise InputError(
-            f"{store.place} is an account of several tables, {', '.join(sorted(tables))}: say with --table which of them "
-            "this job publishes. The account knows the level and the correlation"
+            f"{store.place} is an account of several tables, {', '.join(sorted(tables))}: name the one that "
+            "this job publishes (--set release.table=NAME). The account has the level and the correlation"
         )
 
 
-def _opened(asked: AskedTable, place: str | Store) -> SharedRelease:
+def _opened(settings: Settings, place: str | Store) -> SharedRelease:
+    asked = settings.release
+    assert asked.table is not None
     shared = SharedRelease.of(asked.table, place)
     if asked.head is not None:
         shared.ledger.verify(head=asked.head)
     return shared
 
 
-def _data_of(shared: SharedRelease, traces: Path | None, reading: o.TraceOptions) -> Traces:
-    """The data of a table, with the states that the account knows it by."""
-    data = read_data(traces, reading, shared.states)
+def _data_of(shared: SharedRelease, settings: Settings) -> Traces:
+    """The data of a table, with the states of the account."""
+    data = read_data(settings.traces, shared.states)
     assert shared.states is not None
     require_same_states(shared.states, data.states, what="the data (the account is about others)")
     require_same_step(shared.stream.step, data.step, what="account")

@@ -7,54 +7,63 @@ from typing import Annotated
 
 import typer
 
-from temporaldp import load_released
+from temporaldp import InputError, load_released
 from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, working
-from temporaldp.cli.smoothing import public_correlation, save_all, smoothed_document
+from temporaldp.cli.smoothing import save_all, smoothed_document
 from temporaldp.files.atomic import require_writable
+from temporaldp.project.release import public_correlation, without_traces
 from temporaldp.release.released import release_suffix
 from temporaldp.report.figures import release_figure
 from temporaldp.report.style import figure_suffix, save_figure
 
 
-@o.grouped
 def smooth(
-    reading: o.TraceOptions,
-    known: o.CorrelationOptions,
     released: Annotated[
-        Path, typer.Argument(metavar="RELEASED", show_default=False, help="Counts from `temporaldp release`, as drawn.")
-    ],
-    population: Annotated[int, typer.Option("--population", help="The public number of people.", show_default=False)],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to write (.parquet or .csv).", show_default=False)
-    ],
-    same_start: o.SameStartOption = False,
-    synthetic: o.SyntheticOption = None,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", help="Draw them beside the released counts.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="RELEASED", show_default=False, help="Published counts, as drawn (.parquet or .csv)."),
     ] = None,
+    history: o.HistoryOption = None,
+    population: Annotated[int | None, o.option("--population", help="Public number of users.", metavar="N")] = None,
+    output: Annotated[
+        Path | None, o.option("--output", "-o", help="Where to write (.parquet or .csv).", metavar="FILE")
+    ] = None,
+    figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """Smooth a finished release by a public correlation: every count from all releases, with a 95 % interval.
+    """Smooth a finished release by a public correlation, with 95 % intervals.
 
-    Post-processing: it reads released counts, the public number of people, and a correlation that is public or paid for.
+    Post-processing: only published counts, the public number of users and a public correlation are read.
     """
-    release_suffix(output)
-    for place in (output, synthetic, figure):
-        if place is not None:
-            require_writable(place, reads=(released, *known.files))
+    options = {
+        "report.released": released,
+        "history.path": history,
+        "release.population": population,
+        "release.smoothed": output,
+    }
+    settings = o.read(project, assignments, options).settings
+    release, place = settings.release, settings.report.released or settings.release.output
+    if place is None or release.smoothed is None or release.population is None:
+        raise InputError("expected RELEASED, --population N (the public number of users) and --output FILE")
+    release_suffix(release.smoothed)
+    for written in (release.smoothed, release.synthetic, figure):
+        if written is not None:
+            require_writable(written, reads=(place, *settings.inputs))
     if figure is not None:
         figure_suffix(figure)
-    counts = load_released(released)
-    correlation = public_correlation(None, reading, known, counts.states, same_start=same_start)
+    counts = load_released(place)
+    with working("reading the correlation"):
+        correlation = public_correlation(without_traces(settings), counts.states)
     with working("smoothing"):
-        found = smooth_released(counts, correlation, total=population)
-    rows = save_all(found, correlation, output, synthetic)
+        found = smooth_released(counts, correlation, total=release.population)
+    rows = save_all(found, correlation, release.smoothed, release.synthetic)
     if figure is not None:
         save_figure(release_figure(counts, smoothed=found), figure)
     if as_json:
-        say_json(smoothed_document(found, output))
+        say_json(smoothed_document(found, release.smoothed))
         return
     facts("Smoothed", rows)
     if figure is not None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.table import Table
 
 from temporaldp import InputError, Tradeoff, TradeoffPoint
 from temporaldp import tradeoff as computed
 from temporaldp.cli import options as o
-from temporaldp.cli.inputs import gather
 from temporaldp.cli.render import console, say_json, warn, working
-from temporaldp.cli.smoothing import public_part
 from temporaldp.files.atomic import require_writable
-from temporaldp.planning.histogram_noise import Noise
+from temporaldp.project.inputs import gather
+from temporaldp.project.release import public_part
 from temporaldp.report.noise_beside_counts import NoiseBesideCounts
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.tradeoff_figure import tradeoff_figure
@@ -26,73 +23,70 @@ ENOUGH = 2.0
 """Up to so many times alpha, the user level of the same noise is worth a sentence."""
 
 
-@o.grouped
 def tradeoff(
-    reading: o.TraceOptions,
-    known: o.CorrelationOptions,
     traces: o.TracesArgument = None,
-    population: Annotated[
-        int | None,
-        typer.Option("--population", help="How many people; by default those of TRACES.", show_default=False),
-    ] = None,
+    history: o.HistoryOption = None,
     horizon: o.HorizonOption = None,
-    alpha: Annotated[
-        str | None, typer.Option("--alpha", help="Levels to look at, separated by commas, in nats.", show_default=False)
-    ] = None,
+    alpha: Annotated[str | None, o.option("--alpha", help="Levels to compare, in nats.", metavar="A,B,...")] = None,
     epsilon: Annotated[
-        str | None,
-        typer.Option("--epsilon", help="Instead: what each step promises, separated by commas.", show_default=False),
+        str | None, o.option("--epsilon", help="In place of --alpha: epsilons of a step, in nats.", metavar="E,F,...")
     ] = None,
     scale: Annotated[
-        str | None,
-        typer.Option("--scale", help="Instead: scales of the noise of a count, in people.", show_default=False),
+        str | None, o.option("--scale", help="In place of --alpha: scales of noise, in counts.", metavar="S,T,...")
     ] = None,
     delta: o.DeltaOption = None,
-    mechanism: o.MechanismOption = None,
-    window: Annotated[
-        int | None,
-        typer.Option("--window", metavar="W", help="Steps of w-event privacy (default 10).", show_default=False),
-    ] = None,
+    noise: o.NoiseOption = None,
     error: Annotated[
         float | None,
-        typer.Option(
-            "--error", help="Find the smallest alpha with no larger an error of a count, in people.", show_default=False
-        ),
+        o.option("--error", help="Find the smallest alpha with at most this error, in users.", metavar="E"),
     ] = None,
-    same_start: o.SameStartOption = False,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", help="Draw alpha against the error (.png or .svg).", show_default=False)
-    ] = None,
+    figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
 ) -> None:
-    """What each alpha costs: what is promised, what leaks, and how far counts and smoothed counts are from the truth.
+    """Compare levels: the epsilon of a step, the leakage, and the error of counts and smoothed counts.
 
-    Errors are simulated from the public correlation. Of TRACES only the number of people and of steps is used.
+    Errors are simulated from the public correlation. Of TRACES only the numbers of users and steps are used.
     """
+    options = {
+        "traces.path": traces,
+        "history.path": history,
+        "privacy.horizon": horizon,
+        "privacy.delta": delta,
+        "privacy.noise": noise,
+        "study.alphas": alpha,
+        "study.epsilons": epsilon,
+        "study.scales": scale,
+        "study.error": error,
+    }
+    settings = o.read(project, assignments, options).settings
+    privacy, study, n_people = settings.privacy, settings.study, settings.release.population
     if figure is not None:
         figure_suffix(figure)
-        require_writable(figure, reads=(traces, *known.files))
-    if delta is None and mechanism is not None:
-        raise InputError("--mechanism is for a delta: give --delta D, such as 1e-6")
-    inputs = gather(traces, reading, known)
-    n_people = population if population is not None or inputs.trajectories is None else inputs.trajectories.n_users
+        require_writable(figure, reads=settings.inputs)
+    if privacy.delta is None and privacy.noise is not None:
+        raise InputError("--noise is planned at a delta: give --delta D, such as 1e-6")
+    with working("reading data"):
+        inputs = gather(settings)
     if n_people is None:
-        raise InputError("without TRACES the number of people is unknown; give --population N")
-    public = public_part(inputs, same_start=same_start)
-    kind: Noise | None = None if mechanism is None else mechanism.value
+        if inputs.trajectories is None:
+            raise InputError("the number of users is unknown: give TRACES, or --set release.population=N")
+        n_people = inputs.trajectories.n_users
+    public = public_part(inputs, same_start=settings.release.same_start)
     with working("simulating"):
         found = computed(
             inputs.everyone,
             public,
             n_people=n_people,
-            horizon=inputs.n_steps(horizon),
-            alphas=_numbers(alpha, "--alpha"),
-            epsilons=_numbers(epsilon, "--epsilon"),
-            scales=_numbers(scale, "--scale"),
-            delta=delta or 0.0,
-            noise=kind,
-            window=window,
-            largest_error=error,
+            horizon=inputs.n_steps(privacy.horizon),
+            alphas=study.alphas,
+            epsilons=study.epsilons,
+            scales=study.scales,
+            delta=privacy.delta or 0.0,
+            noise=privacy.noise,
+            window=study.window,
+            largest_error=study.error,
         )
     if figure is not None:
         save_figure(tradeoff_figure(found), figure)
@@ -103,15 +97,6 @@ def tradeoff(
     console.print(f"Simulated from the correlation alone. {public.source.provenance}", style="dim", markup=False)
     if figure is not None:
         console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
-
-
-def _numbers(text: str | None, option: str) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise InputError(f"expected numbers separated by commas for {option}, got {text!r}") from None
 
 
 def show_tradeoff(found: Tradeoff, n_states: int) -> None:

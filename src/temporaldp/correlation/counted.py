@@ -106,7 +106,7 @@ class CountedTraces:
         """
         if self._histogram is None:
             raise InputError(
-                "expected a table with how many people have each value at each time (counts=..., or --counts)"
+                "expected a table with how many people have each value at each time (counts=..., or --set traces.counts=FILE)"
             )
         return self._histogram.copy()
 
@@ -123,7 +123,9 @@ class CountedTraces:
                 raise InputError(f"unknown user {user!r}; the transitions are of {listed(self.users)}")
             return self._people()[user].copy()
         if self._transitions is None:
-            raise InputError("expected a table with the number of transitions (transitions=..., or --transitions)")
+            raise InputError(
+                "expected a table with the number of transitions (transitions=..., or --set traces.transitions=FILE)"
+            )
         return self._transitions.copy()
 
     def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
@@ -150,7 +152,7 @@ class CountedTraces:
     def _known_times(self) -> Times:
         if self._times is None:
             raise InputError(
-                "expected a table with counts at each time (counts=..., or --counts), or a number of steps"
+                "expected a table with counts at each time (counts=..., or --set traces.counts=FILE), or a number of steps"
             )
         return self._times
 

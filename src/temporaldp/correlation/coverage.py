@@ -42,7 +42,7 @@ class Coverage:
             f"these traces show few transitions for their steps: {self.n_transitions}, where {self.n_users} people over "
             f"{self.n_steps} steps would have {self.n_users * self.n_steps} ({100.0 * self.share:.2g} %). Events are not "
             "states: what is learnt says what a prior says, not how people move, and cannot reassure anybody. Put the events "
-            "on a grid (--every 1h --fill last), or take longer steps"
+            "on a grid (--set traces.every=1h --set traces.fill=last), or take longer steps"
         )
 
 

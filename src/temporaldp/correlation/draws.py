@@ -71,7 +71,7 @@ def bootstrap_adversaries(
             rare = np.flatnonzero((counts.sum(axis=0) == 0.0) | (counts.sum(axis=1) == 0.0))
             raise EstimationError(
                 f"too few people show {listed([trajectories.states[i] for i in rare])}: draws of people leave it without a "
-                "transition; give a prior (prior=1, or --prior 1)"
+                "transition; give a prior (prior=1, or --set correlation.prior=1)"
             )
         found.append(_adversary(counts, trajectories.states, k))
     return found

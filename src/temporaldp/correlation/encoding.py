@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, is_missing, missing, text, values
-from temporaldp.correlation.slices import within
 from temporaldp.correlation.states import CONTROL, distinct, in_order, listed, printable, state_names
 from temporaldp.correlation.times import Times, ordered_times
 from temporaldp.errors import StateError, TraceError
@@ -59,7 +58,6 @@ def encoded(
     times: Callable[[Column], Times] | None = None,
     gaps: bool = True,
     wide: bool = False,
-    span: tuple[str | None, str | None] = (None, None),
 ) -> Encoded:
     """Decide what the words of a frame mean.
 
@@ -74,8 +72,6 @@ def encoded(
         Whether rows without a state are passed over rather than refused.
     wide : bool
         Whether every time is a column of its own, which a refusal names.
-    span : pair of str
-        Only times from the first to the second, both included; None for no limit.
 
     Raises
     ------
@@ -90,7 +86,7 @@ def encoded(
     if len(found) > MOST_GROUPS:
         raise TraceError(
             f"column {traces.source.time!r} holds so many different times that they are no common list of steps (more than "
-            f"{MOST_GROUPS} pairs of a time and a state); put events on a grid with every='1h' (--every 1h)"
+            f"{MOST_GROUPS} pairs of a time and a state); put events on a grid with every='1h' (--set traces.every=1h)"
         )
     raw_times, time_of = distinct(values(found.get_column("time")))
     raw_states, state_of = distinct(values(found.get_column("state")))
@@ -104,13 +100,9 @@ def encoded(
     known = _times_of(traces, raw_times, times)
     if empty.any() and not gaps:
         _refuse_empty_cell(traces, raw_times, known, time_of[empty[state_of]], states)
-    if span != (None, None):
-        known = _spanned(known, span)
     domain, codes = _domain(traces, raw_states, empty, states)
     traces = _joined(traces, found, (time_of, known), (state_of, codes))
     kept = (codes[state_of] >= 0) & (known.codes[time_of] >= 0)
-    if span != (None, None):
-        n_users = _n_users(traces)
     cells = np.stack([known.codes[time_of], codes[state_of], counts])[:, kept]
     return Encoded(traces, domain, known, summed(cells), n_users)
 
@@ -121,7 +113,7 @@ def _refuse_empty_cell(
     """Raise `TraceError` that names the first of the columns with an empty cell, of which `lacking` are positions."""
     first = lacking[np.argmin(known.codes[lacking])]
     name, inside = known.labels[known.codes[first]], nw.col("time") == raw_times[first]
-    how = traces.source.advice("--gaps", "gaps=True")
+    how = traces.source.advice("--set traces.gaps=true", "gaps=True")
     advice = f"if the person was not observed then, say so with {how}"
     refuse_missing(traces, "state", states, name=name, within=inside, advice=advice)
 
@@ -197,16 +189,6 @@ def _n_users(traces: TraceFrame) -> int:
         return int(found.get_column("n").to_list()[0])
 
     return sum(traces.of_parts(asked))
-
-
-def _spanned(known: Times, span: tuple[str | None, str | None]) -> Times:
-    """The times between two, both included; the position of the others is -1."""
-    inside = np.flatnonzero(within(np.array(known.labels, dtype=object), *span))
-    if not inside.size:
-        raise TraceError(f"no time lies between {span[0] or known.labels[0]!r} and {span[1] or known.labels[-1]!r}")
-    first, last = int(inside[0]), int(inside[-1])
-    codes = np.where((known.codes >= first) & (known.codes <= last), known.codes - first, -1)
-    return Times(known.labels[first : last + 1], codes, known.consecutive[first:last], known.step)
 
 
 def _times_of(traces: TraceFrame, raw: Column, times: Callable[[Column], Times] | None) -> Times:

@@ -213,7 +213,7 @@ def _estimate(
         other = "next" if direction == "forward" else "previous"
         raise EstimationError(
             f"the traces{who} show no {other} state for {listed(empty)}, so there is no {direction} row for it; "
-            f"{_advice(traces, 'give a prior (prior=1, or --prior 1), longer traces, or fewer states')}"
+            f"{_advice(traces, 'give a prior (prior=1, or --set correlation.prior=1), longer traces, or fewer states')}"
         )
     return TransitionMatrix(weights / totals[:, None], traces.states)
 

@@ -235,5 +235,5 @@ def _refuse_disorder(events: TraceFrame) -> None:
         raise TraceError(
             f"times are not in order: user {str(user).strip()!r} has {str(late)!r} ({place_of(events, first)}) after "
             f"{str(early)!r} ({place_of(events, first, 'row_before')}); if that column is the time, sort with "
-            + events.source.advice("--sort", "sort=True")
+            + events.source.advice("--set traces.sort=true", "sort=True")
         )

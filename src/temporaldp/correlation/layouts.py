@@ -38,11 +38,11 @@ def is_long(table: Table, time: str, state: str) -> bool:
 
 
 def _option(table: Table | TraceFrame, role: str) -> str:
-    return table.source.advice(f"--{role}", f"{role}=...")
+    return table.source.advice(f"--set traces.{role}=NAME", f"{role}=...")
 
 
 def _layout(table: Table) -> str:
-    return table.source.advice("--layout wide", 'layout="wide"')
+    return table.source.advice("--set traces.layout=wide", 'layout="wide"')
 
 
 def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = False) -> None:
@@ -54,7 +54,7 @@ def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = Fa
         raise TraceError(
             f"no column {listed([roles[role] for role in lacking])} (the {table.source.kind} has {listed(table.header)}); name "
             f"yours with {', '.join(options[role] for role in lacking)}"
-            + ("" if delimiter or table.source.kind != "file" else ", or the separator with --delimiter")
+            + ("" if delimiter or table.source.kind != "file" else ", or the separator (--set traces.delimiter=X)")
         )
 
 
@@ -129,7 +129,7 @@ def _header_times(table: Table, steps: Sequence[str], *, sort: bool) -> Times:
             )
         return Times(tuple(steps), np.arange(len(steps)), np.ones(len(steps) - 1, dtype=bool), None)
     if times.labels != tuple(steps) and not sort:
-        how = table.source.advice("--sort", "sort=True")
+        how = table.source.advice("--set traces.sort=true", "sort=True")
         raise TraceError(
             f"the columns are not in order of time ({listed(steps, 4)}); if they are the steps, sort them with {how}"
         )

@@ -59,7 +59,8 @@ def estimate_periodic(
     if phase is None and trajectories.n_times % period:
         raise InputError(
             f"a period of {period} steps does not divide the {trajectories.n_times} steps of the traces, so that a release "
-            "after them begins at another phase than they do; say at which: --phase (phase=), 0 being that of their first time"
+            "after them begins at another phase than they do; set it (phase=, or --set correlation.phase=N), "
+            "0 being that of their first time"
         )
     if not trajectories.consecutive.all():
         raise EstimationError(
@@ -78,7 +79,7 @@ def estimate_periodic(
         if unseen.size:
             raise EstimationError(
                 f"the traces show no transition of {listed([trajectories.states[k] for k in unseen])}; give a prior (prior=1, "
-                "or --prior 1), or longer traces"
+                "or --set correlation.prior=1), or longer traces"
             )
         whole /= whole.sum(axis=1, keepdims=True)
         weights = tables + tie * whole

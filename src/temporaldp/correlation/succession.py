@@ -198,7 +198,7 @@ def _disorder(parts: Sequence[Encoded]) -> TraceError:
     return TraceError(
         f"times are not in order: user {_user(first)!r} has {label!r} ({place_of(found.frame, first)}) after {earlier!r} "
         f"({place_of(found.frame, first, 'row_before')}); if that column is the time, sort with "
-        + found.frame.source.advice("--sort", "sort=True")
+        + found.frame.source.advice("--set traces.sort=true", "sort=True")
     )
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation.counted import CountsByName, dense_counts
 from temporaldp.correlation.encoding import encoded
-from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, text, values, words
-from temporaldp.correlation.slices import EVERYTHING, Slices
+from temporaldp.correlation.frames import Column, TraceFrame, integers, text, values
 from temporaldp.correlation.states import distinct, in_order, listed, place_in_order
 from temporaldp.correlation.succession import (
     Between,
@@ -63,8 +62,6 @@ class TraceTable:
     in_order_of_rows : bool
         Whether people keep the order in which they first appear, as rows of a wide table do, instead of that of their names.
 
-    chosen : Slices
-        Which people, groups and times; all of them by default.
 
     Raises
     ------
@@ -84,17 +81,11 @@ class TraceTable:
         between: Between = Between.UNKNOWN,
         absent: str | None = None,
         in_order_of_rows: bool = False,
-        chosen: Slices = EVERYTHING,
     ) -> None:
-        if chosen.since is not None and between is Between.LAST:
-            raise InputError(
-                "since would leave out events that say what people are later on; with fill='last' leave it away"
-            )
-        traces = _chosen(traces, chosen)
         named = states
         if absent is not None and states is not None:
             named = tuple(name for name in states if name != absent)
-        found = encoded(traces, named, times=times, gaps=gaps, wide=wide, span=(chosen.since, chosen.until))
+        found = encoded(traces, named, times=times, gaps=gaps, wide=wide)
         whole = whole_succession(
             found, between, len(found.states) + (absent is not None), by_time=sort or not traces.has_rows
         )
@@ -315,18 +306,3 @@ def _assembled(between: Between, n_states: int, table: Any) -> Iterator[tuple[st
     counted = _by_name(assembled(sums, between, n_states, "user"), n_states)
     for name in dict.fromkeys(text(values(sums.get_column("user")))):
         yield name, counted[name] if name in counted else np.zeros((n_states, n_states), dtype=np.int64)
-
-
-def _chosen(traces: TraceFrame, chosen: Slices) -> TraceFrame:
-    """Some people, or the people of some groups."""
-    for role, names in (("user", chosen.people), ("group", chosen.groups)):
-        if names is None:
-            continue
-        kind = traces.frame.collect_schema()[role]
-        kept = traces.with_frame(traces.frame.filter(words(role, kind).str.strip_chars(BLANKS).is_in(names)))
-        present = kept.collected(kept.frame.select(role).unique())
-        if lacking := in_order(set(names) - set(text(values(present.get_column(role))))):
-            what = "user" if role == "user" else "group"
-            raise TraceError(f"there is no {what} {listed(lacking)} in column {traces.source.column(role)!r}")
-        traces = kept
-    return traces

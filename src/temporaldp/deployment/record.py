@@ -249,7 +249,8 @@ class Deployment:
         repeated = f"{named} speaks of steps" if period else "no field says how often it releases"
         return Misfit(
             "one release" if self.release_type else "how often is not said",
-            f"{said}{details}, but {repeated}: if a person's data are released at many steps, say so with --every "
+            f"{said}{details}, but {repeated}: if a person's data are released at many steps, say so with "
+            f"--set deployment.every="
             f"{period or 'day'}.",
         )
 
@@ -267,11 +268,12 @@ class Deployment:
             return Misfit(
                 "events: how many is not said",
                 f"the unit is {unit.text!r}: the record bounds no number of them in a step. How many a person has in one step "
-                "at most is said with --contributions N.",
+                "at most is said with --set deployment.contributions=N.",
             )
         if self.said_period is None and question.every is None:
             return Misfit(
-                "how often is not said", "the record does not say how often it releases: say so with --every day."
+                "how often is not said",
+                "the record does not say how often it releases: say so with --set deployment.every=day.",
             )
         return None
 

@@ -89,7 +89,7 @@ class StatedUnit:
             what = f"the word {unknown[0]!r}" if unknown else "no person, device or event, or several periods"
             raise InputError(
                 f"expected a privacy unit such as 'User-day-level' or 'Event-level', got {text[:80]!r}, with {what}; say with "
-                "--every day what a step is, and with --unit what the promise is about"
+                "--set deployment.every=day what a step is, and with --unit what the promise is about"
             )
         return cls(
             text,

@@ -175,7 +175,8 @@ class PrivacyUnit:
         if self.absent is not None:
             if self.absent not in states:
                 raise InputError(
-                    f"expected --absent to be one of the values {', '.join(states[:6])}, got {self.absent!r}; name it among "
+                    f"expected deployment.absent to be one of the values {', '.join(states[:6])}, got "
+                    f"{self.absent!r}; name it among "
                     "--states"
                 )
             k = states.index(self.absent)

@@ -196,7 +196,7 @@ def assumptions(card: DeploymentCard) -> tuple[str, ...]:
             "Longer memory, or correlation between people, can leak more."
         )
     often = "by the record's privacy unit" if record.stated_unit.period else "by its release_type_details"
-    often = often if asked.every is None else "as asked (--every)"
+    often = often if asked.every is None else "as asked (deployment.every)"
     listed.append(
         f"One step is a {card.period}, {often}. What is released about a {step} is released from the data of that {step} "
         "alone, with noise that is fresh and independent of all other noise."

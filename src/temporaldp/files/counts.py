@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation.counted import CountedTraces, CountsByName, dense_counts
-from temporaldp.correlation.slices import within
 from temporaldp.correlation.states import distinct, in_order, listed, state_names
 from temporaldp.correlation.times import Times, ordered_labels, ordered_times
 from temporaldp.errors import InputError, StateError, TraceError
-from temporaldp.files.traces import file_table
+from temporaldp.files.traces import file_table, require_file
 
 if TYPE_CHECKING:
     from temporaldp.correlation.frames import Table
@@ -30,9 +29,7 @@ def read_counts(
     counts: Any = None,
     states: Iterable[object] | None = None,
     by: str | None = None,
-    groups: Iterable[str] | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    where: str | None = None,
     delimiter: str | None = None,
 ) -> CountedTraces:
     """Read what was counted elsewhere, so that no personal data are needed: exact counts, hence private.
@@ -48,10 +45,8 @@ def read_counts(
         The public domain, in this order; by default what occurs in either table, sorted.
     by : str, optional
         Column with the group.
-    groups : sequence of names, optional
-        Only these groups.
-    since, until : str, optional
-        Only these times, both included: of `counts`, and of transitions that have a column ``time`` (of the later end).
+    where : str, optional
+        SQL condition on the rows of files, as for `read_traces`; it applies to both tables.
     delimiter : str, optional
         Of CSV files.
 
@@ -70,11 +65,8 @@ def read_counts(
     """
     if transitions is None and counts is None:
         raise InputError("expected a table of transitions, of counts, or both")
-    if groups is not None and by is None:
-        raise InputError("groups are chosen by a column: name it (by=..., or --by)")
-    chosen = None if groups is None else frozenset(groups)
-    moved = None if transitions is None else _Rows(transitions, ("from", "to"), by, chosen, (since, until), delimiter)
-    stood = None if counts is None else _Rows(counts, ("time", "state"), by, chosen, (since, until), delimiter)
+    moved = None if transitions is None else _Rows(transitions, ("from", "to"), delimiter, where)
+    stood = None if counts is None else _Rows(counts, ("time", "state"), delimiter, where)
     words = [] if moved is None else [moved.text("from"), moved.text("to")]
     words += [] if stood is None else [stood.text("state")]
     domain = state_names(in_order(set(np.concatenate(words)))) if states is None else state_names(states)
@@ -96,23 +88,13 @@ def read_counts(
 class _Rows:
     """The rows of a table of counts, checked."""
 
-    def __init__(
-        self,
-        source: Any,
-        keys: tuple[str, str],
-        by: str | None,
-        groups: frozenset[str] | None,
-        span: tuple[str | None, str | None],
-        delimiter: str | None,
-    ) -> None:
+    def __init__(self, source: Any, keys: tuple[str, str], delimiter: str | None, where: str | None) -> None:
         from temporaldp.correlation.frames import missing, values
         from temporaldp.correlation.layouts import require_columns
 
-        self.name, table = _opened(source, delimiter)
+        self.name, table = _opened(source, delimiter, where)
         try:
             require_columns(table, {key: key for key in (*keys, "count")}, delimiter=True)
-            if groups is not None and by is not None:
-                require_columns(table, {"group": by}, delimiter=True)
         except TraceError as error:
             raise TraceError(f"{self.name}: {error}") from None
         self.header = table.header
@@ -121,11 +103,6 @@ class _Rows:
         for key in (*keys, "count"):
             if (empty := missing(self._columns[key])).any():
                 raise TraceError(f"{self.name}: column {key!r} has no value in data row {int(np.argmax(empty)) + 1}")
-        if groups is not None:
-            assert by is not None
-            self._keep(np.isin(self.text(by).astype(str), sorted(groups)), f"of the groups {listed(in_order(groups))}")
-        if span != (None, None) and "time" in self.header:
-            self._keep(within(self._columns["time"], *span), "within these times")
         self.counts = self._whole()
 
     def text(self, name: str) -> Column:
@@ -157,11 +134,6 @@ class _Rows:
         except TraceError as error:
             raise TraceError(f"{self.name}: {error}") from None
 
-    def _keep(self, rows: NDArray[np.bool_], which: str) -> None:
-        if not rows.any():
-            raise TraceError(f"{self.name}: no row is {which}")
-        self._columns = {name: column[rows] for name, column in self._columns.items()}
-
     def _whole(self) -> NDArray[np.int64]:
         words = self.text("count")
         try:
@@ -174,9 +146,10 @@ class _Rows:
         return counts
 
 
-def _opened(source: Any, delimiter: str | None) -> tuple[str, Table]:
+def _opened(source: Any, delimiter: str | None, where: str | None) -> tuple[str, Table]:
     from temporaldp.correlation.frames import table_of
 
     if isinstance(source, str | os.PathLike):
-        return os.fspath(source), file_table(source, delimiter)
+        return os.fspath(source), file_table(source, delimiter, where=where)
+    require_file(where)
     return type(source).__name__, table_of(source)

@@ -83,8 +83,8 @@ class Embedded:
         with suppress(duckdb.InvalidInputException):
             self._connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
 
-    def parquet(self, paths: Sequence[Path], names: Sequence[str], source: Source) -> Table:
-        """Parquet files whose columns have these names, in this order."""
+    def parquet(self, paths: Sequence[Path], names: Sequence[str], source: Source, where: str | None = None) -> Table:
+        """Parquet files whose columns have these names, in this order; `where` is an SQL condition on their rows."""
         self._connection.execute("SET preserve_insertion_order = false; SET parquet_metadata_cache = true")
         # By name, a column gets a type that holds the entries of all files; else that of the first, to which others are cast.
         files = f"FROM read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
@@ -93,7 +93,9 @@ class Embedded:
             raise TraceError(f"column {taken[0]!r} has the name by which DuckDB tells where a row stands; rename it")
         columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(found.columns))
         row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number AS row"
-        table = self._table(self._connection.sql(f"SELECT {columns}, {row} {files}"), names, source)
+        rows = "" if where is None else f" WHERE ({where})"
+        chosen = self._asked(lambda: self._connection.sql(f"SELECT {columns}, {row} {files}{rows}"), where)
+        table = self._table(chosen, names, source)
         kinds = dict(zip(names, map(str, found.types), strict=False))
         return replace(table, cuts=lambda name, cells: self._cuts(paths, name, kinds[name], cells))
 
@@ -110,8 +112,10 @@ class Embedded:
         )
         return () if any(least is None or largest is None for least, largest, _ in groups) else cuts(groups)
 
-    def csv(self, paths: Sequence[Path], names: Sequence[str], delimiter: str, source: Source) -> Table:
-        """CSV files with these columns: all of them text, none of it taken for a missing value."""
+    def csv(
+        self, paths: Sequence[Path], names: Sequence[str], delimiter: str, source: Source, where: str | None = None
+    ) -> Table:
+        """CSV files with these columns, all text, none taken for a missing value; `where` is an SQL condition on their rows."""
         columns = "{" + ", ".join(f"'c{k}': 'VARCHAR'" for k in range(len(names))) + "}"
         compressed = "gzip" if all(path.suffix.lower() == ".gz" for path in paths) else "auto"
         options = (
@@ -121,7 +125,13 @@ class Embedded:
         found = self._asked(lambda: self._connection.sql(f"SELECT * FROM read_csv({_list(paths)}, {options})"))
         kept = ", ".join(f"c{k}" for k in range(len(names)))
         self._counted = found
-        return self._table(found.select(f"{kept}, row_number() OVER () - 1 AS row"), names, source)
+        numbered = found.select(f"{kept}, row_number() OVER () - 1 AS row")
+        if where is None:
+            return self._table(numbered, names, source)
+        named = ", ".join(f"c{k} AS {_identifier(name)}" for k, name in enumerate(names))
+        own = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(names))
+        condition = f"SELECT {own}, row FROM (SELECT {named}, row FROM numbered) WHERE ({where})"
+        return self._table(self._asked(lambda: numbered.query("numbered", condition), where), names, source)
 
     def rows_of_files(self) -> dict[str, int]:
         """How many rows each of the CSV files has."""
@@ -176,14 +186,19 @@ class Embedded:
             raise _translated(failed.pop()) from None
         return found[0]
 
-    def _asked(self, query: Callable[[], Any]) -> Any:
-        """A relation; only its files' schema is read here."""
+    def _asked(self, query: Callable[[], Any], where: str | None = None) -> Any:
+        """Return a relation; only the schema of its files is read here."""
         with needing("tables"):
             import duckdb
 
         try:
             return query()
         except duckdb.Error as error:
+            if where is not None:
+                raise InputError(
+                    f"expected where to be an SQL condition on the columns, such as zone <> 'depot', got {where!r}: "
+                    f"{brief(error)}"
+                ) from None
             raise _translated(error) from None
 
 
@@ -198,7 +213,8 @@ def _translated(error: BaseException) -> BaseException:
     if isinstance(error, duckdb.OutOfMemoryException) or "No space left" in said or "temp_directory" in said:
         reason = brief(Exception(said.partition("Possible solutions")[0]))
         return OutputError(
-            f"not enough room for what does not fit in memory: {reason}; give more memory (--memory 4GiB), or room for "
+            f"not enough room for what does not fit in memory: {reason}; give more memory (--set "
+            f"traces.memory=4GiB), or room for "
             "temporary files in another folder (TMPDIR)"
         )
     reason = (
@@ -218,7 +234,7 @@ def _bad_record(said: str) -> str | None:
     if columns := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said):
         return (
             f"{where} has {columns[2]} columns, where the header, which is record 1, has {columns[1]}: {begins!r}; mend it, or "
-            "name the separator with --delimiter"
+            "name the separator (--set traces.delimiter=X)"
         )
     if "unterminated quote" in said:
         return f"a quote is opened in {where} and not closed, or is followed by more than the separator: {begins!r}"

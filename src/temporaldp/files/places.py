@@ -8,6 +8,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,15 @@ def same_header(paths: Sequence[Path], headers: Sequence[Sequence[str]]) -> tupl
                 f"the files have different columns: {paths[0].name} has {listed(first)}, {path.name} has {listed(header)}"
             )
     return first
+
+
+def separator_of(path: Path) -> str:
+    """Return the most frequent of the usual separators in the first line of a CSV file; a comma if it has none."""
+    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    with suppress(UnicodeDecodeError, OSError, EOFError, zlib.error), opener(path, "rt", encoding="utf-8-sig") as file:
+        line = file.readline()
+        return max(",;\t|", key=line.count)
+    return ","
 
 
 def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:

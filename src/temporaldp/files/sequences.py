@@ -91,8 +91,9 @@ class _Read:
         """Raise `TraceError` with what is wrong."""
         if self._delimiter is None and len(self._commas) == 1 and self._commas != {0}:
             raise TraceError(
-                "this looks like a CSV table, not like sequences separated by blanks; say --layout long or --layout wide, or "
-                "--delimiter , if each line is one person's sequence"
+                "this looks like a CSV table, not like sequences separated by blanks; say --set "
+                "traces.layout=long or --set traces.layout=wide, or "
+                "--set traces.delimiter=, if each line is one person's sequence"
             )
         if not self.n_lines:
             raise TraceError("the file is empty")

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from temporaldp.correlation.slices import Slices
 from temporaldp.correlation.states import require_different, state_names
 from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.files.places import (
@@ -18,6 +17,7 @@ from temporaldp.files.places import (
     mixed_columns,
     parquet_columns,
     same_header,
+    separator_of,
     trace_files,
 )
 
@@ -46,11 +46,8 @@ def read_traces(
     absent: str | None = None,
     every: str | None = None,
     fill: Fill | None = None,
-    zone: str | None = None,
-    people: Iterable[str] | None = None,
-    groups: Iterable[str] | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    timezone: str | None = None,
+    where: str | None = None,
     memory: str = "1GiB",
 ) -> TraceTable:
     """Read who had which state when, from a table of any size.
@@ -77,7 +74,8 @@ def read_traces(
     step : str, optional
         How long one step has to be, as `.step` says it ("300 seconds", "1"); anything else is an error.
     delimiter : str, optional
-        Of CSV files (default: comma, tab for .tsv) and of sequences (default: blanks).
+        Of CSV files (default: the most frequent of comma, semicolon, tab and bar in the first line) and of sequences (default:
+        blanks).
     gaps : bool
         Whether a user may be missing at a time: an empty cell in the wide layout. (A missing row in the long layout, or a
         shorter line of a sequence, always means that the user was not observed.) Gaps are not bridged.
@@ -91,16 +89,15 @@ def read_traces(
     every : str, optional
         The rows are events at odd times: put them on a grid with steps of "15min", "1h", "1d", "1w" (or of a number, for times
         that are numbers). What somebody is at a step is what their last event until then says. Hours and shorter steps are
-        elapsed time; days and weeks are those of the clock in `zone`, whatever daylight saving makes of them.
+        elapsed time; days and weeks are those of the clock in `timezone`, whatever daylight saving makes of them.
     fill : {"last", "absent"}
         With `every`: what somebody is at a step with no event since the one before: what they were, from their first event on;
         or absent (a state of its own, named by `absent`).
-    zone : str, optional
+    timezone : str, optional
         With `every`: where days begin, and whose clock it is that times without an offset show, such as "Europe/Amsterdam".
-    people, groups : sequences of names, optional
-        Only these people; only the people of these groups (with `by`).
-    since, until : str, optional
-        Only these times, both included.
+    where : str, optional
+        SQL condition (DuckDB's dialect) on the rows of a CSV or Parquet file, such as ``"zone <> 'depot'"``. The columns of a
+        CSV file are text. Filter a data frame or a relation before it is passed.
     memory : str
         How much DuckDB may take for files, such as "4GiB"; what does not fit is spilled to temporary files.
 
@@ -123,15 +120,11 @@ def read_traces(
     if layout not in {"auto", "long", "wide", "sequences"}:
         raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
     require_different(user, time, state, by)
-    name, table, given = _opened(source, layout, (user, time, state), domain, separator, memory)
-    grid = _grid(every, fill, zone)
-    named = [None if names is None else tuple(map(str, names)) for names in (people, groups)]
-    chosen = Slices(named[0], named[1], since, until)
-    if chosen.groups is not None and by is None:
-        raise InputError("groups are chosen by a column: name it (by=..., or --by)")
+    name, table, given = _opened(source, layout, domain, separator, memory, where)
+    grid = _grid(every, fill, timezone)
     away = "absent" if absent is None and fill == "absent" else absent
     try:
-        made = _laid_out(table(), given, (user, time, state, by), domain, gaps, sort, away, grid, chosen)
+        made = _laid_out(table(), given, (user, time, state, by), domain, gaps, sort, away, grid)
     except (TraceError, StateError) as error:
         raise type(error)(f"{name}: {error}") from None
     if step is not None and made.step != step:
@@ -147,7 +140,7 @@ def _separator(delimiter: str | None) -> str | None:
 
 
 def _opened(
-    source: Any, layout: Layout, names: tuple[str, str, str], states: Domain, delimiter: str | None, memory: str
+    source: Any, layout: Layout, states: Domain, delimiter: str | None, memory: str, where: str | None
 ) -> tuple[str, Callable[[], Table], Layout]:
     """What messages call a source, how it becomes a table, and which layout it has."""
     from temporaldp.correlation.frames import table_of
@@ -155,12 +148,15 @@ def _opened(
     if not isinstance(source, str | os.PathLike):
         if layout == "sequences":
             raise InputError("layout sequences is for text; a table is long or wide")
+        require_file(where)
         return type(source).__name__, lambda: table_of(source), layout
     paths = trace_files(source)
     if layout in {"long", "wide"} or (layout == "auto" and all(kind_of(path) or is_parquet(path) for path in paths)):
-        return os.fspath(source), lambda: _table(paths, delimiter, memory), layout
+        name = os.fspath(source) if where is None else f"{os.fspath(source)} where {where}"
+        return name, lambda: _table(paths, delimiter, memory, where), layout
     if len(paths) > 1:
         raise TraceError(f"{source}: sequences are read from one file, but these are {len(paths)}")
+    require_file(where)
     return os.fspath(source), lambda: _lines(paths[0], states, delimiter, memory), "sequences"
 
 
@@ -173,7 +169,6 @@ def _laid_out(
     sort: bool,
     absent: str | None,
     grid: tuple[str, Fill, str | None] | None,
-    chosen: Slices,
 ) -> TraceTable:
     from temporaldp.correlation.grid import on_grid
     from temporaldp.correlation.layouts import is_long, long_traces, require_columns, wide_traces
@@ -182,7 +177,7 @@ def _laid_out(
 
     user, time, state, by = names
     between = Between.UNKNOWN if absent is None else Between.ABSENT
-    how: dict[str, Any] = {"states": states, "between": between, "absent": absent, "chosen": chosen}
+    how: dict[str, Any] = {"states": states, "between": between, "absent": absent}
     if layout == "sequences":
         cells = long_traces(table, "user", "time", "state")
         return TraceTable(cells, sort=True, in_order_of_rows=True, **how)
@@ -206,19 +201,27 @@ def _grid(every: str | None, fill: Fill | None, zone: str | None) -> tuple[str, 
     """How events come onto a grid; None where rows are states already."""
     if every is None:
         if fill is not None or zone is not None:
-            raise InputError(
-                "fill and zone say how events come onto a grid: they need its step, every='1h' (--every 1h)"
-            )
+            raise InputError("fill and timezone are about events on a grid: they need its step, such as every='1h'")
         return None
     if fill not in {"last", "absent"}:
         raise InputError(
-            "with every, say what somebody is at a step without an event: fill='last' (--fill last) for what they were, "
-            f"fill='absent' for absent; got {fill!r}"
+            "with every, expected the state at a step without an event: fill='last' for the last one, fill='absent' for "
+            f"absent; got {fill!r}"
         )
     return every, fill, zone
 
 
-def file_table(source: str | os.PathLike[str], delimiter: str | None = None, memory: str = "1GiB") -> Table:
+def require_file(where: str | None) -> None:
+    """Refuse a condition on rows where the source is not a CSV or Parquet file."""
+    if where is not None:
+        raise InputError(
+            "where is a condition on the rows of CSV and Parquet files: filter other tables before passing them"
+        )
+
+
+def file_table(
+    source: str | os.PathLike[str], delimiter: str | None = None, memory: str = "1GiB", where: str | None = None
+) -> Table:
     """A file, a pattern or a folder as one table, whatever its columns.
 
     Raises
@@ -226,12 +229,12 @@ def file_table(source: str | os.PathLike[str], delimiter: str | None = None, mem
     MissingFileError, TraceError
     """
     try:
-        return _table(trace_files(source), _separator(delimiter), memory)
+        return _table(trace_files(source), _separator(delimiter), memory, where)
     except TraceError as error:
         raise TraceError(f"{source}: {error}") from None
 
 
-def _table(paths: tuple[Path, ...], delimiter: str | None, memory: str) -> Table:
+def _table(paths: tuple[Path, ...], delimiter: str | None, memory: str, where: str | None) -> Table:
     """Files of one kind as one table."""
     from temporaldp.files.embedded import FILE_BITS, Embedded
 
@@ -241,12 +244,12 @@ def _table(paths: tuple[Path, ...], delimiter: str | None, memory: str) -> Table
         header = tuple(name.strip() for name in same_header(paths, [[name for name, _ in each] for each in columns]))
         mask = (1 << FILE_BITS) - 1
         source = _source(paths, lambda row: (row >> FILE_BITS, row & mask))
-        return replace(Embedded(memory).parquet(paths, header, source), mixed=mixed_columns(paths, columns))
-    separator = delimiter or ("\t" if all(kind_of(path) == ".tsv" for path in paths) else ",")
+        return replace(Embedded(memory).parquet(paths, header, source, where), mixed=mixed_columns(paths, columns))
+    separator = delimiter or separator_of(paths[0])
     header = same_header(paths, [csv_header(path, separator) for path in paths])
     reading = Embedded(memory)
     return reading.csv(
-        paths, header, separator, _source(paths, lambda row: _of_file(row, paths, reading.rows_of_files))
+        paths, header, separator, _source(paths, lambda row: _of_file(row, paths, reading.rows_of_files)), where
     )
 
 

@@ -154,7 +154,7 @@ def _require_continuation(trajectories: Traces, stream: ContinualRelease[Any, An
         raise SpentError(
             f"the release ends before the data do: its plan or horizon has room for {max(left, 0)} more, the data have "
             f"{len(new)} new steps; leave out the last, or begin another release with a ledger of its own, such as one whose "
-            "plan is renewed (`--renew monthly`)"
+            "plan is renewed (`--set privacy.renew=monthly`)"
         )
     stream.require_next(new)
 

@@ -96,7 +96,7 @@ class Provenance:
         return (
             "The correlation was learnt from the very traces that are to be protected. The budgets, and everything published "
             f"about them, then depend on the protected data outside the guarantee.{states} Learn it from public or historical "
-            "data (--history), or with differential privacy (temporaldp learn, then --correlation), before you publish."
+            "data (--history), or with differential privacy (temporaldp learn, then correlation.file), before you publish."
         )
 
 

@@ -51,7 +51,7 @@ class NoiseBesideCounts:
         what = "more than an average count" if self.share > 1.0 else "more than half of an average count"
         return (
             f"the noise is {what}: {self.sentence}. A count by itself says little. Smooth it with a public correlation "
-            "(`release --smooth`, tdp.smooth), see what other levels cost (`temporaldp tradeoff`), or count fewer states"
+            "(release.smoothed, tdp.smooth), see what other levels cost (`temporaldp tradeoff`), or count fewer states"
         )
 
 
@@ -64,5 +64,5 @@ def impossible_counts(released: ReleasedHistograms, n_people: int) -> str | None
     return (
         f"{outside} of {released.counts.size} released counts are below 0 or above the {n_people} people there are (from "
         f"{low} to "
-        f"{high}): that is the noise. Smooth them (--smooth), or make them consistent (--consistent)"
+        f"{high}): that is the noise. Smooth them (release.smoothed), or make them consistent (release.consistent)"
     )

@@ -203,12 +203,15 @@ def _memory(found: Diagnosis) -> list[str]:
         told = ["First order is enough: the data show no words of two values (G-test, BIC)."]
     if clock.preferred:
         told.append(
-            f"The correlation changes with time: {clock.name} is preferred (BIC); --period takes a clock into account."
+            f"The correlation changes with time: {clock.name} is preferred (BIC); --set correlation.period=P "
+            f"takes a clock into account."
         )
     elif clock.p_value < REJECTED:
         told.append("The correlation drifts with time (G-test), too little for matrices of their own (BIC).")
     if people.preferred:
-        told.append("People differ: a matrix for each person is preferred (BIC); --per-user takes it into account.")
+        told.append(
+            "People differ: a matrix for each person is preferred (BIC); --set correlation.per_user=true takes it into account."
+        )
     elif people.p_value < REJECTED:
         told.append("People differ somewhat, though too few transitions of each are seen for matrices of their own.")
     return told
@@ -227,7 +230,8 @@ def _thin(weak: Weaknesses) -> list[str]:
         (weak.unseen, "have no next value in the traces: their row needs a prior or longer traces"),
         (
             weak.thin,
-            "have fewer than five transitions for each value that follows: intervals (--confidence) say how little",
+            "have fewer than five transitions for each value that follows: intervals (--set "
+            "correlation.confidence=0.95) show how little",
         ),
     ):
         if names:
@@ -243,6 +247,6 @@ def _prior(models: tuple[ModelLeakage, ...]) -> list[str]:
     if abs(plain.proved - smoothed.proved) > CLEAR * plain.proved:
         return [
             f"A prior decides: {plain.proved:.4g} nats without, {smoothed.proved:.4g} with a prior of 1. Zeros in short traces "
-            "are a statement about the adversary; --confidence replaces it by intervals."
+            "are a statement about the adversary; --set correlation.confidence=0.95 replaces it by intervals."
         ]
     return []

@@ -69,13 +69,13 @@ export function shell(setting, known) {
   const { epsilon, horizon, alpha, noise, scale, delta } = setting;
   const given = MATRICES.filter((name) => known[name]);
   const lines = [`# Save ${given.map((name) => `${name}.csv`).join(" and ")} here first, with the buttons above.`];
-  const correlation = given.map((name) => `--${name} ${name}.csv`).join(" ");
+  const correlation = given.map((name) => `--set correlation.${name}=${name}.csv`).join(" ");
   const same = `${correlation} --horizon ${horizon}`;
   if (atDelta(setting)) {
     const width = noise === "gaussian" ? scale : 2 / epsilon;
     lines.push(
-      `temporaldp audit ${same} --mechanism ${noise} --scale ${width} --delta ${delta} --json`,
-      `temporaldp plan ${same} --alpha ${alpha} --delta ${delta} --mechanism ${noise}`,
+      `temporaldp audit ${same} --noise ${noise} --scale ${width} --delta ${delta} --json`,
+      `temporaldp plan ${same} --alpha ${alpha} --delta ${delta} --noise ${noise}`,
     );
   } else lines.push(`temporaldp audit ${same} --epsilon ${epsilon} --json`, `temporaldp plan ${same} --alpha ${alpha}`);
   return `${lines.join("\n")}\n`;

@@ -1,0 +1,53 @@
+"""`temporaldp init`: propose a project file for a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from temporaldp.cli import options as o
+from temporaldp.cli.render import console, warn, working
+from temporaldp.errors import OutputError
+from temporaldp.files.atomic import replacing, require_writable
+
+
+def init(
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", show_default=False, help="The protected traces (CSV, Parquet or text).")
+    ],
+    history: Annotated[
+        Path | None, o.option("--history", help="Other traces, to estimate the correlation from.", metavar="TABLE")
+    ] = None,
+    output: Annotated[
+        Path, o.option("--output", "-o", help="Where to write the file (default: temporaldp.toml).", metavar="FILE")
+    ] = Path("temporaldp.toml"),
+    schema: Annotated[
+        bool, o.option("--schema", help="Also write the JSON schema beside it, for completion in editors.")
+    ] = False,
+    overwrite: o.OverwriteOption = False,
+) -> None:
+    """Look at a table and write a commented project file: columns, steps, states, level.
+
+    The other commands read temporaldp.toml of the working directory. Look through it before you publish.
+    """
+    from temporaldp.project.document import json_schema
+    from temporaldp.project.proposal import propose
+
+    if output.exists() and not overwrite:
+        raise OutputError(f"{output} exists; say --overwrite to replace it")
+    require_writable(output, reads=(table, history))
+    with working("looking at the table"):
+        proposal = propose(table, history, output.parent)
+    beside = output.with_suffix(".schema.json")
+    text = f"#:schema ./{beside.name}\n{proposal.text}" if schema else proposal.text
+    if schema:
+        with replacing(beside) as file:
+            file.write_text(json_schema(), encoding="utf-8")
+    with replacing(output) as file:
+        file.write_text(text, encoding="utf-8")
+    for sentence in proposal.questions:
+        warn(sentence)
+    console.print(text, markup=False, soft_wrap=True)
+    console.print(f"Written to {output}. Next: {proposal.next_step}", style="dim", soft_wrap=True)

@@ -1,0 +1,418 @@
+"""From settings to traces and adversaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from temporaldp.accounting import LeakageSeries
+from temporaldp.correlation import (
+    Adversary,
+    CountedTraces,
+    IntervalMatrix,
+    Traces,
+    estimate_adversaries,
+    estimate_periodic,
+    sticky,
+)
+from temporaldp.correlation.coverage import coverage
+from temporaldp.correlation.estimation import Direction
+from temporaldp.correlation.origin import together
+from temporaldp.correlation.states import in_order, listed
+from temporaldp.errors import InputError, StateError
+from temporaldp.files import load_correlation, load_matrix, read_counts, read_traces
+from temporaldp.files.moments import JITTER, steps_between
+from temporaldp.planning import Source
+from temporaldp.progress import progressed
+from temporaldp.report import Provenance
+from temporaldp.studies import LeakageUncertainty, leakage_uncertainty
+
+if TYPE_CHECKING:
+    from temporaldp.project.settings import CorrelationSettings, Settings, TableSettings, TracesSettings
+
+MAX_LISTED_HOLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Data and adversaries of an accounting, a plan, a release or a report.
+
+    Parameters
+    ----------
+    adversaries : tuple of Adversary
+        One for all users, or one per user.
+    provenance : Provenance
+        Where the correlation comes from.
+    trajectories : Traces or None
+        The protected traces.
+    step : str, optional
+        Length of one step of the traces that the correlation was estimated from.
+    scarcity : str, optional
+        The warning where too few transitions were observed.
+    learnt_from : Traces, optional
+        The traces that the correlation was estimated from.
+    stays : tuple of float, optional
+        The range by which the correlation was stated.
+    """
+
+    adversaries: tuple[Adversary, ...]
+    provenance: Provenance
+    trajectories: Traces | None
+    step: str | None = None
+    scarcity: str | None = None
+    learnt_from: Traces | None = None
+    stays: tuple[float, float] | None = None
+
+    @property
+    def everyone(self) -> Adversary | tuple[Adversary, ...]:
+        """The one adversary, or one per user."""
+        return self.adversaries[0] if len(self.adversaries) == 1 else self.adversaries
+
+    @property
+    def states(self) -> tuple[str, ...] | None:
+        """States of the correlation, or else of the data."""
+        known = self.adversaries[0].states
+        return known if known is not None or self.trajectories is None else self.trajectories.states
+
+    @property
+    def source(self) -> Source:
+        """Description of the correlation for a plan."""
+        how = self.provenance
+        return Source(self.states, self.step, how.sentence, how.warning, how.epsilon)
+
+    def n_steps(self, horizon: int | None) -> int:
+        """Return the horizon, or the number of steps of the data if no horizon is given."""
+        if horizon is None and self.trajectories is None:
+            raise InputError("the number of steps is unknown: give TRACES, or a horizon (--horizon T)")
+        return horizon if horizon is not None else self.trajectories.n_times  # type: ignore[union-attr]
+
+    def times(self, n_steps: int) -> tuple[str, ...]:
+        """Return the labels of the steps: those of the data if their number fits, else 1, 2, ..."""
+        if self.trajectories is not None and self.trajectories.n_times == n_steps:
+            return self.trajectories.times
+        return tuple(str(step + 1) for step in range(n_steps))
+
+
+def gather(settings: Settings, states: tuple[str, ...] | None = None) -> Inputs:
+    """Read the data, if there are any, and read or estimate the correlation; `states` are a plan's, in its order.
+
+    Raises
+    ------
+    InputError
+        The settings contradict each other, or do not determine a correlation.
+    """
+    traces, known = settings.traces, settings.correlation
+    if traces.is_counted:
+        if traces.path is not None:
+            raise InputError("traces.transitions and traces.counts replace the traces: give one or the other")
+        return _counted(settings, states)
+    _require_one_source(settings)
+    if known.stays is not None:
+        return _stated(traces, known.stays, states)
+    if known.file is not None:
+        return _from_file(traces, known.file, states)
+    if known.backward is not None or known.forward is not None:
+        adversary = _given(known, states)
+        return Inputs((adversary,), _provenance(settings), _optional(traces, adversary.states))
+    if traces.path is None and settings.history.path is None:
+        raise InputError(
+            "no correlation is given: expected TRACES or a history (--history FILE) to estimate it from, a file "
+            "(--set correlation.file=FILE), matrices (--set correlation.backward=FILE, --set correlation.forward=FILE), or a "
+            "range (--set correlation.stays=0.7:0.95)"
+        )
+    if settings.history.path is None:
+        assert traces.path is not None
+        everything = read(traces, states)
+        return _estimated(everything, settings, everything)
+    return _from_history(settings, states)
+
+
+def _from_history(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
+    """Correlation estimated from other traces than those that are protected."""
+    history, traces, known = settings.history_table, settings.traces, settings.correlation
+    assert history.path is not None
+    past = read(history, states)
+    data = _optional(traces, past.states)
+    if data is not None and None not in (past.step, data.step) and past.step != data.step:
+        raise InputError(
+            f"one step of {history.path.name} is {past.step}, one step of the release is {data.step}: expected a history with "
+            "steps of the same length, because a correlation depends on it"
+        )
+    if known.per_user and data is not None and (unknown := in_order(set(data.users) - set(past.users))):
+        raise InputError(
+            f"correlation.per_user needs a history of every user in TRACES, but {history.path.name} has no user "
+            f"{listed(unknown)}: leave out correlation.per_user, or give a longer history"
+        )
+    can_be_absent = known.prior > 0.0 or known.confidence is not None
+    if (
+        traces.absent is not None
+        and not can_be_absent
+        and not past.histogram()[:, past.states.index(traces.absent)].any()
+    ):
+        raise InputError(
+            f"no user in {history.path.name} is ever {traces.absent!r}: every user has a row at every time, so that "
+            "transitions to and from absence cannot be estimated. Give a history with absences, or a prior "
+            "(--set correlation.prior=1)"
+        )
+    return _estimated(past, settings, data)
+
+
+def _require_one_source(settings: Settings) -> None:
+    """Refuse settings that contradict each other."""
+    known = settings.correlation
+    given = [known.backward is not None or known.forward is not None, known.file is not None, known.stays is not None]
+    if sum(given) > 1:
+        raise InputError(
+            "expected one of correlation.backward and correlation.forward, correlation.file, and correlation.stays"
+        )
+    if any(given) and (settings.history.path is not None or known.is_estimated):
+        raise InputError(
+            "correlation.backward, .forward, .file and .stays replace estimation: leave out the history and correlation.prior, "
+            ".directions, .per_user, .confidence, .period and .phase"
+        )
+    if known.phase is not None and known.period is None:
+        raise InputError("correlation.phase is a step of a clock: set correlation.period too")
+    if known.confidence is not None and (known.prior or known.period is not None):
+        raise InputError(
+            "correlation.confidence covers every prior and every time: leave out correlation.prior and correlation.period"
+        )
+    if known.per_user and known.period is not None:
+        raise InputError("correlation.period estimates one clock for all users: leave out correlation.per_user")
+
+
+def _estimated(past: Traces, settings: Settings, data: Traces | None) -> Inputs:
+    """Estimate one matrix per direction, or one for each phase of a clock."""
+    known, provenance = settings.correlation, _provenance(settings)
+    if known.period is None:
+        return Inputs(_learnt(past, known), provenance, data, past.step, scarcity(past), learnt_from=past)
+    phase = known.phase
+    if phase is None and data is not None and data is not past:
+        phase = phase_at(data.times[0], past, known.period)
+    clock = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
+    if known.directions != "both":
+        clock = Adversary(**{known.directions: getattr(clock, known.directions)})
+    return Inputs((clock,), provenance, data, past.step, scarcity(past), learnt_from=past)
+
+
+def phase_at(time: str, past: Traces, period: int) -> int | None:
+    """Return the phase of a time on the clock that begins with a history; None where the distance is unknown.
+
+    Raises
+    ------
+    InputError
+        The time lies between two steps of the clock.
+    """
+    between = None if past.step is None else steps_between(past.step, past.times[0], time)
+    if between is None:
+        return None
+    if abs(between - round(between)) > JITTER:
+        raise InputError(
+            f"time {time!r} lies {between:.4g} steps of {past.step} after the first time of the history, {past.times[0]!r}: "
+            "expected a whole number of steps. Give the phase (--set correlation.phase=N), or traces on the same grid"
+        )
+    return round(between) % period
+
+
+def _stated(traces: TracesSettings, stays: tuple[float, float], states: tuple[str, ...] | None) -> Inputs:
+    """A range of correlations; the data or traces.states name the states."""
+    data = _optional(traces, states)
+    named = data.states if data is not None else states or traces.states
+    if named is None:
+        raise InputError("correlation.stays needs the states: give TRACES, or --set traces.states=A,B,C")
+    matrix = sticky(stays=stays, states=named)
+    provenance = Provenance("stated", text=matrix.origin.sentence)
+    return Inputs((Adversary(matrix, matrix),), provenance, data, stays=stays)
+
+
+def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | None) -> Inputs:
+    """Correlation of a file, in the order of a plan's states."""
+    loaded = load_correlation(path)
+    if states is not None and loaded.states is not None and set(states) == set(loaded.states):
+        names = states
+        loaded = Adversary(*(one.mapped(lambda matrix: matrix.reordered(names)) for one in loaded.directions))
+    origin = together(matrix.origin for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
+    provenance = Provenance("matrices", name=path.name)
+    if origin is not None:
+        source: Literal["learnt", "stated"] = "learnt" if origin.source == "learnt" else "stated"
+        provenance = Provenance(source, name=path.name, text=origin.sentence, epsilon=origin.epsilon)
+    return Inputs((loaded,), provenance, _optional(traces, loaded.states))
+
+
+def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageSeries) -> LeakageUncertainty | None:
+    """Return the distribution of plausible leakage, where a confidence is given; None elsewhere, and at a delta."""
+    if known.confidence is None or known.per_user or inputs.learnt_from is None or leakage.delta:
+        return None
+    return leakage_uncertainty(inputs.learnt_from, epsilons=leakage.epsilons, confidence=known.confidence)
+
+
+def read(table: TableSettings, states: Sequence[str] | None = None) -> Traces:
+    """Read traces by their settings; `states` are those of a correlation or plan, unless the settings list the same."""
+    return read_traces(
+        table.path,
+        layout=table.layout,
+        user=table.user,
+        time=table.time,
+        state=table.state,
+        by=table.by,
+        states=_domain(table, states),
+        delimiter=table.delimiter,
+        gaps=table.gaps,
+        sort=table.sort,
+        absent=table.absent,
+        every=table.every,
+        fill=table.fill,
+        timezone=table.timezone,
+        where=table.where,
+        memory=table.memory,
+    )
+
+
+def read_data(traces: TracesSettings, states: Sequence[str] | None = None, *, correlation: bool = False) -> Traces:
+    """Read the protected traces, or counts in place of them; with `correlation`, counts of transitions too.
+
+    Raises
+    ------
+    InputError
+        Both or neither are given.
+    """
+    if traces.is_counted and traces.path is not None:
+        raise InputError("traces.transitions and traces.counts replace the traces: give one or the other")
+    if not traces.is_counted:
+        if traces.path is None:
+            raise InputError(
+                "expected TRACES, or traces.path in the project file (or counts: --set traces.counts=FILE, "
+                "--set traces.transitions=FILE)"
+            )
+        return read(traces, states)
+    if not correlation and traces.counts is None:
+        raise InputError("transitions are no counts to publish: give a table with --set traces.counts=FILE")
+    return read_counts(
+        transitions=traces.transitions if correlation else None,
+        counts=traces.counts,
+        states=_domain(traces, states),
+        by=traces.by,
+        where=traces.where,
+        delimiter=traces.delimiter,
+    )
+
+
+def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
+    """Counts in place of traces: the correlation from their transitions, a history or matrices."""
+    traces, known = settings.traces, settings.correlation
+    given = (known.backward, known.forward, known.file, known.stays, settings.history.path)
+    if traces.transitions is None:
+        without = settings.model_copy(update={"traces": traces.model_copy(update={"counts": None})})
+        found = gather(without, states)
+        return replace(found, trajectories=read_data(traces, found.states))
+    if any(one is not None for one in given):
+        raise InputError("traces.transitions determine the correlation: leave out the history and other correlations")
+    if known.period is not None:
+        raise InputError("correlation.period needs times of transitions: give TRACES, counts of transitions have none")
+    data = read_data(traces, states, correlation=True)
+    assert isinstance(data, CountedTraces)
+    found = Inputs(_learnt(data, known), _provenance(settings), data, data.step, scarcity(data))
+    return found if data.has_histogram else replace(found, trajectories=None)
+
+
+def _domain(table: TableSettings, states: Sequence[str] | None) -> Sequence[str] | None:
+    """The public list of states: that of the settings, or of a correlation or plan, which must be the same."""
+    if table.states is not None and states is not None and set(table.states) != set(states):
+        raise StateError(
+            f"traces.states lists {', '.join(table.states)}, but the correlation or plan has {', '.join(states)}"
+        )
+    return states or table.states
+
+
+def scarcity(learnt_from: Traces) -> str | None:
+    """Return the warning where too few transitions were observed; None where there are enough."""
+    if isinstance(learnt_from, CountedTraces) and not learnt_from.has_histogram:
+        return None
+    covered = coverage(learnt_from)
+    return covered.sentence if covered.is_scarce else None
+
+
+def absences(data: Traces | None) -> str | None:
+    """Return the warning where a user is not observed at every step; None where every user is."""
+    if data is None or int(data.histogram().sum()) == data.n_users * data.n_times:
+        return None
+    return (
+        "some people are not observed at every step. How many are observed when is treated as public and is not protected; "
+        "to protect it, give those who are absent a state of their own (--set traces.absent=NAME)"
+    )
+
+
+def holes(data: Traces | None) -> tuple[tuple[str, str], ...]:
+    """Return consecutive times of the data that are more than one step apart."""
+    if data is None:
+        return ()
+    return tuple((data.times[k], data.times[k + 1]) for k in np.flatnonzero(~data.consecutive))
+
+
+def hole_sentence(data: Traces | None) -> str | None:
+    """Return the warning where times are missing; None where none is."""
+    found = holes(data)
+    if data is None or not found:
+        return None
+    named = ", ".join(f"between {one!r} and {other!r}" for one, other in found[:MAX_LISTED_HOLES])
+    more = "" if len(found) <= MAX_LISTED_HOLES else f", and {len(found) - MAX_LISTED_HOLES} more times"
+    return (
+        f"times are missing {named}{more}: one step is {data.step or 1}. The audit treats such times as neighbours, although "
+        "states so far apart are mostly less correlated; steps that were released in between are not counted "
+        "(--horizon counts them)"
+    )
+
+
+def _optional(traces: TracesSettings, states: Sequence[str] | None) -> Traces | None:
+    return None if traces.path is None else read(traces, states)
+
+
+def _given(known: CorrelationSettings, states: tuple[str, ...] | None) -> Adversary:
+    """The adversary of given matrices, their states in one order: that of a plan, or of the first matrix."""
+    matrices = [None if path is None else load_matrix(path) for path in (known.backward, known.forward)]
+    order = states or next(matrix.states for matrix in matrices if matrix is not None)
+    return Adversary(
+        *(m.reordered(order) if m is not None and set(m.states) == set(order) else m for m in matrices),
+    )
+
+
+def _learnt(data: Traces, known: CorrelationSettings) -> tuple[Adversary, ...]:
+    directions: tuple[Direction, ...] = ("backward", "forward") if known.directions == "both" else (known.directions,)
+    found = estimate_adversaries(
+        data, prior=known.prior, per_user=known.per_user, directions=directions, confidence=known.confidence
+    )
+    total = data.n_users if known.per_user else 1
+    learnt = []
+    for adversary in found:
+        learnt.append(adversary)
+        for matrix in adversary.matrices:
+            matrix.leakage_profile()  # the expensive part, cached by the matrix
+        progressed("estimating correlations", len(learnt) / total)
+    return tuple(learnt)
+
+
+def _provenance(settings: Settings) -> Provenance:
+    """Where an estimated or given correlation comes from."""
+    traces, known, history = settings.traces, settings.correlation, settings.history.path
+    matrices = [path for path in (known.backward, known.forward) if path is not None]
+    if matrices:
+        return Provenance("matrices", name=", ".join(path.name for path in matrices))
+    learnt_from = history or traces.path or traces.transitions
+    assert learnt_from is not None
+    same = history is None or _is_same_file(traces.path, history)
+    return Provenance(
+        "protected" if same else "history",
+        known.prior,
+        known.per_user,
+        learnt_from.name,
+        traces.states is not None,
+        confidence=known.confidence or 0.0,
+        period=known.period or 0,
+    )
+
+
+def _is_same_file(one: Path | None, other: Path) -> bool:
+    return one is not None and one.exists() and other.exists() and one.samefile(other)

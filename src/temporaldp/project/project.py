@@ -1,0 +1,156 @@
+"""A project: one TOML file that says what a release is, and the functions that read it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from temporaldp.accounting import ApproximateDP
+from temporaldp.accounting.methods import accounting_from
+from temporaldp.correlation import Adversary, Traces
+from temporaldp.errors import InputError
+from temporaldp.planning import Plan, plan_budget, plan_noise
+from temporaldp.project.inputs import Inputs, gather, read_data
+from temporaldp.project.release import checked_output, loaded_plan, plan_alone, public_correlation, setup_of
+from temporaldp.release import ReleasedHistograms, release_histograms, save_released
+
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    r"""A release as its project file describes it: data, correlation, level, ledger and outputs.
+
+    Parameters
+    ----------
+    settings : Settings
+        Validated settings, one section each: ``project.settings.privacy.alpha``.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from importlib.resources import files
+    >>> sample = files("temporaldp.sample") / "sleep_5min.csv"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "temporaldp.toml"
+    ...     _ = file.write_text(f"[traces]\npath = '{sample}'\n[privacy]\nalpha = 1.0\nhorizon = 47\n")
+    ...     project = Project.load(file)
+    ...     round(float(project.plan().epsilons[0]), 4), project.traces().n_users
+    (0.2721, 151)
+    """
+
+    settings: Settings
+
+    @classmethod
+    def load(cls, file: str | os.PathLike[str] = "temporaldp.toml", assignments: Sequence[str] = ()) -> Self:
+        """Read a project file.
+
+        Parameters
+        ----------
+        file : path
+            TOML; relative paths in it are relative to its folder.
+        assignments : sequence of str
+            Settings that override it, each "section.key=value".
+
+        Raises
+        ------
+        MissingFileError
+            There is no such file.
+        InputError
+            It is not TOML, a key is unknown, or a value is not accepted.
+        """
+        from temporaldp.project.document import read_settings
+
+        return cls(read_settings(Path(file), assignments))
+
+    def traces(self) -> Traces:
+        """Read the protected traces, or the counts in place of them."""
+        return read_data(self.settings.traces)
+
+    def inputs(self) -> Inputs:
+        """Read the data and the correlation, with where it comes from."""
+        return gather(self.settings)
+
+    def adversary(self) -> Adversary | tuple[Adversary, ...]:
+        """Read or estimate the correlation: one adversary for all users, or one per user."""
+        return self.inputs().everyone
+
+    def plan(self, inputs: Inputs | None = None) -> Plan:
+        """Plan budgets, or noise if a delta is set, that satisfy the level.
+
+        Raises
+        ------
+        InputError
+            No alpha is set, or the settings contradict each other.
+        PlanError
+            No plan satisfies it.
+        """
+        privacy = self.settings.privacy
+        if privacy.alpha is None:
+            raise InputError("expected a level: --alpha A, or privacy.alpha in the project file")
+        found = self.inputs() if inputs is None else inputs
+        made: Plan
+        if privacy.delta is not None:
+            made = plan_noise(
+                found.everyone,
+                alpha=privacy.alpha,
+                noise=privacy.noise or "gaussian",
+                horizon=privacy.horizon,
+                accounting=ApproximateDP(privacy.delta),
+                **self._verification(),
+            )
+        else:
+            made = plan_budget(found.everyone, method=self.settings.plan.method, **self.budget_terms())
+        return dataclasses.replace(made, source=found.source)
+
+    def budget_terms(self) -> dict[str, Any]:
+        """Return the keyword arguments that all planning methods share."""
+        privacy = self.settings.privacy
+        return {
+            "alpha": privacy.alpha,
+            "horizon": privacy.horizon,
+            "objective": self.settings.plan.objective,
+            "accounting": accounting_from({"method": privacy.bound or "exact"}),
+        }
+
+    def _verification(self) -> dict[str, Any]:
+        verification = self.settings.verification
+        given = {"failure": verification.failure, "draws": verification.draws, "seconds": verification.seconds}
+        terms = {key: value for key, value in given.items() if value is not None}
+        return {"verify": verification.enabled, "seed": verification.seed, **terms}
+
+    def release(self) -> ReleasedHistograms:
+        """Publish the histograms of the traces, and write them to the output if one is set.
+
+        With a ledger, a step that was published before is returned as it was. Without one, every call draws new noise and
+        spends the budgets of the plan again.
+
+        Raises
+        ------
+        InputError
+            There is neither a ledger with a level nor a plan, or the settings contradict each other.
+        LedgerError
+            The ledger cannot be read, written or trusted.
+        """
+        release = self.settings.release
+        output = None if release.output is None else checked_output(self.settings)
+        if release.ledger is None:
+            planned = loaded_plan(self.settings)
+            if planned is None:
+                raise InputError("expected a ledger (release.ledger) with a level, or a plan (release.plan)")
+            released = release_histograms(
+                plan_alone(planned, self.settings).data, planned, consistent=release.consistent
+            )
+        else:
+            setup = setup_of(self.settings)
+            public = None if release.smoothed is None else public_correlation(self.settings, setup.data.states)
+            with setup.opened(release.ledger, public) as stream:
+                released = release_histograms(setup.data, stream, consistent=release.consistent)
+        if output is not None:
+            save_released(released, output)
+        return released

@@ -1,0 +1,255 @@
+"""A release by its settings: what satisfies the level, the data, and the public correlation for smoothing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from temporaldp.accounting import PaperBound, TemporalAccountant
+from temporaldp.accounting.methods import accounting_from
+from temporaldp.correlation import Traces
+from temporaldp.errors import InputError, OutputError
+from temporaldp.files import load_plan
+from temporaldp.files.atomic import require_writable
+from temporaldp.planning import NoisePlan, Plan, Source
+from temporaldp.project.inputs import Inputs, gather, phase_at, read, read_data
+from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger, NoisyHistogram
+from temporaldp.release.database import file_of
+from temporaldp.release.epochs import Every
+from temporaldp.release.histogram import histogram_mechanism
+from temporaldp.release.released import release_suffix
+from temporaldp.release.store import Store, store_at
+from temporaldp.smoothing import PublicCorrelation
+
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSetup:
+    """What satisfies the level of a release (a plan, an accountant, or both), and the data.
+
+    Parameters
+    ----------
+    plan : Plan or None
+    accountant : TemporalAccountant or None
+    data : Traces
+    source : Source
+        Description of the correlation.
+    renewed : str, optional
+        When the plan begins again.
+    """
+
+    plan: Plan | None
+    accountant: TemporalAccountant | None
+    data: Traces
+    source: Source
+    renewed: Every | None = None
+
+    @property
+    def mechanism(self) -> DiscreteLaplaceHistogram | NoisyHistogram:
+        """The mechanism that publishes a histogram."""
+        n_states = self.data.n_states
+        return DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states)
+
+    def opened(self, ledger: str | Store, public: PublicCorrelation | None) -> ContinualRelease[Any, Any]:
+        """Open the release on a ledger."""
+        return ContinualRelease(
+            self.mechanism,
+            ledger=ledger,
+            accountant=self.accountant,
+            plan=self.plan,
+            states=self.data.states,
+            step=self.source.step,
+            correlation=public,
+            renewed=self.renewed,
+        )
+
+
+def setup_of(settings: Settings) -> ReleaseSetup:
+    """Return what satisfies the level of a release with a ledger, and its data.
+
+    Raises
+    ------
+    InputError
+        The settings give no level, or contradict each other.
+    """
+    privacy, known = settings.privacy, settings.correlation
+    planned = loaded_plan(settings)
+    if planned is None and privacy.alpha is None:
+        raise InputError("expected a level: --alpha A with a correlation (--history FILE), or a plan (--plan FILE)")
+    if privacy.renew is not None:
+        _require_renewable(planned, settings)
+    if not settings.has_correlation:
+        return _setup_without_correlation(planned, settings)
+    if settings.history.path is None and not any((known.file, known.backward, known.forward, known.stays)):
+        raise InputError(
+            "with a ledger, a correlation is estimated from a history (--history FILE), or with privacy (`temporaldp learn`), "
+            "never from TRACES: they grow from run to run and are protected"
+        )
+    if isinstance(planned, NoisePlan):  # its noise is fixed beforehand; a correlation is there to smooth by
+        return plan_alone(planned, settings)
+    if known.period is not None and (planned.horizon if planned is not None else privacy.horizon) is None:
+        if planned is None:
+            raise InputError(
+                "with correlation.period and no horizon, a plan satisfies alpha for any number of steps: run `temporaldp plan "
+                "-o plan.json`, and release with --plan plan.json"
+            )
+        return plan_alone(planned, settings)
+    by_plan = privacy.renew and planned and isinstance(planned.accounting, PaperBound)
+    method = accounting_from({"method": privacy.bound or ("paper" if by_plan else "exact")})
+    if planned is not None and planned.accounting.is_exact and isinstance(method, PaperBound):
+        raise InputError(
+            "the plan satisfies alpha by the exact leakage, which the paper's bound exceeds: leave out privacy.bound = "
+            "'paper', or plan with it"
+        )
+    found = gather(_with_phase(settings), None if planned is None else planned.source.states)
+    if found.trajectories is None:
+        read_data(settings.traces)  # raises: a release needs data
+    assert found.trajectories is not None
+    level, ends = (privacy.alpha, privacy.horizon) if planned is None else (planned.alpha, planned.horizon)
+    if privacy.renew is not None:
+        level, ends = None, None  # the plan satisfies its level within each epoch; the odometer counts all of them
+    accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, accounting=method)
+    source = found.source
+    if planned is not None:
+        source = source.with_learning_of(planned.source)
+        source = replace(source, warning=planned.source.warning or source.warning)
+    return ReleaseSetup(planned, accountant, found.trajectories, source, privacy.renew)
+
+
+def _setup_without_correlation(planned: Plan | None, settings: Settings) -> ReleaseSetup:
+    """The setup of a plan alone, which is all that a release without a correlation can have."""
+    if planned is None:
+        raise InputError(
+            "--alpha needs a correlation: --history FILE, or matrices (--set correlation.backward=FILE). It "
+            "is not estimated from "
+            "TRACES, which grow from run to run and are protected"
+        )
+    if settings.privacy.bound is not None:
+        raise InputError(
+            "privacy.bound is the accounting method of an accountant, and a plan alone has none: leave it out, or give a "
+            "correlation (--history FILE)"
+        )
+    return plan_alone(planned, settings)
+
+
+def _with_phase(settings: Settings) -> Settings:
+    """The settings with the phase of the ledger's first step, where a clock has no given phase and the ledger has steps."""
+    known = settings.correlation
+    if known.period is None or known.phase is not None or settings.release.ledger is None:
+        return settings
+    store = store_at(settings.release.ledger)
+    try:
+        begun = store.exists() and (heading := store.heading()) is not None and heading.n_steps > 0
+    finally:
+        store.close()
+    if not begun:
+        return settings
+    with Ledger(settings.release.ledger) as ledger:
+        phase = phase_at(ledger[0].time, read(settings.history_table), known.period)
+    return settings.model_copy(update={"correlation": known.model_copy(update={"phase": phase})})
+
+
+def loaded_plan(settings: Settings) -> Plan | None:
+    """Load the plan, whose level and horizon must be those of the settings where these are given."""
+    if settings.release.plan is None:
+        return None
+    planned = load_plan(settings.release.plan)
+    for key, value in (("alpha", planned.alpha), ("horizon", planned.horizon)):
+        asked = getattr(settings.privacy, key)
+        if asked is not None and asked != value:
+            raise InputError(
+                f"{settings.release.plan} has {key} {value}, but privacy.{key} is {asked}: leave out one of them, or plan again"
+            )
+    return planned
+
+
+def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
+    """Return the setup of a plan that satisfies the level by itself."""
+    return ReleaseSetup(plan, None, read_data(settings.traces, plan.source.states), plan.source)
+
+
+def _require_renewable(planned: Plan | None, settings: Settings) -> None:
+    if planned is None or planned.horizon is None or isinstance(planned, NoisePlan):
+        raise InputError(
+            "privacy.renew begins a plan of budgets again: give --plan FILE, from `temporaldp plan --alpha A --horizon T` "
+            "without a delta"
+        )
+    if not settings.has_correlation:
+        raise InputError(
+            "privacy.renew needs a correlation, to account for leakage between epochs: give --history FILE"
+        )
+
+
+def public_correlation(settings: Settings, states: tuple[str, ...] | None) -> PublicCorrelation:
+    """Return the correlation for smoothing.
+
+    Raises
+    ------
+    InputError
+        There is none but that of the protected traces.
+    """
+    known = settings.correlation
+    given = (known.file, known.backward, known.forward, known.stays, settings.history.path)
+    if all(one is None for one in given):
+        raise InputError(
+            "counts are smoothed by a public correlation: give --history FILE with other traces, --set correlation.file=FILE "
+            "from `temporaldp learn`, or --set correlation.forward=FILE. It is not estimated from the released traces: that "
+            "would publish something about them outside of the guarantee"
+        )
+    return public_part(gather(settings, states), same_start=settings.release.same_start)
+
+
+def public_part(inputs: Inputs, *, same_start: bool) -> PublicCorrelation:
+    """Return the one public correlation of the inputs, with the first histogram of the history if it begins alike."""
+    if len(inputs.adversaries) > 1:
+        raise InputError("counts are smoothed by one correlation for all users: leave out correlation.per_user")
+    initial = None
+    if same_start:
+        if inputs.learnt_from is None:
+            raise InputError(
+                "release.same_start means that the release begins as a history does: give --history FILE too"
+            )
+        initial = inputs.learnt_from.histogram()[0]
+    return PublicCorrelation.of(inputs.adversaries[0], inputs.source, initial=initial)
+
+
+def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
+    """Return where the counts are written, after a check of all outputs; a dry run writes none.
+
+    Raises
+    ------
+    InputError, OutputError
+        An output is missing, is not writable, or is one of the inputs or another output.
+    """
+    release = settings.release
+    if release.smoothed is None and (release.same_start or release.synthetic is not None):
+        raise InputError("release.same_start and release.synthetic need smoothed counts: --set release.smoothed=FILE")
+    if release.smoothed is not None and release.consistent:
+        raise InputError(
+            "release.consistent changes the counts that are smoothed: leave it out. Smoothed counts are consistent anyway"
+        )
+    output = Path(os.devnull) if release.output is None and dry_run else release.output
+    if output is None:
+        raise InputError("expected --output FILE (.parquet or .csv), where the counts are written")
+    places = [place for place in (output, release.smoothed, release.synthetic) if place is not None]
+    for place in places if release.output is not None else places[1:]:
+        require_writable(place, reads=(*settings.inputs, release.plan))
+    for table in (release.output, release.smoothed):
+        if table is not None:
+            release_suffix(table)
+    if len({os.path.realpath(place) for place in places}) < len(places):
+        raise OutputError("release.output, .smoothed and .synthetic name the same file; give each its own")
+    file = None if release.ledger is None else file_of(release.ledger)
+    if file is not None and os.path.realpath(file) in {os.path.realpath(place) for place in places}:
+        raise OutputError(f"release.ledger and an output are both {file}; the counts would take the ledger's place")
+    return output
+
+
+def without_traces(settings: Settings) -> Settings:
+    """Return the settings without the protected traces: what post-processing may read."""
+    kept = settings.traces.model_copy(update={"path": None, "transitions": None, "counts": None})
+    return settings.model_copy(update={"traces": kept})

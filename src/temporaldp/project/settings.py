@@ -1,0 +1,318 @@
+"""The settings of a project file: one section per topic, one key per setting, validated by pydantic.
+
+The descriptions of the keys are the documentation: the reference page, the JSON schema, the comments of a proposed file and
+the error messages are made from them.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from temporaldp.extras import needing
+
+with needing("tables"):
+    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("expected a number, not true or false")  # noqa: TRY004  pydantic reports a ValueError
+    return value
+
+
+def _list(value: Any) -> Any:
+    """Words separated by commas, as a command line gives them."""
+    return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
+
+
+def _range(value: Any) -> Any:
+    """Two numbers written as FROM:TO; one number is the range of itself."""
+    if not isinstance(value, str):
+        return value
+    parts = value.split(":")
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in {1, 2}:
+        raise ValueError("expected FROM:TO, two probabilities such as 0.7:0.95")
+    return [numbers[0], numbers[-1]]
+
+
+Number: TypeAlias = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
+Positive: TypeAlias = Annotated[float, BeforeValidator(_number), Field(gt=0.0, allow_inf_nan=False)]
+Share: TypeAlias = Annotated[float, BeforeValidator(_number), Field(gt=0.0, lt=1.0)]
+Count: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=1)]
+Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_list)]
+Numbers: TypeAlias = Annotated[tuple[Positive, ...], BeforeValidator(_list)]
+Range: TypeAlias = Annotated[tuple[Number, Number], BeforeValidator(_range)]
+Place: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "path"})]
+"""A file, or a URL of a database."""
+
+
+class Section(BaseModel):
+    """A section of the project file. Unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True, validate_default=False)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any key of this section is set to a value other than its default."""
+        return self != type(self)()
+
+
+class TableSettings(Section):
+    """How a table is read."""
+
+    path: Path | None = Field(
+        None, description="File, folder or pattern: CSV, Parquet, or text with a sequence a line."
+    )
+    layout: Literal["auto", "long", "wide", "sequences"] = Field(
+        "auto", description="long: a row per user and time; wide: a column per step; sequences: a line per user."
+    )
+    user: str = Field("user", description="Column with the user.")
+    time: str = Field("time", description="Column with the time (long layout).")
+    state: str = Field("state", description="Column with the state (long layout).")
+    by: str | None = Field(None, description="Column with the group of a user, such as a region.")
+    states: Names | None = Field(None, description="Public list of states, in order; other states are errors.")
+    delimiter: str | None = Field(None, description="Separator of CSV or text; detected if not given.")
+    gaps: bool = Field(False, description="Empty cells of a wide table mean that the user was not observed.")
+    sort: bool = Field(False, description="Sort rows by time instead of refusing times out of order.")
+    absent: str | None = Field(None, description="State of users without a row at a step; presence is then protected.")
+    every: str | None = Field(None, description="Rows are events: put them on a grid, such as 15min, 1h or 1d.")
+    fill: Literal["last", "absent"] | None = Field(
+        None, description="State at a step without an event (with every): the last one, or absent."
+    )
+    timezone: str | None = Field(None, description="Clock of the grid (with every), such as Europe/Amsterdam.")
+    where: str | None = Field(None, description="SQL condition on the rows that are read, such as zone <> 'depot'.")
+    memory: str = Field("1GiB", description="Memory for reading; more is spilled to temporary files.")
+
+
+class TracesSettings(TableSettings):
+    """The protected traces, or counts in place of them."""
+
+    transitions: Path | None = Field(None, description="In place of path: table with the columns from, to, count.")
+    counts: Path | None = Field(None, description="In place of path: table with the columns time, state, count.")
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether counts take the place of traces."""
+        return self.transitions is not None or self.counts is not None
+
+
+class CorrelationSettings(Section):
+    """The temporal correlation that the adversary uses; estimated from traces unless it is given."""
+
+    file: Path | None = Field(
+        None, description="Correlation of both directions (.npz), as `temporaldp learn` writes it."
+    )
+    backward: Path | None = Field(None, description="Backward transition matrix (.csv, .json, .npz).")
+    forward: Path | None = Field(None, description="Forward transition matrix (.csv, .json, .npz).")
+    stays: Range | None = Field(
+        None, description="Every correlation under which a state is kept with a probability in this range: 0.7:0.95."
+    )
+    directions: Literal["both", "backward", "forward"] = Field("both", description="Directions that are estimated.")
+    prior: Annotated[float, BeforeValidator(_number), Field(ge=0.0, allow_inf_nan=False)] = Field(
+        0.0, description="Dirichlet prior: added to the count of every transition."
+    )
+    per_user: bool = Field(False, description="Estimate one correlation per user instead of one for all.")
+    confidence: Share | None = Field(
+        None, description="Use every correlation within Clopper-Pearson intervals at this level, such as 0.95."
+    )
+    period: Count | None = Field(None, description="Estimate one matrix for each of so many steps of a clock.")
+    phase: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="Step of the clock at which the release begins (with period); 0: where the history begins."
+    )
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether a key about estimation is set."""
+        keys = {"directions", "prior", "per_user", "confidence", "period", "phase"}
+        return any(getattr(self, key) != type(self).model_fields[key].default for key in keys)
+
+
+class PrivacySettings(Section):
+    """The level, and what one step spends."""
+
+    alpha: Positive | None = Field(None, description="Level: largest temporal privacy leakage of any step, in nats.")
+    epsilon: Positive | None = Field(
+        None, description="Epsilon of every step that `audit` and `report` assume, in nats."
+    )
+    delta: Share | None = Field(None, description="Account in (epsilon, delta)-DP_T instead of delta = 0.")
+    noise: Literal["gaussian", "laplace"] | None = Field(
+        None, description="Discrete noise on every count (with delta)."
+    )
+    scale: Positive | None = Field(None, description="Scale of that noise, in counts (`audit`).")
+    horizon: Count | None = Field(None, description="Number of steps; without it, any number of steps.")
+    bound: Literal["exact", "paper"] | None = Field(
+        None, description="Accounting method: the exact leakage, or the upper bound of Cao et al."
+    )
+    renew: Literal["steps", "daily", "weekly", "monthly", "yearly"] | None = Field(
+        None, description="Begin the plan again with each day, week, month or year, or after its last step."
+    )
+
+
+class PlanSettings(Section):
+    """How budgets are chosen."""
+
+    method: Literal["optimal", "upper_bound", "quantified", "uniform"] | None = Field(
+        None, description="Planning method; optimal with a horizon, upper_bound without."
+    )
+    objective: Literal["mean_absolute_error", "mean_squared_error"] = Field(
+        "mean_absolute_error", description="Error that the optimal plan minimises."
+    )
+
+
+class VerificationSettings(Section):
+    """Verification by simulation, at a delta."""
+
+    enabled: bool = Field(
+        False, description="Compare with the release's own leakage (`audit`), or seek less noise (`plan`)."
+    )
+    failure: Share | None = Field(None, description="Failure probability; a thousandth of delta by default.")
+    draws: Count | None = Field(None, description="Number of draws.")
+    seconds: Positive | None = Field(None, description="Time limit, in seconds.")
+    seed: int = Field(0, description="Seed of the draws.")
+
+
+class ReleaseSettings(Section):
+    """What is published, and where its record is kept."""
+
+    plan: Path | None = Field(None, description="Plan file (from `temporaldp plan`), in place of alpha.")
+    ledger: Place | None = Field(None, description="SQLite file or postgresql:// URL that stores every step.")
+    output: Path | None = Field(None, description="Published counts (.parquet or .csv).")
+    consistent: bool = Field(False, description="Make counts non-negative, with the public total.")
+    population: Count | None = Field(None, description="Public number of users; by default that of the traces.")
+    smoothed: Path | None = Field(None, description="Counts smoothed by a public correlation, with 95 % intervals.")
+    same_start: bool = Field(False, description="The release begins as the history does (a night, a course).")
+    synthetic: Path | None = Field(None, description="Synthetic traces drawn from the smoothed counts (.csv).")
+    table: str | None = Field(None, description="Table of a shared account (`temporaldp ledger share`) to publish.")
+    head: str | None = Field(None, description="Noted head: a ledger that lacks it is refused.")
+    warn_at: Annotated[float, BeforeValidator(_number), Field(gt=0.0, le=1.0)] | None = Field(
+        None, description="Warn once this share of the steps, or of alpha, is used, such as 0.8."
+    )
+    log: Path | None = Field(None, description="File to which each run appends one line of JSON.")
+
+
+class ReportSettings(Section):
+    """The written report."""
+
+    output: Path | None = Field(None, description="Where to write the page (.html).")
+    title: str = Field("Temporal privacy leakage report", description="Heading of the page.")
+    released: Path | None = Field(None, description="Released histograms to show.")
+    true_counts: bool = Field(False, description="Show true counts beside released ones: for internal use only.")
+    name_users: bool = Field(False, description="Name the user with the largest leakage (with per_user).")
+
+
+class LearningSettings(Section):
+    """Estimation of a correlation with differential privacy."""
+
+    epsilon: Positive | None = Field(None, description="Epsilon for all values of a user together, in nats.")
+    output: Path | None = Field(None, description="Where to write the correlation (.npz).")
+    ledger: Path | None = Field(None, description="Ledger of this spend: a stored result is never drawn again.")
+    contributed: Count | None = Field(None, description="Largest number of transitions of each user, drawn at random.")
+    confidence: Share = Field(0.95, description="Probability that all entries lie within their intervals.")
+
+
+class StudySettings(Section):
+    """Settings of `tradeoff`, `population` and `attack`."""
+
+    alphas: Numbers | None = Field(None, description="Levels to compare, in nats (`tradeoff`).")
+    epsilons: Numbers | None = Field(None, description="Epsilons of a step to compare, in nats (`tradeoff`).")
+    scales: Numbers | None = Field(None, description="Scales of noise to compare, in counts (`tradeoff`).")
+    window: Count | None = Field(None, description="Steps of w-event privacy (`tradeoff`); 10 by default.")
+    error: Positive | None = Field(None, description="Find the smallest alpha with at most this error, in users.")
+    above: Positive | None = Field(None, description="Report the share of users above this leakage (`population`).")
+    share: Annotated[float, BeforeValidator(_number), Field(gt=0.0, le=1.0)] = Field(
+        1.0, description="Share of users for whom a budget satisfies alpha (`population`)."
+    )
+    repeats: Count = Field(50, description="Repetitions of the noise (`attack`).")
+    seed: int = Field(0, description="Seed of the repetitions (`attack`).")
+
+
+def _tables(value: Any) -> Any:
+    """NAME=EPSILON pairs separated by commas, as a command line gives them."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition("=") for part in value.split(",")]
+    if any(not equals or not name.strip() for name, equals, _ in pairs) or len({n for n, _, _ in pairs}) < len(pairs):
+        raise ValueError("expected NAME=EPSILON,... with each name once, such as country=0.11,county=0.22")
+    return {name.strip(): epsilon for name, _, epsilon in pairs}
+
+
+class DeploymentSettings(Section):
+    """Assumptions about a published system that its record does not state."""
+
+    states: Names | None = Field(
+        None, description="The secret: the values that a step can have; present, absent by default."
+    )
+    stays: Range | None = Field(
+        None, description="Probability that a value stays from step to step; 0.5:0.99 by default."
+    )
+    at: Number | None = Field(None, description="Probability of staying that the explanation in words is about.")
+    correlation: Path | None = Field(None, description="In place of stays: forward matrix (.csv, .json) or .npz file.")
+    horizon: Count | None = Field(None, description="Number of steps; those of a year by default.")
+    since: date | None = Field(None, description="In place of a horizon: first day.")
+    until: date | None = Field(None, description="Last day (with since); today by default.")
+    unit: Literal["replace-one", "add-or-remove", "binary-count", "category-histogram"] | None = Field(
+        None, description="What a change of value is in units of the promise; derived from the record by default."
+    )
+    absent: str | None = Field(None, description="The value at which a user contributes nothing (add-or-remove).")
+    contributions: Count | None = Field(None, description="Largest number of promised units in a step.")
+    tables: Annotated[dict[str, Positive], BeforeValidator(_tables)] | None = Field(
+        None,
+        description="Epsilons of the tables that the value enters, in place of the record's: country=0.11,county=0.22.",
+    )
+    delta: Share | None = Field(None, description="Delta of the accounting, where the promise is not pure.")
+    every: Literal["hour", "quarter-day", "day", "week", "month", "quarter", "year"] | None = Field(
+        None, description="Length of a step, where the record does not state it."
+    )
+    fresh_noise: bool = Field(False, description="Noise drawn on devices is drawn anew at every step.")
+
+
+class Settings(Section):
+    """All sections of a project file."""
+
+    traces: TracesSettings = Field(TracesSettings(), description="The protected traces.")
+    history: TableSettings = Field(
+        TableSettings(),
+        description="Other traces to estimate the correlation from. Its keys are those of [traces], without "
+        "transitions and counts.",
+    )
+    correlation: CorrelationSettings = Field(CorrelationSettings(), description="What the adversary uses.")
+    privacy: PrivacySettings = Field(PrivacySettings(), description="The level and what a step spends.")
+    plan: PlanSettings = Field(PlanSettings(), description="How budgets are chosen.")
+    verification: VerificationSettings = Field(VerificationSettings(), description="Verification by simulation.")
+    release: ReleaseSettings = Field(ReleaseSettings(), description="What is published.")
+    report: ReportSettings = Field(ReportSettings(), description="The written report.")
+    learn: LearningSettings = Field(LearningSettings(), description="Estimation with differential privacy.")
+    study: StudySettings = Field(StudySettings(), description="Studies.")
+    deployment: DeploymentSettings = Field(DeploymentSettings(), description="Assumptions about a published system.")
+
+    @property
+    def has_correlation(self) -> bool:
+        """Whether the file or the command says what the adversary uses."""
+        return self.history.path is not None or self.correlation.is_given
+
+    @property
+    def history_table(self) -> TableSettings:
+        """How the history is read: keys that [history] omits are those of [traces], except its rows and its format."""
+        own = {"path", "where", "delimiter", *self.history.model_fields_set}
+        shared = {key: getattr(self.traces, key) for key in TableSettings.model_fields if key not in own}
+        return self.history.model_copy(update=shared)
+
+    @property
+    def inputs(self) -> tuple[Path | None, ...]:
+        """Every file that is read to find data and correlation."""
+        given = self.correlation
+        return (
+            self.traces.path,
+            self.traces.transitions,
+            self.traces.counts,
+            self.history.path,
+            given.file,
+            given.backward,
+            given.forward,
+        )

@@ -1,0 +1,167 @@
+"""The project file: what it may say, what overrides it, and how a mistake in it is reported."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+
+import temporaldp as tdp
+from command import SAMPLE, refused, temporaldp
+from temporaldp.project.document import json_schema, read_settings
+
+
+def written(folder, text):
+    file = folder / "temporaldp.toml"
+    file.write_text(text)
+    return file
+
+
+COMPLETE = f"""
+[traces]
+path = "{SAMPLE}"
+
+[privacy]
+alpha = 1.0
+horizon = 47
+"""
+
+
+def test_a_project_in_python_is_the_functions_that_it_names(tmp_path):
+    project = tdp.Project.load(written(tmp_path, COMPLETE))
+    (adversary,) = tdp.estimate_adversaries(tdp.read_traces(SAMPLE))
+    assert project.traces().histogram().tolist() == tdp.read_traces(SAMPLE).histogram().tolist()
+    assert project.adversary().backward == adversary.backward
+    np.testing.assert_array_equal(project.plan().epsilons, tdp.plan_budget(adversary, alpha=1.0, horizon=47).epsilons)
+    assert tdp.Project.load(written(tmp_path, COMPLETE), ["privacy.alpha=2"]).plan().alpha == 2.0
+
+
+def test_a_release_of_a_project_continues_its_ledger(tmp_path):
+    rows = [f"{user},{t},{'ab'[(t + user * t // 2) % 2]}" for user in range(40) for t in range(6)]
+    for name in ("past", "now"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    text = """
+[traces]
+path = "now.csv"
+[history]
+path = "past.csv"
+[privacy]
+alpha = 1
+[release]
+ledger = "r.db"
+output = "out.csv"
+"""
+    project = tdp.Project.load(written(tmp_path, text))
+    first = project.release()
+    assert project.release().counts.tolist() == first.counts.tolist()
+    assert tdp.load_released(tmp_path / "out.csv").counts.tolist() == first.counts.tolist()
+    with tdp.Ledger(tmp_path / "r.db") as ledger:
+        assert len(ledger) == 6
+        assert ledger[-1].leakage <= 1.0
+
+
+def test_a_release_without_a_level_is_refused(tmp_path):
+    with pytest.raises(tdp.InputError, match=r"expected a ledger \(release.ledger\) with a level, or a plan"):
+        tdp.Project.load(written(tmp_path, COMPLETE)).release()
+    with pytest.raises(tdp.InputError, match="expected a level"):
+        tdp.Project.load(written(tmp_path, f"[traces]\npath = '{SAMPLE}'\n")).plan()
+
+
+def test_paths_of_the_file_are_relative_to_its_folder_and_those_of_a_command_to_the_working_directory(tmp_path):
+    (tmp_path / "inner").mkdir()
+    text = '[traces]\npath = "t.csv"\n[release]\nledger = "r.db"\noutput = "/absolute.csv"\n'
+    file = written(tmp_path / "inner", text)
+    found = read_settings(file, ["history.path=past.csv"])
+    assert found.traces.path == tmp_path / "inner" / "t.csv"
+    assert found.release.ledger == str(tmp_path / "inner" / "r.db")
+    assert str(found.release.output) == "/absolute.csv"
+    assert str(found.history.path) == "past.csv"
+    url = "postgresql://host/database"
+    assert read_settings(written(tmp_path, f'[release]\nledger = "{url}"\n')).release.ledger == url
+
+
+def test_a_history_is_read_as_the_traces_are_but_for_its_rows_and_format(tmp_path):
+    text = """
+[traces]
+user = "id"
+delimiter = ";"
+where = "a = 1"
+states = ["x", "y"]
+[history]
+path = "p.csv"
+time = "t"
+"""
+    history = read_settings(written(tmp_path, text)).history_table
+    assert (history.user, history.time, history.states) == ("id", "t", ("x", "y"))
+    assert (history.delimiter, history.where) == (None, None)
+
+
+def test_the_command_line_overrides_assignments_which_override_the_file(tmp_path):
+    file = written(tmp_path, "[privacy]\nalpha = 1\nepsilon = 0.1\nhorizon = 5\n")
+    found = read_settings(file, ["privacy.alpha=2", "privacy.epsilon=0.2"], {"privacy.alpha": ("--alpha", 3.0)})
+    assert (found.privacy.alpha, found.privacy.epsilon, found.privacy.horizon) == (3.0, 0.2, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[traces]\nusr = 'id'\n", r"toml, line 2: unknown key traces.usr; did you mean traces.user\?"),
+        ("[trace]\nuser = 'id'\n", r"toml, line 1: unknown section \[trace\]; did you mean \[traces\]\?"),
+        ("[traces]\nalpha = 1\n", r"line 2: unknown key traces.alpha; did you mean privacy.alpha\?"),
+        (
+            "[traces]\nuser = 'id'\n\n[privacy]\n\nalpha = -1\n",
+            r"line 6: privacy.alpha = -1 is not accepted: .*greater than 0",
+        ),
+        ("[privacy]\nalpha = true\n", r"line 2: .*a number, not true or false"),
+        ("[privacy]\nalpha = nan\n", r"line 2: .*greater than 0"),
+        ("[privacy]\nnoise = 'cauchy'\n", r"line 2: .*'gaussian' or 'laplace'"),
+        ("[privacy]\nhorizon = 2.5\n", r"line 2: .*integer"),
+        ("[correlation]\nstays = '0.1:0.2:0.3'\n", r"line 2: .*FROM:TO"),
+        ("[deployment]\ntables = 'country'\n", r"line 2: .*NAME=EPSILON"),
+        ("[traces\n", "is not valid TOML"),
+        ("user = 'id'\n", "'user' stands outside of them"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(text, message, tmp_path):
+    with pytest.raises(tdp.InputError, match=message):
+        read_settings(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("traces.user", "expected --set SECTION.KEY=VALUE"),
+        ("user=id", "expected --set SECTION.KEY=VALUE"),
+        ("traces.usr=id", r"--set traces.usr: unknown key traces.usr; did you mean traces.user\?"),
+        ("privacy.alpha=much", "--set privacy.alpha: privacy.alpha = 'much' is not accepted"),
+    ],
+)
+def test_a_mistake_in_an_assignment_is_named(assignment, message):
+    with pytest.raises(tdp.InputError, match=message):
+        read_settings(None, [assignment])
+
+
+def test_a_file_that_is_named_must_exist(tmp_path):
+    with pytest.raises(tdp.MissingFileError, match="`temporaldp init TABLE` writes one"):
+        read_settings(tmp_path / "none.toml")
+
+
+def test_an_option_that_is_a_setting_is_answered_with_the_way_to_set_it(tmp_path):
+    assert "--set traces.user=VALUE" in refused("audit", SAMPLE, "--user", "id", cwd=tmp_path)
+    assert "--horizon" in refused("audit", SAMPLE, "--horizn", "3", cwd=tmp_path)
+
+
+def test_the_schema_accepts_what_the_model_accepts(tmp_path):
+    import tomllib
+
+    schema = json.loads(json_schema())
+    jsonschema.validate(tomllib.loads(COMPLETE), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"traces": {"usr": "id"}}, schema)
+    made = temporaldp("init", SAMPLE, "--schema", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    jsonschema.validate(tomllib.loads((tmp_path / "temporaldp.toml").read_text()), schema)
+    assert json.loads((tmp_path / "temporaldp.schema.json").read_text()) == schema
+    assert (tmp_path / "temporaldp.toml").read_text().startswith("#:schema ./temporaldp.schema.json\n")
