@@ -5,31 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from temporaldp.extras import needing
-from temporaldp.serve.responses import PROBLEM
+from temporaldp.serve.messages import Problem
 
 with needing("serve"):
-    from fastapi import APIRouter, FastAPI, Request
+    from fastapi import APIRouter, Request
     from fastapi.responses import HTMLResponse, Response
 
 router = APIRouter(include_in_schema=False)
-
-
-def describe_refusals(app: FastAPI) -> None:
-    """Have the description say that refusals are problem documents, which FastAPI cannot be told."""
-    plain = app.openapi
-
-    def described() -> dict[str, Any]:
-        fresh = app.openapi_schema is None
-        made = plain()
-        if fresh:
-            for operation in (one for methods in made["paths"].values() for one in methods.values()):
-                for status, answer in operation["responses"].items():
-                    content = answer.get("content", {})
-                    if int(status) >= 400 and "application/json" in content:
-                        content[PROBLEM] = content.pop("application/json")
-        return made
-
-    app.openapi = described  # type: ignore[method-assign]
 
 
 @router.get("/docs", response_class=HTMLResponse)
@@ -39,7 +21,7 @@ def docs(request: Request) -> Any:
         from jinja2 import Environment, PackageLoader
 
     page = Environment(loader=PackageLoader("temporaldp.serve", "."), autoescape=True).get_template("reference.html.j2")
-    return page.render(description=request.app.openapi())
+    return page.render(description=request.app.openapi(), problem=Problem.model_json_schema())
 
 
 @router.get("/docs/style.css")

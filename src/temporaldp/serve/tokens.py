@@ -163,12 +163,6 @@ class Tokens:
         return self._latest
 
 
-def name_of(given: str) -> str:
-    """The name in a token, which is not checked; empty where it has none."""
-    shape = SHAPE.fullmatch(given)
-    return "" if shape is None else shape[1]
-
-
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
 

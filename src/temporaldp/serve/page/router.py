@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 from temporaldp.extras import needing
-from temporaldp.serve.page.assets import alone, asset, front
+from temporaldp.serve.bodies import BoundedRoute
+from temporaldp.serve.page import assets
 from temporaldp.serve.page.questions import (
     DeltaQuestion,
     NoiseQuestion,
@@ -35,25 +36,24 @@ def page_router() -> APIRouter:
         yield
         await worker.stop()
 
-    router = APIRouter(include_in_schema=False, lifespan=ending)
+    router = APIRouter(include_in_schema=False, lifespan=ending, route_class=BoundedRoute)
 
     @router.get("/", response_class=HTMLResponse)
     def page() -> str:
         """The page."""
-        return front()
+        return assets.front()
 
     @router.get("/page/{name}")
     def file(name: str) -> Response:
         """One of its files."""
-        found = asset(name)
-        if found is None:
+        if name not in assets.FILES:
             raise HTTPException(404, "There is no such file")
-        return Response(found[0], media_type=found[1])
+        return Response(assets.text(name), media_type=assets.MEDIA_TYPES[name.rpartition(".")[2]])
 
     @router.get("/v1/view/alone", response_class=HTMLResponse)
     def page_alone() -> str:
         """The page as one file, into which a browser writes what it shows."""
-        return alone()
+        return assets.alone()
 
     async def answered(request: Request, function: Callable[..., Any], *arguments: Any) -> Any:
         async def wanted() -> bool:
