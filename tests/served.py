@@ -73,7 +73,7 @@ def served(settings: Settings | None = None) -> Iterator[Asking]:
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 30
-    while not server.started or (app.state.service is not None and not app.state.service.is_loaded):
+    while not server.started:
         assert thread.is_alive() and time.monotonic() < deadline, "the server did not start"
         time.sleep(0.01)
     try:

@@ -50,25 +50,19 @@ class Asking:
 
     async def of_all(self, role: Role, act: Callable[[Service], Result], *, is_long: bool = False) -> Result:
         """Return what an act on the service gives, if the token allows it for all releases."""
-
-        def allowed() -> Result:
-            self._require(role, None)
-            return act(self.service)
-
-        return await self.service.run(allowed, is_long=is_long)
+        return await self._run(None, role, act, is_long)
 
     async def of(
         self, release: str, role: Role, act: Callable[[ServedRelease], Result], *, is_long: bool = False
     ) -> Result:
         """Return what an act on a release gives, if the token allows it; 404 if there is no such release."""
         self.request.scope["told"]["release"] = release
+        return await self._run(release, role, lambda service: act(service.find(release)), is_long)
 
+    async def _run(self, release: str | None, role: Role, act: Callable[[Service], Result], is_long: bool) -> Result:
         def allowed() -> Result:
             self._require(role, release)
-            found = self.service.find(release)
-            if found is None:
-                raise HTTPException(404, "there is no such release")
-            return act(found)
+            return act(self.service)
 
         return await self.service.run(allowed, is_long=is_long)
 

@@ -57,8 +57,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 @asynccontextmanager
 async def _until_stopped(app: FastAPI) -> AsyncIterator[None]:
-    if app.state.service is not None:
-        app.state.service.get_ready()
     yield
     if app.state.service is not None:
-        app.state.service.close()
+        app.state.service.database.close()

@@ -117,13 +117,11 @@ def _cause(error: BaseException) -> str:
     )
 
 
-async def _invalid(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
+async def _invalid(_: Request, error: Any) -> Response:
     wrong = [{"where": "/".join(map(str, one["loc"])), "what": one["msg"]} for one in error.errors()]
     detail = "; ".join(f"{one['where']}: {one['what']}" for one in wrong[:3])
     return answer(422, "The request cannot be used", detail, errors=wrong[:20])
 
 
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+async def _http_error(_: Request, error: Any) -> Response:
     return answer(error.status_code, str(error.detail), str(error.detail), dict(error.headers or {}))

@@ -99,24 +99,18 @@ class Step(Strict):
     )
 
 
-class State(Strict):
+class State(Listed, Created):
     """What a release is, and what was spent."""
 
-    release: str
-    name: str | None
-    alpha: float
     horizon: int | None
     bound: Literal["exact", "paper"]
     mechanism: dict[str, Any]
     states: list[str] | None
-    n_steps: int
     last_time: str | None = Field(description="The label of the last step.")
     is_over: bool = Field(description="Whether a step was declared the last.")
     spent: float = Field(description="The sum of what all steps spent, in nats; leakage is another number.")
-    reserve: float
     remaining: float = Field(description="The most that the next step may spend, in nats: a lower bound.")
     leakage: float | None = Field(description="The most that leaked about any step, in nats, if that was asked for.")
-    head: str
 
 
 class Steps(Strict):

@@ -9,11 +9,11 @@ The log and the metrics never contain a body, a token, a label of a step or a me
 from __future__ import annotations
 
 import json
+import re
 import time
 import traceback
 from datetime import UTC, datetime
 from typing import Any, TextIO
-from urllib.parse import urlsplit
 
 from temporaldp.extras import needing
 from temporaldp.serve.failures import CLOSE, answer
@@ -82,7 +82,7 @@ class Observed:
 
     def __init__(self, app: ASGIApp, *, hosts: tuple[str, ...], metrics: Metrics, log: TextIO | None) -> None:
         self._app, self._metrics, self._log = app, metrics, log
-        self._hosts = frozenset(host.lower() for host in hosts)
+        self._hosts = frozenset(f"[{host}]" if ":" in host else host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -126,7 +126,7 @@ class Observed:
         if n_bytes > LARGEST_HEAD:
             return answer(431, "The head is too large", f"expected a head of at most {LARGEST_HEAD} bytes", CLOSE)
         host = asked.get(b"host", b"").decode("latin-1").lower()
-        if _name_of(host) not in self._hosts:
+        if re.sub(r":\d*$", "", host) not in self._hosts:
             detail = "expected a host that the server was started for (--allow-host)"
             return answer(421, "This server has another name", detail, CLOSE)
         origin = asked.get(b"origin", f"http://{host}".encode("latin-1")).decode("latin-1").lower()
@@ -151,14 +151,6 @@ def log_line(log: TextIO, **told: Any) -> None:
     """Write a line of JSON with the time."""
     line = {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **told}
     print(json.dumps(line), file=log, flush=True)
-
-
-def _name_of(host: str) -> str:
-    """Return the host without its port; empty if it cannot be read."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
 
 
 def _places(error: BaseException) -> list[str]:

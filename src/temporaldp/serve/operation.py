@@ -7,7 +7,7 @@ from temporaldp.serve.failures import refusals
 from temporaldp.serve.service import require_answer
 
 with needing("serve"):
-    from fastapi import APIRouter, HTTPException, Request, Response
+    from fastapi import APIRouter, Request, Response
     from fastapi.responses import PlainTextResponse
     from prometheus_client import generate_latest
 
@@ -22,11 +22,9 @@ async def health() -> dict[str, str]:
 
 @router.get("/ready", responses=refusals(503))
 async def ready(request: Request) -> dict[str, str]:
-    """It can do what it is asked for: it has loaded what a step needs, and its database answers."""
+    """It can do what it is asked for: its database answers."""
     service = request.app.state.service
     if service is not None:
-        if not service.is_loaded:
-            raise HTTPException(503, "the server is being started")
         await service.run(lambda: require_answer(service.database))
     return {"status": "ready"}
 
@@ -35,5 +33,5 @@ async def ready(request: Request) -> dict[str, str]:
 async def metrics(request: Request) -> Response:
     """Counters and durations as Prometheus reads them."""
     state = request.app.state
-    state.metrics.open_releases.set(0 if state.service is None else state.service.n_open)
+    state.metrics.open_releases.set(0 if state.service is None else len(state.service.open))
     return PlainTextResponse(generate_latest(state.metrics.registry), media_type="text/plain; version=0.0.4")

@@ -105,7 +105,7 @@ class ServedGuard(AccountantGuard):
                 "(`temporaldp plan --horizon`), or ask what remains"
             )
         assert self._ledger is not None
-        super().replay(self._ledger)
+        self.catch_up(self._ledger)
         return super().measurement(mechanism, step, epsilon, last=last)
 
     def replay(self, ledger: Ledger) -> None:

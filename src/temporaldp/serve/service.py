@@ -25,6 +25,7 @@ from temporaldp.serve.tokens import Tokens
 
 with needing("serve"):
     from anyio import CapacityLimiter, to_thread
+    from starlette.exceptions import HTTPException
 
 Result = TypeVar("Result")
 
@@ -100,23 +101,11 @@ class Service:
     def __init__(self, place: str) -> None:
         self.database = database_at(place)
         self.tokens = Tokens(self.database)
-        self.is_loaded = False
-        self._open: OrderedDict[str, ServedRelease] = OrderedDict()
+        load_for_first_step()  # a second or two, before anybody asks
+        self.open: OrderedDict[str, ServedRelease] = OrderedDict()
         self._lock = threading.Lock()
         # Steps wait for the database most of their time. What is long computes, and keeps no step waiting.
         self._quick, self._long = CapacityLimiter(12), CapacityLimiter(2)
-
-    def get_ready(self) -> None:
-        """Begin to load what the first step needs, which takes a second or two, while the page can be asked for."""
-        threading.Thread(target=self._load).start()
-
-    def _load(self) -> None:
-        load_for_first_step()
-        self.is_loaded = True
-
-    def close(self) -> None:
-        """Let go of the database."""
-        self.database.close()
 
     async def run(self, act: Callable[[], Result], *, is_long: bool = False) -> Result:
         """Return the result of an act, in a thread that goes on whoever goes away. `BusyError` if too many wait."""
@@ -124,11 +113,6 @@ class Service:
         if limiter.statistics().tasks_waiting >= MOST_WAITING:
             raise BusyError
         return await to_thread.run_sync(act, limiter=limiter)
-
-    @property
-    def n_open(self) -> int:
-        """Number of releases that are open."""
-        return len(self._open)
 
     def create(self, definition: Definition, request_key: str) -> tuple[str, ServedRelease]:
         """Return the identifier of a new release, and the release; those that a repeated request has created before.
@@ -147,23 +131,23 @@ class Service:
             opened = ServedRelease(self.store(release), definition, reserve, request_key)
             return release, self._keep(release, opened)
         found = self.find(known.release)
-        if found is None or found.definition != definition:
+        if found.definition != definition:
             raise RepeatedDifferentlyError(
                 "this key was used to create another release; nothing was created. Repeat a request as it was, or give a new "
                 "one a key of its own"
             )
         return known.release, found
 
-    def find(self, release: str) -> ServedRelease | None:
-        """Return a release; None if there is none."""
+    def find(self, release: str) -> ServedRelease:
+        """Return a release; 404 if there is none."""
         with self._lock:
-            if release in self._open:
-                self._open.move_to_end(release)
-                return self._open[release]
+            if release in self.open:
+                self.open.move_to_end(release)
+                return self.open[release]
         store = self.store(release)
         heading = store.heading()
         if heading is None:
-            return None
+            raise HTTPException(404, "there is no such release")
         definition = definition_of(heading.definition, store.place)
         try:
             reserve = float(json.loads(heading.configuration)["every_step"])
@@ -185,10 +169,10 @@ class Service:
 
     def _keep(self, release: str, opened: ServedRelease) -> ServedRelease:
         with self._lock:
-            self._open[release] = opened
-            n_steps = sum(map(len, self._open.values())) if len(self._open) % 16 == 0 else 0
-            while len(self._open) > 1 and (len(self._open) > MOST_OPEN or n_steps > MOST_STEPS_OPEN):
-                _, closed = self._open.popitem(last=False)
+            self.open[release] = opened
+            n_steps = sum(map(len, self.open.values())) if len(self.open) % 16 == 0 else 0
+            while len(self.open) > 1 and (len(self.open) > MOST_OPEN or n_steps > MOST_STEPS_OPEN):
+                _, closed = self.open.popitem(last=False)
                 n_steps -= len(closed)
         return opened
 
