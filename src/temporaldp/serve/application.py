@@ -8,10 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from temporaldp.extras import needing
-from temporaldp.serve import failures, operation, reference, releases
+from temporaldp.serve import operation, releases
 from temporaldp.serve.access import require_page_token
+from temporaldp.serve.failures import HANDLERS
 from temporaldp.serve.observed import Metrics, Observed
-from temporaldp.serve.page.router import page_router
+from temporaldp.serve.page import router as page
+from temporaldp.serve.page.worker import Worker
 from temporaldp.serve.service import Service
 from temporaldp.serve.settings import Settings
 
@@ -41,16 +43,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=_until_stopped,
+        exception_handlers=HANDLERS,
     )
-    app.state.service, app.state.metrics = service, Metrics()
+    app.state.service, app.state.metrics, app.state.worker = service, Metrics(), Worker()
     app.state.patience, app.state.in_flight = known.patience, Counter()
-    failures.install(app)
     app.include_router(operation.router)
-    app.include_router(reference.router)
     if service is not None:
         app.include_router(releases.router)
     if known.has_page:
-        app.include_router(page_router(), dependencies=[] if service is None else [Depends(require_page_token)])
+        app.include_router(page.router, dependencies=[] if service is None else [Depends(require_page_token)])
     app.add_middleware(Observed, hosts=known.hosts, metrics=app.state.metrics, log=sys.stderr if known.log else None)
     return app
 
@@ -58,5 +59,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 @asynccontextmanager
 async def _until_stopped(app: FastAPI) -> AsyncIterator[None]:
     yield
+    await app.state.worker.stop()
     if app.state.service is not None:
         app.state.service.database.close()

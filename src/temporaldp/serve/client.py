@@ -151,36 +151,29 @@ class Client:
 
     def _answered(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> dict[str, Any]:
         """Return the answer, after as many tries as it takes."""
+        headers |= {"Authorization": f"Bearer {self._token}"}
         deadline, pause = time.monotonic() + self._patience, 0.05
         while True:
-            try:
-                status, answer = self._ask(method, path, headers | {"Authorization": f"Bearer {self._token}"}, body)
-                why = f"{status}: {answer.get('detail', '')}"
-            except (OSError, HTTPException, ValueError) as error:
-                status, why = 503, f"{type(error).__name__}: {error}"
+            with self._lock:
+                try:
+                    self._connection.request(method, path, body, headers)
+                    found = self._connection.getresponse()
+                    status, answer = found.status, dict(json.loads(found.read()))  # raises if it ends too early
+                except (OSError, HTTPException, ValueError, TypeError) as error:
+                    self._connection.close()  # the next request opens it again
+                    status, answer = 503, {"detail": f"{type(error).__name__}: {error}"}
             if status < 400:
                 return answer
+            detail = str(answer.get("detail", answer))
             if status not in COME_AGAIN:
-                detail = str(answer.get("detail", answer))
                 raise RequestRefusedError(detail, status=status, remaining=answer.get("remaining"))
             if time.monotonic() + pause > deadline:
                 raise ServiceError(
-                    f"{self!r} did not answer within {self._patience:g} seconds ({why}); whether the step was taken, the same "
-                    "request with the same key tells"
+                    f"{self!r} did not answer within {self._patience:g} seconds ({status}: {detail}); whether the "
+                    "step was taken, the same request with the same key tells"
                 )
             time.sleep(pause * random.uniform(0.5, 1.0))  # clients do not come all at once
             pause = min(2.0 * pause, 2.0)
-
-    def _ask(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> tuple[int, dict[str, Any]]:
-        with self._lock:
-            try:
-                self._connection.request(method, path, body, headers)
-                found = self._connection.getresponse()
-                answer = json.loads(found.read() or "{}")  # raises if it ends too early
-            except BaseException:
-                self._connection.close()  # the next request opens it again
-                raise
-        return found.status, answer if isinstance(answer, dict) else {"detail": answer}
 
 
 def _given(**fields: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from temporaldp.serve.messages import Problem
 from temporaldp.serve.served_release import RepeatedDifferentlyError
 
 with needing("serve"):
-    from fastapi import FastAPI, Request, Response
+    from fastapi import Request, Response
     from fastapi.exceptions import RequestValidationError
     from starlette.exceptions import HTTPException
 
@@ -80,14 +80,7 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"description": STATUSES[status], "content": content} for status in statuses or STATUSES}
 
 
-def install(app: FastAPI) -> None:
-    """Answer every error of an application."""
-    app.add_exception_handler(TemporaldpError, _own_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http_error)
-
-
-async def _own_error(request: Request, error: Exception) -> Response:
+async def _own_error(request: Request, error: TemporaldpError) -> Response:
     status, title = next(ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS)
     match error:
         case LeakageBudgetError():
@@ -125,3 +118,11 @@ async def _invalid(_: Request, error: Any) -> Response:
 
 async def _http_error(_: Request, error: Any) -> Response:
     return answer(error.status_code, str(error.detail), str(error.detail), dict(error.headers or {}))
+
+
+HANDLERS: dict[Any, Any] = {
+    TemporaldpError: _own_error,
+    RequestValidationError: _invalid,
+    HTTPException: _http_error,
+}
+"""How an application answers every error."""

@@ -17,12 +17,14 @@ from typing import Any, TextIO
 
 from temporaldp.extras import needing
 from temporaldp.serve.failures import CLOSE, answer
-from temporaldp.serve.heads import LARGEST_HEAD
 
 with needing("serve"):
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-    from starlette.datastructures import MutableHeaders
+    from starlette.datastructures import Headers, MutableHeaders
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LARGEST_HEAD = 32 << 10
+"""Bytes of a request's line and headers."""
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'",
@@ -116,22 +118,19 @@ class Observed:
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
         """Return the answer to a request that may not pass; None for one that may."""
-        asked: dict[bytes, bytes] = {}
-        for name, value in scope["headers"]:
-            if name in {b"host", b"origin", b"sec-fetch-site"} and asked.setdefault(name, value) != value:
-                return answer(400, "Two headers contradict one another", f"expected one {name.decode()}", CLOSE)
-        n_bytes = (
-            len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(n) + len(v) for n, v in scope["headers"])
-        )
+        headers = Headers(scope=scope)
+        for name in ("host", "origin", "sec-fetch-site"):
+            if len(set(headers.getlist(name))) > 1:
+                return answer(400, "Two headers contradict one another", f"expected one {name}", CLOSE)
+        n_bytes = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(n) + len(v) for n, v in headers.raw)
         if n_bytes > LARGEST_HEAD:
             return answer(431, "The head is too large", f"expected a head of at most {LARGEST_HEAD} bytes", CLOSE)
-        host = asked.get(b"host", b"").decode("latin-1").lower()
+        host = headers.get("host", "").lower()
         if re.sub(r":\d*$", "", host) not in self._hosts:
             detail = "expected a host that the server was started for (--allow-host)"
             return answer(421, "This server has another name", detail, CLOSE)
-        origin = asked.get(b"origin", f"http://{host}".encode("latin-1")).decode("latin-1").lower()
-        is_foreign = asked.get(b"sec-fetch-site", b"none") not in {b"none", b"same-origin"} and scope["method"] != "GET"
-        if is_foreign or origin not in {f"http://{host}", f"https://{host}"}:
+        is_foreign = headers.get("sec-fetch-site", "none") not in {"none", "same-origin"} and scope["method"] != "GET"
+        if is_foreign or headers.get("origin", f"http://{host}").lower() not in {f"http://{host}", f"https://{host}"}:
             detail = "expected a request from this server's own page, or from a program"
             return answer(403, "Another web site asked", detail, CLOSE)
         return None
@@ -142,9 +141,14 @@ class Observed:
         self._metrics.requests.labels(route=route, method=method, status=str(status or "gone")).inc()
         self._metrics.seconds.labels(route=route).observe(seconds)
         if self._log is not None:
-            milliseconds = round(1000.0 * seconds, 2)
-            known = {"method": method, "route": route, "status": status, "milliseconds": milliseconds}
-            log_line(self._log, **known, **scope["told"])
+            log_line(
+                self._log,
+                method=method,
+                route=route,
+                status=status,
+                milliseconds=round(1000.0 * seconds, 2),
+                **scope["told"],
+            )
 
 
 def log_line(log: TextIO, **told: Any) -> None:

@@ -1,14 +1,17 @@
-"""Whether the server lives, whether it can serve, and its numbers."""
+"""Of every server: whether it lives and can serve, its numbers, and the description of what can be asked for."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from temporaldp.extras import needing
 from temporaldp.serve.failures import refusals
+from temporaldp.serve.messages import Problem
 from temporaldp.serve.service import require_answer
 
 with needing("serve"):
     from fastapi import APIRouter, Request, Response
-    from fastapi.responses import PlainTextResponse
+    from fastapi.responses import HTMLResponse, PlainTextResponse
     from prometheus_client import generate_latest
 
 router = APIRouter(tags=["operation"])
@@ -35,3 +38,21 @@ async def metrics(request: Request) -> Response:
     state = request.app.state
     state.metrics.open_releases.set(0 if state.service is None else len(state.service.open))
     return PlainTextResponse(generate_latest(state.metrics.registry), media_type="text/plain; version=0.0.4")
+
+
+@router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+def docs(request: Request) -> Any:
+    """The page."""
+    with needing("report"):
+        from jinja2 import Environment, PackageLoader
+
+    page = Environment(loader=PackageLoader("temporaldp.serve", "."), autoescape=True).get_template("reference.html.j2")
+    return page.render(description=request.app.openapi(), problem=Problem.model_json_schema())
+
+
+@router.get("/docs/style.css", include_in_schema=False)
+def style() -> Response:
+    """Its style."""
+    from importlib.resources import files
+
+    return Response((files("temporaldp.serve") / "reference.css").read_bytes(), media_type="text/css")

@@ -129,7 +129,7 @@ async def steps(
     def act(found: ServedRelease) -> Steps:
         found.refresh()
         chosen = found.ledger[start : start + limit]
-        return Steps(steps=[_step(release, row) for row in chosen], n_steps=len(found))
+        return Steps(steps=[_step(release, row) for row in chosen], n_steps=len(found.ledger))
 
     return await caller.of(release, Role.READ, act)
 
@@ -159,7 +159,7 @@ async def check(caller: Caller, release: Identifier, question: Question) -> Admi
     def act(found: ServedRelease) -> Admitted:
         epsilon = found.check(question.epsilon, last=question.last)
         scale = granted_scale(HISTOGRAM_SENSITIVITY, epsilon) if epsilon > 0.0 else math.inf
-        return Admitted(epsilon=epsilon, laplace_scale=scale, step=len(found))
+        return Admitted(epsilon=epsilon, laplace_scale=scale, step=len(found.ledger))
 
     return await caller.of(release, Role.READ, act)
 

@@ -52,10 +52,13 @@ class ServedMechanism:
     elsewhere: str | None
 
     def __call__(self, counts: tuple[int, ...] | None, epsilon: float) -> Any:
-        """The noisy counts; where there are none, what was charged."""
+        """Return the noisy counts; where there are none, what was charged. `InputError` for counts of another release."""
         if counts is None:
             return {"charged": epsilon}
-        assert self.histogram is not None
+        if self.histogram is None:
+            raise InputError(
+                "this release publishes nothing by itself: what it charges is drawn elsewhere; spend a budget"
+            )
         return self.histogram(np.array(counts, dtype=np.int64), epsilon).tolist()
 
 
@@ -163,9 +166,6 @@ class ServedRelease:
         self._counted: TemporalAccountant | None = None
         self._steps.replay()
 
-    def __len__(self) -> int:
-        return len(self.ledger)
-
     def take_step(self, request: StepRequest) -> tuple[LedgerRow, bool]:
         """Return the step that a request is answered with, and whether it was taken before.
 
@@ -180,13 +180,10 @@ class ServedRelease:
         LedgerError
             It could not be stored. Nothing was handed out; whether it was stored all the same, the same request tells.
         """
-        if request.data is not None:
-            self._require_counts(request.data)
         with self._lock:
             known = None if request.key is None else self._store.step_of(request.key)
             if known is not None:
-                if known >= len(self):
-                    self.refresh()
+                self.refresh()
                 return self._repeated(request, known), True
             if not self._guard.is_within_reserve(request.epsilon):
                 self._guard.catch_up(self.ledger)  # before the release is locked for everybody
@@ -200,7 +197,7 @@ class ServedRelease:
             if not self._guard.is_within_reserve(epsilon):
                 self._guard.catch_up(self.ledger)
             self._steps.require_more()
-            return self._guard.measurement(self._mechanism, len(self), epsilon, last=last).epsilon
+            return self._guard.measurement(self._mechanism, len(self.ledger), epsilon, last=last).epsilon
 
     def read(self, *, leakage: bool) -> tuple[float, float | None]:
         """Return the largest epsilon that the next step may spend, and the largest leakage of any step so far.
@@ -214,7 +211,7 @@ class ServedRelease:
             self.refresh()
             counted = self._counted
             take_in(counted, self.ledger)
-            is_over = len(self) > 0 and self.ledger[-1].last
+            is_over = len(self.ledger) > 0 and self.ledger[-1].last
             remaining = 0.0 if is_over or len(counted) == counted.horizon else counted.remaining()
             return remaining, counted.total() if leakage else None
 
@@ -223,16 +220,6 @@ class ServedRelease:
         with self._lock:
             self.ledger.refresh()
             self._steps.replay()
-
-    def _require_counts(self, counts: tuple[int, ...]) -> None:
-        """Refuse counts that the release does not publish."""
-        histogram = self._mechanism.histogram
-        if histogram is None:
-            raise InputError(
-                "this release publishes nothing by itself: what it charges is drawn elsewhere; spend a budget"
-            )
-        if len(counts) != histogram.n_states:
-            raise InputError(f"expected {histogram.n_states} counts, got {len(counts)}")
 
     def _repeated(self, request: StepRequest, step: int) -> LedgerRow:
         """The step, if it was taken for such a request. The counts are not compared: the answer must not depend on them."""

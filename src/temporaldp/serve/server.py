@@ -16,15 +16,44 @@ from temporaldp.errors import InputError
 from temporaldp.extras import needing
 from temporaldp.release.database import file_of
 from temporaldp.serve.application import create_app
-from temporaldp.serve.heads import BoundedHeads
-from temporaldp.serve.observed import log_line
+from temporaldp.serve.observed import LARGEST_HEAD, log_line
 from temporaldp.serve.settings import Settings
 
 with needing("serve"):
     import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_CONNECTIONS = 1_000
 """At once; more are answered with 503."""
+
+
+class BoundedHeads(HttpToolsProtocol):
+    """HTTP/1.1 that keeps at most `LARGEST_HEAD` bytes of a head that has not ended, beyond what one read brings.
+
+    A head that ended is measured by `Observed`.
+    """
+
+    _n_unparsed = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Parse more of a request, or refuse it."""
+        self._n_unparsed += len(data)
+        super().data_received(data)
+        if self._n_unparsed > LARGEST_HEAD and not self.transport.is_closing():
+            self.transport.write(
+                b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            )
+            self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        """Stop counting: the body follows, which the application limits."""
+        self._n_unparsed = -1 << 60
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """Count the head of the next request."""
+        self._n_unparsed = 0
+        super().on_message_complete()
 
 
 def serve(settings: Settings, *, address: str, port: int, started: Callable[[str], None] | None = None) -> None:
@@ -69,17 +98,14 @@ def _alone(store: str | None) -> Iterator[None]:
         return
     import fcntl
 
-    handle = os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
+    with os.fdopen(os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)) as lock:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
                 f"another server uses {store}: one server at a time serves a file; use a postgresql:// URL for several"
             ) from None
-        yield
-    finally:
-        os.close(handle)  # the lock ends with it, and with the process
+        yield  # the lock ends with the file, and with the process
 
 
 def _listening(address: str, port: int) -> socket.socket:

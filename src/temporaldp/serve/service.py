@@ -29,15 +29,6 @@ with needing("serve"):
 
 Result = TypeVar("Result")
 
-MOST_OPEN = 10_000
-"""Releases that are kept open, some 15 kB each; the one that was asked for longest ago goes first."""
-
-MOST_STEPS_OPEN = 400_000
-"""Steps that they have together, each some hundred bytes."""
-
-MOST_WAITING = 256
-"""Acts of one kind that may wait for a thread; more are refused at once, so that clients come later."""
-
 
 def database_at(place: str | os.PathLike[str], *, make: bool = True) -> Database:
     """Return the database of a service, with its tables, which are made if there are none unless `make` is False.
@@ -110,7 +101,7 @@ class Service:
     async def run(self, act: Callable[[], Result], *, is_long: bool = False) -> Result:
         """Return the result of an act, in a thread that goes on whoever goes away. `BusyError` if too many wait."""
         limiter = self._long if is_long else self._quick
-        if limiter.statistics().tasks_waiting >= MOST_WAITING:
+        if limiter.statistics().tasks_waiting >= 256:
             raise BusyError
         return await to_thread.run_sync(act, limiter=limiter)
 
@@ -168,12 +159,13 @@ class Service:
         return Store(self.database, release, is_shared=True)
 
     def _keep(self, release: str, opened: ServedRelease) -> ServedRelease:
+        """Keep a release open, some 15 kB and some hundred bytes a step; those that were asked for longest ago go first."""
         with self._lock:
             self.open[release] = opened
-            n_steps = sum(map(len, self.open.values())) if len(self.open) % 16 == 0 else 0
-            while len(self.open) > 1 and (len(self.open) > MOST_OPEN or n_steps > MOST_STEPS_OPEN):
+            n_steps = sum(len(one.ledger) for one in self.open.values()) if len(self.open) % 16 == 0 else 0
+            while len(self.open) > 1 and (len(self.open) > 10_000 or n_steps > 400_000):
                 _, closed = self.open.popitem(last=False)
-                n_steps -= len(closed)
+                n_steps -= len(closed.ledger)
         return opened
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 from typing import Annotated, Any, Literal
 
-import numpy as np
-
 from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.correlation import Adversary, TransitionMatrix, estimate_adversaries
@@ -45,10 +43,6 @@ class Question(BaseModel):
         known = [None if rows is None else TransitionMatrix(rows, self.names) for rows in (self.backward, self.forward)]
         return Adversary(*known)
 
-    def answer(self) -> dict[str, Any]:
-        """Return what is asked, as JSON has it."""
-        raise NotImplementedError
-
 
 class SupremumQuestion(Question):
     """How much leaks however long the release goes on."""
@@ -70,10 +64,9 @@ class PlanQuestion(Question):
         """Budgets a step, and what they mean."""
         plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
         assert isinstance(plan.leakage, LeakageSeries)
-        epsilons = np.asarray(plan.epsilons)
         return {
-            "epsilons": epsilons.tolist(),
-            "noise": mean_absolute_noise(laplace_scales(epsilons)),
+            "epsilons": plan.epsilons.tolist(),
+            "noise": mean_absolute_noise(laplace_scales(plan.epsilons)),
             "leakage": plan.leakage.temporal.tolist(),
         }
 
@@ -119,6 +112,15 @@ class NoiseQuestion(Question):
         )
         scales = plan.scales.tolist()
         return {"scales": scales, "noise": mean_absolute_noise(scales, self.noise)}
+
+
+QUESTIONS = {
+    "supremum": SupremumQuestion,
+    "plan": PlanQuestion,
+    "delta": DeltaQuestion,
+    "noise": NoiseQuestion,
+}
+"""By the last part of their addresses."""
 
 
 def correlation_of(content: bytes, kind: str) -> dict[str, Any]:
