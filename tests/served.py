@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import uvicorn
+
 from temporaldp.serve import Settings
 from temporaldp.serve.application import create_app
-from temporaldp.serve.server import StoppableServer, configuration
+from temporaldp.serve.server import configuration
 
 
 class Answer(NamedTuple):
@@ -67,11 +69,11 @@ class Asking:
 def served(settings: Settings | None = None) -> Iterator[Asking]:
     """A server that answers, on a port that was free."""
     app = create_app(settings)
-    server, listener = StoppableServer(configuration(app), app), socket.create_server(("127.0.0.1", 0))
+    server, listener = uvicorn.Server(configuration(app)), socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 30
-    while not server.started or (app.state.service is not None and not app.state.service.is_loaded):
+    while not server.started:
         assert thread.is_alive() and time.monotonic() < deadline, "the server did not start"
         time.sleep(0.01)
     try:

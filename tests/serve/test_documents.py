@@ -109,7 +109,7 @@ def test_every_address_is_in_the_document(tmp_path):
             if not path.startswith("/v1/view"):
                 assert all(f"`{method.upper()} {path}`" in DOCUMENT for method in methods), path
     finally:
-        app.state.service.close()
+        app.state.service.database.close()
 
 
 def test_what_the_containers_run_is_what_there_is():

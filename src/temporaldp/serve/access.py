@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 from temporaldp.extras import needing
+from temporaldp.serve.served_release import ServedRelease
 from temporaldp.serve.service import Service
 from temporaldp.serve.tokens import Role, TokenRefusedError
 
 with needing("serve"):
     from fastapi import Depends, HTTPException, Request
     from fastapi.security import HTTPAuthorizationCredentials, HTTPBasic, HTTPBasicCredentials, HTTPBearer
+
+Result = TypeVar("Result")
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `temporaldp token create`.")
 
@@ -19,42 +23,57 @@ CHALLENGE = {"WWW-Authenticate": "Bearer"}
 PASSWORD = HTTPBasic(realm="temporaldp: a token as the password", description="A token as the password; any user name.")
 """Browsers ask for it, and send it with everything that the page asks."""
 
-Given = Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
-
-
-def service_of(request: Request) -> Service:
-    """The service that a request is for."""
-    found: Service = request.app.state.service
-    return found
-
-
-async def shown_token(given: Given) -> str:
-    """The token of a request, as it came; 401 if there is none."""
-    if given is None:
-        raise HTTPException(401, "expected a token: Authorization: Bearer tdp_...", CHALLENGE)
-    return given.credentials
-
-
-Shown = Annotated[str, Depends(shown_token)]
-
 
 async def require_page_token(request: Request, given: Annotated[HTTPBasicCredentials, Depends(PASSWORD)]) -> None:
     """401 unless the password is a token, of whatever role."""
-    service = service_of(request)
+    service: Service = request.app.state.service
     try:
-        await service.workers.quickly(lambda: service.tokens.check(given.password))
+        await service.run(lambda: service.tokens.check(given.password))
     except TokenRefusedError as error:
         raise HTTPException(401, str(error), PASSWORD.make_authenticate_headers()) from None
 
 
-def require(service: Service, shown: str, release: str | None, role: Role) -> None:
-    """401 if that is no token, 403 if it does not allow this; None for what concerns all releases. Asks the database."""
-    try:
-        token = service.tokens.check(shown)
-    except TokenRefusedError as error:
-        raise HTTPException(401, str(error), CHALLENGE) from None
-    if token.release is not None and token.release != release:
-        whose = "another release" if release is not None else "one release, and this concerns all"
-        raise HTTPException(403, f"this token is for {whose}")
-    if token.role < role:
-        raise HTTPException(403, f"expected a token that may {role.word}, got one that may {token.role.word}")
+class Asking:
+    """A request to the service, with the token that it shows; 401 if there is none."""
+
+    def __init__(
+        self, request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
+    ) -> None:
+        if given is None:
+            raise HTTPException(401, "expected a token: Authorization: Bearer tdp_...", CHALLENGE)
+        self.token, self.request = given.credentials, request
+        self.service: Service = request.app.state.service
+
+    def owned(self, key: str) -> str:
+        """Return a key after the name of the token: another token's request with this key is another request."""
+        return f"{self.token[4:20]} {key}"  # tdp_NAME_SECRET
+
+    async def of_all(self, role: Role, act: Callable[[Service], Result], *, is_long: bool = False) -> Result:
+        """Return what an act on the service gives, if the token allows it for all releases."""
+        return await self._run(None, role, act, is_long)
+
+    async def of(
+        self, release: str, role: Role, act: Callable[[ServedRelease], Result], *, is_long: bool = False
+    ) -> Result:
+        """Return what an act on a release gives, if the token allows it; 404 if there is no such release."""
+        self.request.scope["told"]["release"] = release
+        return await self._run(release, role, lambda service: act(service.find(release)), is_long)
+
+    async def _run(self, release: str | None, role: Role, act: Callable[[Service], Result], is_long: bool) -> Result:
+        def allowed() -> Result:
+            self._require(role, release)
+            return act(self.service)
+
+        return await self.service.run(allowed, is_long=is_long)
+
+    def _require(self, role: Role, release: str | None) -> None:
+        """401 if the token is none, 403 if it does not allow this; None for what concerns all releases."""
+        try:
+            token = self.service.tokens.check(self.token)
+        except TokenRefusedError as error:
+            raise HTTPException(401, str(error), CHALLENGE) from None
+        if token.release not in {None, release}:
+            whose = "another release" if release is not None else "one release, and this concerns all"
+            raise HTTPException(403, f"this token is for {whose}")
+        if token.role < role:
+            raise HTTPException(403, f"expected a token that may {role.word}, got one that may {token.role.word}")

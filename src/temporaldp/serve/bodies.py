@@ -1,84 +1,97 @@
-"""How large the body of a request may be, and how long it may take to come."""
+"""Bodies of requests: how large they may be, how long they may take to come, and JSON that is read strictly."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import json
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, NoReturn
 
-from temporaldp.serve.responses import CLOSE, Message, send_problem
+from temporaldp.extras import needing
+from temporaldp.serve.failures import AGAIN, CLOSE
+
+with needing("serve"):
+    from fastapi import HTTPException, Request, Response
+    from fastapi.routing import APIRoute
+    from starlette.requests import ClientDisconnect
+    from starlette.types import Receive, Scope
 
 LARGEST_BODY = 1 << 20
 """Bytes. Two matrices of 100 states as JSON have less than half of that."""
 
 LARGEST_UPLOAD = 32 << 20
-"""Bytes, for what a page uploads (UPLOADS): traces, which stay in memory while they are looked at."""
+"""Bytes, for what a page uploads: traces, which stay in memory while they are looked at."""
 
 MOST_IN_FLIGHT = 64 << 20
 """Bytes of bodies that a server holds, of uploads and of others, from their first byte to the answer; more are refused."""
 
-UPLOADS = "/v1/view/"
 
+class BoundedRequest(Request):
+    """A request whose body is limited, and is JSON to the letter where JSON is expected.
 
-class BodyLimits:
-    """Read the whole body before the application is asked: 413 if it is too large, 408 if too slow, 429 if too many wait.
-
-    So what an application has begun is never interrupted by a client that stops sending, and memory stays within the limits.
+    The body is read as a whole before anything is begun, so that no client that stops sending interrupts it.
     """
 
-    def __init__(self, app: Any, *, seconds: float, takes_uploads: bool) -> None:
-        self._app, self._seconds, self._takes_uploads = app, seconds, takes_uploads
-        self._in_flight = {LARGEST_BODY: 0, LARGEST_UPLOAD: 0}
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        super().__init__(scope, receive)
+        self.largest = LARGEST_UPLOAD if scope["path"].startswith("/v1/view/") else LARGEST_BODY
+        self.n_held = 0
 
-    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
-        """One request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        is_upload = self._takes_uploads and scope["path"].startswith(UPLOADS)
-        largest = LARGEST_UPLOAD if is_upload else LARGEST_BODY
-        told = dict(scope["headers"]).get(b"content-length", b"0")
-        if not told.isdigit() or int(told) > largest:
-            await self._refuse_large(send, largest)
-            return
-        body = bytearray()
-        try:
-            await self._answer(scope, receive, send, body, largest)
-        finally:
-            self._in_flight[largest] -= len(body)
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the parts of the body; 413 beyond the largest body, 429 if the server holds too many bytes."""
+        in_flight = self.app.state.in_flight
+        async for part in super().stream():
+            self.n_held += len(part)
+            in_flight[self.largest] += len(part)
+            if self.n_held > self.largest:
+                raise HTTPException(413, f"expected a body of at most {self.largest} bytes", CLOSE)
+            if in_flight[self.largest] > MOST_IN_FLIGHT:
+                raise HTTPException(429, "too many wait; nothing was done: ask again", AGAIN | CLOSE)
+            yield part
 
-    async def _answer(self, scope: Message, receive: Any, send: Any, body: bytearray, largest: int) -> None:
+    async def body(self) -> bytes:
+        """Return the body; 408 if it comes too slowly."""
+        patience = self.app.state.patience
         try:
-            is_whole = await asyncio.wait_for(self._read(receive, body, largest), self._seconds)
+            async with asyncio.timeout(patience):
+                return await super().body()
         except TimeoutError:
-            await send_problem(
-                send, 408, "The request came too slowly", f"its body took more than {self._seconds:g} seconds", CLOSE
-            )
-            return
-        if len(body) > largest:
-            await self._refuse_large(send, largest)
-        elif self._in_flight[largest] > MOST_IN_FLIGHT:
-            await send_problem(send, 429, "Too many wait", "nothing was done; ask again", (b"retry-after", b"1"), CLOSE)
-        elif is_whole:  # or the client has gone
-            waiting = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+            raise HTTPException(408, f"expected the whole body within {patience:g} seconds", CLOSE) from None
+        except ClientDisconnect:
+            raise HTTPException(400, "expected the whole body") from None
 
-            async def replay() -> Message:
-                return waiting.pop() if waiting else await receive()
+    async def json(self) -> Any:
+        """Return the document; 400 if it is not JSON, has a constant that JSON lacks, or a name twice."""
+        try:
+            text = (await self.body()).decode("utf-8")
+            return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+        except (ValueError, RecursionError) as error:
+            raise HTTPException(400, f"expected JSON in UTF-8: {error}") from None
 
-            await self._app(scope, replay, send)
 
-    async def _read(self, receive: Any, body: bytearray, largest: int) -> bool:
-        """Read all of it, or the first bytes that are too many; False if the client went away."""
-        is_whole = False
-        while not is_whole and len(body) <= largest and self._in_flight[largest] <= MOST_IN_FLIGHT:
-            message = await receive()
-            if message["type"] != "http.request":
-                return False
-            part = message.get("body", b"")
-            body += part
-            self._in_flight[largest] += len(part)
-            is_whole = not message.get("more_body", False)
-        return is_whole
+class BoundedRoute(APIRoute):
+    """A route whose requests are bounded."""
 
-    async def _refuse_large(self, send: Any, largest: int) -> None:
-        detail = f"expected a body of at most {largest} bytes"
-        await send_problem(send, 413, "The request is too large", detail, CLOSE)
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        """Return the handler of a route, which counts the bytes of a body until the request is answered."""
+        handler = super().get_route_handler()
+
+        async def bounded(request: Request) -> Response:
+            whole = BoundedRequest(request.scope, request.receive)
+            try:
+                return await handler(whole)
+            finally:
+                request.app.state.in_flight[whole.largest] -= whole.n_held
+
+        return bounded
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object has a name twice")
+    return found

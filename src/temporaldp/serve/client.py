@@ -5,27 +5,17 @@ It needs the standard library alone: a pipeline that asks whether it may publish
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
-import ssl
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 from temporaldp.errors import InputError, RequestRefusedError, ServiceError
-
-PATIENCE = 60.0
-"""Seconds for which a request is repeated."""
-
-SECONDS_FOR_ANSWER = 30.0
-"""After which it is sent again."""
-
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-"""Seconds between two tries; they double, and vary so that clients do not come all at once."""
 
 COME_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses that say nothing about the request itself."""
@@ -51,19 +41,18 @@ class Client:
         The address is none.
     """
 
-    def __init__(
-        self, address: str, token: str, *, patience: float = PATIENCE, answer_within: float = SECONDS_FOR_ANSWER
-    ) -> None:
+    def __init__(self, address: str, token: str, *, patience: float = 60.0, answer_within: float = 30.0) -> None:
         found = urlsplit(address)
         if found.scheme not in {"http", "https"} or not found.hostname or found.path.strip("/"):
             raise InputError(f"expected an address like http://127.0.0.1:8477, got {address!r}")
-        self._host, self._port, self._is_secret = found.hostname, found.port, found.scheme == "https"
-        self._token, self._patience, self._within = token, patience, answer_within
-        self._connection: http.client.HTTPConnection | None = None
+        kind = HTTPSConnection if found.scheme == "https" else HTTPConnection
+        self._connection = kind(found.hostname, found.port, timeout=answer_within)  # opened by the first request
+        self._place = f"{found.scheme}://{found.netloc.rpartition('@')[2]}"
+        self._token, self._patience = token, patience
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"Client({'https' if self._is_secret else 'http'}://{self._host}:{self._port})"
+        return f"Client({self._place})"
 
     def __enter__(self) -> Self:
         return self
@@ -74,14 +63,14 @@ class Client:
     def close(self) -> None:
         """Let go of the connection."""
         with self._lock:
-            self._disconnect()
+            self._connection.close()
 
     def create(self, definition: dict[str, Any], *, key: str | None = None) -> str:
         """Create a release, as docs/how-to/service.md describes it; gives its identifier. Key and errors as for `spend`.
 
         What every step can spend is looked for then, which takes seconds, and up to a minute for 64 states.
         """
-        release: str = self._post("/v1/releases", definition, key or _new_key())["release"]
+        release: str = self._post("/v1/releases", definition, key or uuid.uuid4().hex)["release"]
         return release
 
     def check(self, release: str, *, epsilon: float | None = None, last: bool = False) -> dict[str, Any]:
@@ -122,7 +111,7 @@ class Client:
             It was not answered in time. Whether the step was taken, the same key tells.
         """
         body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead)
-        return self._post(f"/v1/releases/{release}/spend", body, key or _new_key())
+        return self._post(f"/v1/releases/{release}/spend", body, key or uuid.uuid4().hex)
 
     def publish(
         self,
@@ -137,7 +126,7 @@ class Client:
     ) -> dict[str, Any]:
         """Have counts published with noise that the service draws; gives the step. Parameters and errors as for `spend`."""
         body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead) | {"counts": [int(one) for one in counts]}
-        return self._post(f"/v1/releases/{release}/publish", body, key or _new_key())
+        return self._post(f"/v1/releases/{release}/publish", body, key or uuid.uuid4().hex)
 
     def state(self, release: str, *, leakage: bool = False) -> dict[str, Any]:
         """What a release is, what was spent, and what the next step may spend. Errors as for `spend`."""
@@ -153,70 +142,40 @@ class Client:
         return self._get(f"/v1/releases/{release}/verify", head=head)
 
     def _post(self, path: str, body: dict[str, Any], key: str | None) -> dict[str, Any]:
-        text = json.dumps(body, allow_nan=False).encode()
         headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
-        return self._answered(lambda: self._ask("POST", path, text, headers))
+        return self._answered("POST", path, headers, json.dumps(body, allow_nan=False).encode())
 
     def _get(self, path: str, **query: Any) -> dict[str, Any]:
         chosen = urlencode({name: value for name, value in query.items() if value is not None})
-        return self._answered(lambda: self._ask("GET", f"{path}?{chosen}" if chosen else path, None, {}))
+        return self._answered("GET", f"{path}?{chosen}", {}, None)
 
-    def _answered(self, ask: Callable[[], tuple[int, dict[str, Any]]]) -> dict[str, Any]:
-        """The answer, after as many tries as it takes."""
-        deadline, pause = time.monotonic() + self._patience, FIRST_PAUSE
+    def _answered(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> dict[str, Any]:
+        """Return the answer, after as many tries as it takes."""
+        headers |= {"Authorization": f"Bearer {self._token}"}
+        deadline, pause = time.monotonic() + self._patience, 0.05
         while True:
-            try:
-                with self._lock:
-                    status, answer = ask()
-                if status < 400:
-                    return answer
-                if status not in COME_AGAIN:
-                    raise RequestRefusedError(
-                        str(answer.get("detail", answer)), status=status, remaining=answer.get("remaining")
-                    )
-                why = f"{status}: {answer.get('detail', '')}"
-            except (OSError, http.client.HTTPException, ValueError) as error:
-                if isinstance(error, RequestRefusedError):
-                    raise
-                with self._lock:
-                    self._disconnect()
-                why = f"{type(error).__name__}: {error}"
+            with self._lock:
+                try:
+                    self._connection.request(method, path, body, headers)
+                    found = self._connection.getresponse()
+                    status, answer = found.status, dict(json.loads(found.read()))  # raises if it ends too early
+                except (OSError, HTTPException, ValueError, TypeError) as error:
+                    self._connection.close()  # the next request opens it again
+                    status, answer = 503, {"detail": f"{type(error).__name__}: {error}"}
+            if status < 400:
+                return answer
+            detail = str(answer.get("detail", answer))
+            if status not in COME_AGAIN:
+                raise RequestRefusedError(detail, status=status, remaining=answer.get("remaining"))
             if time.monotonic() + pause > deadline:
                 raise ServiceError(
-                    f"{self!r} did not answer within {self._patience:g} seconds ({why}); whether the step was taken, the same "
-                    "request with the same key tells"
+                    f"{self!r} did not answer within {self._patience:g} seconds ({status}: {detail}); whether the "
+                    "step was taken, the same request with the same key tells"
                 )
-            time.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(2.0 * pause, LONGEST_PAUSE)
-
-    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        if self._connection is None:
-            self._connection = self._connected()
-        told = headers | {"Authorization": f"Bearer {self._token}"}
-        self._connection.request(method, path, body, told)
-        found = self._connection.getresponse()
-        text = found.read()  # raises if it ends too early
-        if found.will_close:
-            self._disconnect()
-        answer = json.loads(text) if text else {}
-        return found.status, answer if isinstance(answer, dict) else {"detail": answer}
-
-    def _connected(self) -> http.client.HTTPConnection:
-        if self._is_secret:
-            context = ssl.create_default_context()
-            return http.client.HTTPSConnection(self._host, self._port, timeout=self._within, context=context)
-        return http.client.HTTPConnection(self._host, self._port, timeout=self._within)
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-        self._connection = None
+            time.sleep(pause * random.uniform(0.5, 1.0))  # clients do not come all at once
+            pause = min(2.0 * pause, 2.0)
 
 
 def _given(**fields: Any) -> dict[str, Any]:
-    """Those that say something."""
+    """Return those that say something."""
     return {name: value for name, value in fields.items() if value is not None and value is not False}
-
-
-def _new_key() -> str:
-    return uuid.uuid4().hex

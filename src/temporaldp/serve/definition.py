@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from copy import copy
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant
-from temporaldp.accounting.accountant import account_of
+from temporaldp.accounting.accountant import account_of, lock_of
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.correlation.states import printable
@@ -25,27 +23,13 @@ with needing("serve"):
 MOST_STATES = 64
 """Of a correlation: what every step may spend for ever is looked for when a release is created, which takes seconds there."""
 
-MOST_STATES_OF_BOUNDS = 4
-"""Of a correlation that is known up to intervals, which takes much longer to count with."""
-
-LONGEST_TEXT = 200
-"""Characters of a name or a label."""
-
-
-STEP = r"^(0*[1-9][0-9]{0,8}(\.[0-9]{1,6})?)( (seconds|months))?$"
-"""What a step's length looks like."""
-
-
-Text = Annotated[
-    str, Field(min_length=1, max_length=LONGEST_TEXT), AfterValidator(lambda text: printable(text, "text"))
-]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: printable(text, "text"))]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Rows = Annotated[
     list[Annotated[list[Probability], Field(min_length=2, max_length=MOST_STATES)]],
     Field(min_length=2, max_length=MOST_STATES),
 ]
-FewRows = Annotated[Rows, Field(max_length=MOST_STATES_OF_BOUNDS)]
+FewRows = Annotated[Rows, Field(max_length=4)]  # bounds take much longer to count with
 
 
 class Strict(BaseModel):
@@ -98,8 +82,10 @@ class Definition(Strict):
     )
     bound: Literal["exact", "paper"] = Field("exact", description="By which leakage the level is held.")
     mechanism: Annotated[Histogram | Elsewhere, Field(discriminator="kind")]
-    step: Annotated[str, Field(pattern=STEP)] | None = Field(
-        None, description="How long one step is: '300 seconds', '1 months', or a number where times are numbers."
+    step: str | None = Field(
+        None,
+        pattern=r"^(0*[1-9][0-9]{0,8}(\.[0-9]{1,6})?)( (seconds|months))?$",
+        description="How long one step is: '300 seconds', '1 months', or a number where times are numbers.",
     )
 
     @model_validator(mode="after")
@@ -146,9 +132,9 @@ def _matrix(given: Matrix, states: list[str] | None) -> Any:
     return TransitionMatrix(np.array(given), states)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def unspent(promise: str, expected: float | None) -> TemporalAccountant:
-    """An accountant that has spent nothing, of which every release charges a copy.
+    """Return an accountant that has spent nothing, of which every release charges a copy.
 
     Parameters
     ----------
@@ -167,19 +153,8 @@ def unspent(promise: str, expected: float | None) -> TemporalAccountant:
 
 
 def proved(promise: str, expected: float | None) -> TemporalAccountant:
-    """An accountant that has spent nothing and knows what lasts for ever: found once for all releases with this promise."""
-    with _looking_for(promise):
-        return _proved(promise, expected)
-
-
-@lru_cache(maxsize=256)
-def _proved(promise: str, expected: float | None) -> TemporalAccountant:
-    made = copy(unspent(promise, expected))
-    _ = made.reserve
+    """Return the same accountant once its reserve is known, which one request finds while others with this promise wait."""
+    made = unspent(promise, expected)
+    with lock_of(made):
+        _ = made.reserve
     return made
-
-
-@lru_cache(maxsize=256)
-def _looking_for(_: str) -> threading.Lock:
-    """Held while that is looked for, so that a request that is repeated meanwhile does not begin anew."""
-    return threading.Lock()

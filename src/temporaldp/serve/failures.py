@@ -1,11 +1,13 @@
-"""What an error looks like to who asked: what was expected and what came, and never a stack trace."""
+"""Answers that say what went wrong, as problem documents (RFC 9457): what was expected and what came, never a stack trace."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from temporaldp.errors import (
     LateDataError,
+    LeakageBudgetError,
     LedgerChangedError,
     LedgerError,
     LedgerMismatchError,
@@ -14,77 +16,113 @@ from temporaldp.errors import (
     TemporaldpError,
 )
 from temporaldp.extras import needing
-from temporaldp.serve.responses import PROBLEM, problem
-from temporaldp.serve.served_release import RefusedBudgetError, RepeatedDifferentlyError
-from temporaldp.serve.workers import BusyError
+from temporaldp.serve.messages import Problem
+from temporaldp.serve.served_release import RepeatedDifferentlyError
 
 with needing("serve"):
-    from fastapi import FastAPI, Request, Response
+    from fastapi import Request, Response
     from fastapi.exceptions import RequestValidationError
     from starlette.exceptions import HTTPException
 
+PROBLEM = "application/problem+json"
+
+CLOSE = {"Connection": "close"}
+"""After a refusal that leaves the rest of a request unread."""
+
 AGAIN = {"Retry-After": "1"}
 
-UNCERTAIN = (
-    "nothing was handed out; a step that was stored all the same is answered to the same request: repeat it as it was, with "
-    "its key"
-)
+STATUSES = {
+    400: "The body is no JSON, or headers contradict one another.",
+    401: "There is no token, or it is none, revoked or over.",
+    403: "The token is for another release, or for less.",
+    404: "There is no such release.",
+    408: "The body came too slowly.",
+    409: "The level does not allow it, or the request does not fit what was done before.",
+    413: "The body is too large.",
+    415: "The body says that it is something else than JSON.",
+    421: "The server has another name.",
+    422: "What was sent cannot be used.",
+    429: "Too many wait: ask again.",
+    431: "The head is too large.",
+    503: "The server or its database cannot be used now: ask again.",
+}
+
+ANSWERS: dict[type, tuple[int, str]] = {
+    LeakageBudgetError: (409, "The budget is refused"),
+    PlanError: (409, "The level does not allow it"),
+    SpentError: (409, "The level does not allow it"),
+    LateDataError: (409, "It does not fit what was done before"),
+    RepeatedDifferentlyError: (409, "It does not fit what was done before"),
+    LedgerChangedError: (409, "The ledger was changed"),
+    LedgerMismatchError: (409, "The ledger was changed"),
+    LedgerError: (503, "The database cannot be used"),
+    TemporaldpError: (422, "The request cannot be used"),
+}
+"""Status and title of each error; that of its nearest base class applies."""
 
 
-def install(app: FastAPI) -> None:
-    """Answer every error of an application."""
-    app.add_exception_handler(TemporaldpError, _of_ours)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(BusyError, _busy)
+class BusyError(HTTPException):
+    """Too many requests wait already; nothing was done."""
+
+    def __init__(self) -> None:
+        super().__init__(429, "too many wait; nothing was done: ask again", AGAIN)
 
 
 def answer(status: int, title: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
-    """A problem document."""
-    return Response(problem(status, title, detail, **more), status, headers, media_type=PROBLEM)
+    """Return a problem document."""
+    document = {"status": status, "title": title, "detail": detail, **more}
+    return Response(json.dumps(document), status, headers, media_type=PROBLEM)
 
 
-async def _of_ours(request: Request, error: Exception) -> Response:
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Describe these statuses, by default all, for the description of a route."""
+    content = {PROBLEM: {"schema": Problem.model_json_schema()}}
+    return {status: {"description": STATUSES[status], "content": content} for status in statuses or STATUSES}
+
+
+async def _own_error(request: Request, error: TemporaldpError) -> Response:
+    status, title = next(ANSWERS[kind] for kind in type(error).__mro__ if kind in ANSWERS)
     match error:
-        case RefusedBudgetError():
-            return answer(409, "The budget is refused", str(error), remaining=error.remaining)
-        case PlanError() | SpentError():
-            return answer(409, "The level does not allow it", str(error))
-        case LateDataError() | RepeatedDifferentlyError():
-            return answer(409, "It does not fit what was done before", str(error))
+        case LeakageBudgetError():
+            return answer(status, title, str(error), remaining=error.largest)
         case LedgerChangedError():
-            return answer(409, "The ledger was changed", error.problem)
+            return answer(status, title, error.problem)
         case LedgerMismatchError():
-            return answer(409, "The ledger was changed", "what the release is for is not what it was created with")
+            return answer(status, title, "what the release is for is not what it was created with")
         case LedgerError():
-            _tell_cause(request, error)
-            return answer(503, "The database cannot be used", UNCERTAIN, AGAIN)
-        case _:
-            return answer(422, "The request cannot be used", str(error))
+            request.scope["told"]["cause"] = _cause(error)
+            request.app.state.metrics.faults.labels(kind="LedgerError").inc()
+            detail = (
+                "nothing was handed out; a step that was stored all the same is answered to the same request: repeat it as it "
+                "was, with its key"
+            )
+            return answer(status, title, detail, AGAIN)
+    return answer(status, title, str(error))
 
 
-def _tell_cause(request: Request, error: BaseException) -> None:
-    """Say in the log why a database cannot be used: the classes of the errors and the database's code, not what they say."""
+def _cause(error: BaseException) -> str:
+    """Return why a database cannot be used: the classes of the errors and the database's code, not their messages."""
     below = error.__context__
     origin = getattr(below, "orig", below)
     code = getattr(origin, "sqlite_errorname", None) or getattr(origin, "sqlstate", None)
-    cause = [type(error).__name__, *([] if origin is None else [type(origin).__name__]), *([code] if code else [])]
-    request.scope["told"] = request.scope.get("told", {}) | {"cause": " ".join(cause)}
+    return " ".join(
+        [type(error).__name__, *([] if origin is None else [type(origin).__name__]), *([code] if code else [])]
+    )
 
 
-async def _busy(_: Request, error: Exception) -> Response:
-    return answer(429, "Too many wait", "nothing was done; ask again", AGAIN)
-
-
-async def _invalid(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
+async def _invalid(_: Request, error: Any) -> Response:
     wrong = [{"where": "/".join(map(str, one["loc"])), "what": one["msg"]} for one in error.errors()]
     detail = "; ".join(f"{one['where']}: {one['what']}" for one in wrong[:3])
     return answer(422, "The request cannot be used", detail, errors=wrong[:20])
 
 
-async def _of_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if isinstance(error.__context__, LedgerError):
-        _tell_cause(request, error.__context__)
+async def _http_error(_: Request, error: Any) -> Response:
     return answer(error.status_code, str(error.detail), str(error.detail), dict(error.headers or {}))
+
+
+HANDLERS: dict[Any, Any] = {
+    TemporaldpError: _own_error,
+    RequestValidationError: _invalid,
+    HTTPException: _http_error,
+}
+"""How an application answers every error."""

@@ -16,36 +16,37 @@ Epsilon = Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)]
 Label = Annotated[Text, Field(max_length=64)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 
-EPSILON = "Budget of the step, in nats. Left out: what the release can spend at every step, where it has no horizon."
-TIME = "The step's label: a date, a number, or words. Left out: the number of the step."
-AHEAD = "The time may be more than one step ahead of the clock and of the last step. Only for a token that owns the release."
-LAST = "No step follows: what was kept for later ones may be used. Only for a token that owns the release."
-
 
 class Question(Strict):
     """Whether a budget may be spent at the next step."""
 
-    epsilon: Epsilon | None = Field(None, description=EPSILON)
-    last: bool = Field(False, description="As if no step followed.")
+    epsilon: Epsilon | None = Field(
+        None,
+        description="Budget of the step, in nats. Left out: what the release can spend at every step, where it has no horizon.",
+    )
+    last: bool = Field(
+        False,
+        description="No step follows: what was kept for later ones may be used. To take it, a token must own the release.",
+    )
 
 
-class Spend(Strict):
+class Spend(Question):
     """A budget for something that is drawn elsewhere."""
 
-    epsilon: Epsilon | None = Field(None, description=EPSILON)
-    time: Label | None = Field(None, description=TIME)
-    ahead: bool = Field(False, description=AHEAD)
-    last: bool = Field(False, description=LAST)
+    time: Label | None = Field(
+        None, description="The step's label: a date, a number, or words. Left out: the number of the step."
+    )
+    ahead: bool = Field(
+        False,
+        description="The time may be more than one step ahead of the clock and of the last step. Only for a token that owns "
+        "the release.",
+    )
 
 
-class Publish(Strict):
+class Publish(Spend):
     """Counts, to which noise is added here."""
 
     counts: Annotated[list[Count], Field(min_length=1, max_length=100_000)] = Field(description="People by state.")
-    epsilon: Epsilon | None = Field(None, description=EPSILON)
-    time: Label | None = Field(None, description=TIME)
-    ahead: bool = Field(False, description=AHEAD)
-    last: bool = Field(False, description=LAST)
 
 
 class Listed(Strict):
@@ -98,24 +99,18 @@ class Step(Strict):
     )
 
 
-class State(Strict):
+class State(Listed, Created):
     """What a release is, and what was spent."""
 
-    release: str
-    name: str | None
-    alpha: float
     horizon: int | None
     bound: Literal["exact", "paper"]
     mechanism: dict[str, Any]
     states: list[str] | None
-    n_steps: int
     last_time: str | None = Field(description="The label of the last step.")
     is_over: bool = Field(description="Whether a step was declared the last.")
     spent: float = Field(description="The sum of what all steps spent, in nats; leakage is another number.")
-    reserve: float
     remaining: float = Field(description="The most that the next step may spend, in nats: a lower bound.")
     leakage: float | None = Field(description="The most that leaked about any step, in nats, if that was asked for.")
-    head: str
 
 
 class Steps(Strict):
@@ -133,13 +128,6 @@ class Intact(Strict):
     head: str
 
 
-class Wrong(Strict):
-    """One thing that cannot be used."""
-
-    where: str
-    what: str
-
-
 class Problem(Strict):
     """What went wrong (RFC 9457). Nothing was spent or published, unless it says otherwise."""
 
@@ -147,4 +135,6 @@ class Problem(Strict):
     title: str
     detail: str
     remaining: float | None = Field(None, description="Of a refused budget: what would be admitted, in nats.")
-    errors: list[Wrong] | None = Field(None, description="Everything that cannot be used, of what was sent.")
+    errors: list[dict[str, str]] | None = Field(
+        None, description="Where and what cannot be used, of what was sent: at most 20."
+    )

@@ -1,86 +1,164 @@
-"""What is written down of every request: a line of JSON, and numbers. Never a body, a token, a label of a step or a message."""
+"""What is done for every request, whatever it asks for: who may ask, what browsers may do with the answer, log and metrics.
+
+There are no cookies, so that a browser adds nothing to a foreign site's request that would give it rights. It is refused all
+the same: a page that runs on a user's own machine needs no token, and must not compute for others.
+
+The log and the metrics never contain a body, a token, a label of a step or a message.
+"""
 
 from __future__ import annotations
 
 import json
-import sys
+import re
 import time
 import traceback
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from temporaldp.serve.metrics import Metrics
-from temporaldp.serve.responses import Message, send_problem
+from temporaldp.extras import needing
+from temporaldp.serve.failures import CLOSE, answer
 
-UNKNOWN = "unknown"
-"""In place of an address that is none of ours, which may hold anything."""
+with needing("serve"):
+    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+    from starlette.datastructures import Headers, MutableHeaders
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LARGEST_HEAD = 32 << 10
+"""Bytes of a request's line and headers."""
+
+SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+"""Of every answer; `cache-control` is added where the answer has none."""
+
+
+class Metrics:
+    """The numbers of one server for Prometheus. Labels never name a release, a token or a person."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "temporaldp_requests",
+            "Requests by route, method and status.",
+            ["route", "method", "status"],
+            registry=self.registry,
+        )
+        self.steps = Counter(
+            "temporaldp_steps",
+            "Steps by kind: taken, repeated or refused.",
+            ["kind", "became"],
+            registry=self.registry,
+        )
+        self.faults = Counter(
+            "temporaldp_faults",
+            "Requests that failed for no fault of the client, by kind.",
+            ["kind"],
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "temporaldp_request_seconds", "Duration of requests by route.", ["route"], registry=self.registry
+        )
+        self.open_releases = Gauge(
+            "temporaldp_open_releases", "Releases that the server keeps open.", registry=self.registry
+        )
 
 
 class Observed:
-    """Counts and logs requests; what fails unexpectedly is answered with 500, and logged by its class and place alone.
+    """Check, count and log every request; an unexpected error is answered with 500, and logged by its class and place alone.
 
     Parameters
     ----------
     app : callable
         Of ASGI.
+    hosts : tuple of str
+        The names by which the server may be asked.
     metrics : Metrics
     log : file or None
         Where lines go; None for nowhere.
     """
 
-    def __init__(self, app: Any, *, metrics: Metrics, log: TextIO | None) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: tuple[str, ...], metrics: Metrics, log: TextIO | None) -> None:
         self._app, self._metrics, self._log = app, metrics, log
+        self._hosts = frozenset(f"[{host}]" if ":" in host else host.lower() for host in hosts)
 
-    async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
-        """One request."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
+        told: dict[str, Any] = {}
+        scope["told"] = told  # what the log says of the request, beside route and status
 
-        async def send_noted(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY_HEADERS)
+                headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        fault: dict[str, Any] = {}
+        refusal = self._refusal(scope)
         try:
-            await self._app(scope, receive, send_noted)
+            await (refusal or self._app)(scope, receive, send_guarded)
         except Exception as error:
-            fault = {"fault": type(error).__name__, "at": _places(error)}
-            self._metrics.faults.labels(kind=type(error).__name__).inc()
+            told["fault"] = type(error).__name__
+            told["at"] = _places(error)
+            self._metrics.faults.labels(kind=told["fault"]).inc()
             if not status:
-                await send_problem(send_noted, 500, "A fault of the server", "it was written to the server's log")
-        self._note(scope, status, time.monotonic() - began, fault)
+                fault = answer(500, "A fault of the server", "it was written to the server's log")
+                await fault(scope, receive, send_guarded)
+        self._note(scope, status, time.monotonic() - began)
 
-    def _note(self, scope: Message, status: int, seconds: float, fault: dict[str, Any]) -> None:
-        route = str(getattr(scope.get("route"), "path", UNKNOWN))
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
+        """Return the answer to a request that may not pass; None for one that may."""
+        headers = Headers(scope=scope)
+        for name in ("host", "origin", "sec-fetch-site"):
+            if len(set(headers.getlist(name))) > 1:
+                return answer(400, "Two headers contradict one another", f"expected one {name}", CLOSE)
+        n_bytes = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(n) + len(v) for n, v in headers.raw)
+        if n_bytes > LARGEST_HEAD:
+            return answer(431, "The head is too large", f"expected a head of at most {LARGEST_HEAD} bytes", CLOSE)
+        host = headers.get("host", "").lower()
+        if re.sub(r":\d*$", "", host) not in self._hosts:
+            detail = "expected a host that the server was started for (--allow-host)"
+            return answer(421, "This server has another name", detail, CLOSE)
+        is_foreign = headers.get("sec-fetch-site", "none") not in {"none", "same-origin"} and scope["method"] != "GET"
+        if is_foreign or headers.get("origin", f"http://{host}").lower() not in {f"http://{host}", f"https://{host}"}:
+            detail = "expected a request from this server's own page, or from a program"
+            return answer(403, "Another web site asked", detail, CLOSE)
+        return None
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = str(getattr(scope.get("route"), "path", "unknown"))  # an unknown address may contain anything
         method = scope["method"] if scope["method"] in {"GET", "POST", "HEAD", "OPTIONS"} else "other"
         self._metrics.requests.labels(route=route, method=method, status=str(status or "gone")).inc()
         self._metrics.seconds.labels(route=route).observe(seconds)
-        if self._log is None:
-            return
-        line = {
-            "when": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "method": method,
-            "route": route,
-            "status": status,
-            "milliseconds": round(1000.0 * seconds, 2),
-            **scope.get("told", {}),
-            **fault,
-        }
-        print(json.dumps(line), file=self._log, flush=True)
+        if self._log is not None:
+            log_line(
+                self._log,
+                method=method,
+                route=route,
+                status=status,
+                milliseconds=round(1000.0 * seconds, 2),
+                **scope["told"],
+            )
 
 
-def log_line(event: str, **told: Any) -> None:
-    """A line about the server itself."""
-    line = {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event, **told}
-    print(json.dumps(line), file=sys.stderr, flush=True)
+def log_line(log: TextIO, **told: Any) -> None:
+    """Write a line of JSON with the time."""
+    line = {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **told}
+    print(json.dumps(line), file=log, flush=True)
 
 
 def _places(error: BaseException) -> list[str]:
-    """Where an error came from, without what it says: a message may hold what it is about."""
+    """Return where an error came from, without its message, which may contain data."""
     return [
         f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}"
         for frame in traceback.extract_tb(error.__traceback__)[-8:]

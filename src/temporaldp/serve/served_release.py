@@ -23,7 +23,7 @@ import numpy as np
 
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
-from temporaldp.errors import InputError, SpentError, TemporaldpError
+from temporaldp.errors import InputError, SpentError
 from temporaldp.files.moments import is_near
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import take_in
@@ -44,25 +44,6 @@ class RepeatedDifferentlyError(InputError):
     """A key that was used before for another request, or a time that another request released."""
 
 
-class RefusedBudgetError(TemporaldpError, ValueError):
-    """A budget that the level does not allow at the next step; nothing was spent.
-
-    Parameters
-    ----------
-    message : str
-    remaining : float
-        The largest epsilon that would be admitted in its place, in nats.
-    """
-
-    def __init__(self, message: str, *, remaining: float) -> None:
-        super().__init__(message)
-        self.remaining = remaining
-
-
-class NotAdmittedError(Exception):
-    """Ends the transaction in which a budget was refused; the words are found after it."""
-
-
 @dataclass(frozen=True, slots=True)
 class ServedMechanism:
     """Counts with discrete Laplace noise, and budgets that are charged for something that is drawn elsewhere."""
@@ -71,19 +52,14 @@ class ServedMechanism:
     elsewhere: str | None
 
     def __call__(self, counts: tuple[int, ...] | None, epsilon: float) -> Any:
-        """The noisy counts; where there are none, what was charged."""
+        """Return the noisy counts; where there are none, what was charged. `InputError` for counts of another release."""
         if counts is None:
             return {"charged": epsilon}
-        assert self.histogram is not None
+        if self.histogram is None:
+            raise InputError(
+                "this release publishes nothing by itself: what it charges is drawn elsewhere; spend a budget"
+            )
         return self.histogram(np.array(counts, dtype=np.int64), epsilon).tolist()
-
-
-def mechanism_of(definition: Definition) -> ServedMechanism:
-    """What a release publishes with."""
-    told = definition.mechanism
-    if isinstance(told, Histogram):
-        return ServedMechanism(DiscreteLaplaceHistogram(told.n_states), None)
-    return ServedMechanism(None, told.description)
 
 
 class ServedGuard(AccountantGuard):
@@ -120,7 +96,7 @@ class ServedGuard(AccountantGuard):
         return None
 
     def measurement(self, mechanism: Any, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """As much as is asked for, or what every step can spend; `NotAdmittedError` if the level does not allow it."""
+        """As much as is asked for, or what every step can spend; `LeakageBudgetError` if the level does not allow it."""
         if self.horizon is not None and step >= self.horizon:
             raise SpentError(f"all {self.horizon} steps of the release are over; nothing may follow")
         if self.is_within_reserve(epsilon):
@@ -132,9 +108,7 @@ class ServedGuard(AccountantGuard):
                 "(`temporaldp plan --horizon`), or ask what remains"
             )
         assert self._ledger is not None
-        super().replay(self._ledger)
-        if epsilon is not None and not self.accountant.admits([epsilon], last=last):
-            raise NotAdmittedError
+        self.catch_up(self._ledger)
         return super().measurement(mechanism, step, epsilon, last=last)
 
     def replay(self, ledger: Ledger) -> None:
@@ -151,15 +125,10 @@ class ServedGuard(AccountantGuard):
         asked = self.every_step if epsilon is None else epsilon
         return self.horizon is None and max(asked, self._largest_spent) <= self.every_step and asked > 0.0
 
-    def prove(self) -> None:
-        """Have an accountant whose filters are there: they are made once for all releases with this promise."""
-        if not self._is_proved:
-            self.accountant = copy(proved(self.definition.promise, self.every_step))
-            self._is_proved = True
-
     def catch_up(self, ledger: Ledger) -> None:
         """Count what was spent, which may take long: not while everybody waits for the release."""
-        self.prove()
+        if not self._is_proved:
+            self.accountant, self._is_proved = copy(proved(self.definition.promise, self.every_step)), True
         super().replay(ledger)
         _ = account_of(self.accountant).filters
 
@@ -183,37 +152,26 @@ class ServedRelease:
     """
 
     def __init__(self, store: Store, definition: Definition, reserve: float, request_key: str | None = None) -> None:
-        self.definition, self._store, self._reserve = definition, store, reserve
-        self._mechanism, self._guard = mechanism_of(definition), ServedGuard(definition, reserve)
-        self._ledger = Ledger.open(store, self._configuration, definition=definition.text, request_key=request_key)
-        self._steps = Steps(self._ledger, self._guard, self._mechanism, _written, definition.step)
+        self.definition, self.reserve, self._store = definition, reserve, store
+        told = definition.mechanism
+        self._mechanism = (
+            ServedMechanism(DiscreteLaplaceHistogram(told.n_states), None)
+            if isinstance(told, Histogram)
+            else ServedMechanism(None, told.description)
+        )
+        self._guard = ServedGuard(definition, reserve)
+        self.ledger = Ledger.open(store, self._configuration, definition=definition.text, request_key=request_key)
+        self._steps = Steps(self.ledger, self._guard, self._mechanism, _written, definition.step)
         self._lock, self._counting = threading.RLock(), threading.Lock()
+        self._counted: TemporalAccountant | None = None
         self._steps.replay()
 
-    @property
-    def ledger(self) -> Ledger:
-        """Its ledger, as of the last reading or writing."""
-        return self._ledger
-
-    def __len__(self) -> int:
-        return len(self._ledger)
-
-    def require_counts(self, counts: tuple[int, ...]) -> None:
-        """Refuse counts that the release does not publish."""
-        histogram = self._mechanism.histogram
-        if histogram is None:
-            raise InputError(
-                "this release publishes nothing by itself: what it charges is drawn elsewhere; spend a budget"
-            )
-        if len(counts) != histogram.n_states:
-            raise InputError(f"expected {histogram.n_states} counts, got {len(counts)}")
-
     def take_step(self, request: StepRequest) -> tuple[LedgerRow, bool]:
-        """The step that a request is answered with, and whether it was taken before.
+        """Return the step that a request is answered with, and whether it was taken before.
 
         Raises
         ------
-        RefusedBudgetError, SpentError
+        LeakageBudgetError, SpentError
             The budget is refused, or there are no more steps. Nothing was drawn or spent.
         RepeatedDifferentlyError
             The key was used for another request, or another request released the time. Nothing was drawn or spent.
@@ -225,86 +183,47 @@ class ServedRelease:
         with self._lock:
             known = None if request.key is None else self._store.step_of(request.key)
             if known is not None:
-                self._refresh(known)
+                self.refresh()
                 return self._repeated(request, known), True
             if not self._guard.is_within_reserve(request.epsilon):
-                self._guard.catch_up(self._ledger)  # before the release is locked for everybody
-            try:
-                row, again = self._steps.take(request)
-            except NotAdmittedError:
-                raise self._refused(request) from None
+                self._guard.catch_up(self.ledger)  # before the release is locked for everybody
+            row, again = self._steps.take(request)
             return (self._repeated(request, row.step), True) if again else (row, False)
 
     def check(self, epsilon: float | None, *, last: bool) -> float:
-        """What the next step would spend if it was asked for this, in nats; errors as for `take_step`. Changes nothing."""
+        """Return what the next step would spend if it was asked for this, in nats; errors as for `take_step`."""
         with self._lock:
             self.refresh()
-            request = StepRequest(None, epsilon, last)
             if not self._guard.is_within_reserve(epsilon):
-                self._guard.catch_up(self._ledger)
+                self._guard.catch_up(self.ledger)
             self._steps.require_more()
-            try:
-                return self._guard.measurement(self._mechanism, len(self), epsilon, last=last).epsilon
-            except NotAdmittedError:
-                raise self._refused(request) from None
+            return self._guard.measurement(self._mechanism, len(self.ledger), epsilon, last=last).epsilon
 
-    def remaining(self, *, last: bool = False) -> float:
-        """The largest epsilon that the next step may spend, in nats; a lower bound."""
-        accountant = self._counted()
-        return 0.0 if self._is_over or len(accountant) == accountant.horizon else accountant.remaining(last=last)
+    def read(self, *, leakage: bool) -> tuple[float, float | None]:
+        """Return the largest epsilon that the next step may spend, and the largest leakage of any step so far.
 
-    def leakage(self) -> float:
-        """The largest temporal privacy leakage of any step so far, in nats; an upper bound. Takes milliseconds a step, once."""
-        return self._counted().total()
-
-    @property
-    def reserve(self) -> float:
-        """What every step to come can spend, in nats, if only what was admitted is spent."""
-        return self._reserve
+        In nats: a lower bound, and an upper bound or None if it is not asked for. Steps that were not counted yet take
+        milliseconds each; others go on with the release meanwhile.
+        """
+        with self._counting:
+            if self._counted is None:
+                self._counted = copy(proved(self.definition.promise, self.reserve))
+            self.refresh()
+            counted = self._counted
+            take_in(counted, self.ledger)
+            is_over = len(self.ledger) > 0 and self.ledger[-1].last
+            remaining = 0.0 if is_over or len(counted) == counted.horizon else counted.remaining()
+            return remaining, counted.total() if leakage else None
 
     def refresh(self) -> None:
         """Read what other servers wrote."""
         with self._lock:
-            self._ledger.refresh()
+            self.ledger.refresh()
             self._steps.replay()
-
-    def _counted(self) -> TemporalAccountant:
-        """The accountant after all steps; others go on meanwhile."""
-        proved(self.definition.promise, self._reserve)  # found once, which may take long, before anybody waits for it
-        with self._counting:
-            self.refresh()
-            with self._lock:
-                self._guard.prove()
-                counted, n_known = copy(self._guard.accountant), len(self)
-            if len(counted) < n_known:
-                take_in(counted, self._ledger)
-                _ = account_of(counted).filters
-                with self._lock:
-                    if len(self._guard.accountant) < len(counted) <= len(self):
-                        self._guard.accountant = copy(counted)
-            return counted
-
-    def _refused(self, request: StepRequest) -> RefusedBudgetError:
-        """Why a budget is refused, and what remains; outside of any transaction, because the answer takes milliseconds."""
-        accountant, epsilon = self._guard.accountant, request.epsilon
-        largest, if_last = (accountant.remaining(last=last) for last in (request.last, True))
-        kept = "" if request.last or self._reserve == 0.0 else f", with the {self._reserve:.6g} a step kept for later"
-        advice = f"the largest epsilon admitted at that step is {largest:.10g}"
-        if kept:
-            advice += f" ({if_last:.10g} if no step follows)"
-        return RefusedBudgetError(
-            f"epsilon = {epsilon:.10g} at step {len(self)} could leak more than alpha = {self.definition.alpha:g} nats about "
-            f"some step{kept}; {advice}. Nothing was spent",
-            remaining=largest,
-        )
-
-    @property
-    def _is_over(self) -> bool:
-        return len(self._ledger) > 0 and self._ledger[-1].last
 
     def _repeated(self, request: StepRequest, step: int) -> LedgerRow:
         """The step, if it was taken for such a request. The counts are not compared: the answer must not depend on them."""
-        row = self._ledger[step]
+        row = self.ledger[step]
         is_charge = row.output is not None and isinstance(from_text(row.output), dict)
         if (
             (request.time is not None and self._steps.calendar.position(request.time) != step)
@@ -318,10 +237,6 @@ class ServedRelease:
             )
         return row
 
-    def _refresh(self, step: int) -> None:
-        if step >= len(self._ledger):
-            self.refresh()
-
     def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
         told = self.definition
         return {
@@ -329,7 +244,7 @@ class ServedRelease:
             "mechanism": described(self._mechanism),
             "states": told.states,
             "step": told.step,
-            "every_step": self._reserve,
+            "every_step": self.reserve,
             **self._guard.identity(kept or {}),
         }
 

@@ -7,67 +7,57 @@ import logging
 import os
 import signal
 import socket
-import threading
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
 from temporaldp.release.database import file_of
 from temporaldp.serve.application import create_app
-from temporaldp.serve.heads import BoundedHeads
-from temporaldp.serve.observed import log_line
+from temporaldp.serve.observed import LARGEST_HEAD, log_line
 from temporaldp.serve.settings import Settings
 
 with needing("serve"):
     import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_CONNECTIONS = 1_000
 """At once; more are answered with 503."""
 
-RARELY = (20_000, 50, 100)
-"""Of Python's collector: a server keeps many objects for long, and going through all of them holds up every request."""
 
-SECONDS_TO_FINISH = 30
-"""What was begun may take so long when the server is stopped; then it is left to the database, which undoes it."""
+class BoundedHeads(HttpToolsProtocol):
+    """HTTP/1.1 that keeps at most `LARGEST_HEAD` bytes of a head that has not ended, beyond what one read brings.
 
+    A head that ended is measured by `Observed`.
+    """
 
-class StoppableServer(uvicorn.Server):
-    """Stops on SIGTERM and SIGINT, and then ends like any program that has done its work."""
+    _n_unparsed = 0
 
-    def __init__(self, config: uvicorn.Config, app: Any, started: Callable[[str], None] | None = None) -> None:
-        super().__init__(config)
-        self._app, self._tell = app, started
+    def data_received(self, data: bytes) -> None:
+        """Parse more of a request, or refuse it."""
+        self._n_unparsed += len(data)
+        super().data_received(data)
+        if self._n_unparsed > LARGEST_HEAD and not self.transport.is_closing():
+            self.transport.write(
+                b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            )
+            self.transport.close()
 
-    async def startup(self, sockets: Any = None) -> None:
-        """Listen, and say where."""
-        await super().startup(sockets)
-        if self.started and self._tell is not None:
-            host, port = sockets[0].getsockname()[:2]
-            self._tell(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+    def on_headers_complete(self) -> None:
+        """Stop counting: the body follows, which the application limits."""
+        self._n_unparsed = -1 << 60
+        super().on_headers_complete()
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Hear signals, and let nobody else hear them again. Only a process's first thread can."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def handle_exit(self, sig: int, frame: Any) -> None:
-        """Take no more requests."""
-        self._app.state.stopping = True
-        super().handle_exit(sig, frame)
+    def on_message_complete(self) -> None:
+        """Count the head of the next request."""
+        self._n_unparsed = 0
+        super().on_message_complete()
 
 
 def serve(settings: Settings, *, address: str, port: int, started: Callable[[str], None] | None = None) -> None:
-    """Serve until the process is told to stop (SIGTERM, SIGINT).
+    """Serve until the process is told to stop (SIGTERM, SIGINT). To be called in the main thread.
 
     Parameters
     ----------
@@ -75,7 +65,7 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
     address, port
         Where to listen; port 0 for any that is free.
     started : callable, optional
-        Is told the address of the page once it can be asked for.
+        Called with the address of the page once connections are accepted.
 
     Raises
     ------
@@ -83,12 +73,20 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
         The store is none, cannot be used, or is a file that another server uses; or something else listens there.
     """
     app = create_app(settings)
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # what there is to say is said in lines of JSON
-    gc.set_threshold(*RARELY)
-    gc.freeze()  # libraries stay, and need not be looked at
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # the log has lines of JSON alone
+    gc.set_threshold(
+        20_000, 50, 100
+    )  # a server keeps many objects for long, and a full collection holds up every request
+    gc.freeze()
     with _alone(settings.store), _listening(address, port) as listener:
-        StoppableServer(configuration(app), app, started).run(sockets=[listener])
-    log_line("stopped")
+        if started is not None:
+            host, port = listener.getsockname()[:2]
+            started(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+        # uvicorn raises the signal again when it has stopped: a server that was told to stop ends with code 0.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(configuration(app)).run(sockets=[listener])
+    log_line(sys.stderr, event="stopped")
 
 
 @contextmanager
@@ -100,28 +98,24 @@ def _alone(store: str | None) -> Iterator[None]:
         return
     import fcntl
 
-    handle = os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
+    with os.fdopen(os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)) as lock:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
                 f"another server uses {store}: one server at a time serves a file; use a postgresql:// URL for several"
             ) from None
-        yield
-    finally:
-        os.close(handle)  # the lock ends with it, and with the process
+        yield  # the lock ends with the file, and with the process
 
 
 def _listening(address: str, port: int) -> socket.socket:
-    """A socket there; `InputError` if somebody else has it."""
+    """A socket there; `InputError` if another process has it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         return socket.create_server((address, port), family=family, backlog=MOST_CONNECTIONS)
     except OSError as error:
-        why = error.strerror or str(error)
         raise InputError(
-            f"cannot listen on {address}, port {port}: {why}; choose another --port or --address"
+            f"cannot listen on {address}, port {port}: {error.strerror or error}; choose another --port or --address"
         ) from None
 
 
@@ -136,5 +130,5 @@ def configuration(app: Any) -> uvicorn.Config:
         ws="none",
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=SECONDS_TO_FINISH,
+        timeout_graceful_shutdown=30,  # a step that takes longer is left to the database, which undoes it
     )

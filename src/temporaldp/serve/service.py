@@ -1,29 +1,37 @@
-"""What a running service consists of."""
+"""The releases of a database: created once, opened when they are asked for, and kept open while they are used."""
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from copy import copy
+from typing import TypeVar
 
-from temporaldp.errors import LedgerError
+from temporaldp.errors import LedgerChangedError, LedgerError
 from temporaldp.extras import needing
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.database import Database, connect
 from temporaldp.release.histogram import granted_scale
+from temporaldp.release.store import Store
 from temporaldp.release.tables import tables
 from temporaldp.serve.definition import PROMISED, Definition, proved
-from temporaldp.serve.metrics import Metrics
-from temporaldp.serve.registry import Registry
+from temporaldp.serve.failures import BusyError
+from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRelease
 from temporaldp.serve.tokens import Tokens
-from temporaldp.serve.workers import Workers
 
-ROWS = [[0.6, 0.4], [0.4, 0.6]]
+with needing("serve"):
+    from anyio import CapacityLimiter, to_thread
+    from starlette.exceptions import HTTPException
 
-SMALL = Definition.model_validate({"alpha": 1.0, "backward": ROWS, "forward": ROWS, "mechanism": PROMISED})
+Result = TypeVar("Result")
 
 
 def database_at(place: str | os.PathLike[str], *, make: bool = True) -> Database:
-    """The database of a service, with its tables, which are made if there are none unless `make` is False.
+    """Return the database of a service, with its tables, which are made if there are none unless `make` is False.
 
     Raises
     ------
@@ -46,13 +54,20 @@ def _prepare(database: Database, *, make: bool) -> None:
         if not make:
             raise LedgerError(f"there is no database of a service at {database.place}")
         database.make(lambda _: None)
+    require_answer(database)
+
+
+def require_answer(database: Database) -> None:
+    """Raise `LedgerError` if a database does not answer, or lacks the tables of a service."""
     with database.asking() as connection:
         connection.execute(tables().tokens.select().limit(1))
 
 
 def load_for_first_step() -> None:
-    """The filter's machine code, and OpenDP."""
-    accountant = copy(proved(SMALL.promise, None))
+    """Load what the first step needs: the filter's machine code, and OpenDP."""
+    rows = [[0.6, 0.4], [0.4, 0.6]]
+    small = Definition.model_validate({"alpha": 1.0, "backward": rows, "forward": rows, "mechanism": PROMISED})
+    accountant = copy(proved(small.promise, None))
     accountant.spend(0.5 * accountant.remaining())
     granted_scale(HISTOGRAM_SENSITIVITY, 1.0)
 
@@ -60,11 +75,13 @@ def load_for_first_step() -> None:
 class Service:
     """The releases of a database, who may ask for them, and the threads that do it.
 
+    Two threads may come to hold two objects of one release, when both open it, or it was put away and opened again: as if they
+    were two servers, which the database keeps apart.
+
     Parameters
     ----------
     place : str
         An SQLite file or a ``postgresql://`` URL; tables are made if there are none.
-    metrics : Metrics
 
     Raises
     ------
@@ -72,34 +89,89 @@ class Service:
         The place is none, or cannot be used.
     """
 
-    def __init__(self, place: str, metrics: Metrics) -> None:
-        self.database: Database = database_at(place)
-        self.registry, self.tokens = Registry(self.database), Tokens(self.database)
-        self.workers, self.metrics = Workers(), metrics
-        self._is_loaded = False
+    def __init__(self, place: str) -> None:
+        self.database = database_at(place)
+        self.tokens = Tokens(self.database)
+        load_for_first_step()  # a second or two, before anybody asks
+        self.open: OrderedDict[str, ServedRelease] = OrderedDict()
+        self._lock = threading.Lock()
+        # Steps wait for the database most of their time. What is long computes, and keeps no step waiting.
+        self._quick, self._long = CapacityLimiter(12), CapacityLimiter(2)
 
-    def get_ready(self) -> None:
-        """Begin to load what the first step needs, which takes a second or two, while the page can be asked for."""
-        self.workers.begin(self._load)
+    async def run(self, act: Callable[[], Result], *, is_long: bool = False) -> Result:
+        """Return the result of an act, in a thread that goes on whoever goes away. `BusyError` if too many wait."""
+        limiter = self._long if is_long else self._quick
+        if limiter.statistics().tasks_waiting >= 256:
+            raise BusyError
+        return await to_thread.run_sync(act, limiter=limiter)
 
-    @property
-    def is_loaded(self) -> bool:
-        """Whether the first step need not wait for that."""
-        return self._is_loaded
+    def create(self, definition: Definition, request_key: str) -> tuple[str, ServedRelease]:
+        """Return the identifier of a new release, and the release; those that a repeated request has created before.
 
-    def _load(self) -> None:
-        load_for_first_step()
-        self._is_loaded = True
-
-    def require_answer(self) -> None:
-        """`LedgerError` if the database does not answer."""
-        with needing("ledger"):
-            import sqlalchemy as sa
-
+        Raises
+        ------
+        RepeatedDifferentlyError
+            The key was used to create another release.
+        """
+        releases = tables().releases
         with self.database.asking() as connection:
-            connection.execute(sa.text("SELECT 1"))
+            known = connection.execute(releases.select().where(releases.c.request_key == request_key)).first()
+        if known is None:
+            release = secrets.token_hex(16)
+            reserve = proved(definition.promise, None).reserve
+            opened = ServedRelease(self.store(release), definition, reserve, request_key)
+            return release, self._keep(release, opened)
+        found = self.find(known.release)
+        if found.definition != definition:
+            raise RepeatedDifferentlyError(
+                "this key was used to create another release; nothing was created. Repeat a request as it was, or give a new "
+                "one a key of its own"
+            )
+        return known.release, found
 
-    def close(self) -> None:
-        """Finish what was begun, and let go of the database."""
-        self.workers.close()
-        self.database.close()
+    def find(self, release: str) -> ServedRelease:
+        """Return a release; 404 if there is none."""
+        with self._lock:
+            if release in self.open:
+                self.open.move_to_end(release)
+                return self.open[release]
+        store = self.store(release)
+        heading = store.heading()
+        if heading is None:
+            raise HTTPException(404, "there is no such release")
+        definition = definition_of(heading.definition, store.place)
+        try:
+            reserve = float(json.loads(heading.configuration)["every_step"])
+        except (ValueError, KeyError, TypeError):
+            raise LedgerChangedError(store.place, "what it is for was changed") from None
+        return self._keep(release, ServedRelease(store, definition, reserve))
+
+    def known(self, after: str, limit: int) -> list[tuple[str, Definition, int, str]]:
+        """Return identifier, definition, number of steps and head of releases after this identifier, in order."""
+        releases = tables().releases
+        asked = releases.select().where(releases.c.definition.is_not(None), releases.c.release > after)
+        with self.database.asking() as connection:
+            found = connection.execute(asked.order_by(releases.c.release).limit(limit)).all()
+        return [(r.release, definition_of(r.definition, r.release), r.n_steps, r.head) for r in found]
+
+    def store(self, release: str) -> Store:
+        """Return a store of a release, apart from that of the open one."""
+        return Store(self.database, release, is_shared=True)
+
+    def _keep(self, release: str, opened: ServedRelease) -> ServedRelease:
+        """Keep a release open, some 15 kB and some hundred bytes a step; those that were asked for longest ago go first."""
+        with self._lock:
+            self.open[release] = opened
+            n_steps = sum(len(one.ledger) for one in self.open.values()) if len(self.open) % 16 == 0 else 0
+            while len(self.open) > 1 and (len(self.open) > 10_000 or n_steps > 400_000):
+                _, closed = self.open.popitem(last=False)
+                n_steps -= len(closed.ledger)
+        return opened
+
+
+def definition_of(text: str | None, place: str) -> Definition:
+    """Return what a release was created with, as it is stored; `LedgerChangedError` where it is nothing of the kind."""
+    try:
+        return Definition.model_validate_json(text or "")
+    except ValueError:
+        raise LedgerChangedError(place, "what it was created with was changed") from None

@@ -14,17 +14,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from temporaldp.errors import InputError
 from temporaldp.release.database import Database
 from temporaldp.release.tables import tables
 
 SHAPE = re.compile(r"tdp_([0-9a-f]{16})_([0-9A-Za-z_-]{43})")
-
-LONGEST_DAYS = 3650.0
-
-CLOCKS_APART = 300.0
-"""Seconds by which the clock of the machine that made a token may be ahead."""
 
 
 class Role(IntEnum):
@@ -93,8 +89,8 @@ class Tokens:
         InputError
             There is no such release, or it would expire at once or in more than ten years.
         """
-        if not 0.0 < days <= LONGEST_DAYS:
-            raise InputError(f"expected a token for more than 0 and up to {LONGEST_DAYS:g} days, got {days:g}")
+        if not 0.0 < days <= 3650.0:
+            raise InputError(f"expected a token for more than 0 and up to 3650 days, got {days:g}")
         name, secret, now = secrets.token_hex(8), secrets.token_urlsafe(32), self._now()
         with self._database.writing() as connection:
             releases = tables().releases
@@ -154,7 +150,7 @@ class Tokens:
             raise TokenRefusedError("this token was revoked")
         if now >= found.expires:
             raise TokenRefusedError("this token is over")
-        if now < found.made - CLOCKS_APART:
+        if now < found.made - 300.0:  # seconds by which the clock of the machine that made it may be ahead
             raise TokenRefusedError("the server's clock stands before the time at which this token was made")
         return found
 
@@ -163,16 +159,9 @@ class Tokens:
         return self._latest
 
 
-def name_of(given: str) -> str:
-    """The name in a token, which is not checked; empty where it has none."""
-    shape = SHAPE.fullmatch(given)
-    return "" if shape is None else shape[1]
-
-
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
 
 
-def _token(row: object) -> Token:
-    values = {field: getattr(row, field) for field in ("release", "made", "expires", "revoked", "note")}
-    return Token(name=getattr(row, "token"), role=Role[getattr(row, "role").upper()], **values)  # noqa: B009
+def _token(row: Any) -> Token:
+    return Token(row.token, row.release, Role[row.role.upper()], row.made, row.expires, row.revoked, row.note)

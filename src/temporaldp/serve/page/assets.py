@@ -20,24 +20,16 @@ MODULES = (
 
 ICON = "icon.svg"
 
+FILES = frozenset({*STYLES, LIBRARY, *MODULES, ICON})
+
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 @cache
-def asset(name: str) -> tuple[bytes, str] | None:
-    """The content of one of the page's files and its media type; None if there is no such file."""
-    if name not in {*STYLES, LIBRARY, *MODULES, ICON}:
-        return None
-    folder = "vendor" if name.startswith("uPlot") else "static"
-    content = (files("temporaldp.serve.page") / folder / name).read_bytes()
-    return content, MEDIA_TYPES[name.rpartition(".")[2]]
-
-
 def text(name: str) -> str:
     """One of the page's files."""
-    found = asset(name)
-    assert found is not None
-    return found[0].decode("utf-8")
+    folder = "vendor" if name.startswith("uPlot") else "static"
+    return (files("temporaldp.serve.page") / folder / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -69,7 +61,7 @@ def alone() -> str:
 
 def _document(links: str, scripts: str, *, alone: bool) -> str:
     """`page.html` with its links, its scripts and what they begin with."""
-    page = (files("temporaldp.serve.page") / "static" / "page.html").read_text(encoding="utf-8")
+    page = text("page.html")
     marks = {"<!-- styles -->": links, "<!-- scripts -->": scripts, "<!-- setup -->": _setup(alone=alone)}
     for mark, content in marks.items():
         page = page.replace(mark, content, 1)
@@ -88,7 +80,7 @@ def _setup(*, alone: bool) -> str:
         "alone": alone,
         "sentences": SENTENCES,
         "priors": PRIORS,
-        "sample": json.loads((files("temporaldp.serve.page") / "static" / "sample.json").read_text(encoding="utf-8")),
+        "sample": json.loads(text("sample.json")),
     }
     return json.dumps(known).replace("<", "\\u003c")
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import io
-from abc import ABC, abstractmethod
-from typing import Any, Literal, Self
-
-import numpy as np
+from typing import Annotated, Any, Literal
 
 from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
@@ -18,7 +15,7 @@ from temporaldp.planning import plan_budget, plan_noise
 from temporaldp.planning.histogram_noise import histogram_profile, laplace_scales, mean_absolute_noise
 
 with needing("serve"):
-    from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+    from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 MOST_VALUES, MOST_STEPS = 30, 1000
 """Up to which the page is quick enough to think with; the command line goes on."""
@@ -26,10 +23,12 @@ MOST_VALUES, MOST_STEPS = 30, 1000
 MOST_COLUMNS, MOST_CELLS, MOST_DECODED = 2_000, 20_000_000, 512 << 20
 """Of a table that is uploaded, looked up before it is read: columns, entries, and bytes once it is decompressed."""
 
-Rows = list[list[FiniteFloat]]
+Small = Field(max_length=MOST_VALUES)
+
+Rows = Annotated[list[Annotated[list[FiniteFloat], Small]], Small]
 
 
-class Question(BaseModel, ABC):
+class Question(BaseModel):
     """A correlation and a horizon."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,21 +38,10 @@ class Question(BaseModel, ABC):
     forward: Rows | None = None
     horizon: int = Field(ge=1, le=MOST_STEPS)
 
-    @model_validator(mode="after")
-    def _small(self) -> Self:
-        for rows in (self.backward, self.forward):
-            if rows is not None and (len(rows) > MOST_VALUES or any(len(row) > MOST_VALUES for row in rows)):
-                raise ValueError(f"expected at most {MOST_VALUES} values")
-        return self
-
     def adversary(self) -> Adversary:
         """Who knows these matrices."""
         known = [None if rows is None else TransitionMatrix(rows, self.names) for rows in (self.backward, self.forward)]
         return Adversary(*known)
-
-    @abstractmethod
-    def answer(self) -> dict[str, Any]:
-        """What is asked, as JSON has it."""
 
 
 class SupremumQuestion(Question):
@@ -76,10 +64,9 @@ class PlanQuestion(Question):
         """Budgets a step, and what they mean."""
         plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
         assert isinstance(plan.leakage, LeakageSeries)
-        epsilons = np.asarray(plan.epsilons)
         return {
-            "epsilons": epsilons.tolist(),
-            "noise": mean_absolute_noise(laplace_scales(epsilons)),
+            "epsilons": plan.epsilons.tolist(),
+            "noise": mean_absolute_noise(laplace_scales(plan.epsilons)),
             "leakage": plan.leakage.temporal.tolist(),
         }
 
@@ -102,7 +89,9 @@ class DeltaQuestion(Question):
             [release] * self.horizon,
             accounting=ApproximateDP(self.delta, pairwise=None if self.pairwise else False),
         )
-        return _series(found) | {"error": mean_absolute_noise([self.scale], self.noise)}
+        names = ("epsilons", "backward", "forward", "temporal")
+        series = {name: [_finite(float(one)) for one in getattr(found, name)] for name in names}
+        return series | {"error": mean_absolute_noise([self.scale], self.noise)}
 
 
 class NoiseQuestion(Question):
@@ -125,6 +114,15 @@ class NoiseQuestion(Question):
         return {"scales": scales, "noise": mean_absolute_noise(scales, self.noise)}
 
 
+QUESTIONS = {
+    "supremum": SupremumQuestion,
+    "plan": PlanQuestion,
+    "delta": DeltaQuestion,
+    "noise": NoiseQuestion,
+}
+"""By the last part of their addresses."""
+
+
 def correlation_of(content: bytes, kind: str) -> dict[str, Any]:
     """Names and matrices from an upload that is held in memory alone.
 
@@ -136,24 +134,22 @@ def correlation_of(content: bytes, kind: str) -> dict[str, Any]:
     if kind == "matrix":
         from temporaldp.files.matrices import parse_matrix
 
-        forward = parse_matrix(content)
-        _few(forward.n_states)
-        return {"names": forward.states, "forward": forward.dense().tolist(), "backward": None, "note": ""}
+        matrix = parse_matrix(content)
+        _few(matrix.n_states)
+        return {"names": matrix.states, "forward": matrix.dense().tolist(), "backward": None, "note": ""}
     traces = _traces(content)
     _few(traces.n_states)
     adversary = next(iter(estimate_adversaries(traces)))
-    return matrices_of(adversary) | {
-        "horizon": min(traces.n_times, MOST_STEPS),
-        "note": f"{traces.n_users} people, {traces.n_times} steps",
-    }
-
-
-def matrices_of(adversary: Adversary) -> dict[str, Any]:
-    """Names and rows of an adversary who knows one matrix each way."""
     backward, forward = adversary.backward, adversary.forward
     assert isinstance(backward, TransitionMatrix)
     assert isinstance(forward, TransitionMatrix)
-    return {"names": adversary.states, "backward": backward.dense().tolist(), "forward": forward.dense().tolist()}
+    return {
+        "names": adversary.states,
+        "backward": backward.dense().tolist(),
+        "forward": forward.dense().tolist(),
+        "horizon": min(traces.n_times, MOST_STEPS),
+        "note": f"{traces.n_users} people, {traces.n_times} steps",
+    }
 
 
 def _traces(content: bytes) -> Any:
@@ -199,11 +195,6 @@ def _few(n: int) -> None:
         raise InputError(
             f"expected at most {MOST_VALUES} values here, so that the page stays quick, got {n}: use `temporaldp audit`"
         )
-
-
-def _series(found: LeakageSeries) -> dict[str, Any]:
-    names = ("epsilons", "backward", "forward", "temporal")
-    return {name: [_finite(float(one)) for one in getattr(found, name)] for name in names}
 
 
 def _finite(value: float) -> float | None:

@@ -1,35 +1,29 @@
 """One process beside the server that computes what takes seconds, so that nobody else waits, and that can be stopped.
 
 A computation ends with its answer, with its time, or when nobody waits for it any more: then the process is ended, and the
-next question starts another. Questions and answers pass through pipes and are written nowhere.
+next question starts another. Questions and answers pass through a pipe and are written nowhere.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import pickle
-import sys
+import time
 from collections.abc import Awaitable, Callable
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from temporaldp.errors import InputError
-from temporaldp.serve.page.exchange import HEAD, TOO_MUCH, FaultError
-from temporaldp.serve.workers import BusyError
-
-LONGEST = 60.0
-"""Seconds."""
+from temporaldp.serve.failures import BusyError
+from temporaldp.serve.page.work import TOO_MUCH, FaultError, work
 
 LONGEST_BEFORE_OTHERS = 10.0
-"""Seconds, while another question waits."""
+"""Seconds that a computation may take while another question waits."""
 
 MOST_WAITING = 8
 """Questions that are answered or wait; more are refused at once."""
-
-LOOKED_AFTER = 0.1
-"""Seconds between looks whether somebody still waits."""
-
-COMMAND = (sys.executable, "-P", "-m", "temporaldp.serve.page.work")
 
 
 class TooLongError(InputError):
@@ -37,12 +31,19 @@ class TooLongError(InputError):
 
 
 class Worker:
-    """Answers one question at a time; several wait for one another."""
+    """Answers one question at a time; several wait for one another.
 
-    def __init__(self, *, seconds: float = LONGEST) -> None:
+    Parameters
+    ----------
+    seconds : float
+        That a computation may take.
+    """
+
+    def __init__(self, *, seconds: float = 60.0) -> None:
         self._seconds, self._n_waiting = seconds, 0
         self._turn = asyncio.Lock()
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: BaseProcess | None = None
+        self._questions: Connection
 
     async def answer(self, function: Callable[..., Any], *arguments: Any, wanted: Callable[[], Awaitable[bool]]) -> Any:
         """`function(*arguments)`, computed by the process; None if `wanted` said meanwhile that nobody waits for it.
@@ -61,38 +62,37 @@ class Worker:
             raise BusyError
         self._n_waiting += 1
         try:
-            return await self._in_turn(function, arguments, wanted)
+            async with self._turn:
+                return await self._computed((function, arguments), wanted)
         finally:
             self._n_waiting -= 1
 
-    async def _in_turn(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], wanted: Callable[[], Awaitable[bool]]
-    ) -> Any:
-        async with self._turn:
-            if not await wanted():
-                return None
-            task = asyncio.create_task(self._exchange(pickle.dumps((function, arguments))))
-            began = asyncio.get_running_loop().time()
-            try:
-                while not (await asyncio.wait({task}, timeout=LOOKED_AFTER))[0]:
-                    if not await wanted():
-                        return None
-                    alone = self._n_waiting == 1
-                    longest = self._seconds if alone else min(self._seconds, LONGEST_BEFORE_OTHERS)
-                    if asyncio.get_running_loop().time() - began > longest:
-                        raise TooLongError(
-                            f"this takes more than {longest:g} seconds{'' if alone else ', and other questions wait'}: "
-                            "the command line below computes it"
-                        )
-                found, error = pickle.loads(task.result())
-                if isinstance(error, FaultError):
-                    await self.stop()  # a library that failed may not work any more: DuckDB invalidates its database
-            except (asyncio.IncompleteReadError, BrokenPipeError):
-                raise TooLongError(TOO_MUCH) from None
-            finally:
-                if not task.done() or task.cancelled() or task.exception() is not None:
-                    task.cancel()
-                    await self.stop()
+    async def _computed(self, question: tuple[Any, ...], wanted: Callable[[], Awaitable[bool]]) -> Any:
+        if not await wanted():
+            return None
+        if self._process is None or not self._process.is_alive():
+            self._start()
+        task = asyncio.create_task(asyncio.to_thread(_exchange, self._questions, question))
+        began = time.monotonic()
+        try:
+            while not (await asyncio.wait({task}, timeout=0.1))[0]:
+                if not await wanted():
+                    return None
+                alone = self._n_waiting == 1
+                longest = self._seconds if alone else min(self._seconds, LONGEST_BEFORE_OTHERS)
+                if time.monotonic() - began > longest:
+                    raise TooLongError(
+                        f"this takes more than {longest:g} seconds{'' if alone else ', and other questions wait'}: "
+                        "the command line below computes it"
+                    )
+        finally:
+            if not task.done():
+                await self.stop()
+        found, error = task.result()
+        if isinstance(error, FaultError | TooLongError):
+            await (
+                self.stop()
+            )  # it has ended, or a library failed and may not work any more: DuckDB invalidates its database
         if error is not None:
             raise error
         return found
@@ -100,23 +100,24 @@ class Worker:
     async def stop(self) -> None:
         """End the process, if there is one."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        if process.returncode is None:
+        if process is not None:
             process.kill()
-        await process.communicate()  # to the end of its pipes
+            process.join()
 
-    async def _exchange(self, question: bytes) -> bytes:
-        """One question and its answer, each after its length."""
-        if self._process is None or self._process.returncode is not None:
-            pipe = asyncio.subprocess.PIPE
-            self._process = await asyncio.create_subprocess_exec(
-                *COMMAND, stdin=pipe, stdout=pipe, env={**os.environ, "MALLOC_ARENA_MAX": "2"}
-            )
-        to, come = self._process.stdin, self._process.stdout
-        assert to is not None
-        assert come is not None
-        to.write(HEAD.pack(len(question)) + question)
-        await to.drain()
-        (length,) = HEAD.unpack(await come.readexactly(HEAD.size))
-        return await come.readexactly(length)
+    def _start(self) -> None:
+        os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # of the process to come: each arena reserves addresses
+        context = get_context("spawn")
+        self._questions, theirs = context.Pipe()
+        self._process = context.Process(target=work, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+
+
+def _exchange(questions: Connection, question: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+    """Return the answer of the process, or the error that stands for its end."""
+    try:
+        questions.send(question)
+        found: tuple[Any, Exception | None] = questions.recv()
+    except (EOFError, OSError):
+        return None, TooLongError(TOO_MUCH)
+    return found

@@ -1,0 +1,58 @@
+"""Of every server: whether it lives and can serve, its numbers, and the description of what can be asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from temporaldp.extras import needing
+from temporaldp.serve.failures import refusals
+from temporaldp.serve.messages import Problem
+from temporaldp.serve.service import require_answer
+
+with needing("serve"):
+    from fastapi import APIRouter, Request, Response
+    from fastapi.responses import HTMLResponse, PlainTextResponse
+    from prometheus_client import generate_latest
+
+router = APIRouter(tags=["operation"])
+
+
+@router.get("/health")
+async def health() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "alive"}
+
+
+@router.get("/ready", responses=refusals(503))
+async def ready(request: Request) -> dict[str, str]:
+    """It can do what it is asked for: its database answers."""
+    service = request.app.state.service
+    if service is not None:
+        await service.run(lambda: require_answer(service.database))
+    return {"status": "ready"}
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """Counters and durations as Prometheus reads them."""
+    state = request.app.state
+    state.metrics.open_releases.set(0 if state.service is None else len(state.service.open))
+    return PlainTextResponse(generate_latest(state.metrics.registry), media_type="text/plain; version=0.0.4")
+
+
+@router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+def docs(request: Request) -> Any:
+    """The page."""
+    with needing("report"):
+        from jinja2 import Environment, PackageLoader
+
+    page = Environment(loader=PackageLoader("temporaldp.serve", "."), autoescape=True).get_template("reference.html.j2")
+    return page.render(description=request.app.openapi(), problem=Problem.model_json_schema())
+
+
+@router.get("/docs/style.css", include_in_schema=False)
+def style() -> Response:
+    """Its style."""
+    from importlib.resources import files
+
+    return Response((files("temporaldp.serve") / "reference.css").read_bytes(), media_type="text/css")
