@@ -26,6 +26,7 @@ TITLES = {
     "files": "In and out",
     "release": "Spending it",
     "studies": "Studies of a release or a correlation",
+    "project": "The project file",
     "adapters": "Around other libraries",
     "deployment": "Published systems",
     "errors": "Errors",

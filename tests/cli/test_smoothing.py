@@ -47,8 +47,10 @@ def folder(tmp_path_factory):
 
 @pytest.mark.long
 def test_a_release_is_smoothed_and_rows_are_made_up(folder):
-    command = "release now.csv --plan plan.json --history past.csv -o out.csv --set "
-    "release.smoothed=smoothed.csv --set release.synthetic=rows.csv"
+    command = (
+        "release now.csv --plan plan.json --history past.csv -o out.csv --set "
+        "release.smoothed=smoothed.csv --set release.synthetic=rows.csv"
+    )
     result = temporaldp(*command.split(), cwd=folder)
     assert result.returncode == 0, result.stderr
     assert "no protected data" in " ".join(result.stdout.split())
@@ -95,8 +97,10 @@ def test_a_correlation_that_was_paid_for_holds_the_level_and_smooths(tmp_path):
         cwd=tmp_path,
     )
     assert learnt.returncode == 0, learnt.stderr
-    words = "release now.csv --alpha 1 --set correlation.file=c.npz --horizon 4 --ledger r.db -o out.csv "
-    "--set release.smoothed=smoothed.csv --json"
+    words = (
+        "release now.csv --alpha 1 --set correlation.file=c.npz --horizon 4 --ledger r.db -o out.csv "
+        "--set release.smoothed=smoothed.csv --json"
+    )
     made = temporaldp(*words.split(), cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     told = json.loads(made.stdout)
@@ -110,8 +114,10 @@ def test_a_correlation_that_was_paid_for_holds_the_level_and_smooths(tmp_path):
 
 @pytest.mark.long
 def test_a_ledger_keeps_filtered_counts(folder):
-    command = "release now.csv --alpha 1 --set privacy.bound=paper --history past.csv --ledger l.db -o l.csv "
-    "--overwrite --set release.smoothed=f.csv"
+    command = (
+        "release now.csv --alpha 1 --set privacy.bound=paper --history past.csv --ledger l.db -o l.csv "
+        "--overwrite --set release.smoothed=f.csv"
+    )
     assert temporaldp(*command.split(), cwd=folder).returncode == 0
     first = (folder / "f.csv").read_bytes()
     assert temporaldp(*command.split(), cwd=folder).returncode == 0

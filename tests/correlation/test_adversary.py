@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sparse
 from hypothesis import given
@@ -77,10 +78,10 @@ def test_adversaries_are_checked():
         Adversary([CHAIN], [CHAIN, CHAIN])
     with pytest.raises(InputError, match="is empty"):
         Adversary([])
-    with pytest.raises(InputError, match="got ndarray"):
-        Adversary(np.eye(2))
-    with pytest.raises(InputError, match=r"got list \(item 0\)"):
+    with pytest.raises(MatrixError, match="square"):
         Adversary([[0.5, 0.5]])
+    with pytest.raises(InputError, match=r"got str \(item 0\)"):
+        Adversary(["chain"])
     assert Adversary().states is None
     assert Adversary([CHAIN, CHAIN]).n_steps == 3
 
@@ -98,3 +99,21 @@ def test_a_slow_drift_is_not_taken_for_stationary():
 def test_every_start_of_a_chain_that_never_moves_is_stationary():
     adversary = Adversary.from_forward(strongest_correlation(3), initial=[0.2, 0.3, 0.5])
     assert adversary.backward == strongest_correlation(3)
+
+
+def test_arrays_and_data_frames_become_matrices():
+    table = [[0.8, 0.2], [0.1, 0.9]]
+    wanted = TransitionMatrix(table)
+    frame = pd.DataFrame(table, index=["a", "b"], columns=["a", "b"])
+    for known in (table, np.array(table), pd.DataFrame(table)):
+        assert Adversary(known).backward == Adversary(wanted).backward
+    assert Adversary(forward=frame).states == ("a", "b")
+    assert Adversary([np.array(table)] * 3).n_steps == Adversary([wanted] * 3).n_steps == 4
+
+
+def test_a_chain_begins_with_its_stationary_distribution_unless_another_is_given():
+    chain = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
+    stationary = Adversary.from_forward(chain, initial=chain.stationary_distribution())
+    assert Adversary.from_forward(chain).backward == stationary.backward
+    with pytest.raises(InputError, match="distribution of the first value"):
+        Adversary.from_forward([chain, chain])

@@ -453,6 +453,9 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
     """`releases` as a checked, non-empty vector of finite numbers >= 0; None for a step without a release counts as 0."""
     if isinstance(releases, Sequence):
         releases = [0.0 if one is None else one for one in releases]
+    named = isinstance(releases, Sequence) and any(isinstance(one, bool | str) for one in releases)
+    if named or getattr(releases, "dtype", np.dtype(np.float64)).kind in "bSU":
+        raise BudgetError(f"expected numbers (epsilons in nats), one per step, got {releases!r:.60}")
     try:
         spent = np.array(releases, dtype=np.float64)
     except (TypeError, ValueError):

@@ -17,7 +17,7 @@ from temporaldp.display import summary
 from temporaldp.errors import InputError, MatrixError
 
 Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
-Known: TypeAlias = Correlation | Sequence[Matrix] | None
+Known: TypeAlias = Correlation | ArrayLike | Sequence[Matrix | ArrayLike] | None
 """What users give for a correlation."""
 
 NONE = NoCorrelation()
@@ -32,12 +32,12 @@ class Adversary:
 
     Parameters
     ----------
-    backward : TransitionMatrix, IntervalMatrix, sequence of them, Periodic, or None
+    backward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
         ``Pr(l[t-1] | l[t])``: row = the value now, column = the value before. A sequence has one matrix per
         transition: element k (from 0) relates time k + 1 (rows) to time k (columns), so T - 1 of them serve T steps.
         With `Periodic` it depends on the clock, for any number of steps. With an `IntervalMatrix` all is accounted
         for every matrix of the set. None: unknown to the adversary, who then learns nothing from past releases.
-    forward : TransitionMatrix, IntervalMatrix, sequence of them, Periodic, or None
+    forward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
         ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. Element k relates time k (rows) to
         time k + 1 (columns). None: nothing is learnt from future releases.
     name : str, optional
@@ -88,7 +88,7 @@ class Adversary:
         cls,
         forward: TransitionMatrix | Sequence[TransitionMatrix],
         *,
-        initial: ArrayLike,
+        initial: ArrayLike | None = None,
         horizon: int | None = None,
         name: str | None = None,
     ) -> Adversary:
@@ -99,8 +99,8 @@ class Adversary:
         Parameters
         ----------
         forward : TransitionMatrix, or sequence of T - 1 of them
-        initial : array_like, shape (n,)
-            Distribution of the first value.
+        initial : array_like, shape (n,), optional
+            Distribution of the first value. By default the stationary one of a constant `forward`.
         horizon : int, optional
             Number of steps T. Needed when `forward` is constant and `initial` is not stationary.
 
@@ -122,7 +122,11 @@ class Adversary:
         if not given or given.period is not None:
             raise InputError(f"expected a forward matrix or a sequence of them, got {type(forward).__name__}")
         chain = tuple(map(exactly_known, given.matrices))
-        marginal = distribution(initial, chain[0].states)
+        if initial is None and not given.is_constant:
+            raise InputError(
+                "expected the distribution of the first value (initial=...) of a chain that varies with time"
+            )
+        marginal = distribution(chain[0].stationary_distribution() if initial is None else initial, chain[0].states)
         if not given.is_constant:
             if horizon is not None and horizon != len(chain) + 1:
                 raise InputError(
@@ -275,17 +279,25 @@ def _is_stationary(marginal: FloatArray, chain: TransitionMatrix) -> bool:
         return np.array_equal(marginal @ chain.probabilities, marginal)
 
 
+def _is_table(value: object) -> bool:
+    """Whether a value is an array or a data frame of two dimensions."""
+    return not isinstance(value, Correlation | str) and np.ndim(value) == 2  # type: ignore[arg-type]
+
+
 def _correlation(value: Known, which: str) -> Correlation:
     if value is None:
         return NONE
     if isinstance(value, Correlation):
         return value
-    matrices = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    if _is_table(value):
+        return TransitionMatrix(value)
+    given = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    matrices = tuple(TransitionMatrix(one) if _is_table(one) else one for one in given)
     for position, matrix in enumerate(matrices):
         if not isinstance(matrix, Constant):
             raise InputError(
                 f"expected {which} to be a TransitionMatrix (or an IntervalMatrix), a sequence of them, Periodic or None, got "
-                f"{type(matrix).__name__} (item {position}); wrap it: TransitionMatrix(probabilities)"
+                f"{type(matrix).__name__} (item {position})"
             )
     if not matrices:
         raise InputError(f"the {which} sequence is empty; it needs one matrix per transition, or None")

@@ -120,7 +120,9 @@ def _named(
     for key, adversary in pairs:
         if not isinstance(adversary, Adversary):
             raise InputError(
-                f"expected an Adversary or several of them, got {type(adversary).__name__} at position {count}"
+                f"expected an Adversary or several of them, got {type(adversary).__name__} at position {count}; a matrix "
+                "becomes one by Adversary(backward=matrix), Adversary(forward=matrix), or "
+                "Adversary.from_forward(matrix) for both"
             )
         name = key or adversary.name or f"user {count}"
         if name in seen:
