@@ -46,19 +46,40 @@ def _settle(temporary: Path, target: Path) -> None:
     temporary.replace(target)
 
 
-def keep_private(file: Path, content: str) -> None:
-    """Write a file that its owner alone can read, whole or not at all; one that exists stays as it is. May raise `OSError`."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
+@contextmanager
+def making(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A temporary file that its owner alone can read, and that becomes `path`, complete, when the block ends well.
+
+    Raises
+    ------
+    FileExistsError
+        There is a file already, and it is not to be replaced.
+    OSError
+        The file cannot be written.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
+    os.close(handle)
+    temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as writer:
-            writer.write(content)
-            writer.flush()
-            os.fsync(writer.fileno())
-        with suppress(FileExistsError):
-            os.link(temporary, file)  # never replaces a file
+        yield temporary
+        synchronise(temporary)
+        if replace:
+            temporary.replace(path)
+        else:
+            os.link(temporary, path)  # never replaces a file
     finally:
-        Path(temporary).unlink(missing_ok=True)
-    synchronise(file.parent)
+        temporary.unlink(missing_ok=True)
+        synchronise(path.parent)
+
+
+def keep_private(file: Path, content: str, *, replace: bool = False) -> None:
+    """Write a file that its owner alone can read, whole or not at all, in a folder of the owner's, made if there is none.
+
+    A file that exists stays as it is, unless it is to be replaced. May raise `OSError`.
+    """
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError), making(file, replace=replace) as temporary:
+        temporary.write_text(content, encoding="utf-8")
 
 
 def synchronise(path: Path) -> None:

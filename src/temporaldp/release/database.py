@@ -73,12 +73,11 @@ class Database(ABC):
         """Something kept beside a release that is no part of it: a matrix, a checkpoint. None if it is not there."""
 
     @abstractmethod
-    def write_private(self, release: str, name: str, content: str) -> str:
-        """Keep something beside a release, unless it is there already; gives what is kept. `LedgerError` if it fails."""
+    def write_private(self, release: str, name: str, content: str, *, replace: bool = False) -> str:
+        """Keep something beside a release, unless it is there already; gives what is kept. `LedgerError` if it fails.
 
-    @abstractmethod
-    def remove_private(self, release: str, name: str) -> None:
-        """Remove something kept beside a release; nothing if it is not there. `LedgerError` if it cannot be removed."""
+        With `replace`, it takes the place of what is there.
+        """
 
     @abstractmethod
     def back_up(self, place: Path) -> None:

@@ -16,17 +16,16 @@ import os
 import shutil
 import sqlite3
 import stat
-import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
-from temporaldp.files.atomic import keep_private, synchronise
+from temporaldp.files.atomic import keep_private, making
 from temporaldp.release.database import ADVICE, SECONDS_TO_WAIT, Database
 from temporaldp.release.tables import LEDGER, tables
 
@@ -77,29 +76,20 @@ class FileDatabase(Database):
                     "one back, or remove this file too if what it spent is to be forgotten"
                 )
         try:
-            handle, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)  # the owner's only
+            with suppress(FileExistsError), making(self._path) as temporary, self._translated():
+                try:
+                    engine = _engine(temporary, new=True)
+                    with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
+                        tables().releases.metadata.create_all(connection)
+                        fill(connection)
+                    engine.dispose()  # the last connection folds the log into the file
+                finally:
+                    for ending in ("-wal", "-shm"):
+                        Path(f"{temporary}{ending}").unlink(missing_ok=True)
+        except LedgerError:
+            raise
         except OSError as error:
             raise self._unusable(error) from None
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            with self._translated():
-                engine = _engine(temporary, new=True)
-                with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
-                    tables().releases.metadata.create_all(connection)
-                    fill(connection)
-                engine.dispose()  # the last connection folds the log into the file
-            synchronise(temporary)
-            with suppress(FileExistsError):
-                os.link(temporary, self._path)  # never replaces a file
-            synchronise(self._path.parent)
-        except OSError as error:
-            if isinstance(error, LedgerError):
-                raise
-            raise self._unusable(error) from None
-        finally:
-            for left in (temporary, Path(f"{name}-wal"), Path(f"{name}-shm")):
-                left.unlink(missing_ok=True)
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -132,42 +122,23 @@ class FileDatabase(Database):
         except (OSError, UnicodeDecodeError) as error:
             raise LedgerError(f"cannot read {file}, which belongs to the ledger: {error}") from None
 
-    def write_private(self, release: str, name: str, content: str) -> str:
+    def write_private(self, release: str, name: str, content: str, *, replace: bool = False) -> str:
         """Into a file in a folder beside the ledger: complete under another name first, and its owner's only."""
         file = self._private_file(release, name)
         try:
-            file.parent.mkdir(mode=0o700, exist_ok=True)
-            keep_private(file, content)
+            keep_private(file, content, replace=replace)
         except OSError as error:
             raise LedgerError(f"cannot keep {file}, which belongs to the ledger: {error.strerror or error}") from None
         return self.read_private(release, name) or content
-
-    def remove_private(self, release: str, name: str) -> None:
-        """From the folder beside the ledger."""
-        file = self._private_file(release, name)
-        try:
-            file.unlink(missing_ok=True)
-        except OSError as error:
-            raise LedgerError(f"cannot remove {file}: {error.strerror or error}") from None
 
     def back_up(self, place: Path) -> None:
         """By SQLite's backup: one moment, while others write; the private things are copied after it, and only added to."""
         if os.path.lexists(place):
             raise LedgerError(f"{place} exists; a backup never replaces a file: name another one")
-        with self.reading() as connection, self._translated():
+        with self.reading() as connection, self._translated(), making(place) as temporary:
             source: Any = connection.connection.driver_connection
-            handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)  # the owner's only
-            os.close(handle)
-            try:
-                target = sqlite3.connect(name)
-                try:
-                    source.backup(target)
-                finally:
-                    target.close()
-                synchronise(Path(name))
-                os.link(name, place)
-            finally:
-                Path(name).unlink(missing_ok=True)
+            with closing(sqlite3.connect(temporary)) as target:
+                source.backup(target)
         if self._private.is_dir():
             shutil.copytree(self._private, f"{place}.private", ignore=shutil.ignore_patterns(".*"))
 

@@ -69,7 +69,6 @@ def _key() -> bytes | None:
 def _new_key() -> bytes | None:
     """The key, made unless another process was faster; None if it cannot be kept: the step itself does not need it."""
     with suppress(OSError, RuntimeError):
-        key_file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         keep_private(key_file(), secrets.token_hex(KEY_BYTES))
     return _key()
 

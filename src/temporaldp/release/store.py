@@ -85,13 +85,9 @@ class Store:
         """Something kept beside the release; see `Database`."""
         return self.database.read_private(self.release, name)
 
-    def write_private(self, name: str, content: str) -> str:
+    def write_private(self, name: str, content: str, *, replace: bool = False) -> str:
         """Keep something beside the release; see `Database`."""
-        return self.database.write_private(self.release, name, content)
-
-    def remove_private(self, name: str) -> None:
-        """Remove something kept beside the release; see `Database`."""
-        self.database.remove_private(self.release, name)
+        return self.database.write_private(self.release, name, content, replace=replace)
 
     def back_up(self, place: Path) -> None:
         """A copy of the whole database; see `Database`."""

@@ -21,7 +21,7 @@ from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
 from temporaldp.release import filtering, input_digest
 from temporaldp.release.chain import LedgerRow
-from temporaldp.release.checkpoints import EVERY, forget_older, last_checked
+from temporaldp.release.checkpoints import EVERY, keep_checkpoint, last_checked
 from temporaldp.release.epochs import Every
 from temporaldp.release.guards import Forecast, Guard, guard_of
 from temporaldp.release.ledger import Ledger, LedgerWriter
@@ -222,10 +222,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         InputError
             One is late, of another kind than those before, or less than a step after the one before it.
         """
-        trial = self._steps.calendar.copy()
-        for label in map(label_of, times):
-            trial.require_next(label)
-            trial.add(label)
+        self._steps.calendar.require_next(*map(label_of, times))
 
     def __len__(self) -> int:
         return len(self._ledger)
@@ -347,6 +344,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         """The row of a step, taken unless it was taken before; a step that is there needs no right to write."""
         with self._lock:
             self._ledger.require_open()
+            self._steps.replay()  # an interrupt may have come between a step and its being counted
             if self._steps.is_drawing or self._steps.calendar.position(request.time or "") is None:
                 self._steps.take(request)
                 self._keep_checkpoint()
@@ -363,9 +361,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
             state = self._guard.kept_state()
             if state is not None and self._filter is not None:
                 state = {**state, "filter": self._filter.kept_state(self._ledger)}
-            self._can_be_kept = state is not None and writer.note_checkpoint(self._steps.calendar.kept(), state)
-        with suppress(LedgerError):
-            forget_older(self._ledger.store, self._ledger.events)
+            self._can_be_kept = state is not None and keep_checkpoint(self._ledger, writer, state)
 
     def _written(self, output: Any, epsilon: float, snapshot: Any) -> tuple[str, str | None]:
         """What a row keeps of an output, with the filtered counts if there is a filter; and the digest of the snapshot."""
