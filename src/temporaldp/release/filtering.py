@@ -12,7 +12,7 @@ from temporaldp.errors import InputError
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import Guard
 from temporaldp.release.histogram import DiscreteLaplaceHistogram, NoisyHistogram
-from temporaldp.release.identity import correlations_of
+from temporaldp.release.kept import correlations_of
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import filtered_of, from_text
 from temporaldp.release.smoothed import step_release

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +13,15 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.errors import InputError, LedgerError, SpentError
+from temporaldp.errors import InputError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
-from temporaldp.release.adopting import correlations_at, resumed, take_in
+from temporaldp.release.adopting import begun, take_in
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
-from temporaldp.release.identity import correlations_of, plan_digest
-from temporaldp.release.kept_correlations import keep_correlations
-from temporaldp.release.kept_reserve import expect_kept_reserve
-from temporaldp.release.ledger import ADOPT, Ledger
+from temporaldp.release.kept import correlations_of, plan_digest
+from temporaldp.release.ledger import Ledger
 from temporaldp.release.step import StepRequest
 
 Mechanism = Callable[[Any, float], Any]
@@ -211,22 +208,10 @@ class AccountantGuard(Guard):
         self.alpha = self.promise = _checked_alpha(accountant, plan)
         self.accountant, self.horizon, self._given, self._plan = copy(accountant), accountant.horizon, plan, plan
         self.accounting = accountant.accounting
-        self._n_adopted = 0
 
     def begin(self, ledger: Ledger) -> None:
-        """Keep the matrices beside the ledger; with adoptions in it, begin with those that were valid at the first step."""
-        known = ledger.configuration["correlations"]
-        with suppress(LedgerError):  # a disk that is full or read-only: needed only if something is adopted one day
-            keep_correlations(ledger.store, account_of(self.accountant).population, known["salt"])
-        if any(event.kind == ADOPT for event in ledger.events):
-            before = correlations_at(ledger, known["users"])
-            self.accountant = TemporalAccountant(
-                before, alpha=self.alpha, reserve=account_of(self.accountant).asked_reserve
-            )
-        if self.horizon is None and account_of(self.accountant).asked_reserve is None and known["users"]:
-            with suppress(LedgerError):
-                expect_kept_reserve(self.accountant, ledger)
-        self.accountant, self._n_adopted = resumed(self.accountant, ledger)
+        """Keep the matrices beside the ledger, and go on from its checkpoint."""
+        self.accountant = begun(self.accountant, ledger)
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """The level, the plan that was given, and the correlations by salted digests."""
@@ -281,7 +266,7 @@ class AccountantGuard(Guard):
                 f"the accountant has {known} steps and the ledger {len(ledger)}: something else was charged to the release's "
                 "own accountant; open the release again"
             )
-        self._n_adopted = take_in(self.accountant, ledger, self._n_adopted)
+        take_in(self.accountant, ledger)
 
     def kept_state(self) -> dict[str, Any] | None:
         """The accountant's; a plan that is made anew reads what was spent."""

@@ -33,7 +33,7 @@ from temporaldp.release.chain import (
 )
 from temporaldp.release.checkpoints import Checkpoint, last_checkpoint
 from temporaldp.release.high_water import keep_mark, require_mark
-from temporaldp.release.identity import difference
+from temporaldp.release.kept import difference
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import LEDGER, Heading, Transaction

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
-from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputError, LedgerMismatchError
 from temporaldp.files.moments import label_of
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.release import input_digest
-from temporaldp.release.adopting import correlations_at
+from temporaldp.release.adopting import unspent_accountant
 from temporaldp.release.guards import Forecast
 from temporaldp.release.histogram import DiscreteLaplaceHistogram
 from temporaldp.release.ledger import Ledger
@@ -305,7 +304,7 @@ class SharedRelease:
 
 def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAccountant]:
     """The tables of an account, one of which has this name, and its accountant before the first step."""
-    told, tables = ledger.configuration, ledger.configuration.get("tables")
+    tables = ledger.configuration.get("tables")
     if tables is None:
         raise InputError(
             f"{ledger.place} is no account of several tables; `temporaldp ledger share` makes one, and a release of one "
@@ -315,10 +314,4 @@ def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAcc
         raise InputError(f"{ledger.place} is the account of {', '.join(sorted(tables))}, and has no table {table!r}")
     now = ledger.correlations
     assert now is not None  # an account has an accountant
-    return tables, TemporalAccountant(
-        correlations_at(ledger, now["users"]),
-        told["alpha"],
-        accounting=accounting_from(told["accounting"]),
-        horizon=told["horizon"],
-        reserve=told["reserve"],
-    )
+    return tables, unspent_accountant(ledger, now["users"])
