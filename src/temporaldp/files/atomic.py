@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from temporaldp.errors import MissingFileError, OutputError
+from temporaldp.errors import InputError, MissingFileError, OutputError
 
 
 @contextmanager
@@ -120,6 +120,14 @@ def require_file(path: str | Path, what: str) -> Path:
     except OSError as error:
         found = f"cannot be looked up: {error.strerror}"
     raise MissingFileError(f"expected a file with {what}, but {source} {found}")
+
+
+def suffix_of(path: str | Path, known: Iterable[str], what: str) -> str:
+    """The suffix of a place for something, in small letters; `InputError` where it is none of the known ones."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in known:
+        raise InputError(f"expected a file ending in {' or '.join(known)} for {what}, got {str(path)!r}")
+    return suffix
 
 
 def brief(error: BaseException) -> str:
