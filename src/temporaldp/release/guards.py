@@ -229,22 +229,20 @@ class AccountantGuard(Guard):
         """The plan's; else what can be spent for ever, and the rest at the last step."""
         plan = self._current_plan()
         if plan is not None:
-            planned = float(plan.epsilons_for(1, start=step)[0])
-            # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding.
-            return planned if self._admits(planned, last) else min(planned, self.accountant.remaining(last=last))
-        if last:
+            usual = float(plan.epsilons_for(1, start=step)[0])
+        elif last:
             return self.accountant.remaining(last=True)
-        kept = self.accountant.reserve
-        if kept == 0.0:
-            raise SpentError(
-                "no positive budget can be spent at every step for ever, so there is no default: give an epsilon for each "
-                "step, a plan, or a horizon"
-            )
-        return kept if self._admits(kept, last) else min(kept, self.accountant.remaining())
-
-    def _admits(self, epsilon: float, last: bool) -> bool:
-        """Whether the next step may spend this: much quicker to tell than what it may spend at most."""
-        return self.accountant.admits([epsilon], last=last)
+        else:
+            usual = self.accountant.reserve
+            if usual == 0.0:
+                raise SpentError(
+                    "no positive budget can be spent at every step for ever, so there is no default: give an epsilon for each "
+                    "step, a plan, or a horizon"
+                )
+        # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding. Whether it admits a
+        # budget takes much less time than what it admits at most.
+        is_admitted = self.accountant.admits([usual], last=last)
+        return usual if is_admitted else min(usual, self.accountant.remaining(last=last))
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
         """As much as is asked for, if the accountant admits it."""

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ from temporaldp.release.chain import (
     followed,
     sealed,
 )
-from temporaldp.release.checkpoints import Checkpoint, last_checkpoint
+from temporaldp.release.checkpoints import last_checkpoint
 from temporaldp.release.high_water import keep_mark, require_mark
 from temporaldp.release.kept import difference
 from temporaldp.release.outputs import from_text
@@ -68,6 +68,21 @@ class Ledger:
         An SQLite file (its owner's only), or a URL ``postgresql://user@host/database``, which holds one ledger. Or a store.
     release : str, optional
         The identifier of a release of a service, whose database this is.
+
+    Attributes
+    ----------
+    store : Store
+        What keeps it.
+    configuration : dict
+        What the ledger is for.
+    checkpoint : Checkpoint or None
+        What the ledger was opened from; None if all of it was read.
+    end : End
+        The end of the chain, as of the last reading or writing.
+    events : list of LedgerEvent
+        What happened between steps, in order. Not copied: an account of several tables has one for each table and step.
+    adoptions : list of LedgerEvent
+        The events by which other correlations were adopted, in order.
 
     Raises
     ------
@@ -114,18 +129,18 @@ class Ledger:
         return ledger
 
     def _start(self, store: Store) -> None:
-        self._store, self._lock = store, threading.RLock()
+        self.store, self._lock = store, threading.RLock()
         self._held: tuple[int, list[LedgerRow]] = 0, []  # some of the rows, and the step of the first of them
-        self._adoptions: tuple[list[LedgerEvent], int] = [], 0
         try:
             with store.reading() as transaction:
                 self._spelled = self._heading(transaction).configuration
                 self.configuration = _read_configuration(self._spelled, self.place)
                 events = transaction.events()
-                self._checkpoint = last_checkpoint(store, self.began, events)
-                self._end = End(0, 0, self.began) if self._checkpoint is None else self._checkpoint.end
-                self._events = events[: self._end.n_events]
-                self._take_in(*self._read_on(transaction, self._end))
+                self.checkpoint = last_checkpoint(store, self.began, events)
+                self._forget_all()
+                if self.checkpoint is not None:
+                    self._take_in([], events[: self.checkpoint.n_events], self.checkpoint.end)
+                self._take_in(*self._read_on(transaction, self.end))
             require_mark(self)
         except LedgerError:
             store.close()
@@ -135,6 +150,12 @@ class Ledger:
         if transaction.heading is None:
             raise LedgerError(f"{self.place}: the row that says what the ledger is for was deleted, or never made")
         return transaction.heading
+
+    def _forget_all(self) -> None:
+        """Begin with a chain in which nothing is."""
+        self.events: list[LedgerEvent] = []
+        self.adoptions: list[LedgerEvent] = []
+        self.end = End(0, 0, self.began)
 
     @collector_paused()
     def _read_on(self, transaction: Transaction, start: End) -> tuple[list[LedgerRow], list[LedgerEvent], End]:
@@ -155,63 +176,37 @@ class Ledger:
     def _read_older(self, start: int, stop: int) -> list[LedgerRow]:
         """The rows of some steps, checked against what stands before and after them."""
         until = min(stop + 1, len(self))
-        first, last = (side(self._events, at, key=_step) for side, at in ((bisect_left, start), (bisect_right, until)))
-        with self._store.reading() as transaction:
+        first, last = (side(self.events, at, key=_step) for side, at in ((bisect_left, start), (bisect_right, until)))
+        with self.store.reading() as transaction:
             rows = transaction.rows(max(start - 1, 0), until)
         before = self.began if start == 0 else rows.pop(0).hash if rows else ""
-        end = followed(End(start, first, before), rows, self._events[first:last], self.place)
+        end = followed(End(start, first, before), rows, self.events[first:last], self.place)
         if end.n_steps != until:
             raise changed(self.place, f"step {end.n_steps} is missing")
-        if until == len(self) and end != self._end:
+        if until == len(self) and end != self.end:
             raise changed(self.place, "steps were exchanged or cut off")
         return rows[: stop - start]
 
     def _take_in(self, rows: list[LedgerRow], events: list[LedgerEvent], end: End) -> None:
         """Go on to an end of the chain. Safe to be interrupted: what is not taken in yet is read again."""
         first, held = self._held
-        self._events[self._end.n_events :] = events
+        self.events[self.end.n_events :] = events
+        if any(event.kind == ADOPT for event in events):
+            self.adoptions = [event for event in self.events if event.kind == ADOPT]
         if rows:
             follows = first + len(held) == rows[0].step
             self._held = (first, held + rows) if follows and len(held) < ROWS_AT_ONCE else (rows[0].step, rows)
-        self._end = end
-
-    @property
-    def checkpoint(self) -> Checkpoint | None:
-        """What the ledger was opened from; None if all of it was read."""
-        return self._checkpoint
-
-    @property
-    def store(self) -> Store:
-        """What keeps it."""
-        return self._store
-
-    @property
-    def events(self) -> Sequence[LedgerEvent]:
-        """What happened between steps, in order. Not copied: an account of several tables has one for each table and step."""
-        return self._events
-
-    @property
-    def adoptions(self) -> Sequence[LedgerEvent]:
-        """The events by which other correlations were adopted, in order."""
-        known, n_events = self._adoptions if self._adoptions[1] <= len(self._events) else ([], 0)
-        known = known + [event for event in self._events[n_events:] if event.kind == ADOPT]
-        self._adoptions = known, len(self._events)
-        return known
+        self.end = end
 
     @property
     def place(self) -> str:
         """Where it is, without any password."""
-        return self._store.place
+        return self.store.place
 
     @property
     def head(self) -> str:
         """Hash of the last row, which stands for the whole chain."""
-        return self._end.head
-
-    @property
-    def end(self) -> End:
-        """The end of the chain, as of the last reading or writing."""
-        return self._end
+        return self.end.head
 
     @property
     def began(self) -> str:
@@ -234,7 +229,7 @@ class Ledger:
         return tuple(None if row.output is None else from_text(row.output) for row in self[:])
 
     def __len__(self) -> int:
-        return self._end.n_steps
+        return self.end.n_steps
 
     @overload
     def __getitem__(self, step: int) -> LedgerRow: ...
@@ -281,7 +276,7 @@ class Ledger:
 
     def close(self) -> None:
         """Let go of the file or the connections."""
-        self._store.close()
+        self.store.close()
 
     def back_up(self, place: str | os.PathLike[str]) -> None:
         """Copy an SQLite ledger as of one moment, with what is kept beside it, while others write.
@@ -292,7 +287,7 @@ class Ledger:
             Something is there already, the copy cannot be written, or the ledger is a database (`pg_dump` copies that).
         """
         try:
-            self._store.back_up(Path(place))
+            self.store.back_up(Path(place))
         except OSError as error:
             if isinstance(error, LedgerError):
                 raise
@@ -300,7 +295,7 @@ class Ledger:
 
     def require_open(self) -> None:
         """`LedgerError` once it was closed."""
-        self._store.require_open()
+        self.store.require_open()
 
     def refresh(self) -> None:
         """Read what other processes added.
@@ -310,8 +305,8 @@ class Ledger:
         LedgerError
             The ledger cannot be read, or was changed.
         """
-        with self._lock, self._store.reading() as transaction:
-            self._take_in(*self._read_on(transaction, self._end))
+        with self._lock, self.store.reading() as transaction:
+            self._take_in(*self._read_on(transaction, self.end))
 
     def verify(self, *, head: str | None = None) -> None:
         """Read everything anew and check the chain from its start; with `head`, that this hash is one of its rows'.
@@ -330,17 +325,17 @@ class Ledger:
         """
         if head is not None and not re.fullmatch(f"[0-9a-fA-F]{{{LEAST_HEAD_DIGITS},64}}", head):
             raise InputError(f"expected a head of at least {LEAST_HEAD_DIGITS} hexadecimal digits, got {head!r}")
-        with self._lock, self._store.reading() as transaction:
+        with self._lock, self.store.reading() as transaction:
             rows, events, end = self._read_on(transaction, End(0, 0, self.began))
-            if not contains(rows, events, self._end):
+            if not contains(rows, events, self.end):
                 raise LedgerChangedError(
                     self.place, "steps that this process has seen are missing or were changed since"
                 )
             self._held = 0, rows
-            self._take_in([], events[self._end.n_events :], end)
+            self._take_in([], events[self.end.n_events :], end)
         if head is None:
             return
-        known = [first_hash(self._spelled), *(row.hash for row in self[:]), *(event.hash for event in self._events)]
+        known = [first_hash(self._spelled), *(row.hash for row in self[:]), *(event.hash for event in self.events)]
         if not any(one.startswith(head.lower()) for one in known):
             raise LedgerChangedError(
                 self.place,
@@ -352,11 +347,11 @@ class Ledger:
     def writing(self) -> Iterator[LedgerWriter]:
         """A block in which this thread of this process alone may add a row; durable when it ends, undone if it raises."""
         with self._lock:
-            with self._store.writing() as transaction:
-                self._take_in(*self._read_on(transaction, self._end))
-                writer = LedgerWriter(transaction, self._end)
+            with self.store.writing() as transaction:
+                self._take_in(*self._read_on(transaction, self.end))
+                writer = LedgerWriter(transaction, self.end)
                 yield writer
-            if writer.end != self._end:
+            if writer.end != self.end:
                 self._take_in(writer.rows, writer.events, writer.end)
                 keep_mark(self)
 
@@ -379,15 +374,15 @@ class Ledger:
         asked = json.loads(canonical(configuration))
         kept = {**self.configuration, "correlations": self.correlations, "plan": self.plan}
         differing = [key for key in sorted({*asked, *kept}) if asked.get(key) != kept.get(key)]
-        if differing and not len(self) and self._store.release == LEDGER:
-            with self._lock, self._store.writing() as transaction:
-                self._take_in(*self._read_on(transaction, self._end))
+        if differing and not len(self) and self.store.release == LEDGER:
+            with self._lock, self.store.writing() as transaction:
+                self._take_in(*self._read_on(transaction, self.end))
                 if not len(self):
                     spelled = _spelled(configuration)
                     transaction.remake(spelled, first_hash(spelled))
             if not len(self):
-                self._spelled, self.configuration, self._events, differing = spelled, asked, [], []
-                self._adoptions, self._end = ([], 0), End(0, 0, self.began)
+                self._spelled, self.configuration, differing = spelled, asked, []
+                self._forget_all()
         if not differing:
             return
         self.close()

@@ -95,6 +95,17 @@ class SharedRelease:
         The states of every table that is a histogram. The ledger then knows them, and a job need name nothing but its table
         (`SharedRelease.of`).
 
+    Attributes
+    ----------
+    table : str
+        Which one this job publishes.
+    share : float
+        Of each step's budget.
+    stream : ContinualRelease
+        What charges the steps of all tables.
+    ledger : Ledger
+        The ledger of all tables.
+
     Raises
     ------
     LedgerMismatchError
@@ -141,15 +152,16 @@ class SharedRelease:
         if math.fsum(known.values()) > 1.0 + ROUNDED:
             raise InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}")
         require_budget_mechanism(mechanism, accountant.accounting.distances)
-        self._table, self._mechanism, self._described = table, mechanism, described(mechanism)
-        self._share = known[table] * (1.0 - 2.0 * ROUNDED)
+        self.table, self._mechanism, self._described = table, mechanism, described(mechanism)
+        self.share = known[table] * (1.0 - 2.0 * ROUNDED)
         if states is not None and set(states) != set(known):
             raise InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states) or 'none'}")
         named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         charge = SharedCharge(tuple(sorted(known.items())), named)
-        self._stream: ContinualRelease[None, Any] = ContinualRelease(
+        self.stream: ContinualRelease[None, Any] = ContinualRelease(
             charge, ledger=ledger, accountant=accountant, step=step
         )
+        self.ledger = self.stream.ledger
         self._published: dict[int, dict[str, Any]] = {}
         self._n_seen = 0
         self._take_in()
@@ -178,35 +190,15 @@ class SharedRelease:
         )  # fmt: skip
 
     @property
-    def table(self) -> str:
-        """Which one this job publishes."""
-        return self._table
-
-    @property
-    def share(self) -> float:
-        """Of each step's budget."""
-        return self._share
-
-    @property
     def states(self) -> tuple[str, ...] | None:
         """The states of this table; None where the ledger does not name them."""
         tables = self.ledger.configuration.get("tables")
-        return None if tables is None else tuple(tables[self._table]["states"])
-
-    @property
-    def stream(self) -> ContinualRelease[None, Any]:
-        """What charges the steps of all tables."""
-        return self._stream
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger of all tables."""
-        return self._stream.ledger
+        return None if tables is None else tuple(tables[self.table]["states"])
 
     @property
     def accountant(self) -> TemporalAccountant | None:
         """The account of all tables, as of the last step."""
-        return self._stream.accountant
+        return self.stream.accountant
 
     def __enter__(self) -> Self:
         return self
@@ -216,19 +208,19 @@ class SharedRelease:
 
     def close(self) -> None:
         """Let go of the ledger."""
-        self._stream.close()
+        self.stream.close()
 
     def release(self, snapshot: Any, *, time: object) -> Any:
         """The table's output at a step, drawn now or stored before. Errors as for `ContinualRelease.release`."""
-        with self._stream.taking(time) as (writer, row):  # charges the step, unless another table's job did
+        with self.stream.taking(time) as (writer, row):  # charges the step, unless another table's job did
             self._take_in()
             if row.step not in self._published:
-                made = budget_measurement(self._mechanism, row.epsilon * self._share, row.step)
+                made = budget_measurement(self._mechanism, row.epsilon * self.share, row.step)
                 with accounting_blocks.settled():
                     output = as_text(made.draw(snapshot))
                 writer.note(
                     TABLE,
-                    by=self._table,
+                    by=self.table,
                     details={
                         "step": row.step,
                         "epsilon": made.epsilon,
@@ -247,26 +239,24 @@ class SharedRelease:
 
     def has(self, time: object) -> bool:
         """Whether this table was published at a time."""
-        return self._stream.has(time) and self._stream.row(time).step in self._published
+        return self.stream.has(time) and self.stream.row(time).step in self._published
 
     def refresh(self) -> None:
         """Read what other jobs added. Errors as for `Ledger.refresh`."""
-        self._stream.refresh()
+        self.stream.refresh()
         self._take_in()
 
     def published(self, time: object) -> Any:
         """What this table published at a time, as it was stored; KeyError where it was not."""
-        return from_text(self._published[self._stream.row(time).step]["output"])
+        return from_text(self._row(time)["output"])
 
     def spent(self, time: object) -> float:
         """What this table spent at a time when it was published, in nats; KeyError where it was not."""
-        told: dict[str, Any] = self._published[self._stream.row(time).step]
-        return float(told["epsilon"])
+        return float(self._row(time)["epsilon"])
 
     def input_differs(self, snapshot: Any, *, time: object) -> bool | None:
         """Return whether a published step would be drawn from other data than it was, as `ContinualRelease.input_differs`."""
-        kept = self._published[self._stream.row(time).step]["digest"]
-        return input_digest.input_differs(kept, snapshot)
+        return input_digest.input_differs(self._row(time)["digest"], snapshot)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
         """What publishing these times would spend and leak, where this table was not published; nothing is drawn or stored.
@@ -275,28 +265,32 @@ class SharedRelease:
         `ContinualRelease.forecast`.
         """
         self.refresh()
-        new = {one.time: one for one in self._stream.forecast(times)}
+        new = {one.time: one for one in self.stream.forecast(times)}
         found = []
         for time in (label_of(one) for one in times if not self.has(one)):
             if time in new:
                 charged, leakage = new[time].epsilon, new[time].leakage
             else:
-                charged, leakage = self._stream.row(time).epsilon, self.ledger[-1].leakage
-            asked = charged * self._share
+                charged, leakage = self.stream.row(time).epsilon, self.ledger[-1].leakage
+            asked = charged * self.share
             spent = budget_measurement(self._mechanism, asked, len(self.ledger)).epsilon
             found.append(Forecast(time, asked, spent, leakage))
         return found
+
+    def _row(self, time: object) -> dict[str, Any]:
+        """What this table published at a time, and what it spent; KeyError where there is nothing."""
+        return self._published[self.stream.row(time).step]
 
     def _take_in(self) -> None:
         """Know what this table published so far."""
         new = self.ledger.events[self._n_seen :]
         self._n_seen += len(new)
-        texts = [event.content for event in new if event.kind == TABLE and event.by == self._table]
+        texts = [event.content for event in new if event.kind == TABLE and event.by == self.table]
         for told in json.loads(f"[{','.join(texts)}]"):  # at once: there may be very many
             if told["mechanism"] != self._described:
                 self.close()
                 raise LedgerMismatchError(
-                    f"table {self._table!r} of {self.ledger.place} is published by {told['mechanism']}, this release by "
+                    f"table {self.table!r} of {self.ledger.place} is published by {told['mechanism']}, this release by "
                     f"{self._described}; go on with the same mechanism, or give this one a share and a name of its own"
                 )
             self._published[told["step"]] = told
