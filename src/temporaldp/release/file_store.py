@@ -54,7 +54,6 @@ class FileDatabase(Database):
         self._engine: Any = None
         self._file: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
-        self._active: weakref.WeakSet[_Use] = weakref.WeakSet()
         self._pid = os.getpid()
         _open_stores.add(self)
 
@@ -94,7 +93,7 @@ class FileDatabase(Database):
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """A transaction that sees one moment."""
-        with self._used(), self._translated(), self._connected().connect() as connection, connection.begin():
+        with self._translated(), self._connected().connect() as connection, connection.begin():
             yield connection
 
     asking = reading
@@ -102,7 +101,7 @@ class FileDatabase(Database):
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         """A transaction that nobody else writes beside; durable when it ends, undone if it raises."""
-        with self._used(), self._translated(), self._connected().connect() as connection:
+        with self._translated(), self._connected().connect() as connection:
             writer = connection.execution_options(temporaldp_writes=True)
             with writer.begin():
                 self._require_same_file()
@@ -175,10 +174,9 @@ class FileDatabase(Database):
     @property
     def is_busy(self) -> bool:
         """Whether a transaction is going on."""
-        return len(self._active) > 0
+        return self._engine is not None and self._engine.pool.checkedout() > 0
 
-    @contextmanager
-    def _used(self) -> Iterator[None]:
+    def _connected(self) -> Any:
         self.require_open()
         if self._pid != os.getpid() and self.is_busy:
             raise LedgerError(
@@ -186,11 +184,6 @@ class FileDatabase(Database):
                 "used here; fork between steps, or start the process afresh (multiprocessing's spawn)"
             )
         self._pid = os.getpid()
-        use = _Use()  # counts as long as this frame lives, whatever interrupts it
-        self._active.add(use)
-        yield
-
-    def _connected(self) -> Any:
         if self._engine is None:
             _ = self._private  # refused before anything is drawn
             try:
@@ -219,10 +212,6 @@ class FileDatabase(Database):
 
     def _unusable(self, error: OSError) -> LedgerError:
         return LedgerError(f"cannot use the ledger {self.place}: {error.strerror or error}")
-
-
-class _Use:
-    """One transaction that is going on."""
 
 
 _open_stores: weakref.WeakSet[FileDatabase] = weakref.WeakSet()

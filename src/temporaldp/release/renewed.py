@@ -11,7 +11,7 @@ from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.errors import BudgetError, InputError, LedgerMismatchError
 from temporaldp.planning import BudgetPlan, Plan
-from temporaldp.planning.measurement import NOTHING, Measurement
+from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import begun, take_in
 from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every, require_enough_steps
 from temporaldp.release.guards import Mechanism, PlanGuard
@@ -70,8 +70,6 @@ class RenewedGuard(PlanGuard):
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
         """The plan's, of the step within its epoch; less in an epoch within which another correlation was adopted."""
-        if self._share_at(step) == 1.0:
-            return super().measurement(mechanism, step, epsilon, last=last)
         granted = self.next_epsilon(step, last=last)
         made = super().measurement(mechanism, step, granted if epsilon is None else epsilon, last=last)
         if made.epsilon > granted:
@@ -80,10 +78,6 @@ class RenewedGuard(PlanGuard):
                 "correlation was adopted within it"
             )
         return made
-
-    def pass_over(self, step: int) -> Measurement:
-        """Who leaves a step out leaks no more."""
-        return NOTHING
 
     def replay(self, ledger: Ledger) -> None:
         """Count the steps and adoptions of the ledger that were not counted."""

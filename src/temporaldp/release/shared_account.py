@@ -46,10 +46,6 @@ class SharedCharge:
         told = {name: {"share": share, "states": list(states[name])} for name, share in self.shares if name in states}
         return {"tables": told} if told else {}
 
-    def epsilon_spent(self, epsilon: float) -> float:
-        """All of it, whichever tables are published."""
-        return epsilon
-
     def __call__(self, snapshot: None, epsilon: float) -> dict[str, float]:
         """What is charged."""
         return {"charged": epsilon}
@@ -268,13 +264,9 @@ class SharedRelease:
         new = {one.time: one for one in self.stream.forecast(times)}
         found = []
         for time in (label_of(one) for one in times if not self.has(one)):
-            if time in new:
-                charged, leakage = new[time].epsilon, new[time].leakage
-            else:
-                charged, leakage = self.stream.row(time).epsilon, self.ledger[-1].leakage
-            asked = charged * self.share
-            spent = budget_measurement(self._mechanism, asked, len(self.ledger)).epsilon
-            found.append(Forecast(time, asked, spent, leakage))
+            charged = new.get(time) or self.stream.row(time)._replace(leakage=self.ledger[-1].leakage)
+            made = budget_measurement(self._mechanism, charged.epsilon * self.share, len(self.ledger))
+            found.append(Forecast(time, made.parameter, made.epsilon, charged.leakage))
         return found
 
     def _row(self, time: object) -> dict[str, Any]:
