@@ -34,19 +34,19 @@ class Database(ABC):
         In words that may be shown.
     served : bool
         Whether a service uses it.
+
+    Attributes
+    ----------
+    identity : str
+        The place, spelled one way.
     """
 
     is_file = False
     """Whether it is one file, which exists as a whole or not at all."""
 
     def __init__(self, place: str, *, served: bool) -> None:
-        self.place, self.served = place, served
+        self.place, self.identity, self.served = place, place, served
         self._closed = False
-
-    @property
-    def identity(self) -> str:
-        """The place, spelled one way."""
-        return self.place
 
     @abstractmethod
     def exists(self) -> bool:

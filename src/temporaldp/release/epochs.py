@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
 from temporaldp.errors import InputError, SpentError
 from temporaldp.files.moments import by_the_clock, longest_in_steps
@@ -29,11 +29,9 @@ LONGEST = {"daily": 1, "weekly": 7, "monthly": 31, "yearly": 366}
 
 def checked_every(every: object) -> Every:
     """When a level is renewed, if it is a way to; `InputError` for anything else."""
-    for known in get_args(Every):
-        if every == known:
-            found: Every = known
-            return found
-    raise InputError(f"expected a level to be renewed by one of {', '.join(get_args(Every))}, got {every!r}")
+    if every not in get_args(Every):
+        raise InputError(f"expected a level to be renewed by one of {', '.join(get_args(Every))}, got {every!r}")
+    return cast(Every, every)
 
 
 class Epochs(NamedTuple):

@@ -51,16 +51,12 @@ class FileDatabase(Database):
     def __init__(self, path: Path, *, shown: str, served: bool = False) -> None:
         super().__init__(shown, served=served)
         self._path = Path(os.path.realpath(path))  # SQLite keeps the log beside what a link stands for
+        self.identity = str(self._path)
         self._engine: Any = None
         self._file: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
         self._pid = os.getpid()
         _open_stores.add(self)
-
-    @property
-    def identity(self) -> str:
-        """The path without symbolic links."""
-        return str(self._path)
 
     def exists(self) -> bool:
         """Whether the file is there."""
@@ -188,11 +184,12 @@ class FileDatabase(Database):
             _ = self._private  # refused before anything is drawn
             try:
                 in_use = any(store._engine is not None for store in _open_stores)
-                self._file = _require_ledger_file(self._path, self.place, in_use=in_use)
+                _require_ledger_file(self._path, self.place, in_use=in_use)
             except OSError as error:
                 if isinstance(error, LedgerError):
                     raise
                 raise self._unusable(error) from None
+            self._file = _identity_at(self._path)
             self._engine = _engine(self._path, connected=self._forget_log)
         return self._engine
 
@@ -258,7 +255,7 @@ def _engine(path: Path, *, new: bool = False, connected: Callable[[], None] = la
     return engine
 
 
-def _require_ledger_file(path: Path, place: str, *, in_use: bool) -> tuple[int, int]:
+def _require_ledger_file(path: Path, place: str, *, in_use: bool) -> None:
     """A database with one name that its owner alone may read: outputs that are not published yet are in it.
 
     A file that this process has `in_use` is not opened: closing it again would drop the locks that the process holds on it.
@@ -284,7 +281,6 @@ def _require_ledger_file(path: Path, place: str, *, in_use: bool) -> tuple[int, 
             )
         time.sleep(0.01)
         found = path.stat()
-    return _identity(found)
 
 
 def _is_database(path: Path) -> bool:
@@ -292,12 +288,9 @@ def _is_database(path: Path) -> bool:
         return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
 def _identity_at(path: Path) -> tuple[int, int] | None:
     try:
-        return _identity(path.stat())
+        found = path.stat()
     except OSError:
         return None
+    return found.st_dev, found.st_ino

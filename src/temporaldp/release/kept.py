@@ -40,11 +40,9 @@ def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None
     return {"salt": grain, "users": sorted(_digest(adversary, grain) for adversary in adversaries)}
 
 
-def difference(kept: dict[str, Any], now: dict[str, Any]) -> str | None:
-    """In words, how two results of `correlations_of` with one salt differ; None if they do not."""
+def difference(kept: dict[str, Any], now: dict[str, Any]) -> str:
+    """In words, how two results of `correlations_of` with one salt differ."""
     before, after = Counter(kept["users"]), Counter(now["users"])
-    if before == after:
-        return None
     gone, new = (before - after).total(), (after - before).total()
     return f"{gone} of the ledger's {before.total()} are none of this release's {after.total()}, and {new} of those are new"
 

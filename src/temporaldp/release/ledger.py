@@ -293,10 +293,6 @@ class Ledger:
                 raise
             raise LedgerError(f"cannot write the backup {os.fspath(place)}: {error.strerror or error}") from None
 
-    def require_open(self) -> None:
-        """`LedgerError` once it was closed."""
-        self.store.require_open()
-
     def refresh(self) -> None:
         """Read what other processes added.
 

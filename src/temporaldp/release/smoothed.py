@@ -258,11 +258,7 @@ def save_smoothed(smoothed: SmoothedHistograms, path: str | Path) -> None:
         The file cannot be written; what stood there is untouched.
     """
     release_suffix(path)
-    save_columns(smoothed.columns(), path, _used(smoothed))
-
-
-def _used(smoothed: SmoothedHistograms) -> dict[str, Any]:
-    return {
+    used = {
         "kind": "smoothed histograms (post-processing)",
         "used": smoothed.used,
         "seen": smoothed.seen,
@@ -271,3 +267,4 @@ def _used(smoothed: SmoothedHistograms) -> dict[str, Any]:
         "totals": smoothed.totals.tolist(),
         "intervals": "95 %, of each count by itself",
     }
+    save_columns(smoothed.columns(), path, used)

@@ -79,6 +79,10 @@ class ContinualRelease(Generic[Snapshot, Output]):
         What holds the level.
     correlation : PublicCorrelation or None
         What the counts are filtered by, if they are.
+    states : tuple of str or None
+        The states of the data; None if they are not part of what the ledger is for.
+    step : str or None
+        How long one step is, in words, if that is known.
 
     Raises
     ------
@@ -128,6 +132,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
         schema = None if states is None else state_names(states)
         schema = schema or (plan.source.states if plan is not None else None) or next(iter(known), None)
         _require_schema(mechanism, schema)
+        self.states = None if schema is None else tuple(schema)
+        self.step = printable(step, "step") if step else (None if plan is None else plan.source.step)
         self._configured: dict[str, Any] = {
             "horizon": None,
             "reserve": None,
@@ -135,7 +141,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
             "neighboring_relation": REPLACE_ONE,
             "mechanism": printable(description or described(mechanism), "description"),
             "states": None if schema is None else list(schema),
-            "step": printable(step, "step") if step else (None if plan is None else plan.source.step),
+            "step": self.step,
             **getattr(mechanism, "ledger_terms", {}),
         }
         self._filter: filtering.StepFilter | None = None
@@ -160,18 +166,6 @@ class ContinualRelease(Generic[Snapshot, Output]):
     def accountant(self) -> TemporalAccountant | None:
         """The release's own copy of the accountant, as of the last step. Only the release may spend with it."""
         return self.guard.accountant
-
-    @property
-    def states(self) -> tuple[str, ...] | None:
-        """The states of the data; None if they are not part of what the ledger is for."""
-        known = self._configured["states"]
-        return None if known is None else tuple(known)
-
-    @property
-    def step(self) -> str | None:
-        """How long one step is, in words, if that is known."""
-        known: str | None = self._configured["step"]
-        return known
 
     @property
     def steps_left(self) -> int | None:
@@ -269,9 +263,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         row = self._publish(StepRequest(label, asked, bool(last), data=snapshot))
         if known and input_digest.input_differs(row.digest, snapshot):
             warnings.warn(InputDiffersWarning(row.time), stacklevel=2)
-        if row.output is None:
-            return None
-        output: Output = from_text(row.output)
+        output: Output | None = None if row.output is None else from_text(row.output)
         return output
 
     @contextmanager
@@ -336,7 +328,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
     def _publish(self, request: StepRequest) -> LedgerRow:
         """The row of a step, taken unless it was taken before; a step that is there needs no right to write."""
         with self._lock:
-            self.ledger.require_open()
+            self.ledger.store.require_open()
             self._steps.replay()  # an interrupt may have come between a step and its being counted
             if self._steps.is_drawing or self._steps.calendar.position(request.time or "") is None:
                 self._steps.take(request)
