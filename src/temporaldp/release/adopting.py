@@ -158,6 +158,11 @@ def begun(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
     return _resumed(accountant, ledger)
 
 
+def is_new(accountant: TemporalAccountant) -> bool:
+    """Whether an accountant has spent and adopted nothing: what it has is counted from a ledger."""
+    return not len(accountant) and not account_of(accountant).n_adopted
+
+
 def take_in(accountant: TemporalAccountant, ledger: Ledger) -> None:
     """Count the steps and adoptions of a ledger that an accountant has not counted."""
     for event in ledger.adoptions[account_of(accountant).n_adopted :]:

@@ -17,7 +17,7 @@ from temporaldp.errors import InputError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
-from temporaldp.release.adopting import begun, take_in
+from temporaldp.release.adopting import begun, is_new, take_in
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.kept import correlations_of, plan_digest
@@ -114,18 +114,13 @@ class Guard(ABC):
 
     def forecast(self, mechanism: Mechanism, start: int, times: list[str]) -> list[Forecast]:
         """What the steps from `start` on would spend and leak. Changes nothing."""
-        trial, found = self.trial(), []
+        trial, found = copy(self), []
+        trial.accountant = copy(self.accountant)
         for n_steps, time in enumerate(times, start=start):
             made = trial.measurement(mechanism, trial.position(n_steps, time), None, last=False)
             found.append(Forecast(time, made.parameter, made.epsilon, trial.leakage_after(made.epsilon)))
             trial.go_on(made.epsilon, time)
         return found
-
-    def trial(self) -> Guard:
-        """One that can go on by itself."""
-        made = copy(self)
-        made.accountant = copy(self.accountant)
-        return made
 
     def go_on(self, epsilon: float, time: str) -> None:
         """Take in a step that spends this."""
@@ -313,8 +308,10 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
     """The level of an accountant that has just begun, and that the plan fits."""
     if accountant.alpha is None:
         raise InputError("expected an accountant with alpha: an odometer refuses nothing")
-    if len(accountant):
-        raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(accountant)} steps")
+    if not is_new(accountant):
+        raise InputError(
+            f"expected an accountant that has spent nothing yet, and adopted nothing, got one with {len(accountant)} steps"
+        )
     if plan is None:
         return accountant.alpha
     if plan.accounting.is_exact and not accountant.accounting.is_exact:

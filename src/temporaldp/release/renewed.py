@@ -12,7 +12,7 @@ from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.errors import BudgetError, InputError, LedgerMismatchError
 from temporaldp.planning import BudgetPlan, Plan
 from temporaldp.planning.measurement import Measurement
-from temporaldp.release.adopting import begun, take_in
+from temporaldp.release.adopting import begun, is_new, take_in
 from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every, require_enough_steps
 from temporaldp.release.guards import Mechanism, PlanGuard
 from temporaldp.release.kept import correlations_of, plan_digest
@@ -130,10 +130,10 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, ever
             "expected a plan of budgets with a horizon, without a metric, to be renewed after its last step; one without a "
             "horizon lasts for ever, and noise at a delta does not begin again"
         )
-    if not isinstance(accountant, TemporalAccountant) or accountant.alpha is not None or len(accountant):
+    if not isinstance(accountant, TemporalAccountant) or accountant.alpha is not None or not is_new(accountant):
         raise InputError(
-            "expected an accountant without alpha that has spent nothing: an odometer, which says what all epochs leak "
-            "together. Each of them holds the plan's alpha by itself"
+            "expected an accountant without alpha that has spent and adopted nothing: an odometer, which says what all epochs "
+            "leak together. Each of them holds the plan's alpha by itself"
         )
     if (
         not isinstance(accountant.accounting, Exact | PaperBound)
