@@ -309,7 +309,7 @@ def test_filtered_counts_go_on_from_it_to_the_last_bit(tmp_path):
         assert (one.ledger.checkpoint.n_steps, two.ledger.checkpoint) == (20, None)
         states = [release._filter.kept_state(release.ledger) for release in (one, two)]
         assert states[0] == states[1] and states[0]["known"] == 24
-        assert one.ledger.held.start == 20
+        assert one.ledger.held[0].start == 20
         one.release([70, 30], time=24)
         assert one.filtered(24).counts.sum() == pytest.approx(100.0)
 

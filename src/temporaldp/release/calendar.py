@@ -60,11 +60,12 @@ class Calendar:
         def value_at(step: int) -> Decimal:
             return _value(moment(self._ledger[step].time))
 
-        steps, held = range(len(self._ledger)), self._ledger.held
+        steps = range(len(self._ledger))
         if value_at(steps[-1]) < _value(now):
             return len(steps)
-        if held and value_at(held[0]) <= _value(now) <= value_at(held[-1]):
-            steps = held
+        for held in self._ledger.held:
+            if held and value_at(held[0]) <= _value(now) <= value_at(held[-1]):
+                steps = held
         return steps.start + bisect_left(steps, _value(now), key=value_at)
 
     def require_next(self, *labels: str) -> None:

@@ -130,7 +130,9 @@ class Ledger:
 
     def _start(self, store: Store) -> None:
         self.store, self._lock = store, threading.RLock()
-        self._held: tuple[int, list[LedgerRow]] = 0, []  # some of the rows, and the step of the first of them
+        # The last rows, and some older ones that were asked for; each with the step of the first of them.
+        self._recent: tuple[int, list[LedgerRow]] = 0, []
+        self._older: tuple[int, list[LedgerRow]] = 0, []
         try:
             with store.reading() as transaction:
                 self._spelled = self._heading(transaction).configuration
@@ -189,13 +191,13 @@ class Ledger:
 
     def _take_in(self, rows: list[LedgerRow], events: list[LedgerEvent], end: End) -> None:
         """Go on to an end of the chain. Safe to be interrupted: what is not taken in yet is read again."""
-        first, held = self._held
+        first, recent = self._recent
         self.events[self.end.n_events :] = events
         if any(event.kind == ADOPT for event in events):
             self.adoptions = [event for event in self.events if event.kind == ADOPT]
         if rows:
-            follows = first + len(held) == rows[0].step
-            self._held = (first, held + rows) if follows and len(held) < ROWS_AT_ONCE else (rows[0].step, rows)
+            follows = first + len(recent) == rows[0].step
+            self._recent = (first, recent + rows) if follows and len(recent) < ROWS_AT_ONCE else (rows[0].step, rows)
         self.end = end
 
     @property
@@ -251,18 +253,22 @@ class Ledger:
         return self._between(min(steps), max(steps) + 1)[:: steps.step]
 
     @property
-    def held(self) -> range:
-        """The steps whose rows are in memory: they are read at once."""
-        first, rows = self._held
-        return range(first, min(first + len(rows), len(self)))
+    def held(self) -> list[range]:
+        """The steps whose rows are in memory, where they are found at once."""
+        return [range(first, min(first + len(rows), len(self))) for first, rows in (self._recent, self._older)]
 
     def _between(self, start: int, stop: int) -> list[LedgerRow]:
-        """The rows of some steps, at least one; those that were read last are in memory."""
-        first, rows = self._held
-        if not first <= start < stop <= first + len(rows):
-            first = start - start % ROWS_AT_ONCE
-            rows = self._read_older(first, max(stop, min(first + ROWS_AT_ONCE, len(self))))
-            self._held = first, rows
+        """The rows of some steps, at least one. Old ones that were read stay until others are."""
+        for first, rows in (self._recent, self._older):
+            if first <= start < stop <= first + len(rows):
+                return rows[start - first : stop - first]
+        first = start - start % ROWS_AT_ONCE
+        until = max(stop, min(first + ROWS_AT_ONCE, len(self)))
+        rows = self._read_older(first, until)
+        if until == len(self):
+            self._recent = first, rows
+        else:
+            self._older = first, rows
         return rows[start - first : stop - first]
 
     def __repr__(self) -> str:
@@ -327,7 +333,7 @@ class Ledger:
                 raise LedgerChangedError(
                     self.place, "steps that this process has seen are missing or were changed since"
                 )
-            self._held = 0, rows
+            self._recent = 0, rows
             self._take_in([], events[self.end.n_events :], end)
         if head is None:
             return
