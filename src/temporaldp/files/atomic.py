@@ -47,8 +47,10 @@ def _settle(temporary: Path, target: Path) -> None:
 
 
 @contextmanager
-def making(path: Path, *, replace: bool = False) -> Iterator[Path]:
+def making(path: Path, *, replace: bool = False, durable: bool = True) -> Iterator[Path]:
     """A temporary file that its owner alone can read, and that becomes `path`, complete, when the block ends well.
+
+    A file that is not to be `durable` is not flushed to the disk, and may be lost when the machine crashes.
 
     Raises
     ------
@@ -62,23 +64,25 @@ def making(path: Path, *, replace: bool = False) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        synchronise(temporary)
+        if durable:
+            synchronise(temporary)
         if replace:
             temporary.replace(path)
         else:
             os.link(temporary, path)  # never replaces a file
     finally:
         temporary.unlink(missing_ok=True)
-        synchronise(path.parent)
+        if durable:
+            synchronise(path.parent)
 
 
-def keep_private(file: Path, content: str, *, replace: bool = False) -> None:
+def keep_private(file: Path, content: str, *, replace: bool = False, durable: bool = True) -> None:
     """Write a file that its owner alone can read, whole or not at all, in a folder of the owner's, made if there is none.
 
-    A file that exists stays as it is, unless it is to be replaced. May raise `OSError`.
+    A file that exists stays as it is, unless it is to be replaced. `durable` as for `making`. May raise `OSError`.
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(FileExistsError), making(file, replace=replace) as temporary:
+    with suppress(FileExistsError), making(file, replace=replace, durable=durable) as temporary:
         temporary.write_text(content, encoding="utf-8")
 
 

@@ -35,7 +35,7 @@ def keep_mark(ledger: Ledger) -> None:
     if ledger.store.release != LEDGER:
         return
     with suppress(OSError, RuntimeError):
-        keep_private(mark_file(ledger), json.dumps(ledger.end), replace=True)
+        keep_private(mark_file(ledger), json.dumps(ledger.end), replace=True, durable=False)
 
 
 def require_mark(ledger: Ledger) -> None:
