@@ -29,8 +29,8 @@ from temporaldp import (
     TransitionMatrix,
 )
 from temporaldp.accounting.accountant import account_of
-from temporaldp.release.chain import LedgerEvent, LedgerRow, chained
-from temporaldp.release.checkpoints import CHECKPOINT, EVERY
+from temporaldp.release.chain import LedgerEvent, LedgerRow, sealed
+from temporaldp.release.checkpoints import CHECKPOINT, EVERY, keep_checkpoint
 from temporaldp.release.outputs import as_text
 from temporaldp.release.tables import LEDGER, tables
 
@@ -78,12 +78,12 @@ def build(place: Path, n_steps: int) -> float:
                     took += time.perf_counter() - began
                 if step and step % EVERY == 0:  # the checkpoints of long ago: of them only the events are left
                     event = LedgerEvent(n_events, step, CHECKPOINT, label(step), "temporaldp", '{"digest":"gone"}', "")
-                    head, n_events = chained(head, event.signed), n_events + 1
-                    events.append(event._replace(hash=head))
+                    events.append(sealed(event, head))
+                    head, n_events = events[-1].hash, n_events + 1
                 output = as_text(rng.integers(0, 100, 3))
                 row = LedgerRow(step, label(step), epsilon, epsilon, leakage, False, output, None, None, "")
-                head = chained(head, row.signed)
-                rows.append(row._replace(hash=head))
+                rows.append(sealed(row, head))
+                head = rows[-1].hash
             with ledger.store.writing() as transaction:
                 for table, entries in ((tables().steps, rows), (tables().events, events)):
                     values = [{"release": LEDGER, **one._asdict()} for one in entries]
@@ -93,7 +93,7 @@ def build(place: Path, n_steps: int) -> float:
         state = account_of(counting).kept_state()
         assert state is not None
         with ledger.writing() as writer:
-            writer.note_checkpoint({"kind": "date", "last": ledger[-1].time}, shifted(state, n_steps))
+            keep_checkpoint(ledger, writer, shifted(state, n_steps))
     return took / min(COUNTED, n_steps)
 
 

@@ -73,7 +73,7 @@ def test_sparse_matrices_stay_sparse_in_npz(tmp_path):
         ("m.json", '{"states": ["a", "b"]}', MatrixError, "probabilities"),
         ("m.json", "[1, 2]", MatrixError, "save_matrix writes"),
         ("m.npz", "not a zip", MatrixError, "save_matrix writes"),
-        ("m.txt", "", InputError, ".csv, .json, .npz"),
+        ("m.txt", "", InputError, ".csv or .json or .npz"),
     ],
 )
 def test_files_that_hold_no_matrix_are_refused(tmp_path, name, content, error, message):

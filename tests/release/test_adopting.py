@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streams import ADVERSARY, opened
+from streams import ADVERSARY, MECHANISM, opened
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -24,6 +24,7 @@ from temporaldp import (
     LedgerError,
     LedgerMismatchError,
     NoisyHistogram,
+    TemporalAccountant,
     TransitionMatrix,
     adopt_correlation,
     export_ledger,
@@ -299,3 +300,10 @@ def test_a_backup_is_taken_while_a_release_goes_on(tmp_path):
             ledger.verify(head=head)
     with opened(copy) as stream:
         assert stream.input_differs([70, 30], time=0) is False
+
+
+def test_an_accountant_that_has_adopted_something_is_refused(tmp_path):
+    """What a release adopts stands in its ledger, by which adoptions are counted."""
+    accountant = TemporalAccountant(ADVERSARY, alpha=1.0).adopt(LATER)
+    with pytest.raises(InputError, match="adopted nothing"):
+        ContinualRelease(MECHANISM, ledger=tmp_path / "release.db", accountant=accountant)

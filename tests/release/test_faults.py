@@ -131,7 +131,7 @@ def test_a_disk_that_is_full_when_a_checkpoint_is_due_loses_no_step(tmp_path, mo
 
     monkeypatch.setattr(module, "EVERY", 5)
 
-    def full(*_):
+    def full(*_, **__):
         raise LedgerError("the disk is full")
 
     place = tmp_path / "release.db"

@@ -234,7 +234,7 @@ def test_the_file_alone_holds_every_step_while_the_release_is_open(tmp_path):
 def test_the_file_is_written_ahead_and_fully_synchronised(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
-        store = stream.ledger._store
+        store = stream.ledger.store
         with store.reading() as transaction:
             asked = transaction.connection.exec_driver_sql
             assert asked("PRAGMA journal_mode").scalar() == "wal"

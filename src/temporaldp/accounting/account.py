@@ -301,6 +301,11 @@ class Account:
         """Everybody who is accounted for, with their matrices of so many steps, those before an adoption too."""
         return Population(tuple(one.between(0, n_steps) for one in self._timelines), self.population.names)
 
+    @property
+    def n_adopted(self) -> int:
+        """Number of adoptions so far."""
+        return len(self._adoptions)
+
     def kept_state(self) -> dict[str, Any] | None:
         """What has to be known of the past to go on from here, as JSON values; None where that is every budget."""
         if self.delta or self.is_over or len(self) == self.horizon:
@@ -314,7 +319,7 @@ class Account:
         return {
             "n_steps": len(self),
             "horizon": self.horizon,
-            "n_adopted": len(self._adoptions),
+            "n_adopted": self.n_adopted,
             "reserved": self._are_reserved([]),
             "reserve": None if allowed is None else allowed.reserve,
             "odometers": odometers,

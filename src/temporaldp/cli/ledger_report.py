@@ -11,7 +11,7 @@ from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.project.inputs import Inputs
 from temporaldp.release.adopting import accountant_of
-from temporaldp.release.identity import plan_digest
+from temporaldp.release.kept import plan_digest
 from temporaldp.release.ledger import ADOPT
 from temporaldp.release.outputs import counts_of
 from temporaldp.release.renewal import Renewal, renewal_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from temporaldp.errors import MissingFileError, OutputError
+from temporaldp.errors import InputError, MissingFileError, OutputError
 
 
 @contextmanager
@@ -46,19 +46,44 @@ def _settle(temporary: Path, target: Path) -> None:
     temporary.replace(target)
 
 
-def keep_private(file: Path, content: str) -> None:
-    """Write a file that its owner alone can read, whole or not at all; one that exists stays as it is. May raise `OSError`."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)  # mode 0600
+@contextmanager
+def making(path: Path, *, replace: bool = False, durable: bool = True) -> Iterator[Path]:
+    """A temporary file that its owner alone can read, and that becomes `path`, complete, when the block ends well.
+
+    A file that is not to be `durable` is not flushed to the disk, and may be lost when the machine crashes.
+
+    Raises
+    ------
+    FileExistsError
+        There is a file already, and it is not to be replaced.
+    OSError
+        The file cannot be written.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
+    os.close(handle)
+    temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as writer:
-            writer.write(content)
-            writer.flush()
-            os.fsync(writer.fileno())
-        with suppress(FileExistsError):
-            os.link(temporary, file)  # never replaces a file
+        yield temporary
+        if durable:
+            synchronise(temporary)
+        if replace:
+            temporary.replace(path)
+        else:
+            os.link(temporary, path)  # never replaces a file
     finally:
-        Path(temporary).unlink(missing_ok=True)
-    synchronise(file.parent)
+        temporary.unlink(missing_ok=True)
+        if durable:
+            synchronise(path.parent)
+
+
+def keep_private(file: Path, content: str, *, replace: bool = False, durable: bool = True) -> None:
+    """Write a file that its owner alone can read, whole or not at all, in a folder of the owner's, made if there is none.
+
+    A file that exists stays as it is, unless it is to be replaced. `durable` as for `making`. May raise `OSError`.
+    """
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError), making(file, replace=replace, durable=durable) as temporary:
+        temporary.write_text(content, encoding="utf-8")
 
 
 def synchronise(path: Path) -> None:
@@ -99,6 +124,14 @@ def require_file(path: str | Path, what: str) -> Path:
     except OSError as error:
         found = f"cannot be looked up: {error.strerror}"
     raise MissingFileError(f"expected a file with {what}, but {source} {found}")
+
+
+def suffix_of(path: str | Path, known: Iterable[str], what: str) -> str:
+    """The suffix of a place for something, in small letters; `InputError` where it is none of the known ones."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in known:
+        raise InputError(f"expected a file ending in {' or '.join(known)} for {what}, got {str(path)!r}")
+    return suffix
 
 
 def brief(error: BaseException) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin, TransitionMatrix
 from temporaldp.errors import InputError, MatrixError
-from temporaldp.files.atomic import brief, replacing, require_file
+from temporaldp.files.atomic import brief, replacing, require_file, suffix_of
 from temporaldp.files.matrices import UNREADABLE, loaded_arrays
 
 FORMAT = "temporaldp correlation 1"
@@ -34,7 +34,7 @@ def save_correlation(adversary: Adversary, path: str | Path) -> None:
     OutputError
         The file cannot be written; what stood there is untouched.
     """
-    _require_suffix(path)
+    suffix_of(path, (".npz",), "a correlation")
     if not adversary.matrices:
         raise InputError("expected an adversary who knows a correlation, got one who knows none")
     parts: dict[str, Any] = {"format": np.array(FORMAT), "states": np.array(adversary.states)}
@@ -64,7 +64,7 @@ def load_correlation(path: str | Path) -> Adversary:
     MatrixError, StateError
         The content is no correlation.
     """
-    _require_suffix(path)
+    suffix_of(path, (".npz",), "a correlation")
     source = require_file(path, "a correlation")
     try:
         with loaded_arrays(source) as parts:
@@ -87,8 +87,3 @@ def _matrix(parts: Any, direction: str, states: list[str]) -> TransitionMatrix |
         return None
     origin = Origin(**json.loads(str(parts[f"{direction}_origin"])))
     return IntervalMatrix(parts[f"{direction}_lower"], parts[f"{direction}_upper"], states, origin=origin)
-
-
-def _require_suffix(path: str | Path) -> None:
-    if Path(path).suffix.lower() != ".npz":
-        raise InputError(f"expected a correlation file ending in .npz, got {str(path)!r}")

@@ -14,7 +14,7 @@ import scipy
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.errors import InputError, MatrixError
-from temporaldp.files.atomic import brief, replacing, require_file
+from temporaldp.files.atomic import brief, replacing, require_file, suffix_of
 from temporaldp.files.columns import guarded, unguarded
 
 UNREADABLE = (
@@ -47,7 +47,7 @@ def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
         The file cannot be written; what stood there is untouched.
     """
     writers = {".csv": _write_csv, ".json": _write_json, ".npz": _write_npz}
-    writer = writers[_suffix(path, writers)]
+    writer = writers[suffix_of(path, writers, "a matrix")]
     with replacing(path) as temporary:
         writer(matrix, temporary)
 
@@ -63,7 +63,7 @@ def load_matrix(path: str | Path) -> TransitionMatrix:
         The content is no transition matrix, or its rows and columns are not named alike.
     """
     readers = {".csv": _read_csv, ".json": _read_json, ".npz": _read_npz}
-    reader = readers[_suffix(path, readers)]
+    reader = readers[suffix_of(path, readers, "a matrix")]
     source = require_file(path, "a transition matrix")
     try:
         return reader(source)
@@ -105,13 +105,6 @@ def _are_numbers(cells: list[str]) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _suffix(path: str | Path, known: dict[str, Any]) -> str:
-    suffix = Path(path).suffix.lower()
-    if suffix not in known:
-        raise InputError(f"expected a matrix file ending in {', '.join(known)}, got {str(path)!r}")
-    return suffix
 
 
 def _write_csv(matrix: TransitionMatrix, path: Path) -> None:

@@ -5,15 +5,14 @@ from temporaldp.release.adopting import adopt_correlation
 from temporaldp.release.bounded import ClampedMean, ClampedSum
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.export import export_ledger
-from temporaldp.release.histogram import DiscreteLaplaceHistogram, NoisyHistogram
+from temporaldp.release.histogram import DiscreteLaplaceHistogram, GroupedHistogram, NoisyHistogram
 from temporaldp.release.histograms import filtered_histograms, release_histograms
 from temporaldp.release.learning import learn_correlation
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.released import ReleasedHistograms, load_released, save_released
-from temporaldp.release.several_tables import GroupedHistogram, SharedBudget
+from temporaldp.release.several_tables import SharedBudget
 from temporaldp.release.shared_account import SharedRelease
-from temporaldp.release.smoothed import SmoothedHistograms, smooth
-from temporaldp.release.smoothed_files import save_smoothed
+from temporaldp.release.smoothed import SmoothedHistograms, save_smoothed, smooth
 from temporaldp.release.snapshots import Release, release_snapshots
 from temporaldp.release.stream import ContinualRelease
 from temporaldp.release.synthetic import SyntheticTraces, save_synthetic, synthetic_traces

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+from contextlib import suppress
 from copy import copy
 
 from temporaldp.accounting import TemporalAccountant
@@ -14,8 +15,13 @@ from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import InputError, LedgerError
 from temporaldp.planning import Plan
 from temporaldp.release.chain import LedgerEvent
-from temporaldp.release.identity import correlations_of
-from temporaldp.release.kept_correlations import MISSING, hashed_names, keep_correlations, kept_correlations
+from temporaldp.release.kept import (
+    correlations_of,
+    expect_kept_reserve,
+    hashed_names,
+    keep_correlations,
+    kept_correlations,
+)
 from temporaldp.release.ledger import ADOPT, Ledger
 from temporaldp.release.renewal import terms_after_adoption
 
@@ -118,63 +124,78 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
             f"{ledger.place} is accounted for with distances between states: only a release by Exact() without distances "
             "goes on with another correlation"
         )
-    first = correlations_at(ledger, known["correlations"]["users"])
-    held = None if "renewal" in known else known["alpha"]  # the odometer of all epochs
-    accountant = TemporalAccountant(
-        first,
-        held,
+    accountant = _resumed(unspent_accountant(ledger, known["correlations"]["users"]), ledger)
+    take_in(accountant, ledger)
+    return accountant
+
+
+def unspent_accountant(ledger: Ledger, users: list[str]) -> TemporalAccountant:
+    """The accountant of a ledger's release before its first step, with the matrices kept beside it that have these digests."""
+    known = ledger.configuration
+    return TemporalAccountant(
+        correlations_at(ledger, users),
+        None if "renewal" in known else known["alpha"],  # the odometer of all epochs
         accounting=accounting_from(known["accounting"]),
         horizon=known["horizon"],
         reserve=known["reserve"],
     )
-    accountant, n_adopted = resumed(accountant, ledger)
-    take_in(accountant, ledger, n_adopted)
-    return accountant
 
 
-def resumed(accountant: TemporalAccountant, ledger: Ledger) -> tuple[TemporalAccountant, int]:
-    """An accountant of a ledger's release from its checkpoint on, and how many adoptions it knows.
+def begun(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
+    """The accountant of a ledger's release, which has spent nothing, as of the ledger's checkpoint, if there is one.
 
-    That is the given one, which has spent nothing, where there is no checkpoint, or one that does not fit it.
+    Its matrices are kept beside the ledger; with adoptions in it, the accountant has those of the first step instead.
     """
-    checkpoint = ledger.checkpoint
-    if checkpoint is None or not checkpoint.accountant:
-        return accountant, 0
-    adopted = [event for event in ledger.events[: checkpoint.n_events] if event.kind == ADOPT]
-    trial = copy(accountant)
-    try:
-        known = [
-            KeptAdoption(e.step, correlations_at(ledger, e.details["users"]), e.details["both"], e.details["reserve"])
-            for e in adopted
-        ]
-
-        def read() -> list[float]:  # older rows are read only if somebody asks
-            return [row.epsilon for row in ledger[: checkpoint.n_steps]]
-
-        account_of(trial).resume(checkpoint.accountant, known, read)
-    except (InputError, LedgerError):
-        return accountant, 0
-    return trial, len(adopted)
+    known, account = ledger.configuration["correlations"], account_of(accountant)
+    with suppress(LedgerError):  # a disk that is full or read-only: needed only if something is adopted one day
+        keep_correlations(ledger.store, account.population, known["salt"])
+    if ledger.adoptions:
+        accountant = unspent_accountant(ledger, known["users"])
+    is_endless = accountant.alpha is not None and accountant.horizon is None and account.asked_reserve is None
+    if is_endless and known["users"]:
+        with suppress(LedgerError):
+            expect_kept_reserve(accountant, ledger)
+    return _resumed(accountant, ledger)
 
 
-def take_in(accountant: TemporalAccountant, ledger: Ledger, n_adopted: int = 0) -> int:
-    """Tell an accountant the steps and adoptions that it does not know; gives how many adoptions it knows then."""
-    adoptions = ledger.adoptions
-    for event in adoptions[n_adopted:]:
+def is_new(accountant: TemporalAccountant) -> bool:
+    """Whether an accountant has spent and adopted nothing: what it has is counted from a ledger."""
+    return not len(accountant) and not account_of(accountant).n_adopted
+
+
+def take_in(accountant: TemporalAccountant, ledger: Ledger) -> None:
+    """Count the steps and adoptions of a ledger that an accountant has not counted."""
+    for event in ledger.adoptions[account_of(accountant).n_adopted :]:
         _record(accountant, ledger, event.step)
         details = event.details
         now = correlations_at(ledger, details["users"])
         accountant.adopt(now, both=details["both"], reserve=details["reserve"])
     _record(accountant, ledger, len(ledger))
-    return len(adoptions)
 
 
 def correlations_at(ledger: Ledger, users: list[str]) -> Population:
     """The matrices with these digests, kept beside the ledger; `LedgerError` if they are not there."""
-    found = kept_correlations(ledger.store, users, ledger.configuration["correlations"]["salt"])
-    if found is None:
-        raise LedgerError(MISSING.format(place=ledger.place))
-    return found
+    return kept_correlations(ledger.store, users, ledger.configuration["correlations"]["salt"])
+
+
+def _resumed(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
+    """The accountant from a ledger's checkpoint on; the given one where there is none, or one that does not fit it."""
+    checkpoint = ledger.checkpoint
+    if checkpoint is None or not checkpoint.accountant:
+        return accountant
+    trial = copy(accountant)
+    with suppress(InputError, LedgerError):
+        known = [
+            KeptAdoption(e.step, correlations_at(ledger, e.details["users"]), e.details["both"], e.details["reserve"])
+            for e in ledger.adoptions
+            if e.number < checkpoint.n_events
+        ]
+        # Older rows are read only if somebody asks.
+        account_of(trial).resume(
+            checkpoint.accountant, known, lambda: [row.epsilon for row in ledger[: checkpoint.n_steps]]
+        )
+        return trial
+    return accountant
 
 
 def _record(accountant: TemporalAccountant, ledger: Ledger, end: int) -> None:

@@ -88,8 +88,7 @@ class ClampedSum:
         return _laplace_sum(self.lower, self.upper, self.n_people, positive(epsilon, "epsilon"))
 
 
-@dataclass(frozen=True, slots=True)
-class ClampedMean:
+class ClampedMean(ClampedSum):
     """Mechanism: the mean of one number of each person, each clamped to bounds: a `ClampedSum` divided by the public n_people.
 
     The sensitivity is ``(upper - lower) / n_people``.
@@ -102,33 +101,16 @@ class ClampedMean:
         How many people there are, which is public.
     """
 
-    lower: float
-    upper: float
-    n_people: int
-
-    def __post_init__(self) -> None:
-        self._sum()
-
-    def _sum(self) -> ClampedSum:
-        return ClampedSum(self.lower, self.upper, self.n_people)
+    __slots__ = ()
 
     @property
     def sensitivity(self) -> float:
         """The most that replacing one person's number moves the mean."""
-        return self._sum().sensitivity / self.n_people
-
-    @property
-    def error_at_one(self) -> float:
-        """Mean absolute error at epsilon = 1; at another epsilon, divided by it."""
-        return self.sensitivity
+        return super().sensitivity / self.n_people
 
     def __call__(self, snapshot: ArrayLike, epsilon: float) -> float:
         """The noisy mean. Errors as for `ClampedSum`."""
-        return self._sum()(snapshot, epsilon) / self.n_people
-
-    def epsilon_spent(self, epsilon: float) -> float:
-        """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more."""
-        return self._sum().epsilon_spent(epsilon)
+        return super().__call__(snapshot, epsilon) / self.n_people
 
 
 def _checked(snapshot: ArrayLike, n_people: int) -> list[float]:

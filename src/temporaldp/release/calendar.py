@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
 from decimal import Decimal
-from typing import Any, NamedTuple
+from itertools import pairwise
 
 from temporaldp.errors import InputError, LateDataError
 from temporaldp.files.moments import NUMBER, Moment, comes_after, in_words, moment, shortfall
-
-
-class Before(NamedTuple):
-    """Times that a calendar does not hold: they have an order, so that they increase."""
-
-    n: int
-    last: str
-    label_at: Callable[[int], str]
+from temporaldp.release.ledger import Ledger
 
 
 class Calendar:
@@ -23,32 +16,20 @@ class Calendar:
 
     Parameters
     ----------
+    ledger : Ledger
+        That has them. They increase, so that they are found by halving, unless they are words without an order.
     step : str or None
         How long one step is, in words; None if it is not known, and then nothing is said about distances.
-    before : Before, optional
-        Times that are looked up where they are kept.
     """
 
-    def __init__(self, step: str | None, before: Before | None = None) -> None:
-        self._step, self._before = step, before
-        self._labels: list[str] = []
-        self._positions: dict[Moment, int] = {}
-
-    def __len__(self) -> int:
-        return self._n_before + len(self._labels)
-
-    @property
-    def _n_before(self) -> int:
-        return 0 if self._before is None else self._before.n
-
-    def kept(self) -> dict[str, Any] | None:
-        """What has to be known of the times so far, as JSON values; None where that is all of them: words without an order."""
-        return None if self.last is None or not moment(self.last).has_order else {"last": self.last}
+    def __init__(self, ledger: Ledger, step: str | None) -> None:
+        self._ledger, self._step = ledger, step
+        self._words: dict[Moment, int] = {}
 
     @property
     def last(self) -> str | None:
         """The time of the last step; None before the first."""
-        return self._labels[-1] if self._labels else None if self._before is None else self._before.last
+        return self._ledger[-1].time if len(self._ledger) else None
 
     def position(self, label: str) -> int | None:
         """The step of a time, in whatever spelling; None if it is not there.
@@ -58,53 +39,45 @@ class Calendar:
         InputError
             It equals another one as a number, but with other decimals: 2024.1 and 2024.10 may be one time or two.
         """
-        now = moment(label)
-        found = self._positions.get(now, -1)
-        if found >= len(self):  # an interrupt came while it was added
+        now, last = moment(label), self.last
+        if last is None or now.kind != moment(last).kind:
             return None
-        if found >= 0:
-            known = self._labels[found - self._n_before]
-        else:
-            older = self._position_before(now)
-            if older is None:
-                return None
-            found, known = older
+        if not now.has_order:
+            for row in self._ledger[len(self._words) :]:
+                self._words[moment(row.time)] = row.step
+            return self._words.get(now)
+        found = self._first_from(now)
+        known = None if found == len(self._ledger) else self._ledger[found].time
+        if known is None or moment(known) != now:
+            return None
         if now.kind == NUMBER and known.strip() != label.strip() and _value(now) != _value(now).to_integral_value():
             raise InputError(f"time {label!r} equals {known!r} as a number; write it the same way, or number the steps")
         return found
 
-    def _position_before(self, now: Moment) -> tuple[int, str] | None:
-        """The step of a time that the calendar does not hold, and its label, by halving."""
-        before = self._before
-        if before is None or now.kind != moment(before.last).kind or _value(now) > _value(moment(before.last)):
-            return None
-        low, high = 0, before.n - 1
-        while low < high:
-            middle = (low + high) // 2
-            reached = _value(moment(before.label_at(middle))) >= _value(now)
-            low, high = (low, middle) if reached else (middle + 1, high)
-        label = before.label_at(low)
-        return (low, label) if moment(label) == now else None
+    def _first_from(self, now: Moment) -> int:
+        """The first step that is not before a moment, looked for where rows are in memory before it is elsewhere."""
 
-    def add(self, label: str) -> None:
-        """The next step's time."""
-        self._positions[moment(label)] = len(self)
-        self._labels.append(label)  # last: an interrupt before it leaves a step that is added again
+        def value_at(step: int) -> Decimal:
+            return _value(moment(self._ledger[step].time))
 
-    def copy(self) -> Calendar:
-        """Another one with the same times."""
-        made = Calendar(self._step, self._before)
-        made._labels, made._positions = list(self._labels), dict(self._positions)
-        return made
+        steps = range(len(self._ledger))
+        if value_at(steps[-1]) < _value(now):
+            return len(steps)
+        for held in self._ledger.held:
+            if held and value_at(held[0]) <= _value(now) <= value_at(held[-1]):
+                steps = held
+        return steps.start + bisect_left(steps, _value(now), key=value_at)
 
-    def require_next(self, label: str) -> None:
-        """Refuse a time that is late, of another kind, or less than a step after the one before.
+    def require_next(self, *labels: str) -> None:
+        """Refuse times, in this order, of which one is late, of another kind, or less than a step after the one before.
 
         Steps are accounted for in order, with a correlation over one step; closer values depend on one another more strongly.
         """
-        before = self.last
-        if before is None:
-            return
+        for before, label in pairwise((self.last, *labels)):
+            if before is not None and label is not None:
+                self._require_follows(before, label)
+
+    def _require_follows(self, before: str, label: str) -> None:
         now, kind = moment(label), moment(before).kind
         if kind != now.kind:
             raise InputError(

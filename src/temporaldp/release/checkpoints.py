@@ -9,17 +9,18 @@ read and counted from the first step.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporaldp.errors import LedgerError
-from temporaldp.release.chain import LedgerEvent, canonical, chained
+from temporaldp.release.chain import End, LedgerEvent, canonical, digest, sealed
 from temporaldp.release.store import Store
+
+if TYPE_CHECKING:
+    from temporaldp.release.ledger import Ledger, LedgerWriter
 
 CHECKPOINT = "checkpoint"
 
@@ -27,17 +28,16 @@ EVERY = 100
 """Steps between two checkpoints: so many are read and counted at most when a ledger is opened."""
 
 KEPT = 2
-"""Checkpoints that are kept."""
+"""Checkpoints that are kept: the place of the older one is taken by the next."""
 
 MOST_CHARACTERS = 1 << 25
 """A larger checkpoint, of very many people, is not kept."""
 
-LAYOUT = 3
+LAYOUT = 4
 """Of a checkpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """How far a ledger was checked, and what was known then.
 
     Parameters
@@ -46,76 +46,64 @@ class Checkpoint:
         Steps and events before it.
     head : str
         Of the ledger then.
-    calendar : dict or None
-        What has to be known of the times until then; None where that is every time.
-    accountant : dict or None
-        What an accountant has to know; None where there is none.
+    accountant : dict
+        What an accountant has to know; empty where there is none.
     """
 
     n_steps: int
     n_events: int
     head: str
-    calendar: dict[str, Any] | None
-    accountant: dict[str, Any] | None
+    accountant: dict[str, Any]
+
+    @property
+    def end(self) -> End:
+        """The end of the ledger's chain then."""
+        return End(*self[:3])
 
     def text(self, began: str, events: Sequence[LedgerEvent]) -> str:
-        """As it is kept, for a ledger whose first hash is `began`, and that has these events."""
-        return canonical(
-            {
-                **_made_by(began),
-                "n_steps": self.n_steps,
-                "n_events": self.n_events,
-                "head": self.head,
-                "events": _events_digest(events[: self.n_events]),
-                "calendar": self.calendar,
-                "accountant": self.accountant,
-            }
-        )
+        """As it is kept, for a ledger whose first hash is `began`, and that has these events.
+
+        The rows between them, which would show a change of an event, are not read: so it has a hash of them all.
+        """
+        before = digest(*(f"{event.signed}\n{event.hash}" for event in events[: self.n_events]))
+        made_by = {"layout": LAYOUT, "version": _version(), "began": began}
+        return canonical({**self._asdict(), **made_by, "events": before})
 
 
-def keep_checkpoint(store: Store, text: str) -> dict[str, Any] | None:
-    """Keep a checkpoint; gives the details of its event, or None where it is too large.
+def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, Any]) -> bool:
+    """Keep a checkpoint of a ledger's end, and note it in the chain; False where it is too large.
 
     Raises
     ------
     LedgerError
         It cannot be kept.
     """
+    text = Checkpoint(*writer.end, accountant).text(ledger.began, ledger.events)
     if len(text) > MOST_CHARACTERS:
-        return None
-    digest = _digest(text)
-    store.write_private(_name(digest), text)
-    return {"digest": digest}
+        return False
+    n_before = sum(event.kind == CHECKPOINT for event in ledger.events)
+    ledger.store.write_private(_name(n_before), text, replace=True)
+    writer.note(CHECKPOINT, by="temporaldp", details={"digest": digest(text)})
+    return True
 
 
-def last_checkpoint(store: Store, began: str, events: Sequence[LedgerEvent]) -> tuple[Checkpoint, LedgerEvent] | None:
-    """The last checkpoint that is what the ledger's event says, and its event; None if there is none."""
+def last_checkpoint(store: Store, began: str, events: Sequence[LedgerEvent]) -> Checkpoint | None:
+    """The last checkpoint that is what the ledger's event says; None if there is none."""
     made = [event for event in events if event.kind == CHECKPOINT]
-    for event in reversed(made[-KEPT:]):
+    for number in range(len(made))[: -KEPT - 1 : -1]:
+        event = made[number]
         with suppress(LedgerError, ValueError, KeyError, TypeError):
-            digest = event.details["digest"]
-            text = store.read_private(_name(digest))
-            if text is None or _digest(text) != digest:
-                continue
+            text = store.read_private(_name(number)) or ""
             told = json.loads(text)
-            found = Checkpoint(*(told[key] for key in ("n_steps", "n_events", "head", "calendar", "accountant")))
-            fits = (
-                {key: told[key] for key in _made_by(began)} == _made_by(began)
-                and (found.n_steps, found.n_events) == (event.step, event.number)
-                and told["events"] == _events_digest(events[: event.number])
-                and event.hash == chained(found.head, event.signed)
-            )
-            if fits:
-                return found, event
+            found = Checkpoint(*(told[field] for field in Checkpoint._fields))
+            is_its_own = digest(text) == event.details["digest"] and text == found.text(began, events)
+            if (
+                is_its_own
+                and found.end == (event.step, event.number, found.head)
+                and sealed(event, found.head) == event
+            ):
+                return found
     return None
-
-
-def forget_older(store: Store, events: Sequence[LedgerEvent]) -> None:
-    """Remove the checkpoints that are not needed any more; what cannot be removed stays."""
-    made = [event for event in events if event.kind == CHECKPOINT]
-    with suppress(LedgerError, KeyError, ValueError):
-        for event in made[-KEPT - 2 : -KEPT]:
-            store.remove_private(_name(event.details["digest"]))
 
 
 def last_checked(events: Sequence[LedgerEvent]) -> int:
@@ -123,22 +111,13 @@ def last_checked(events: Sequence[LedgerEvent]) -> int:
     return next((event.step for event in reversed(events) if event.kind == CHECKPOINT), 0)
 
 
-def _made_by(began: str) -> dict[str, Any]:
+def _version() -> str:
     try:
-        known = version("temporaldp")
+        return version("temporaldp")
     except PackageNotFoundError:  # used from its source, without being installed
-        known = "source"
-    return {"layout": LAYOUT, "version": known, "began": began}
+        return "source"
 
 
-def _events_digest(events: Sequence[LedgerEvent]) -> str:
-    """Of everything that they say: the rows between them, which would show a change, are not read."""
-    return _digest("\n".join(f"{event.signed}\n{event.hash}" for event in events))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
-def _name(digest: str) -> str:
-    return f"checkpoint-{digest[:32]}"
+def _name(number: int) -> str:
+    """By which a checkpoint is kept, counted from the first one of its ledger."""
+    return f"checkpoint-{number % KEPT}"

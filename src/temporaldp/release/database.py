@@ -34,19 +34,19 @@ class Database(ABC):
         In words that may be shown.
     served : bool
         Whether a service uses it.
+
+    Attributes
+    ----------
+    identity : str
+        The place, spelled one way.
     """
 
     is_file = False
     """Whether it is one file, which exists as a whole or not at all."""
 
     def __init__(self, place: str, *, served: bool) -> None:
-        self.place, self.served = place, served
+        self.place, self.identity, self.served = place, place, served
         self._closed = False
-
-    @property
-    def identity(self) -> str:
-        """The place, spelled one way."""
-        return self.place
 
     @abstractmethod
     def exists(self) -> bool:
@@ -73,12 +73,11 @@ class Database(ABC):
         """Something kept beside a release that is no part of it: a matrix, a checkpoint. None if it is not there."""
 
     @abstractmethod
-    def write_private(self, release: str, name: str, content: str) -> str:
-        """Keep something beside a release, unless it is there already; gives what is kept. `LedgerError` if it fails."""
+    def write_private(self, release: str, name: str, content: str, *, replace: bool = False) -> str:
+        """Keep something beside a release, unless it is there already; gives what is kept. `LedgerError` if it fails.
 
-    @abstractmethod
-    def remove_private(self, release: str, name: str) -> None:
-        """Remove something kept beside a release; nothing if it is not there. `LedgerError` if it cannot be removed."""
+        With `replace`, it takes the place of what is there.
+        """
 
     @abstractmethod
     def back_up(self, place: Path) -> None:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from datetime import datetime
-from typing import Any, Literal, Self, TypeAlias, get_args
+from itertools import accumulate
+from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
 from temporaldp.errors import InputError, SpentError
 from temporaldp.files.moments import by_the_clock, longest_in_steps
 
 Every: TypeAlias = Literal["steps", "daily", "weekly", "monthly", "yearly"]
 
-Period: TypeAlias = tuple[int, ...]
-
 STEPS: Literal["steps"] = "steps"
 """A new epoch after so many steps, whenever they were."""
 
-PERIODS: dict[str, Callable[[datetime], Period]] = {
-    "daily": lambda when: (when.year, when.month, when.day),
-    "weekly": lambda when: tuple(when.isocalendar()[:2]),
-    "monthly": lambda when: (when.year, when.month),
-    "yearly": lambda when: (when.year,),
+PERIODS: dict[str, Callable[[datetime], str]] = {
+    "daily": lambda when: when.isoformat()[:10],
+    "weekly": lambda when: "{:04}-{:02}".format(*when.isocalendar()),
+    "monthly": lambda when: when.isoformat()[:7],
+    "yearly": lambda when: when.isoformat()[:4],
 }
-"""Which day, week (from Monday), month or year a moment is in."""
+"""Which day, week (from Monday), month or year a moment is in. Later ones are greater, as text."""
 
 LONGEST = {"daily": 1, "weekly": 7, "monthly": 31, "yearly": 366}
 """Days."""
@@ -31,15 +29,13 @@ LONGEST = {"daily": 1, "weekly": 7, "monthly": 31, "yearly": 366}
 
 def checked_every(every: object) -> Every:
     """When a level is renewed, if it is a way to; `InputError` for anything else."""
-    for known in get_args(Every):
-        if every == known:
-            found: Every = known
-            return found
-    raise InputError(f"expected a level to be renewed by one of {', '.join(get_args(Every))}, got {every!r}")
+    if every not in get_args(Every):
+        raise InputError(f"expected a level to be renewed by one of {', '.join(get_args(Every))}, got {every!r}")
+    return cast(Every, every)
 
 
-class Epochs:
-    """Which epoch each step of a release belongs to.
+class Epochs(NamedTuple):
+    """Which epoch the next step of a release belongs to.
 
     A time belongs to the day, week, month or year in which the clock stands that it is written with. An epoch begins with the
     first step of a later one than the last step's.
@@ -49,26 +45,19 @@ class Epochs:
     every : {"steps", "daily", "weekly", "monthly", "yearly"}
     most : int
         Steps of an epoch: exactly so many, or by the calendar at most.
+    n_steps : int
+        Steps so far.
+    began : int
+        The first step (from 0) of the epoch that goes on.
+    period : str or None
+        The day, week, month or year that it is.
     """
 
-    def __init__(self, every: Every, most: int) -> None:
-        self.every, self.most = every, most
-        self._n = self._began = 0
-        self._period: Period | None = None
-
-    def __len__(self) -> int:
-        """Number of steps so far."""
-        return self._n
-
-    @property
-    def began(self) -> int:
-        """The first step (from 0) of the epoch that goes on."""
-        return self._began
-
-    def __copy__(self) -> Self:
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
+    every: Every
+    most: int
+    n_steps: int = 0
+    began: int = 0
+    period: str | None = None
 
     def position(self, time: str | None = None) -> int:
         """Where in its epoch the next step is, from 0; without a time, as early as it may be.
@@ -82,7 +71,7 @@ class Epochs:
         """
         if self._begins_anew(time):
             return 0
-        position = self._n - self._began
+        position = self.n_steps - self.began
         if position >= self.most:
             raise SpentError(
                 f"the plan has {self.most} steps for each epoch, and all of this one are over: the next step is held back "
@@ -90,39 +79,25 @@ class Epochs:
             )
         return position
 
-    def add(self, time: str) -> None:
-        """The next step's time."""
-        if self._begins_anew(time):
-            self._began, self._period = self._n, self._period_of(time)
-        self._n += 1
-
-    def document(self) -> dict[str, Any]:
-        """What has to be known of the steps so far, as JSON values."""
-        return {"steps": self._n, "began": self._began, "period": self._period}
-
-    def restored(self, document: dict[str, Any]) -> Epochs:
-        """Such epochs after the steps of a document."""
-        found = copy(self)
-        found._n, found._began = int(document["steps"]), int(document["began"])
-        found._period = None if document["period"] is None else tuple(document["period"])
-        return found
+    def after(self, time: str) -> Epochs:
+        """Such epochs after a step at this time."""
+        going_on = self._replace(n_steps=self.n_steps + 1)
+        return (
+            going_on._replace(began=self.n_steps, period=self._period_of(time)) if self._begins_anew(time) else going_on
+        )
 
     def starts(self, times: Sequence[str]) -> list[int]:
         """The first step of each epoch, of a release with these times from its beginning."""
-        trial, found = Epochs(self.every, self.most), []
-        for step, time in enumerate(times):
-            trial.add(time)
-            if trial.began == step:
-                found.append(step)
-        return found
+        trials = accumulate(times, Epochs.after, initial=Epochs(self.every, self.most))
+        return [step for step, trial in enumerate(list(trials)[1:]) if trial.began == step]
 
     def _begins_anew(self, time: str | None) -> bool:
         if self.every == STEPS:
-            return self._n - self._began == self.most
+            return self.n_steps - self.began == self.most
         period = None if time is None else self._period_of(time)
-        return self._n == 0 or (period is not None and (self._period is None or period > self._period))
+        return self.n_steps == 0 or (period is not None and (self.period is None or period > self.period))
 
-    def _period_of(self, time: str) -> Period | None:
+    def _period_of(self, time: str) -> str | None:
         if self.every == STEPS:
             return None
         when = by_the_clock(time)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp.errors import InputError
-from temporaldp.files.atomic import replacing
+from temporaldp.files.atomic import replacing, suffix_of
 from temporaldp.files.columns import save_columns
 from temporaldp.release.chain import LedgerEvent, LedgerRow
 from temporaldp.release.ledger import ADOPT, Ledger
@@ -40,7 +39,7 @@ def export_ledger(ledger: Ledger, path: str | Path) -> None:
     if export_suffix(path) != ".json":
         save_columns(columns, path, said)
         return
-    columns["output"] = [_plain(row) for row in ledger[:]]
+    columns["output"] = [_plain(row.output) for row in ledger[:]]
     steps = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     with replacing(path) as temporary:
         temporary.write_text(json.dumps({**said, "steps": steps}, indent=1, allow_nan=False), encoding="utf-8")
@@ -48,10 +47,7 @@ def export_ledger(ledger: Ledger, path: str | Path) -> None:
 
 def export_suffix(path: str | Path) -> str:
     """The suffix of a place for an export, if it is one that can be written."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InputError(f"expected a file ending in {', '.join(SUFFIXES)} for a ledger's export, got {str(path)!r}")
-    return suffix
+    return suffix_of(path, SUFFIXES, "a ledger's export")
 
 
 def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
@@ -65,7 +61,7 @@ def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
         "epsilon": [row.epsilon for row in rows],
         "worst_leakage": [row.leakage for row in rows],
         "last": [row.last for row in rows],
-        "output": [None if row.output is None else json.dumps(_plain(row)) for row in rows],
+        "output": [None if row.output is None else json.dumps(_plain(row.output)) for row in rows],
         "hash": [row.hash for row in rows],
     }
     return found | _counts(ledger, rows) | _tables(ledger, rows)
@@ -81,9 +77,9 @@ def _event(event: LedgerEvent) -> dict[str, Any]:
     return {"step": event.step, "kind": event.kind, "at": event.at, "by": event.by, **event.details, "hash": event.hash}
 
 
-def _plain(row: LedgerRow) -> Any:
+def _plain(text: str | None) -> Any:
     """What was released, of plain types."""
-    output = None if row.output is None else from_text(row.output)
+    output = None if text is None else from_text(text)
     return output.tolist() if isinstance(output, np.ndarray | np.generic) else output
 
 
@@ -92,16 +88,15 @@ def _tables(ledger: Ledger, rows: list[LedgerRow]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for event in ledger.events:
         if event.kind == TABLE:
-            output = from_text(event.details["output"])
-            plain = output.tolist() if isinstance(output, np.ndarray | np.generic) else output
-            found.setdefault(f"output {event.by}", [None] * len(rows))[event.details["step"]] = json.dumps(plain)
+            column = found.setdefault(f"output {event.by}", [None] * len(rows))
+            column[event.details["step"]] = json.dumps(_plain(event.details["output"]))
     return found
 
 
 def _counts(ledger: Ledger, rows: list[LedgerRow]) -> dict[str, list[Any]]:
     """A column for each state, where every output is one number for each of them."""
     states = ledger.configuration.get("states")
-    outputs = [_plain(row) for row in rows]
+    outputs = [_plain(row.output) for row in rows]
     fits = all(one is None or (isinstance(one, list) and len(one) == len(states or ())) for one in outputs)
     if states is None or not fits:
         return {}

@@ -16,17 +16,16 @@ import os
 import shutil
 import sqlite3
 import stat
-import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
-from temporaldp.files.atomic import keep_private, synchronise
+from temporaldp.files.atomic import keep_private, making
 from temporaldp.release.database import ADVICE, SECONDS_TO_WAIT, Database
 from temporaldp.release.tables import LEDGER, tables
 
@@ -52,17 +51,12 @@ class FileDatabase(Database):
     def __init__(self, path: Path, *, shown: str, served: bool = False) -> None:
         super().__init__(shown, served=served)
         self._path = Path(os.path.realpath(path))  # SQLite keeps the log beside what a link stands for
+        self.identity = str(self._path)
         self._engine: Any = None
         self._file: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
-        self._active: weakref.WeakSet[_Use] = weakref.WeakSet()
         self._pid = os.getpid()
         _open_stores.add(self)
-
-    @property
-    def identity(self) -> str:
-        """The path without symbolic links."""
-        return str(self._path)
 
     def exists(self) -> bool:
         """Whether the file is there."""
@@ -77,34 +71,25 @@ class FileDatabase(Database):
                     "one back, or remove this file too if what it spent is to be forgotten"
                 )
         try:
-            handle, name = tempfile.mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)  # the owner's only
+            with suppress(FileExistsError), making(self._path) as temporary, self._translated():
+                try:
+                    engine = _engine(temporary, new=True)
+                    with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
+                        tables().releases.metadata.create_all(connection)
+                        fill(connection)
+                    engine.dispose()  # the last connection folds the log into the file
+                finally:
+                    for ending in ("-wal", "-shm"):
+                        Path(f"{temporary}{ending}").unlink(missing_ok=True)
+        except LedgerError:
+            raise
         except OSError as error:
             raise self._unusable(error) from None
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            with self._translated():
-                engine = _engine(temporary, new=True)
-                with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
-                    tables().releases.metadata.create_all(connection)
-                    fill(connection)
-                engine.dispose()  # the last connection folds the log into the file
-            synchronise(temporary)
-            with suppress(FileExistsError):
-                os.link(temporary, self._path)  # never replaces a file
-            synchronise(self._path.parent)
-        except OSError as error:
-            if isinstance(error, LedgerError):
-                raise
-            raise self._unusable(error) from None
-        finally:
-            for left in (temporary, Path(f"{name}-wal"), Path(f"{name}-shm")):
-                left.unlink(missing_ok=True)
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """A transaction that sees one moment."""
-        with self._used(), self._translated(), self._connected().connect() as connection, connection.begin():
+        with self._translated(), self._connected().connect() as connection, connection.begin():
             yield connection
 
     asking = reading
@@ -112,7 +97,7 @@ class FileDatabase(Database):
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         """A transaction that nobody else writes beside; durable when it ends, undone if it raises."""
-        with self._used(), self._translated(), self._connected().connect() as connection:
+        with self._translated(), self._connected().connect() as connection:
             writer = connection.execution_options(temporaldp_writes=True)
             with writer.begin():
                 self._require_same_file()
@@ -132,42 +117,23 @@ class FileDatabase(Database):
         except (OSError, UnicodeDecodeError) as error:
             raise LedgerError(f"cannot read {file}, which belongs to the ledger: {error}") from None
 
-    def write_private(self, release: str, name: str, content: str) -> str:
+    def write_private(self, release: str, name: str, content: str, *, replace: bool = False) -> str:
         """Into a file in a folder beside the ledger: complete under another name first, and its owner's only."""
         file = self._private_file(release, name)
         try:
-            file.parent.mkdir(mode=0o700, exist_ok=True)
-            keep_private(file, content)
+            keep_private(file, content, replace=replace)
         except OSError as error:
             raise LedgerError(f"cannot keep {file}, which belongs to the ledger: {error.strerror or error}") from None
         return self.read_private(release, name) or content
-
-    def remove_private(self, release: str, name: str) -> None:
-        """From the folder beside the ledger."""
-        file = self._private_file(release, name)
-        try:
-            file.unlink(missing_ok=True)
-        except OSError as error:
-            raise LedgerError(f"cannot remove {file}: {error.strerror or error}") from None
 
     def back_up(self, place: Path) -> None:
         """By SQLite's backup: one moment, while others write; the private things are copied after it, and only added to."""
         if os.path.lexists(place):
             raise LedgerError(f"{place} exists; a backup never replaces a file: name another one")
-        with self.reading() as connection, self._translated():
+        with self.reading() as connection, self._translated(), making(place) as temporary:
             source: Any = connection.connection.driver_connection
-            handle, name = tempfile.mkstemp(prefix=f".{place.name}.", dir=place.parent)  # the owner's only
-            os.close(handle)
-            try:
-                target = sqlite3.connect(name)
-                try:
-                    source.backup(target)
-                finally:
-                    target.close()
-                synchronise(Path(name))
-                os.link(name, place)
-            finally:
-                Path(name).unlink(missing_ok=True)
+            with closing(sqlite3.connect(temporary)) as target:
+                source.backup(target)
         if self._private.is_dir():
             shutil.copytree(self._private, f"{place}.private", ignore=shutil.ignore_patterns(".*"))
 
@@ -204,10 +170,9 @@ class FileDatabase(Database):
     @property
     def is_busy(self) -> bool:
         """Whether a transaction is going on."""
-        return len(self._active) > 0
+        return self._engine is not None and self._engine.pool.checkedout() > 0
 
-    @contextmanager
-    def _used(self) -> Iterator[None]:
+    def _connected(self) -> Any:
         self.require_open()
         if self._pid != os.getpid() and self.is_busy:
             raise LedgerError(
@@ -215,20 +180,16 @@ class FileDatabase(Database):
                 "used here; fork between steps, or start the process afresh (multiprocessing's spawn)"
             )
         self._pid = os.getpid()
-        use = _Use()  # counts as long as this frame lives, whatever interrupts it
-        self._active.add(use)
-        yield
-
-    def _connected(self) -> Any:
         if self._engine is None:
             _ = self._private  # refused before anything is drawn
             try:
                 in_use = any(store._engine is not None for store in _open_stores)
-                self._file = _require_ledger_file(self._path, self.place, in_use=in_use)
+                _require_ledger_file(self._path, self.place, in_use=in_use)
             except OSError as error:
                 if isinstance(error, LedgerError):
                     raise
                 raise self._unusable(error) from None
+            self._file = _identity_at(self._path)
             self._engine = _engine(self._path, connected=self._forget_log)
         return self._engine
 
@@ -248,10 +209,6 @@ class FileDatabase(Database):
 
     def _unusable(self, error: OSError) -> LedgerError:
         return LedgerError(f"cannot use the ledger {self.place}: {error.strerror or error}")
-
-
-class _Use:
-    """One transaction that is going on."""
 
 
 _open_stores: weakref.WeakSet[FileDatabase] = weakref.WeakSet()
@@ -298,7 +255,7 @@ def _engine(path: Path, *, new: bool = False, connected: Callable[[], None] = la
     return engine
 
 
-def _require_ledger_file(path: Path, place: str, *, in_use: bool) -> tuple[int, int]:
+def _require_ledger_file(path: Path, place: str, *, in_use: bool) -> None:
     """A database with one name that its owner alone may read: outputs that are not published yet are in it.
 
     A file that this process has `in_use` is not opened: closing it again would drop the locks that the process holds on it.
@@ -324,7 +281,6 @@ def _require_ledger_file(path: Path, place: str, *, in_use: bool) -> tuple[int, 
             )
         time.sleep(0.01)
         found = path.stat()
-    return _identity(found)
 
 
 def _is_database(path: Path) -> bool:
@@ -332,12 +288,9 @@ def _is_database(path: Path) -> bool:
         return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
 def _identity_at(path: Path) -> tuple[int, int] | None:
     try:
-        return _identity(path.stat())
+        found = path.stat()
     except OSError:
         return None
+    return found.st_dev, found.st_ino

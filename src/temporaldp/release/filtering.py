@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import Guard
 from temporaldp.release.histogram import DiscreteLaplaceHistogram, NoisyHistogram
-from temporaldp.release.identity import correlations_of
+from temporaldp.release.kept import correlations_of
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import filtered_of, from_text
 from temporaldp.release.smoothed import step_release
@@ -62,14 +63,14 @@ class StepFilter:
         told = None
         if state is not None:
             arrays = state.belief.mean, state.belief.covariance, state.widenings, state.fit
-            told = {"arrays": [_written(one) for one in arrays], "total": state.total, "n_steps": state.n_steps}
+            told = {"arrays": [packed(one) for one in arrays], "total": state.total, "n_steps": state.n_steps}
         return {"known": self._known, "unpublished": self._unpublished, "state": told}
 
     def resume(self, kept: dict[str, Any]) -> None:
         """Go on from a kept state."""
         state, told = None, kept["state"]
         if told is not None:
-            mean, covariance, widenings, fit = (_read(one) for one in told["arrays"])
+            mean, covariance, widenings, fit = (unpacked(one) for one in told["arrays"])
             state = FilterState(Belief(mean, covariance), widenings, fit, float(told["total"]), int(told["n_steps"]))
         self._state, self._known, self._unpublished = state, int(kept["known"]), int(kept["unpublished"])
 
@@ -103,14 +104,6 @@ class StepFilter:
     def _released(self, position: int, counts: IntArray, epsilon: float, total: float) -> StepRelease:
         scale = float(self._guard.drawn_scales([position], np.array([epsilon]))[0])
         return step_release(counts, scale, self._guard.noise, total)
-
-
-def _written(array: NDArray[np.float64]) -> dict[str, Any]:
-    return {"shape": array.shape, "numbers": [number.hex() for number in array.ravel().tolist()]}
-
-
-def _read(document: dict[str, Any]) -> NDArray[np.float64]:
-    return np.array([float.fromhex(text) for text in document["numbers"]]).reshape(document["shape"])
 
 
 def stored(row: LedgerRow) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +13,15 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.errors import InputError, LedgerError, SpentError
+from temporaldp.errors import InputError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
-from temporaldp.release.adopting import correlations_at, resumed, take_in
+from temporaldp.release.adopting import begun, is_new, take_in
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
-from temporaldp.release.identity import correlations_of, plan_digest
-from temporaldp.release.kept_correlations import keep_correlations
-from temporaldp.release.kept_reserve import expect_kept_reserve
-from temporaldp.release.ledger import ADOPT, Ledger
+from temporaldp.release.kept import correlations_of, plan_digest
+from temporaldp.release.ledger import Ledger
 from temporaldp.release.step import StepRequest
 
 Mechanism = Callable[[Any, float], Any]
@@ -117,18 +114,13 @@ class Guard(ABC):
 
     def forecast(self, mechanism: Mechanism, start: int, times: list[str]) -> list[Forecast]:
         """What the steps from `start` on would spend and leak. Changes nothing."""
-        trial, found = self.trial(), []
+        trial, found = copy(self), []
+        trial.accountant = copy(self.accountant)
         for n_steps, time in enumerate(times, start=start):
             made = trial.measurement(mechanism, trial.position(n_steps, time), None, last=False)
             found.append(Forecast(time, made.parameter, made.epsilon, trial.leakage_after(made.epsilon)))
             trial.go_on(made.epsilon, time)
         return found
-
-    def trial(self) -> Guard:
-        """One that can go on by itself."""
-        made = copy(self)
-        made.accountant = copy(self.accountant)
-        return made
 
     def go_on(self, epsilon: float, time: str) -> None:
         """Take in a step that spends this."""
@@ -211,22 +203,10 @@ class AccountantGuard(Guard):
         self.alpha = self.promise = _checked_alpha(accountant, plan)
         self.accountant, self.horizon, self._given, self._plan = copy(accountant), accountant.horizon, plan, plan
         self.accounting = accountant.accounting
-        self._n_adopted = 0
 
     def begin(self, ledger: Ledger) -> None:
-        """Keep the matrices beside the ledger; with adoptions in it, begin with those that were valid at the first step."""
-        known = ledger.configuration["correlations"]
-        with suppress(LedgerError):  # a disk that is full or read-only: needed only if something is adopted one day
-            keep_correlations(ledger.store, account_of(self.accountant).population, known["salt"])
-        if any(event.kind == ADOPT for event in ledger.events):
-            before = correlations_at(ledger, known["users"])
-            self.accountant = TemporalAccountant(
-                before, alpha=self.alpha, reserve=account_of(self.accountant).asked_reserve
-            )
-        if self.horizon is None and account_of(self.accountant).asked_reserve is None and known["users"]:
-            with suppress(LedgerError):
-                expect_kept_reserve(self.accountant, ledger)
-        self.accountant, self._n_adopted = resumed(self.accountant, ledger)
+        """Keep the matrices beside the ledger, and go on from its checkpoint."""
+        self.accountant = begun(self.accountant, ledger)
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """The level, the plan that was given, and the correlations by salted digests."""
@@ -244,22 +224,20 @@ class AccountantGuard(Guard):
         """The plan's; else what can be spent for ever, and the rest at the last step."""
         plan = self._current_plan()
         if plan is not None:
-            planned = float(plan.epsilons_for(1, start=step)[0])
-            # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding.
-            return planned if self._admits(planned, last) else min(planned, self.accountant.remaining(last=last))
-        if last:
+            usual = float(plan.epsilons_for(1, start=step)[0])
+        elif last:
             return self.accountant.remaining(last=True)
-        kept = self.accountant.reserve
-        if kept == 0.0:
-            raise SpentError(
-                "no positive budget can be spent at every step for ever, so there is no default: give an epsilon for each "
-                "step, a plan, or a horizon"
-            )
-        return kept if self._admits(kept, last) else min(kept, self.accountant.remaining())
-
-    def _admits(self, epsilon: float, last: bool) -> bool:
-        """Whether the next step may spend this: much quicker to tell than what it may spend at most."""
-        return self.accountant.admits([epsilon], last=last)
+        else:
+            usual = self.accountant.reserve
+            if usual == 0.0:
+                raise SpentError(
+                    "no positive budget can be spent at every step for ever, so there is no default: give an epsilon for each "
+                    "step, a plan, or a horizon"
+                )
+        # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding. Whether it admits a
+        # budget takes much less time than what it admits at most.
+        is_admitted = self.accountant.admits([usual], last=last)
+        return usual if is_admitted else min(usual, self.accountant.remaining(last=last))
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
         """As much as is asked for, if the accountant admits it."""
@@ -281,7 +259,7 @@ class AccountantGuard(Guard):
                 f"the accountant has {known} steps and the ledger {len(ledger)}: something else was charged to the release's "
                 "own accountant; open the release again"
             )
-        self._n_adopted = take_in(self.accountant, ledger, self._n_adopted)
+        take_in(self.accountant, ledger)
 
     def kept_state(self) -> dict[str, Any] | None:
         """The accountant's; a plan that is made anew reads what was spent."""
@@ -330,8 +308,10 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
     """The level of an accountant that has just begun, and that the plan fits."""
     if accountant.alpha is None:
         raise InputError("expected an accountant with alpha: an odometer refuses nothing")
-    if len(accountant):
-        raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(accountant)} steps")
+    if not is_new(accountant):
+        raise InputError(
+            f"expected an accountant that has spent nothing yet, and adopted nothing, got one with {len(accountant)} steps"
+        )
     if plan is None:
         return accountant.alpha
     if plan.accounting.is_exact and not accountant.accounting.is_exact:

@@ -7,15 +7,14 @@ cannot be kept, or on another machine, only a noted head tells.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from temporaldp.errors import LedgerChangedError
+from temporaldp.files.atomic import keep_private
+from temporaldp.release.chain import End, contains, digest
 from temporaldp.release.input_digest import key_file
 from temporaldp.release.tables import LEDGER
 
@@ -23,18 +22,9 @@ if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger
 
 
-class Mark(NamedTuple):
-    """Numbers of steps and events that a ledger had, and the hash of the last of them."""
-
-    n_steps: int
-    n_events: int
-    head: str
-
-
 def mark_file(ledger: Ledger) -> Path:
     """Path of the mark of a ledger. `RuntimeError` where there is no home directory."""
-    name = hashlib.sha256(f"{ledger.store.database.identity}\n{ledger.began}".encode()).hexdigest()
-    return key_file().parent / "marks" / name
+    return key_file().parent / "marks" / digest(ledger.store.database.identity, ledger.began)
 
 
 def keep_mark(ledger: Ledger) -> None:
@@ -45,15 +35,7 @@ def keep_mark(ledger: Ledger) -> None:
     if ledger.store.release != LEDGER:
         return
     with suppress(OSError, RuntimeError):
-        file = mark_file(ledger)
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}-")
-        try:
-            with os.fdopen(handle, "w", encoding="ascii") as target:
-                json.dump(Mark(len(ledger), len(ledger.events), ledger.head), target)
-            Path(temporary).replace(file)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        keep_private(mark_file(ledger), json.dumps(ledger.end), replace=True, durable=False)
 
 
 def require_mark(ledger: Ledger) -> None:
@@ -66,11 +48,11 @@ def require_mark(ledger: Ledger) -> None:
     """
     mark = None
     with suppress(OSError, ValueError, RuntimeError, TypeError):
-        mark = Mark(*json.loads(mark_file(ledger).read_text(encoding="ascii")))
-    if mark is None or _contains(ledger, mark):
+        mark = End(*json.loads(mark_file(ledger).read_text(encoding="ascii")))
+    if mark is None or contains(ledger, ledger.events, mark):
         return
     ledger.refresh()  # another process may have written since the ledger was read
-    if _contains(ledger, mark):
+    if contains(ledger, ledger.events, mark):
         return
     raise LedgerChangedError(
         ledger.place,
@@ -78,12 +60,3 @@ def require_mark(ledger: Ledger) -> None:
         "copy, or was edited. Restore one that holds every published step; if what they spent is to be forgotten, remove "
         f"{mark_file(ledger)}",
     )
-
-
-def _contains(ledger: Ledger, mark: Mark) -> bool:
-    """Whether the entry that a mark stands for is in the chain."""
-    if mark.n_steps > len(ledger) or mark.n_events > len(ledger.events):
-        return False
-    if mark.n_events and ledger.events[mark.n_events - 1].step >= mark.n_steps:
-        return ledger.events[mark.n_events - 1].hash == mark.head
-    return mark.n_steps == 0 or ledger[mark.n_steps - 1].hash == mark.head

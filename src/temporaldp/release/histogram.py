@@ -1,10 +1,11 @@
-"""A histogram under discrete Laplace or discrete Gaussian noise, drawn exactly by OpenDP."""
+"""Histograms and tables of counts under discrete Laplace or discrete Gaussian noise, drawn exactly by OpenDP."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache, singledispatch
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.extras import needing
-from temporaldp.planning import BudgetPlan, NoisePlan, Plan
+from temporaldp.planning import NoisePlan, Plan
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise
-from temporaldp.values import positive
+from temporaldp.values import positive, whole_number
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -27,8 +28,51 @@ LARGEST_COUNT = 2**53
 """Counts beyond this are refused: OpenDP works on 64-bit integers and needs room for the noise."""
 
 
+class LaplaceCounts(ABC):
+    """Mechanism: exact discrete Laplace noise on counts of which a person's value raises one, in an array of any shape.
+
+    epsilon-DP under replacement of one person's value, which lowers one count by 1 and raises another: an L1 sensitivity of 2.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the counts."""
+
+    def __call__(self, snapshot: ArrayLike, epsilon: float) -> IntArray:
+        """Noisy counts of that shape, integers that may be negative.
+
+        Raises
+        ------
+        InputError
+            The snapshot is no array of counts of that shape.
+        BudgetError
+            epsilon is not positive and finite.
+        LeakageBudgetError
+            Inside the block of a `TemporalAccountant` that refuses the budget. Nothing was drawn.
+        """
+        counts = checked_counts(snapshot, self.shape)
+        accounting_blocks.charge([self.epsilon_spent(epsilon)])
+        return with_noise(counts, self.scale(epsilon))
+
+    @property
+    def error_at_one(self) -> float:
+        """Mean absolute errors of all counts, added up, at epsilon = 1; at another epsilon, divided by it, nearly."""
+        return float(HISTOGRAM_SENSITIVITY * math.prod(self.shape))
+
+    def scale(self, epsilon: float) -> float:
+        """Scale of the noise (2 / epsilon, raised by ulps until OpenDP's own map grants at most epsilon)."""
+        return granted_scale(HISTOGRAM_SENSITIVITY, positive(epsilon, "epsilon"))
+
+    def epsilon_spent(self, epsilon: float) -> float:
+        """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more, by a few ulps less."""
+        return float(_measurement(self.scale(epsilon)).map(HISTOGRAM_SENSITIVITY))
+
+
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceHistogram:
+class DiscreteLaplaceHistogram(LaplaceCounts):
     """Mechanism: exact discrete Laplace noise on every count of a histogram, as OpenDP draws it.
 
     epsilon-DP under replacement of one person's value (L1 sensitivity 2). The noise comes from OpenDP's exact sampler,
@@ -50,35 +94,40 @@ class DiscreteLaplaceHistogram:
 
     n_states: int
 
-    def __call__(self, snapshot: ArrayLike, epsilon: float) -> IntArray:
-        """Noisy counts, shape (n_states,), integers that may be negative.
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One count of each state."""
+        return (self.n_states,)
 
-        Raises
-        ------
-        InputError
-            The snapshot is no vector of n_states counts.
-        BudgetError
-            epsilon is not positive and finite.
-        LeakageBudgetError
-            Inside the block of a `TemporalAccountant` that refuses the budget. Nothing was drawn.
-        """
-        counts = checked_counts(snapshot, self.n_states)
-        measurement = _measurement(self.scale(epsilon))
-        accounting_blocks.charge([self.epsilon_spent(epsilon)])
-        return np.array(measurement(counts.tolist()), dtype=np.int64)
+
+@dataclass(frozen=True, slots=True)
+class GroupedHistogram(LaplaceCounts):
+    """Mechanism: how many people of each group are in each state, with discrete Laplace noise on every count.
+
+    Replacing one person's value, and even the group, lowers one count of the whole table by 1 and raises another: an L1
+    sensitivity of 2, so that groups do not share the budget, each has all of it.
+
+    Parameters
+    ----------
+    n_groups, n_states : int
+
+    Examples
+    --------
+    >>> GroupedHistogram(n_groups=2, n_states=3)([[5, 0, 1], [2, 2, 2]], 0.5).shape
+    (2, 3)
+    """
+
+    n_groups: int
+    n_states: int
+
+    def __post_init__(self) -> None:
+        whole_number(self.n_groups, "n_groups", least=1)
+        whole_number(self.n_states, "n_states", least=1)
 
     @property
-    def error_at_one(self) -> float:
-        """Mean absolute errors of all counts, added up, at epsilon = 1; at another epsilon, divided by it, nearly."""
-        return float(HISTOGRAM_SENSITIVITY * self.n_states)
-
-    def scale(self, epsilon: float) -> float:
-        """Scale of the noise (2 / epsilon, raised by ulps until OpenDP's own map grants at most epsilon)."""
-        return granted_scale(HISTOGRAM_SENSITIVITY, positive(epsilon, "epsilon"))
-
-    def epsilon_spent(self, epsilon: float) -> float:
-        """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more, by a few ulps less."""
-        return float(_measurement(self.scale(epsilon)).map(HISTOGRAM_SENSITIVITY))
+    def shape(self) -> tuple[int, ...]:
+        """One count of each group and state."""
+        return self.n_groups, self.n_states
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +163,13 @@ class NoisyHistogram:
             The scale is not positive and finite, or this is the block of an accountant, who counts pure epsilons only. Nothing
             was drawn.
         """
-        counts = checked_counts(snapshot, self.n_states)
-        measurement = _measurement(positive(scale, "scale"), self.noise)
+        counts, width = checked_counts(snapshot, (self.n_states,)), positive(scale, "scale")
         if accounting_blocks.charged():
             raise BudgetError(
                 "a TemporalAccountant counts epsilons with delta = 0, and this noise is planned for a delta: release outside "
                 "its block, under the plan"
             )
-        return np.array(measurement(counts.tolist()), dtype=np.int64)
+        return with_noise(counts, width, self.noise)
 
 
 def granted_scale(sensitivity: int, epsilon: float) -> float:
@@ -134,41 +182,31 @@ def granted_scale(sensitivity: int, epsilon: float) -> float:
     raise InputError(f"OpenDP grants no scale near {scale:g} for epsilon = {epsilon:g}; use a larger epsilon")
 
 
-def exact_laplace(counts: IntArray, scale: float) -> IntArray:
-    """Counts with exact discrete Laplace noise, as OpenDP draws it."""
-    return np.array(_measurement(scale)(counts.tolist()), dtype=np.int64)
+def with_noise(counts: IntArray, scale: float, noise: Noise = "laplace") -> IntArray:
+    """Counts with exact noise, as OpenDP draws it."""
+    drawn = _measurement(scale, noise)(counts.ravel().tolist())
+    return np.array(drawn, dtype=np.int64).reshape(counts.shape)
 
 
-@singledispatch
 def histogram_mechanism(plan: Plan, n_states: int) -> DiscreteLaplaceHistogram | NoisyHistogram:
     """The mechanism that publishes a histogram under a plan."""
-    raise InputError(f"expected a plan of plan_budget or plan_noise, got {type(plan).__name__}")
+    return NoisyHistogram(n_states, plan.noise) if isinstance(plan, NoisePlan) else DiscreteLaplaceHistogram(n_states)
 
 
-@histogram_mechanism.register
-def _(plan: BudgetPlan, n_states: int) -> DiscreteLaplaceHistogram:
-    return DiscreteLaplaceHistogram(n_states)
-
-
-@histogram_mechanism.register
-def _(plan: NoisePlan, n_states: int) -> NoisyHistogram:
-    return NoisyHistogram(n_states, plan.noise)
-
-
-def checked_counts(snapshot: ArrayLike, n_states: int) -> IntArray:
-    """A histogram as integers.
+def checked_counts(snapshot: ArrayLike, shape: tuple[int, ...]) -> IntArray:
+    """Counts as integers.
 
     Raises
     ------
     InputError
-        It is no vector of n_states counts.
+        They are no array of counts of this shape.
     """
     try:
         counts = np.asarray(snapshot)
     except ValueError:  # which prints none of them, but is no error of ours
-        raise InputError(f"expected a histogram of {n_states} counts, got lists of different lengths") from None
-    if counts.shape != (n_states,):
-        raise InputError(f"expected a histogram of {n_states} counts, got shape {counts.shape}")
+        raise InputError(f"expected counts of shape {shape}, got lists of different lengths") from None
+    if counts.shape != shape:
+        raise InputError(f"expected counts of shape {shape}, got shape {counts.shape}")
     if not np.issubdtype(counts.dtype, np.integer) or counts.min() < 0 or counts.max() > LARGEST_COUNT:
         raise InputError(f"expected whole counts from 0 to 2**53, got others (of type {counts.dtype})")
     return counts.astype(np.int64)

@@ -38,7 +38,7 @@ def input_digest(snapshot: Any) -> str | None:
     None for data that JSON cannot spell, and where no key can be read or kept.
     """
     spelled = _spelled(snapshot)
-    key = None if spelled is None else _key() or _new_key()
+    key = None if spelled is None else _key(make=True)
     return None if spelled is None or key is None else _digest(key, secrets.token_hex(16), spelled)
 
 
@@ -56,22 +56,16 @@ def _digest(key: bytes, nonce: str, spelled: str) -> str:
     return f"{_name(key)}:{nonce}:{made.hexdigest()}"
 
 
-def _key() -> bytes | None:
-    """The key; None if there is none, or if others than its owner may read it."""
+def _key(*, make: bool = False) -> bytes | None:
+    """The key, which is made if it is missing and wanted; None if it cannot be kept, or others than its owner may read it."""
     with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: no home directory
         file = key_file()
+        if make and not file.exists():
+            keep_private(file, secrets.token_hex(KEY_BYTES))  # unless another process is faster
         found = bytes.fromhex(file.read_text(encoding="ascii"))
         is_private = os.name != "posix" or not file.stat().st_mode & 0o077
         return found if is_private and len(found) == KEY_BYTES else None
     return None
-
-
-def _new_key() -> bytes | None:
-    """The key, made unless another process was faster; None if it cannot be kept: the step itself does not need it."""
-    with suppress(OSError, RuntimeError):
-        key_file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        keep_private(key_file(), secrets.token_hex(KEY_BYTES))
-    return _key()
 
 
 def _name(key: bytes) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,7 @@ from temporaldp.correlation.confidence import checked_confidence, clopper_pearso
 from temporaldp.correlation.draws import transitions_by_person
 from temporaldp.correlation.traces import Traces
 from temporaldp.errors import BudgetError, EstimationError
-from temporaldp.release.histogram import exact_laplace, granted_scale
+from temporaldp.release.histogram import granted_scale, with_noise
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
 from temporaldp.values import positive, whole_number
@@ -64,7 +65,7 @@ class TransitionHistogram:
 
     def __call__(self, counts: IntArray, epsilon: float) -> IntArray:
         """Noisy counts, shape (n, n), integers that may be negative; OpenDP draws the noise."""
-        return exact_laplace(counts.ravel(), self.scale(epsilon)).reshape(counts.shape)
+        return with_noise(counts, self.scale(epsilon))
 
 
 def learn_correlation(
@@ -154,7 +155,7 @@ def _drawn_once(
     trajectories: Traces,
     mechanism: TransitionHistogram,
     epsilon: float,
-    draw: object,
+    draw: Callable[[], IntArray],
 ) -> IntArray:
     """What the ledger holds, drawn and stored in one transaction if it holds nothing yet."""
     configuration = {
@@ -172,7 +173,6 @@ def _drawn_once(
         if not len(book):
             with book.writing() as writer:
                 if not len(book):  # nobody was faster
-                    assert callable(draw)
                     writer.append(
                         time="correlation",
                         parameter=epsilon,

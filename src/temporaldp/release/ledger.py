@@ -6,7 +6,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,27 +20,32 @@ from temporaldp.correlation.states import printable
 from temporaldp.errors import InputError, LedgerChangedError, LedgerError, LedgerMismatchError
 from temporaldp.release.chain import (
     FORMAT,
+    End,
     LedgerEvent,
     LedgerRow,
-    broken_link,
     canonical,
-    chained,
+    changed,
+    collector_paused,
+    contains,
     first_hash,
-    in_order,
+    followed,
+    sealed,
 )
-from temporaldp.release.checkpoints import CHECKPOINT, Checkpoint, keep_checkpoint, last_checkpoint
+from temporaldp.release.checkpoints import last_checkpoint
 from temporaldp.release.high_water import keep_mark, require_mark
-from temporaldp.release.identity import difference
+from temporaldp.release.kept import difference
 from temporaldp.release.outputs import from_text
-from temporaldp.release.rows import Rows, collector_paused
 from temporaldp.release.store import Store, store_at
-from temporaldp.release.tables import LEDGER, Transaction
+from temporaldp.release.tables import LEDGER, Heading, Transaction
 
 FloatArray = NDArray[np.float64]
 
 
 LEAST_HEAD_DIGITS = 12
 """Of a noted head: fewer could fit a forgery by chance."""
+
+ROWS_AT_ONCE = 256
+"""Rows that are read and checked together where one of them is asked for."""
 
 ADOPT = "adopt"
 """The kind of event that says from which step on another correlation is valid."""
@@ -62,6 +68,21 @@ class Ledger:
         An SQLite file (its owner's only), or a URL ``postgresql://user@host/database``, which holds one ledger. Or a store.
     release : str, optional
         The identifier of a release of a service, whose database this is.
+
+    Attributes
+    ----------
+    store : Store
+        What keeps it.
+    configuration : dict
+        What the ledger is for.
+    checkpoint : Checkpoint or None
+        What the ledger was opened from; None if all of it was read.
+    end : End
+        The end of the chain, as of the last reading or writing.
+    events : list of LedgerEvent
+        What happened between steps, in order. Not copied: an account of several tables has one for each table and step.
+    adoptions : list of LedgerEvent
+        The events by which other correlations were adopted, in order.
 
     Raises
     ------
@@ -108,103 +129,86 @@ class Ledger:
         return ledger
 
     def _start(self, store: Store) -> None:
-        self._store, self._lock = store, threading.RLock()
-        self._rows = Rows()
-        self._checkpoint: Checkpoint | None = None
-        self._events: list[LedgerEvent] = []
-        self._adoptions: tuple[list[LedgerEvent], int] = [], 0
+        self.store, self._lock = store, threading.RLock()
+        # The last rows, and some older ones that were asked for; each with the step of the first of them.
+        self._recent: tuple[int, list[LedgerRow]] = 0, []
+        self._older: tuple[int, list[LedgerRow]] = 0, []
         try:
             with store.reading() as transaction:
-                self._spelled, self.configuration = self._read_heading(transaction)
-                if not self._go_on_from_checkpoint(transaction):
-                    self._rows, self._events = Rows(), []
-                    self._catch_up(transaction)
+                self._spelled = self._heading(transaction).configuration
+                self.configuration = _read_configuration(self._spelled, self.place)
+                events = transaction.events()
+                self.checkpoint = last_checkpoint(store, self.began, events)
+                self._forget_all()
+                if self.checkpoint is not None:
+                    self._take_in([], events[: self.checkpoint.n_events], self.checkpoint.end)
+                self._take_in(*self._read_on(transaction, self.end))
             require_mark(self)
         except LedgerError:
             store.close()
             raise
 
-    @collector_paused()
-    def _go_on_from_checkpoint(self, transaction: Transaction) -> bool:
-        """Take in what follows the last checkpoint; False if there is none that fits."""
-        events = transaction.events()
-        found = last_checkpoint(self._store, first_hash(self._spelled), events)
-        if found is None:
-            return False
-        checkpoint, event = found
-        n, number = checkpoint.n_steps, event.number
+    def _heading(self, transaction: Transaction) -> Heading:
+        if transaction.heading is None:
+            raise LedgerError(f"{self.place}: the row that says what the ledger is for was deleted, or never made")
+        return transaction.heading
 
-        def read_all() -> list[LedgerRow]:
-            with self._store.reading() as reading:
-                return self._checked_until(reading, checkpoint)
-
-        self._rows, self._events = Rows((), n, self._read_older, read_all), events[: number + 1]
-        if self._last_before(transaction, n, events[:number]) != checkpoint.head:
-            return False
-        self._catch_up(transaction)
-        self._checkpoint = checkpoint
-        return True
-
-    def _last_before(self, transaction: Transaction, step: int, events: list[LedgerEvent]) -> str:
-        """The hash that the entry before a step has, these being the events before it."""
-        if events and events[-1].step >= step:
-            return events[-1].hash
-        return next((row.hash for row in transaction.rows(step - 1, step)), "") if step else first_hash(self._spelled)
-
-    def _read_older(self, step: int) -> LedgerRow:
-        """The row of a step before the checkpoint, checked against the entry before it."""
-        events = [event for event in self._events if event.step <= step]
-        with self._store.reading() as transaction:
-            rows: list[LedgerRow] = transaction.rows(step, step + 1)
-            problem = broken_link(rows, start=step, n_events=0, previous=self._last_before(transaction, step, events))
-        if problem is not None or not rows:
-            raise self._untrusted(problem or f"step {step} is missing")
-        return rows[0]
+    def _forget_all(self) -> None:
+        """Begin with a chain in which nothing is."""
+        self.events: list[LedgerEvent] = []
+        self.adoptions: list[LedgerEvent] = []
+        self.end = End(0, 0, self.began)
 
     @collector_paused()
-    def _checked_until(self, transaction: Transaction, checkpoint: Checkpoint) -> list[LedgerRow]:
-        """The rows before a checkpoint, checked from the first one on."""
-        rows, events = transaction.rows(0, checkpoint.n_steps), self._events[: checkpoint.n_events]
-        entries, began = list(in_order(rows, events)), first_hash(self._spelled)
-        problem = broken_link(entries, start=0, n_events=0, previous=began)
-        if problem is None and (entries[-1].hash if entries else began) != checkpoint.head:
-            problem = "steps were exchanged or cut off"
-        if problem is not None:
-            raise self._untrusted(problem)
-        return rows
+    def _read_on(self, transaction: Transaction, start: End) -> tuple[list[LedgerRow], list[LedgerEvent], End]:
+        """The rows and events after an end of the chain, checked, and the end with them."""
+        heading = self._heading(transaction)
+        if heading.configuration != self._spelled:
+            raise LedgerChangedError(self.place, "what the ledger is for was changed while it was open")
+        rows, events = transaction.rows(start.n_steps), transaction.events(start.n_events)
+        end = followed(start, rows, events, self.place)
+        if heading.n_steps != end.n_steps:
+            problem = f"it says that it has {heading.n_steps} steps, but {end.n_steps} are there: some were deleted or cut off"
+            raise changed(self.place, problem)
+        if heading.head != end.head:
+            raise changed(self.place, "its head is not the hash of its last step: steps were exchanged or cut off")
+        return rows, events, end
 
-    @property
-    def checkpoint(self) -> Checkpoint | None:
-        """What the ledger was opened from; None if all of it was read."""
-        return self._checkpoint
+    @collector_paused()
+    def _read_older(self, start: int, stop: int) -> list[LedgerRow]:
+        """The rows of some steps, checked against what stands before and after them."""
+        until = min(stop + 1, len(self))
+        first, last = (side(self.events, at, key=_step) for side, at in ((bisect_left, start), (bisect_right, until)))
+        with self.store.reading() as transaction:
+            rows = transaction.rows(max(start - 1, 0), until)
+        before = self.began if start == 0 else rows.pop(0).hash if rows else ""
+        end = followed(End(start, first, before), rows, self.events[first:last], self.place)
+        if end.n_steps != until:
+            raise changed(self.place, f"step {end.n_steps} is missing")
+        if until == len(self) and end != self.end:
+            raise changed(self.place, "steps were exchanged or cut off")
+        return rows[: stop - start]
 
-    @property
-    def store(self) -> Store:
-        """What keeps it."""
-        return self._store
-
-    @property
-    def events(self) -> Sequence[LedgerEvent]:
-        """What happened between steps, in order. Not copied: an account of several tables has one for each table and step."""
-        return self._events
-
-    @property
-    def adoptions(self) -> Sequence[LedgerEvent]:
-        """The events by which other correlations were adopted, in order."""
-        known, n_events = self._adoptions if self._adoptions[1] <= len(self._events) else ([], 0)
-        known = known + [event for event in self._events[n_events:] if event.kind == ADOPT]
-        self._adoptions = known, len(self._events)
-        return known
+    def _take_in(self, rows: list[LedgerRow], events: list[LedgerEvent], end: End) -> None:
+        """Go on to an end of the chain. Safe to be interrupted: what is not taken in yet is read again."""
+        first, recent = self._recent
+        self.events[self.end.n_events :] = events
+        if any(event.kind == ADOPT for event in events):
+            self.adoptions = [event for event in self.events if event.kind == ADOPT]
+        if rows:
+            follows = first + len(recent) == rows[0].step
+            self._recent = (first, recent + rows) if follows and len(recent) < ROWS_AT_ONCE else (rows[0].step, rows)
+        self.end = end
 
     @property
     def place(self) -> str:
         """Where it is, without any password."""
-        return self._store.place
+        return self.store.place
 
     @property
     def head(self) -> str:
         """Hash of the last row, which stands for the whole chain."""
-        return self._head_of(self._rows, self._events)
+        return self.end.head
 
     @property
     def began(self) -> str:
@@ -214,20 +218,20 @@ class Ledger:
     @property
     def epsilons(self) -> FloatArray:
         """What each step spent, in nats, shape (T,)."""
-        return np.array([row.epsilon for row in self._rows], dtype=np.float64)
+        return np.array([row.epsilon for row in self[:]], dtype=np.float64)
 
     @property
     def times(self) -> tuple[str, ...]:
         """The steps' labels."""
-        return tuple(row.time for row in self._rows)
+        return tuple(row.time for row in self[:])
 
     @property
     def outputs(self) -> tuple[Any, ...]:
         """What was published, in order; None for a step that was not."""
-        return tuple(None if row.output is None else from_text(row.output) for row in self._rows)
+        return tuple(None if row.output is None else from_text(row.output) for row in self[:])
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self.end.n_steps
 
     @overload
     def __getitem__(self, step: int) -> LedgerRow: ...
@@ -239,9 +243,33 @@ class Ledger:
         Raises
         ------
         LedgerError
-            It was written before the last checkpoint, and was changed since.
+            It was changed since it was written.
         """
-        return self._rows[step]
+        steps = range(len(self))[step]
+        if isinstance(steps, int):
+            return self._between(steps, steps + 1)[0]
+        if not steps:
+            return []
+        return self._between(min(steps), max(steps) + 1)[:: steps.step]
+
+    @property
+    def held(self) -> list[range]:
+        """The steps whose rows are in memory, where they are found at once."""
+        return [range(first, min(first + len(rows), len(self))) for first, rows in (self._recent, self._older)]
+
+    def _between(self, start: int, stop: int) -> list[LedgerRow]:
+        """The rows of some steps, at least one. Old ones that were read stay until others are."""
+        for first, rows in (self._recent, self._older):
+            if first <= start < stop <= first + len(rows):
+                return rows[start - first : stop - first]
+        first = start - start % ROWS_AT_ONCE
+        until = max(stop, min(first + ROWS_AT_ONCE, len(self)))
+        rows = self._read_older(first, until)
+        if until == len(self):
+            self._recent = first, rows
+        else:
+            self._older = first, rows
+        return rows[start - first : stop - first]
 
     def __repr__(self) -> str:
         return f"Ledger({self.place}, {len(self)} steps, head {self.head[:12]})"
@@ -254,7 +282,7 @@ class Ledger:
 
     def close(self) -> None:
         """Let go of the file or the connections."""
-        self._store.close()
+        self.store.close()
 
     def back_up(self, place: str | os.PathLike[str]) -> None:
         """Copy an SQLite ledger as of one moment, with what is kept beside it, while others write.
@@ -265,15 +293,11 @@ class Ledger:
             Something is there already, the copy cannot be written, or the ledger is a database (`pg_dump` copies that).
         """
         try:
-            self._store.back_up(Path(place))
+            self.store.back_up(Path(place))
         except OSError as error:
             if isinstance(error, LedgerError):
                 raise
             raise LedgerError(f"cannot write the backup {os.fspath(place)}: {error.strerror or error}") from None
-
-    def require_open(self) -> None:
-        """`LedgerError` once it was closed."""
-        self._store.require_open()
 
     def refresh(self) -> None:
         """Read what other processes added.
@@ -283,8 +307,8 @@ class Ledger:
         LedgerError
             The ledger cannot be read, or was changed.
         """
-        with self._lock, self._store.reading() as transaction:
-            self._catch_up(transaction)
+        with self._lock, self.store.reading() as transaction:
+            self._take_in(*self._read_on(transaction, self.end))
 
     def verify(self, *, head: str | None = None) -> None:
         """Read everything anew and check the chain from its start; with `head`, that this hash is one of its rows'.
@@ -303,18 +327,17 @@ class Ledger:
         """
         if head is not None and not re.fullmatch(f"[0-9a-fA-F]{{{LEAST_HEAD_DIGITS},64}}", head):
             raise InputError(f"expected a head of at least {LEAST_HEAD_DIGITS} hexadecimal digits, got {head!r}")
-        with self._lock, self._store.reading() as transaction:
-            self._require_same_heading(transaction)
-            rows, events = self._read_new(transaction, Rows(), [])
-            seen = rows[self._rows.n_before : len(self._rows)]
-            if seen != self._rows.recent or events[: len(self._events)] != self._events:
+        with self._lock, self.store.reading() as transaction:
+            rows, events, end = self._read_on(transaction, End(0, 0, self.began))
+            if not contains(rows, events, self.end):
                 raise LedgerChangedError(
                     self.place, "steps that this process has seen are missing or were changed since"
                 )
-            self._rows, self._events = Rows(rows), events
+            self._recent = 0, rows
+            self._take_in([], events[self.end.n_events :], end)
         if head is None:
             return
-        known = [first_hash(self._spelled), *(row.hash for row in self._rows), *(event.hash for event in self._events)]
+        known = [first_hash(self._spelled), *(row.hash for row in self[:]), *(event.hash for event in self.events)]
         if not any(one.startswith(head.lower()) for one in known):
             raise LedgerChangedError(
                 self.place,
@@ -326,64 +349,13 @@ class Ledger:
     def writing(self) -> Iterator[LedgerWriter]:
         """A block in which this thread of this process alone may add a row; durable when it ends, undone if it raises."""
         with self._lock:
-            with self._store.writing() as transaction:
-                self._catch_up(transaction)
-                writer = LedgerWriter(self, transaction)
+            with self.store.writing() as transaction:
+                self._take_in(*self._read_on(transaction, self.end))
+                writer = LedgerWriter(transaction, self.end)
                 yield writer
-            if writer.added is not None:
-                self._rows.append(writer.added)
-            if writer.noted is not None:
-                self._events.append(writer.noted)
-            if writer.added or writer.noted:
+            if writer.end != self.end:
+                self._take_in(writer.rows, writer.events, writer.end)
                 keep_mark(self)
-
-    def _read_heading(self, transaction: Transaction) -> tuple[str, dict[str, Any]]:
-        found = transaction.heading
-        if found is None:
-            raise LedgerError(f"{self.place}: the row that says what the ledger is for was deleted, or never made")
-        return found.configuration, _read_configuration(found.configuration, self.place)
-
-    def _require_same_heading(self, transaction: Transaction) -> None:
-        heading = transaction.heading
-        if heading is None or heading.configuration != self._spelled:
-            raise LedgerChangedError(self.place, "what the ledger is for was changed while it was open")
-
-    def _catch_up(self, transaction: Transaction) -> None:
-        """Take in rows that were added since, after checking them."""
-        self._require_same_heading(transaction)
-        rows, events = self._read_new(transaction, self._rows, self._events)
-        self._rows.extend(rows)
-        self._events += events
-
-    @collector_paused()
-    def _read_new(
-        self, transaction: Transaction, known: Rows, happened: list[LedgerEvent]
-    ) -> tuple[list[LedgerRow], list[LedgerEvent]]:
-        """The rows after the known ones, checked."""
-        n_steps, head = (-1, "") if transaction.heading is None else transaction.heading[1:3]
-        rows, events = transaction.rows(len(known)), transaction.events(len(happened))
-        total = len(known) + len(rows)
-        previous = self._head_of(known, happened)
-        entries = list(in_order(rows, events))
-        problem = broken_link(entries, start=len(known), n_events=len(happened), previous=previous)
-        if problem is None and n_steps != total:
-            problem = f"it says that it has {n_steps} steps, but {total} are there: some were deleted or cut off"
-        if problem is None and head != (entries[-1].hash if entries else previous):
-            problem = "its head is not the hash of its last step: steps were exchanged or cut off"
-        if problem is not None:
-            raise self._untrusted(problem)
-        return rows, events
-
-    def _untrusted(self, problem: str) -> LedgerError:
-        return LedgerChangedError(
-            self.place,
-            f"{problem}. Nothing vouches for it any more; restore it from a backup that holds every published step",
-        )
-
-    def _head_of(self, rows: Rows, events: list[LedgerEvent]) -> str:
-        if events and events[-1].step >= len(rows):
-            return events[-1].hash
-        return rows[-1].hash if rows else first_hash(self._spelled)
 
     @property
     def correlations(self) -> dict[str, Any] | None:
@@ -404,15 +376,15 @@ class Ledger:
         asked = json.loads(canonical(configuration))
         kept = {**self.configuration, "correlations": self.correlations, "plan": self.plan}
         differing = [key for key in sorted({*asked, *kept}) if asked.get(key) != kept.get(key)]
-        if differing and not self._rows and self._store.release == LEDGER:
-            with self._lock, self._store.writing() as transaction:
-                self._catch_up(transaction)
-                if not self._rows:
+        if differing and not len(self) and self.store.release == LEDGER:
+            with self._lock, self.store.writing() as transaction:
+                self._take_in(*self._read_on(transaction, self.end))
+                if not len(self):
                     spelled = _spelled(configuration)
                     transaction.remake(spelled, first_hash(spelled))
-            if not self._rows:
-                self._spelled, self.configuration, self._events, differing = spelled, asked, [], []
-                self._adoptions = [], 0
+            if not len(self):
+                self._spelled, self.configuration, differing = spelled, asked, []
+                self._forget_all()
         if not differing:
             return
         self.close()
@@ -424,14 +396,12 @@ class Ledger:
 
 
 class LedgerWriter:
-    """Adds one step, and one event after it, inside `Ledger.writing`."""
+    """Adds steps and events inside `Ledger.writing`."""
 
-    __slots__ = ("_ledger", "_transaction", "added", "noted")
-
-    def __init__(self, ledger: Ledger, transaction: Transaction) -> None:
-        self._ledger, self._transaction = ledger, transaction
-        self.added: LedgerRow | None = None
-        self.noted: LedgerEvent | None = None
+    def __init__(self, transaction: Transaction, end: End) -> None:
+        self._transaction, self.end = transaction, end
+        self.rows: list[LedgerRow] = []
+        self.events: list[LedgerEvent] = []
 
     def append(
         self,
@@ -446,35 +416,25 @@ class LedgerWriter:
         request_key: str | None = None,
     ) -> LedgerRow:
         """Add the next step; gives its row."""
+        n_steps, n_events, head = self.end
         told = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
-        unsealed = LedgerRow(len(self._ledger), time, called, spent, told, bool(last), output, digest, request_key, "")
-        row = unsealed._replace(hash=chained(self._ledger.head, unsealed.signed))
-        self._transaction.append(row, after=self._ledger.head)
-        self.added = row
+        row = sealed(LedgerRow(n_steps, time, called, spent, told, bool(last), output, digest, request_key, ""), head)
+        self._transaction.append(row, after=head, n_steps=n_steps + 1)
+        self.rows.append(row)
+        self.end = End(n_steps + 1, n_events, row.hash)
         return row
 
     def note(self, kind: str, *, by: str, details: dict[str, Any]) -> LedgerEvent:
         """Add an event after the last step; gives it. `StateError` where a name has control characters."""
+        n_steps, n_events, head = self.end
         by = printable(by, "name")
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        n_steps, head = len(self._ledger), self._ledger.head
-        if self.added is not None:
-            n_steps, head = n_steps + 1, self.added.hash
-        unsealed = LedgerEvent(len(self._ledger.events), n_steps, kind, at, by, canonical(details), "")
-        event = unsealed._replace(hash=chained(head, unsealed.signed))
-        self._transaction.append_event(event, after=head)
-        self.noted = event
+        event = sealed(LedgerEvent(n_events, n_steps, kind, at, by, canonical(details), ""), head)
+        self._transaction.append(event, after=head, n_steps=n_steps)
+        self.events.append(event)
+        self.end = End(n_steps, n_events + 1, event.hash)
         return event
-
-    def note_checkpoint(self, calendar: dict[str, Any] | None, accountant: dict[str, Any]) -> bool:
-        """Keep a checkpoint here; False where it is too large."""
-        ledger = self._ledger
-        found = Checkpoint(len(ledger), len(ledger.events), ledger.head, calendar, accountant)
-        details = keep_checkpoint(ledger.store, found.text(ledger.began, ledger.events))
-        if details is not None:
-            self.note(CHECKPOINT, by="temporaldp", details=details)
-        return details is not None
 
 
 def _spelled(configuration: dict[str, Any]) -> str:
@@ -516,3 +476,7 @@ def _brief(value: Any) -> str:
         value = [f"{key} {each}" for key, each in value.items()]
     text = "none" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
     return text if len(text) <= 120 else f"{text[:60]} ... {text[-40:]}"
+
+
+def _step(event: LedgerEvent) -> int:
+    return event.step

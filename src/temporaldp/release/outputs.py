@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
-from temporaldp.release.rows import collector_paused
+from temporaldp.release.chain import collector_paused
 
 
 def as_text(output: Any) -> str:

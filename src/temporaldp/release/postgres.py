@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,16 +81,13 @@ class PostgresDatabase(Database):
             tables().releases.metadata.create_all(connection)
             fill(connection)
 
-    @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
+    def reading(self) -> AbstractContextManager[sa.Connection]:
         """A transaction that sees one moment."""
-        if self._trial is not None:
-            yield self._trial
-            return
-        with self._translated(), self._connected().connect() as connection:
-            moment = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            with moment.begin():
-                yield moment
+        return self._asked(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    def asking(self) -> AbstractContextManager[sa.Connection]:
+        """For one statement that reads."""
+        return self._asked(isolation_level="AUTOCOMMIT")
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
@@ -104,13 +101,13 @@ class PostgresDatabase(Database):
                     yield self._trial
 
     @contextmanager
-    def asking(self) -> Iterator[sa.Connection]:
-        """For one statement that reads."""
+    def _asked(self, **options: Any) -> Iterator[sa.Connection]:
+        """A connection with these options, whose transaction ends with the block; within a trial, that of the trial."""
         if self._trial is not None:
             yield self._trial
             return
         with self._translated(), self._connected().connect() as connection:
-            yield connection.execution_options(isolation_level="AUTOCOMMIT")
+            yield connection.execution_options(**options)
 
     def read_private(self, release: str, name: str) -> str | None:
         """From a table."""
@@ -120,21 +117,18 @@ class PostgresDatabase(Database):
             found = connection.execute(asked).first()
             return None if found is None else str(found.content)
 
-    def write_private(self, release: str, name: str, content: str) -> str:
+    def write_private(self, release: str, name: str, content: str, *, replace: bool = False) -> str:
         """Into that table."""
         with needing("ledger"):
             from sqlalchemy.dialects.postgresql import insert
 
         with self.writing() as connection:
             new = insert(tables().private).values(release=release, name=name, content=content)
-            connection.execute(new.on_conflict_do_nothing())
+            key, changed = ["release", "name"], {"content": content}
+            connection.execute(
+                new.on_conflict_do_update(index_elements=key, set_=changed) if replace else new.on_conflict_do_nothing()
+            )
         return self.read_private(release, name) or content
-
-    def remove_private(self, release: str, name: str) -> None:
-        """From that table."""
-        private = tables().private
-        with self.writing() as connection:
-            connection.execute(private.delete().where(private.c.release == release, private.c.name == name))
 
     def back_up(self, place: Path) -> None:
         """A database server has tools of its own for that."""

@@ -18,7 +18,7 @@ from temporaldp.correlation.states import printable, require_same_states, state_
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
-from temporaldp.files.atomic import brief, require_file
+from temporaldp.files.atomic import brief, require_file, suffix_of
 from temporaldp.files.columns import METADATA_KEY, save_columns, unguarded
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
 from temporaldp.values import REPLACE_ONE, compared_by_value, copy_in
@@ -189,10 +189,7 @@ def load_released(path: str | Path) -> ReleasedHistograms:
 
 def release_suffix(path: str | Path) -> str:
     """The suffix of a place for released histograms, if it is one that can be written."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in {".parquet", ".csv"}:
-        raise InputError(f"expected a file ending in .parquet or .csv for released histograms, got {str(path)!r}")
-    return suffix
+    return suffix_of(path, (".parquet", ".csv"), "released histograms")
 
 
 def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:

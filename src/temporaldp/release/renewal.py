@@ -20,7 +20,7 @@ from temporaldp.errors import InputError, LedgerError, PlanError
 from temporaldp.planning import BudgetPlan, Plan
 from temporaldp.planning.renewal import leakage_for_ever, leakage_going_on
 from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every
-from temporaldp.release.identity import plan_digest
+from temporaldp.release.kept import plan_digest
 from temporaldp.release.ledger import ADOPT, Ledger
 
 RENEWAL = "renewal"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from copy import copy
 from typing import Any
 
@@ -10,15 +9,14 @@ from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.errors import BudgetError, InputError, LedgerError, LedgerMismatchError
+from temporaldp.errors import BudgetError, InputError, LedgerMismatchError
 from temporaldp.planning import BudgetPlan, Plan
-from temporaldp.planning.measurement import NOTHING, Measurement
-from temporaldp.release.adopting import correlations_at, resumed, take_in
+from temporaldp.planning.measurement import Measurement
+from temporaldp.release.adopting import begun, is_new, take_in
 from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every, require_enough_steps
-from temporaldp.release.guards import Guard, Mechanism, PlanGuard
-from temporaldp.release.identity import correlations_of, plan_digest
-from temporaldp.release.kept_correlations import keep_correlations
-from temporaldp.release.ledger import ADOPT, Ledger
+from temporaldp.release.guards import Mechanism, PlanGuard
+from temporaldp.release.kept import correlations_of, plan_digest
+from temporaldp.release.ledger import Ledger
 from temporaldp.release.renewal import RENEWAL, renewal_of, require_renewable
 
 
@@ -37,24 +35,19 @@ class RenewedGuard(PlanGuard):
         self.horizon, self._epochs, self._digest = None, Epochs(every, plan.horizon), plan_digest(plan)
         self.accountant = copy(odometer)
         self.promise = require_renewable(plan, every, account_of(odometer).population, odometer.accounting)
-        self._n_adopted, self._share, self._shared_until = 0, 1.0, 0
+        self._share, self._shared_until = 1.0, 0
 
     def begin(self, ledger: Ledger) -> None:
-        """Keep the matrices beside the ledger, and note in it what a renewal promises, once; then what it has of the steps."""
-        known = ledger.configuration["correlations"]
+        """Keep the matrices beside the ledger, note in it what a renewal promises, once, and go on from its checkpoint."""
         require_enough_steps(self._epochs.every, self._epochs.most, ledger.configuration["step"])
-        with suppress(LedgerError):  # a disk that is full or read-only: a report needs it, a step does not
-            keep_correlations(ledger.store, account_of(self.accountant).population, known["salt"])
         if not any(event.kind == RENEWAL for event in ledger.events):
             with ledger.writing() as writer:
                 if not any(event.kind == RENEWAL for event in ledger.events):
                     told = {"for_ever": self.promise, "steps": self._epochs.most}
                     writer.note(RENEWAL, by="temporaldp", details=told)
-        if any(event.kind == ADOPT for event in ledger.events):
-            self.accountant = TemporalAccountant(correlations_at(ledger, known["users"]))
-        self.accountant, self._n_adopted = resumed(self.accountant, ledger)
-        kept = ledger.checkpoint.accountant if ledger.checkpoint is not None and len(self.accountant) else None
-        self._epochs = self._epochs.restored(kept["epochs"]) if kept else self._epochs
+        self.accountant = begun(self.accountant, ledger)
+        if ledger.checkpoint is not None and len(self.accountant):
+            self._epochs = Epochs(*self._epochs[:2], *ledger.checkpoint.accountant["epochs"])
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """The plan, how it is renewed, and the correlations by salted digests."""
@@ -77,8 +70,6 @@ class RenewedGuard(PlanGuard):
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
         """The plan's, of the step within its epoch; less in an epoch within which another correlation was adopted."""
-        if self._share_at(step) == 1.0:
-            return super().measurement(mechanism, step, epsilon, last=last)
         granted = self.next_epsilon(step, last=last)
         made = super().measurement(mechanism, step, granted if epsilon is None else epsilon, last=last)
         if made.epsilon > granted:
@@ -88,18 +79,14 @@ class RenewedGuard(PlanGuard):
             )
         return made
 
-    def pass_over(self, step: int) -> Measurement:
-        """Who leaves a step out leaks no more."""
-        return NOTHING
-
     def replay(self, ledger: Ledger) -> None:
-        """Tell the odometer and the epochs what they do not know."""
-        self._n_adopted = take_in(self.accountant, ledger, self._n_adopted)
-        for row in ledger[len(self._epochs) :]:
-            self._epochs.add(row.time)
-        adopted = [event for event in ledger.events if event.kind == ADOPT]
-        if adopted:
-            self._share, self._shared_until = float(adopted[-1].details["share"]), adopted[-1].step
+        """Count the steps and adoptions of the ledger that were not counted."""
+        take_in(self.accountant, ledger)
+        for row in ledger[self._epochs.n_steps :]:
+            self._epochs = self._epochs.after(row.time)
+        if ledger.adoptions:
+            last = ledger.adoptions[-1]
+            self._share, self._shared_until = float(last.details["share"]), last.step
             if ledger.plan != self._digest:
                 raise LedgerMismatchError(
                     f"{ledger.place} has adopted another correlation and another plan since it was opened: open it with these"
@@ -111,23 +98,16 @@ class RenewedGuard(PlanGuard):
     def kept_state(self) -> dict[str, Any] | None:  # type: ignore[override]
         """The odometer's, and where the epoch began."""
         state = account_of(self.accountant).kept_state()
-        return None if state is None else {**state, "epochs": self._epochs.document()}
+        return None if state is None else {**state, "epochs": self._epochs[2:]}
 
     def leakage_after(self, epsilon: float) -> float:  # type: ignore[override]
         """Of all epochs together."""
         return self.accountant.total(epsilon)
 
-    def trial(self) -> Guard:
-        """With epochs of its own."""
-        made = super().trial()
-        assert isinstance(made, RenewedGuard)
-        made._epochs = copy(self._epochs)
-        return made
-
     def go_on(self, epsilon: float, time: str) -> None:
-        """Tell the odometer and the epochs of a step."""
+        """Count a step by the odometer and the epochs."""
         super().go_on(epsilon, time)
-        self._epochs.add(time)
+        self._epochs = self._epochs.after(time)
 
     def _share_at(self, step: int) -> float:
         """Of the plan's budget, at a step within its epoch: 1 unless another correlation was adopted after this epoch began."""
@@ -150,10 +130,10 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, ever
             "expected a plan of budgets with a horizon, without a metric, to be renewed after its last step; one without a "
             "horizon lasts for ever, and noise at a delta does not begin again"
         )
-    if not isinstance(accountant, TemporalAccountant) or accountant.alpha is not None or len(accountant):
+    if not isinstance(accountant, TemporalAccountant) or accountant.alpha is not None or not is_new(accountant):
         raise InputError(
-            "expected an accountant without alpha that has spent nothing: an odometer, which says what all epochs leak "
-            "together. Each of them holds the plan's alpha by itself"
+            "expected an accountant without alpha that has spent and adopted nothing: an odometer, which says what all epochs "
+            "leak together. Each of them holds the plan's alpha by itself"
         )
     if (
         not isinstance(accountant.accounting, Exact | PaperBound)

@@ -1,4 +1,4 @@
-"""Several tables in one step: counts by group, and tables that share a step's budget."""
+"""Several tables in one step, which share its budget."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import InputError
-from temporaldp.release.histogram import DiscreteLaplaceHistogram
-from temporaldp.values import positive, whole_number
-
-IntArray = NDArray[np.int64]
+from temporaldp.values import positive
 
 ROUNDED = 1e-12
 """Share of a budget that is left over, so that shares that are rounded up do not add up to more than it."""
@@ -33,50 +29,6 @@ class Table(Protocol):
 
     def __call__(self, snapshot: Any, epsilon: float) -> Any:
         """What is published."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupedHistogram:
-    """Mechanism: how many people of each group are in each state, with discrete Laplace noise on every count.
-
-    Replacing one person's value, and even the group, lowers one count of the whole table by 1 and raises another: an L1
-    sensitivity of 2, so that groups do not share the budget, each has all of it.
-
-    Parameters
-    ----------
-    n_groups, n_states : int
-
-    Examples
-    --------
-    >>> GroupedHistogram(n_groups=2, n_states=3)([[5, 0, 1], [2, 2, 2]], 0.5).shape
-    (2, 3)
-    """
-
-    n_groups: int
-    n_states: int
-
-    def __post_init__(self) -> None:
-        whole_number(self.n_groups, "n_groups", least=1)
-        whole_number(self.n_states, "n_states", least=1)
-
-    @property
-    def error_at_one(self) -> float:
-        """Of all counts together."""
-        return self._cells().error_at_one
-
-    def __call__(self, snapshot: ArrayLike, epsilon: float) -> IntArray:
-        """Noisy counts, shape (n_groups, n_states). Errors as for `DiscreteLaplaceHistogram`."""
-        counts = np.asarray(snapshot)
-        if counts.shape != (self.n_groups, self.n_states):
-            raise InputError(f"expected counts of shape {(self.n_groups, self.n_states)}, got {counts.shape}")
-        return self._cells()(counts.ravel(), epsilon).reshape(counts.shape)
-
-    def epsilon_spent(self, epsilon: float) -> float:
-        """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more."""
-        return self._cells().epsilon_spent(epsilon)
-
-    def _cells(self) -> DiscreteLaplaceHistogram:
-        return DiscreteLaplaceHistogram(self.n_groups * self.n_states)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -97,7 +49,7 @@ class SharedBudget:
 
     Examples
     --------
-    >>> from temporaldp import ClampedMean
+    >>> from temporaldp import ClampedMean, DiscreteLaplaceHistogram
     >>> tables = SharedBudget({"stage": DiscreteLaplaceHistogram(5), "age": ClampedMean(0.0, 100.0, n_people=151)})
     >>> {name: round(share, 3) for name, share in tables.shares.items()}
     {'stage': 0.795, 'age': 0.205}

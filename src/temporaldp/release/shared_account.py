@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
-from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputError, LedgerMismatchError
 from temporaldp.files.moments import label_of
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.release import input_digest
-from temporaldp.release.adopting import correlations_at
+from temporaldp.release.adopting import unspent_accountant
 from temporaldp.release.guards import Forecast
 from temporaldp.release.histogram import DiscreteLaplaceHistogram
 from temporaldp.release.ledger import Ledger
@@ -46,10 +45,6 @@ class SharedCharge:
         states = dict(self.states)
         told = {name: {"share": share, "states": list(states[name])} for name, share in self.shares if name in states}
         return {"tables": told} if told else {}
-
-    def epsilon_spent(self, epsilon: float) -> float:
-        """All of it, whichever tables are published."""
-        return epsilon
 
     def __call__(self, snapshot: None, epsilon: float) -> dict[str, float]:
         """What is charged."""
@@ -95,6 +90,17 @@ class SharedRelease:
     states : mapping of str to sequences of str, optional
         The states of every table that is a histogram. The ledger then knows them, and a job need name nothing but its table
         (`SharedRelease.of`).
+
+    Attributes
+    ----------
+    table : str
+        Which one this job publishes.
+    share : float
+        Of each step's budget.
+    stream : ContinualRelease
+        What charges the steps of all tables.
+    ledger : Ledger
+        The ledger of all tables.
 
     Raises
     ------
@@ -142,15 +148,16 @@ class SharedRelease:
         if math.fsum(known.values()) > 1.0 + ROUNDED:
             raise InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}")
         require_budget_mechanism(mechanism, accountant.accounting.distances)
-        self._table, self._mechanism, self._described = table, mechanism, described(mechanism)
-        self._share = known[table] * (1.0 - 2.0 * ROUNDED)
+        self.table, self._mechanism, self._described = table, mechanism, described(mechanism)
+        self.share = known[table] * (1.0 - 2.0 * ROUNDED)
         if states is not None and set(states) != set(known):
             raise InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states) or 'none'}")
         named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         charge = SharedCharge(tuple(sorted(known.items())), named)
-        self._stream: ContinualRelease[None, Any] = ContinualRelease(
+        self.stream: ContinualRelease[None, Any] = ContinualRelease(
             charge, ledger=ledger, accountant=accountant, step=step
         )
+        self.ledger = self.stream.ledger
         self._published: dict[int, dict[str, Any]] = {}
         self._n_seen = 0
         self._take_in()
@@ -179,35 +186,15 @@ class SharedRelease:
         )  # fmt: skip
 
     @property
-    def table(self) -> str:
-        """Which one this job publishes."""
-        return self._table
-
-    @property
-    def share(self) -> float:
-        """Of each step's budget."""
-        return self._share
-
-    @property
     def states(self) -> tuple[str, ...] | None:
         """The states of this table; None where the ledger does not name them."""
         tables = self.ledger.configuration.get("tables")
-        return None if tables is None else tuple(tables[self._table]["states"])
-
-    @property
-    def stream(self) -> ContinualRelease[None, Any]:
-        """What charges the steps of all tables."""
-        return self._stream
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger of all tables."""
-        return self._stream.ledger
+        return None if tables is None else tuple(tables[self.table]["states"])
 
     @property
     def accountant(self) -> TemporalAccountant | None:
         """The account of all tables, as of the last step."""
-        return self._stream.accountant
+        return self.stream.accountant
 
     def __enter__(self) -> Self:
         return self
@@ -217,19 +204,19 @@ class SharedRelease:
 
     def close(self) -> None:
         """Let go of the ledger."""
-        self._stream.close()
+        self.stream.close()
 
     def release(self, snapshot: Any, *, time: object) -> Any:
         """The table's output at a step, drawn now or stored before. Errors as for `ContinualRelease.release`."""
-        with self._stream.taking(time) as (writer, row):  # charges the step, unless another table's job did
+        with self.stream.taking(time) as (writer, row):  # charges the step, unless another table's job did
             self._take_in()
             if row.step not in self._published:
-                made = budget_measurement(self._mechanism, row.epsilon * self._share, row.step)
+                made = budget_measurement(self._mechanism, row.epsilon * self.share, row.step)
                 with accounting_blocks.settled():
                     output = as_text(made.draw(snapshot))
                 writer.note(
                     TABLE,
-                    by=self._table,
+                    by=self.table,
                     details={
                         "step": row.step,
                         "epsilon": made.epsilon,
@@ -248,26 +235,24 @@ class SharedRelease:
 
     def has(self, time: object) -> bool:
         """Whether this table was published at a time."""
-        return self._stream.has(time) and self._stream.row(time).step in self._published
+        return self.stream.has(time) and self.stream.row(time).step in self._published
 
     def refresh(self) -> None:
         """Read what other jobs added. Errors as for `Ledger.refresh`."""
-        self._stream.refresh()
+        self.stream.refresh()
         self._take_in()
 
     def published(self, time: object) -> Any:
         """What this table published at a time, as it was stored; KeyError where it was not."""
-        return from_text(self._published[self._stream.row(time).step]["output"])
+        return from_text(self._row(time)["output"])
 
     def spent(self, time: object) -> float:
         """What this table spent at a time when it was published, in nats; KeyError where it was not."""
-        told: dict[str, Any] = self._published[self._stream.row(time).step]
-        return float(told["epsilon"])
+        return float(self._row(time)["epsilon"])
 
     def input_differs(self, snapshot: Any, *, time: object) -> bool | None:
         """Return whether a published step would be drawn from other data than it was, as `ContinualRelease.input_differs`."""
-        kept = self._published[self._stream.row(time).step]["digest"]
-        return input_digest.input_differs(kept, snapshot)
+        return input_digest.input_differs(self._row(time)["digest"], snapshot)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
         """What publishing these times would spend and leak, where this table was not published; nothing is drawn or stored.
@@ -276,28 +261,28 @@ class SharedRelease:
         `ContinualRelease.forecast`.
         """
         self.refresh()
-        new = {one.time: one for one in self._stream.forecast(times)}
+        new = {one.time: one for one in self.stream.forecast(times)}
         found = []
         for time in (label_of(one) for one in times if not self.has(one)):
-            if time in new:
-                charged, leakage = new[time].epsilon, new[time].leakage
-            else:
-                charged, leakage = self._stream.row(time).epsilon, self.ledger[-1].leakage
-            asked = charged * self._share
-            spent = budget_measurement(self._mechanism, asked, len(self.ledger)).epsilon
-            found.append(Forecast(time, asked, spent, leakage))
+            charged = new.get(time) or self.stream.row(time)._replace(leakage=self.ledger[-1].leakage)
+            made = budget_measurement(self._mechanism, charged.epsilon * self.share, len(self.ledger))
+            found.append(Forecast(time, made.parameter, made.epsilon, charged.leakage))
         return found
+
+    def _row(self, time: object) -> dict[str, Any]:
+        """What this table published at a time, and what it spent; KeyError where there is nothing."""
+        return self._published[self.stream.row(time).step]
 
     def _take_in(self) -> None:
         """Know what this table published so far."""
         new = self.ledger.events[self._n_seen :]
         self._n_seen += len(new)
-        texts = [event.content for event in new if event.kind == TABLE and event.by == self._table]
+        texts = [event.content for event in new if event.kind == TABLE and event.by == self.table]
         for told in json.loads(f"[{','.join(texts)}]"):  # at once: there may be very many
             if told["mechanism"] != self._described:
                 self.close()
                 raise LedgerMismatchError(
-                    f"table {self._table!r} of {self.ledger.place} is published by {told['mechanism']}, this release by "
+                    f"table {self.table!r} of {self.ledger.place} is published by {told['mechanism']}, this release by "
                     f"{self._described}; go on with the same mechanism, or give this one a share and a name of its own"
                 )
             self._published[told["step"]] = told
@@ -305,7 +290,7 @@ class SharedRelease:
 
 def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAccountant]:
     """The tables of an account, one of which has this name, and its accountant before the first step."""
-    told, tables = ledger.configuration, ledger.configuration.get("tables")
+    tables = ledger.configuration.get("tables")
     if tables is None:
         raise InputError(
             f"{ledger.place} is no account of several tables; `temporaldp ledger share` makes one, and a release of one "
@@ -315,10 +300,4 @@ def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAcc
         raise InputError(f"{ledger.place} is the account of {', '.join(sorted(tables))}, and has no table {table!r}")
     now = ledger.correlations
     assert now is not None  # an account has an accountant
-    return tables, TemporalAccountant(
-        correlations_at(ledger, now["users"]),
-        told["alpha"],
-        accounting=accounting_from(told["accounting"]),
-        horizon=told["horizon"],
-        reserve=told["reserve"],
-    )
+    return tables, unspent_accountant(ledger, now["users"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.arrow import arrow_stream
 from temporaldp.errors import InputError
+from temporaldp.files.columns import save_columns
 from temporaldp.planning import Source
 from temporaldp.planning.histogram_noise import Noise, noise_quantile, noise_variance
-from temporaldp.release.released import ReleasedHistograms
+from temporaldp.release.released import ReleasedHistograms, release_suffix
 from temporaldp.smoothing import PublicCorrelation, StepRelease, require_public, smooth_steps
 from temporaldp.smoothing.intervals import COVERAGE
 from temporaldp.values import compared_by_value, copy_in
@@ -243,3 +245,26 @@ def step_release(counts: NDArray[np.int64], scale: float, noise: Noise, total: f
     variance = noise_variance(scale, noise)
     reach = noise_quantile(scale, COVERAGE, noise) / (NORMAL_REACH * np.sqrt(variance)) if noise == "laplace" else 1.0
     return StepRelease(counts.astype(np.float64), variance, float(np.clip(reach, 1.0, LARGEST_TAIL)), total)
+
+
+def save_smoothed(smoothed: SmoothedHistograms, path: str | Path) -> None:
+    """Write smoothed histograms: Parquet (with what was used in its metadata) or CSV, one row per time and state.
+
+    Raises
+    ------
+    InputError
+        The suffix is neither .parquet nor .csv.
+    OutputError
+        The file cannot be written; what stood there is untouched.
+    """
+    release_suffix(path)
+    used = {
+        "kind": "smoothed histograms (post-processing)",
+        "used": smoothed.used,
+        "seen": smoothed.seen,
+        "fit": smoothed.fit,
+        "source": asdict(smoothed.source),
+        "totals": smoothed.totals.tolist(),
+        "intervals": "95 %, of each count by itself",
+    }
+    save_columns(smoothed.columns(), path, used)

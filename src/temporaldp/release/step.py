@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import InputError, SpentError
 from temporaldp.planning.measurement import Measurement
-from temporaldp.release.calendar import Before, Calendar
+from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.ledger import Ledger, LedgerWriter
 
@@ -74,7 +74,7 @@ class Steps:
     def __init__(self, ledger: Ledger, guard: Guard, mechanism: Any, written: Written, step: str | None) -> None:
         self.ledger, self.guard = ledger, guard
         self._mechanism, self._written = mechanism, written
-        self.calendar = Calendar(step, _times_before(ledger))
+        self.calendar = Calendar(ledger, step)
         self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
 
     @property
@@ -153,19 +153,9 @@ class Steps:
             raise SpentError(f"the step at time {self.ledger[-1].time!r} was declared the last; nothing may follow it")
 
     def replay(self) -> None:
-        """Bring the guard and the calendar up to date with the ledger."""
+        """Bring the guard up to date with the ledger."""
         self.guard.replay(self.ledger)
-        for row in self.ledger[len(self.calendar) :]:
-            self.calendar.add(row.time)
 
 
 class _Draw:
     """One step that is being drawn: as long as the frame that made it lives, whatever interrupts it."""
-
-
-def _times_before(ledger: Ledger) -> Before | None:
-    """The times before the ledger's checkpoint, which are looked up in it."""
-    checkpoint = ledger.checkpoint
-    if checkpoint is None or checkpoint.calendar is None:
-        return None
-    return Before(checkpoint.n_steps, checkpoint.calendar["last"], lambda step: ledger[step].time)

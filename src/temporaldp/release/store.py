@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from temporaldp.errors import LedgerError
 from temporaldp.release.database import Database, connect
 from temporaldp.release.tables import LEDGER, Heading, Transaction, statements, tables
 
@@ -31,7 +30,6 @@ class Store:
     def __init__(self, database: Database, release: str = LEDGER, *, is_shared: bool = False) -> None:
         self.database, self.release, self._is_shared = database, release, is_shared
         self.place = database.place if release == LEDGER else f"{database.place}, release {release}"
-        self._closed = False
 
     def exists(self) -> bool:
         """Whether the release is there. What is left of one whose heading was deleted counts."""
@@ -63,14 +61,12 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A transaction that sees one moment."""
-        self.require_open()
         with self.database.reading() as connection:
             yield Transaction(connection, self.release, lock=False)
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """A transaction that nobody else writes to the release beside; durable when it ends, undone if it raises."""
-        self.require_open()
         with self.database.writing() as connection:
             yield Transaction(connection, self.release, lock=True)
 
@@ -85,28 +81,22 @@ class Store:
         """Something kept beside the release; see `Database`."""
         return self.database.read_private(self.release, name)
 
-    def write_private(self, name: str, content: str) -> str:
+    def write_private(self, name: str, content: str, *, replace: bool = False) -> str:
         """Keep something beside the release; see `Database`."""
-        return self.database.write_private(self.release, name, content)
-
-    def remove_private(self, name: str) -> None:
-        """Remove something kept beside the release; see `Database`."""
-        self.database.remove_private(self.release, name)
+        return self.database.write_private(self.release, name, content, replace=replace)
 
     def back_up(self, place: Path) -> None:
         """A copy of the whole database; see `Database`."""
         self.database.back_up(place)
 
     def close(self) -> None:
-        """Nothing can be done any more."""
-        self._closed = True
+        """Close the database, unless others use it too."""
         if not self._is_shared:
             self.database.close()
 
     def require_open(self) -> None:
-        """`LedgerError` once it was closed."""
-        if self._closed:
-            raise LedgerError(f"the ledger {self.place} was closed; open it again to go on")
+        """`LedgerError` once the database was closed."""
+        self.database.require_open()
 
     def _has_steps(self) -> bool:
         steps = tables().steps

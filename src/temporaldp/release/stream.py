@@ -21,9 +21,9 @@ from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
 from temporaldp.release import filtering, input_digest
 from temporaldp.release.chain import LedgerRow
-from temporaldp.release.checkpoints import EVERY, forget_older, last_checked
+from temporaldp.release.checkpoints import EVERY, keep_checkpoint, last_checked
 from temporaldp.release.epochs import Every
-from temporaldp.release.guards import Forecast, Guard, guard_of
+from temporaldp.release.guards import Forecast, guard_of
 from temporaldp.release.ledger import Ledger, LedgerWriter
 from temporaldp.release.outputs import as_text, from_text, with_filtered
 from temporaldp.release.renewed import renewed_guard
@@ -72,6 +72,18 @@ class ContinualRelease(Generic[Snapshot, Output]):
         accountant is then an odometer (without alpha), which counts what all epochs leak together: more than alpha, never more
         than ``guard.promise`` (`renewal_leakage`).
 
+    Attributes
+    ----------
+    ledger : Ledger
+    guard : Guard
+        What holds the level.
+    correlation : PublicCorrelation or None
+        What the counts are filtered by, if they are.
+    states : tuple of str or None
+        The states of the data; None if they are not part of what the ledger is for.
+    step : str or None
+        How long one step is, in words, if that is known.
+
     Raises
     ------
     LedgerMismatchError
@@ -113,13 +125,15 @@ class ContinualRelease(Generic[Snapshot, Output]):
         correlation: PublicCorrelation | None = None,
         renewed: Every | None = None,
     ) -> None:
-        self._guard = guard_of(accountant, plan) if renewed is None else renewed_guard(accountant, plan, renewed)
-        self._guard.require_mechanism(mechanism)
+        self.guard = guard_of(accountant, plan) if renewed is None else renewed_guard(accountant, plan, renewed)
+        self.guard.require_mechanism(mechanism)
         self._mechanism = mechanism
         known = [one.states for one in account_of(accountant).population.users] if accountant is not None else []
         schema = None if states is None else state_names(states)
         schema = schema or (plan.source.states if plan is not None else None) or next(iter(known), None)
         _require_schema(mechanism, schema)
+        self.states = None if schema is None else tuple(schema)
+        self.step = printable(step, "step") if step else (None if plan is None else plan.source.step)
         self._configured: dict[str, Any] = {
             "horizon": None,
             "reserve": None,
@@ -127,23 +141,23 @@ class ContinualRelease(Generic[Snapshot, Output]):
             "neighboring_relation": REPLACE_ONE,
             "mechanism": printable(description or described(mechanism), "description"),
             "states": None if schema is None else list(schema),
-            "step": printable(step, "step") if step else (None if plan is None else plan.source.step),
+            "step": self.step,
             **getattr(mechanism, "ledger_terms", {}),
         }
         self._filter: filtering.StepFilter | None = None
-        self._correlation: PublicCorrelation | None = None
+        self.correlation: PublicCorrelation | None = None
         if correlation is not None:
             filtering.require_histogram(mechanism)
             public = require_public(correlation)
             public = public if schema is None else public.reordered(schema)
-            self._filter, self._correlation = filtering.StepFilter(public, self._guard), public
+            self._filter, self.correlation = filtering.StepFilter(public, self.guard), public
             self._configured["filter"] = self._filter.identity
-        self._ledger = Ledger.open(ledger, self._configuration)
-        self._guard.begin(self._ledger)
-        kept = None if self._ledger.checkpoint is None else self._ledger.checkpoint.accountant
+        self.ledger = Ledger.open(ledger, self._configuration)
+        self.guard.begin(self.ledger)
+        kept = None if self.ledger.checkpoint is None else self.ledger.checkpoint.accountant
         if self._filter is not None and kept:
             self._filter.resume(kept["filter"])
-        self._steps = Steps(self._ledger, self._guard, mechanism, self._written, self.step)
+        self._steps = Steps(self.ledger, self.guard, mechanism, self._written, self.step)
         self._can_be_kept = True
         self._lock = threading.RLock()
         self._steps.replay()
@@ -151,39 +165,12 @@ class ContinualRelease(Generic[Snapshot, Output]):
     @property
     def accountant(self) -> TemporalAccountant | None:
         """The release's own copy of the accountant, as of the last step. Only the release may spend with it."""
-        return self._guard.accountant
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger."""
-        return self._ledger
-
-    @property
-    def guard(self) -> Guard:
-        """What holds the level."""
-        return self._guard
-
-    @property
-    def correlation(self) -> PublicCorrelation | None:
-        """What the counts are filtered by, if they are."""
-        return self._correlation
-
-    @property
-    def states(self) -> tuple[str, ...] | None:
-        """The states of the data; None if they are not part of what the ledger is for."""
-        known = self._configured["states"]
-        return None if known is None else tuple(known)
-
-    @property
-    def step(self) -> str | None:
-        """How long one step is, in words, if that is known."""
-        known: str | None = self._configured["step"]
-        return known
+        return self.guard.accountant
 
     @property
     def steps_left(self) -> int | None:
         """How many steps the plan or the horizon has left; None if there is no end."""
-        return None if self._guard.horizon is None else self._guard.horizon - len(self)
+        return None if self.guard.horizon is None else self.guard.horizon - len(self)
 
     def has(self, time: object) -> bool:
         """Whether the ledger has this time, as of the last reading or writing; in whatever spelling of dates and numbers."""
@@ -192,7 +179,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
     def refresh(self) -> None:
         """Read what other processes added. Errors as for `Ledger.refresh`."""
         with self._lock:
-            self._ledger.refresh()
+            self.ledger.refresh()
             self._steps.replay()
 
     def row(self, time: object) -> LedgerRow:
@@ -200,7 +187,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         position = self._steps.calendar.position(label_of(time))
         if position is None:
             raise KeyError(time)
-        return self._ledger[position]
+        return self.ledger[position]
 
     def filtered(self, time: object) -> CountEstimate:
         """The filtered counts of a time that was released, with their intervals, as they were stored.
@@ -222,16 +209,13 @@ class ContinualRelease(Generic[Snapshot, Output]):
         InputError
             One is late, of another kind than those before, or less than a step after the one before it.
         """
-        trial = self._steps.calendar.copy()
-        for label in map(label_of, times):
-            trial.require_next(label)
-            trial.add(label)
+        self._steps.calendar.require_next(*map(label_of, times))
 
     def __len__(self) -> int:
-        return len(self._ledger)
+        return len(self.ledger)
 
     def __repr__(self) -> str:
-        return f"ContinualRelease({self._configured['mechanism']}, {self._ledger!r})"
+        return f"ContinualRelease({self._configured['mechanism']}, {self.ledger!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -241,7 +225,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
 
     def close(self) -> None:
         """Let go of the ledger."""
-        self._ledger.close()
+        self.ledger.close()
 
     def release(
         self, snapshot: Snapshot, *, time: object, epsilon: float | None = None, last: bool = False
@@ -279,9 +263,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         row = self._publish(StepRequest(label, asked, bool(last), data=snapshot))
         if known and input_digest.input_differs(row.digest, snapshot):
             warnings.warn(InputDiffersWarning(row.time), stacklevel=2)
-        if row.output is None:
-            return None
-        output: Output = from_text(row.output)
+        output: Output | None = None if row.output is None else from_text(row.output)
         return output
 
     @contextmanager
@@ -322,8 +304,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
             The plan or the horizon is over, or nothing can be spent for ever and there is neither plan nor horizon.
         """
         self._steps.require_more()
-        at = self._guard.position(len(self._ledger), None if time is None else label_of(time))
-        return self._guard.next_epsilon(at, last=last)
+        at = self.guard.position(len(self.ledger), None if time is None else label_of(time))
+        return self.guard.next_epsilon(at, last=last)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
         """What releasing these times would spend and leak, for those that the ledger does not have; nothing is drawn or stored.
@@ -341,12 +323,13 @@ class ContinualRelease(Generic[Snapshot, Output]):
             self.require_next(new)
             if new:
                 self._steps.require_more()
-            return self._guard.forecast(self._mechanism, len(self), new)
+            return self.guard.forecast(self._mechanism, len(self), new)
 
     def _publish(self, request: StepRequest) -> LedgerRow:
         """The row of a step, taken unless it was taken before; a step that is there needs no right to write."""
         with self._lock:
-            self._ledger.require_open()
+            self.ledger.store.require_open()
+            self._steps.replay()  # an interrupt may have come between a step and its being counted
             if self._steps.is_drawing or self._steps.calendar.position(request.time or "") is None:
                 self._steps.take(request)
                 self._keep_checkpoint()
@@ -354,29 +337,27 @@ class ContinualRelease(Generic[Snapshot, Output]):
 
     def _keep_checkpoint(self) -> None:
         """Write down how far everything was checked and counted, now and then; if that fails, no step suffers."""
-        if not self._can_be_kept or len(self) - last_checked(self._ledger.events) < EVERY:
+        if not self._can_be_kept or len(self) - last_checked(self.ledger.events) < EVERY:
             return
-        with suppress(LedgerError), self._ledger.writing() as writer:
+        with suppress(LedgerError), self.ledger.writing() as writer:
             self._steps.replay()
-            if len(self) - last_checked(self._ledger.events) < EVERY or self._ledger[-1].last:
+            if len(self) - last_checked(self.ledger.events) < EVERY or self.ledger[-1].last:
                 return
-            state = self._guard.kept_state()
+            state = self.guard.kept_state()
             if state is not None and self._filter is not None:
-                state = {**state, "filter": self._filter.kept_state(self._ledger)}
-            self._can_be_kept = state is not None and writer.note_checkpoint(self._steps.calendar.kept(), state)
-        with suppress(LedgerError):
-            forget_older(self._ledger.store, self._ledger.events)
+                state = {**state, "filter": self._filter.kept_state(self.ledger)}
+            self._can_be_kept = state is not None and keep_checkpoint(self.ledger, writer, state)
 
     def _written(self, output: Any, epsilon: float, snapshot: Any) -> tuple[str, str | None]:
         """What a row keeps of an output, with the filtered counts if there is a filter; and the digest of the snapshot."""
         text = as_text(output)
         if self._filter is not None:
             total = int(np.sum(np.asarray(snapshot)))
-            text = with_filtered(text, self._filter.next_step(self._ledger, output, epsilon, total))
+            text = with_filtered(text, self._filter.next_step(self.ledger, output, epsilon, total))
         return text, input_digest.input_digest(snapshot)
 
     def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
-        return {**self._configured, **self._guard.identity(kept or {})}
+        return {**self._configured, **self.guard.identity(kept or {})}
 
 
 def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError
-from temporaldp.files.atomic import replacing
+from temporaldp.files.atomic import replacing, suffix_of
 from temporaldp.files.columns import guarded
 from temporaldp.release.smoothed import SmoothedHistograms
 from temporaldp.smoothing import PublicCorrelation, require_public
@@ -178,8 +178,7 @@ def save_synthetic(traces: SyntheticTraces, path: str | Path) -> None:
     OutputError
         The file cannot be written; what stood there is untouched.
     """
-    if Path(path).suffix.lower() != ".csv":
-        raise InputError(f"expected a file ending in .csv for synthetic traces, got {str(path)!r}")
+    suffix_of(path, (".csv",), "synthetic traces")
     walks = traces.trajectories
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

@@ -1,0 +1,161 @@
+"""What is kept beside a ledger: the matrices that a release is accounted with, and its reserve. The ledger has digests alone.
+
+A copy of the ledger that is handed to somebody else says nothing of the matrices, which it stores as salted digests; what is
+read is checked against them. The reserve is an answer, not a permission: an accountant tries whether the number holds the
+level, and looks for another if it does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting.accountant import account_of
+from temporaldp.correlation import Adversary, Population, TransitionMatrix
+from temporaldp.errors import BudgetError, LedgerError
+from temporaldp.planning import Plan
+from temporaldp.release.chain import canonical, digest
+from temporaldp.release.store import Store
+
+if TYPE_CHECKING:
+    from temporaldp.release.ledger import Ledger
+
+MISSING = (
+    "the matrices that {place} was accounted with are not kept beside it (it was copied without "
+    "its folder .private): run the release once more with the correlation that it had, which keeps them, and then again this"
+)
+
+
+def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None) -> dict[str, Any]:
+    """Salted digests of every adversary's matrices, sorted; users are not named."""
+    grain = secrets.token_hex(16) if salt is None else salt
+    return {"salt": grain, "users": sorted(_digest(adversary, grain) for adversary in adversaries)}
+
+
+def difference(kept: dict[str, Any], now: dict[str, Any]) -> str:
+    """In words, how two results of `correlations_of` with one salt differ."""
+    before, after = Counter(kept["users"]), Counter(now["users"])
+    gone, new = (before - after).total(), (after - before).total()
+    return f"{gone} of the ledger's {before.total()} are none of this release's {after.total()}, and {new} of those are new"
+
+
+def plan_digest(plan: Plan) -> str:
+    """A hash of what the plan is, so that another one is told apart."""
+    return digest(canonical([plan.alpha, plan.identity]))
+
+
+def hashed_names(population: Population, salt: str) -> Population:
+    """The population under names by which people are known again without being named."""
+    names = (None if name is None else digest(f"{salt} {name}") for name in population.names)
+    return Population(population.users, tuple(names))
+
+
+def keep_correlations(store: Store, population: Population, salt: str) -> None:
+    """Keep a population's constant matrices, unless they are there; sequences, clocks and sets of matrices are not kept.
+
+    Raises
+    ------
+    LedgerError
+        They cannot be written.
+    """
+    if not all(user.is_constant for user in population.users):
+        return
+    name = _name("correlations", correlations_of(population.users, salt=salt)["users"])
+    if store.read_private(name) is None:
+        found = [
+            {"name": who, "backward": _document(user.backward.at(0)), "forward": _document(user.forward.at(0))}
+            for who, user in hashed_names(population, salt)
+        ]
+        store.write_private(name, json.dumps(found, allow_nan=False))
+
+
+def kept_correlations(store: Store, users: Sequence[str], salt: str) -> Population:
+    """The population with these digests; names are salted digests too.
+
+    Raises
+    ------
+    LedgerError
+        They are not kept, or what is kept is something else.
+    """
+    text = store.read_private(_name("correlations", sorted(users)))
+    if text is None:
+        raise LedgerError(MISSING.format(place=store.place))
+    try:
+        found = json.loads(text)
+        known = tuple(Adversary(*(_matrix(one[side]) for side in ("backward", "forward"))) for one in found)
+        names = tuple(one["name"] for one in found)
+    except (ValueError, KeyError, TypeError):
+        known, names = (), ()
+    if not known or correlations_of(known, salt=salt)["users"] != sorted(users):
+        raise LedgerError(
+            f"the matrices kept beside {store.place} were changed: they are not those of the ledger. Put back the folder "
+            ".private (or the table temporaldp_private) from a backup"
+        )
+    return Population(known, names)
+
+
+def expect_kept_reserve(accountant: TemporalAccountant, ledger: Ledger) -> None:
+    """Tell an accountant what one of the same release found, or keep what this one finds.
+
+    Raises
+    ------
+    LedgerError
+        It cannot be read or kept.
+    """
+    salt = ledger.configuration["correlations"]["salt"]
+    users = correlations_of(account_of(accountant).population.users, salt=salt)["users"]
+    name = _name("reserve", [users, accountant.alpha, accountant.accounting.document()])
+    kept = ledger.store.read_private(name)
+    if kept is None:
+        ledger.store.write_private(name, repr(accountant.reserve))
+        return
+    with suppress(ValueError, BudgetError):  # somebody wrote something else there
+        account_of(accountant).expect_reserve(float(kept))
+
+
+def _name(kind: str, of: Any) -> str:
+    """By which something is kept that belongs to these JSON values."""
+    return f"{kind}-{digest(canonical(of))[:16]}"
+
+
+def _digest(adversary: Adversary, salt: str) -> str:
+    whole = hashlib.sha256(salt.encode("ascii"))
+    for direction in adversary.directions:
+        whole.update(f"|{direction.kind} {len(direction.matrices)}".encode("ascii"))
+        for matrix in direction.matrices:
+            matrix.update_digest(whole)
+    return whole.hexdigest()
+
+
+def _document(matrix: Any) -> dict[str, Any] | None:
+    if matrix is None:
+        return None
+    import scipy.sparse
+
+    entries = scipy.sparse.csr_array(matrix.probabilities)
+    return {
+        "states": matrix.states,
+        "sparse": scipy.sparse.issparse(matrix.probabilities),
+        "rows": entries.indptr.tolist(),
+        "columns": entries.indices.tolist(),
+        "probabilities": entries.data.tolist(),
+    }
+
+
+def _matrix(document: dict[str, Any] | None) -> TransitionMatrix | None:
+    if document is None:
+        return None
+    import scipy.sparse
+
+    n = len(document["states"])
+    parts = [np.array(document[key]) for key in ("probabilities", "columns", "rows")]
+    entries = scipy.sparse.csr_array(tuple(parts), shape=(n, n))
+    return TransitionMatrix(entries if document["sparse"] else entries.toarray(), states=document["states"])
