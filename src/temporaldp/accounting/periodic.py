@@ -18,13 +18,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, largest_limits
 from temporaldp.correlation import Adversary, IntervalMatrix
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 LEAST_STEPS, MOST_STEPS = 12, 400
 """Steps of a block of whole periods: the least that is tried first, and the most, after which no supremum is found."""

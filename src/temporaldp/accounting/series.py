@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.evidence import Observation
 from temporaldp.accounting.exact.method import Exact
@@ -27,12 +27,11 @@ from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.values import LARGEST, compared_by_value, read_only
+from temporaldp.values import LARGEST, FloatArray, compared_by_value, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = NDArray[np.float64]
 EXACT = Exact()
 
 

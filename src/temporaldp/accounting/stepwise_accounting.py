@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import SIDES, Accounting, Leakage, Limits, Side, constant_matrix, refused_reserve
 from temporaldp.accounting.stepwise import ReserveArrivals, Steps, StepwiseFilter, StepwiseOdometer
 from temporaldp.correlation import Adversary
 from temporaldp.progress import progressed
+from temporaldp.values import FloatArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Arrived = TypeVar("Arrived")
 
 MOST_STEPS = 10_000

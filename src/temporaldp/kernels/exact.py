@@ -31,13 +31,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import inner_kernel, kernel
 from temporaldp.values import ROUNDOFF as UNIT
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray
 
 LARGEST_EXPONENT = 600.0
 """Nats. Ratios beyond e^600 are not looked for, and a spread beyond does not cut a rollout short."""

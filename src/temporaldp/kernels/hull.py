@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import kernel
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray
 
 TIE_TOLERANCE = 8.0 * ULP
 """Relative height by which a point must rise above the hull without it. Ties in exact arithmetic differ by a few roundings; a

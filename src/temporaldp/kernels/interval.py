@@ -41,8 +41,8 @@ from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread as spread_over
 from temporaldp.kernels.witness import Witness
 from temporaldp.values import ULP as U
+from temporaldp.values import FloatArray
 
-FloatArray = NDArray[np.float64]
 Bounds: TypeAlias = tuple[FloatArray, FloatArray]
 """Bounds of a matrix: low and high, shape (n, n) each."""
 

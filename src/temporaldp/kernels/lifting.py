@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread
-from temporaldp.values import ROUNDOFF
+from temporaldp.values import ROUNDOFF, FloatArray
 
-FloatArray = NDArray[np.float64]
 Trees = NDArray[np.int16]
 
 TREE_STATES = 400

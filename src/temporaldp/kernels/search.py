@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from temporaldp.kernels.pairs import vertex_sums
 from temporaldp.kernels.profile import LeakageProfile
@@ -18,9 +17,8 @@ from temporaldp.kernels.refinement import TIE, refine
 from temporaldp.kernels.screening import hull_edges, screen, screen_sparse
 from temporaldp.kernels.threads import spread
 from temporaldp.kernels.witness import Witness
+from temporaldp.values import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Rows: TypeAlias = Any
 
 DENSE_SHARE, DENSE_LIMIT = 0.1, 5_000

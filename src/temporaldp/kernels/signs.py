@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import inner_kernel, kernel
 from temporaldp.kernels.exact import (
@@ -32,10 +31,7 @@ from temporaldp.kernels.exact import (
     stays_below,
 )
 from temporaldp.values import ROUNDOFF as UNIT
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from temporaldp.values import BoolArray, FloatArray, IntArray
 
 LARGEST_LEVEL = 300.0
 """Nats. Levels and spreads up to this keep all coefficients within the range of doubles."""

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.correlation.adversary import Matrix
@@ -20,9 +19,7 @@ from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, epsilon_of_one
 from temporaldp.progress import progressed
-from temporaldp.values import LARGEST
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import LARGEST, FloatArray
 
 SMALLEST_DELTA = 1e-60
 """Smallest delta that is accepted."""

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from typing import Self, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.arrivals import NOTHING, Arrivals, Curves, checked_delta
 from temporaldp.accounting.protocol import Direction, Evidence
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import Mechanisms
-from temporaldp.values import compared_by_value, copy_in
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value, copy_in
 
 
 @compared_by_value

@@ -19,14 +19,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.mechanisms.protocol import ROUNDED
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray
 
 DIRECT = 1 << 22
 """Products up to which a convolution is summed term by term: a relative error only. Beyond, by FFT, whose error is absolute."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.arrivals import (
@@ -43,9 +42,8 @@ from temporaldp.mechanisms.events import release_from
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.output_table import require_values
 from temporaldp.mechanisms.protocol import Mechanisms
-from temporaldp.values import LARGEST, compared_by_value
+from temporaldp.values import LARGEST, FloatArray, compared_by_value
 
-FloatArray = NDArray[np.float64]
 EXACT = Exact()
 
 COARSER = 4

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve import pair_kernels as run
@@ -26,9 +25,7 @@ from temporaldp.errors import InputError
 from temporaldp.kernels.threads import spread
 from temporaldp.mechanisms.output_table import OutputTable
 from temporaldp.mechanisms.protocol import Mechanisms
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray
 
 TAIL = 1e-6
 """Times delta: what is cut off at the end of the curves, each time, and counted as an infinite loss."""

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import exactly_known
@@ -25,10 +24,8 @@ from temporaldp.kernels.threads import spread
 from temporaldp.mechanisms.likelihood_box import widths
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
-from temporaldp.values import compared_by_value
+from temporaldp.values import FloatArray, IntArray, compared_by_value
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Pairs = tuple[IntArray, IntArray]
 
 BLOCK = 64

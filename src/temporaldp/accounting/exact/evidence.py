@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.arrivals import Pairs, Releases, rollouts
 from temporaldp.accounting.protocol import Attained, Direction, Evidence
@@ -13,11 +12,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.kernels import exact
 from temporaldp.kernels.exact import SPREAD_ROOM, Chain
 from temporaldp.values import ROUNDOFF as U
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from temporaldp.values import BoolArray, FloatArray, IntArray, compared_by_value
 
 
 @compared_by_value

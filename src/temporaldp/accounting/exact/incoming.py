@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.arrivals import rows_of
 from temporaldp.accounting.kept_state import packed, unpacked
@@ -30,10 +29,7 @@ from temporaldp.kernels.exact import Chain, rounding
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, backward
 from temporaldp.kernels.threads import spread
 from temporaldp.values import ROUNDOFF as U
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from temporaldp.values import BoolArray, FloatArray, IntArray
 
 SLACK, LARGEST_SLACK = 1e-11, 1e-9
 """Share of alpha that is not admitted, so that no later step need look at a step that reached the level; and the most of it,

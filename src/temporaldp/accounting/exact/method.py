@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.arrivals import (
     ExactArrivals,
@@ -56,9 +56,7 @@ from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals
 from temporaldp.progress import part
 from temporaldp.values import ROUNDOFF as U
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value
 
 SPARED = 3e-11
 """Share of alpha that a sustainable budget leaves: supremum and long series are proved by different rollouts, 1e-12 apart,

@@ -37,7 +37,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.incoming import LEAST_KEPT, Incoming, OnlineProblem, Transitions
 from temporaldp.accounting.exact.reserve import Reserve, largest_close
@@ -49,9 +48,7 @@ from temporaldp.kernels import signs
 from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, largest_budget
 from temporaldp.values import ROUNDOFF as U
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray
 
 ROOM_FOR_SUMS, ROOM_FOR_SERIES = 16.0 * U, 2.0**-40
 """Shares of the level by which a step, and the last one, stays below it by itself: a series rounds each of its sums up, and

@@ -13,15 +13,12 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, Incoming, OnlineProblem, pair_values
 from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import Coefficients
 from temporaldp.values import ROUNDOFF as U
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray
 
 GIVEN_UP = (0.0, *(1e-11 * 16.0**k for k in range(5)))
 """Shares of a reserve that are given up, one after the other, until it lasts with room for rounding; the last is 7e-7."""

@@ -23,8 +23,7 @@ from temporaldp.kernels import exact
 from temporaldp.kernels.exact import Chain
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 SMALL = 30.0
 """Nats. A supremum of the paper's up to this needs no supposition that would be tighter: depths grow with its logarithm."""

@@ -18,15 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import Side
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels.interval import MOST_STATES, Bounds, arrival, depth, enumerates
 from temporaldp.kernels.profile import LeakageProfile
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 LOSS_ROUNDING = 1e-15
 """Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this."""

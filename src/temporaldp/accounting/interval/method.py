@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSteps, Transition, unraised_arrival
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
@@ -25,8 +25,7 @@ from temporaldp.kernels.interval import LARGEST_SPREAD
 from temporaldp.kernels.lifting import off_diagonal
 from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals, widths
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 UNSPENT = 1e-7
 """Share of alpha that plans leave unspent, so that an accountant, which keeps a little more than it computes, admits them."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
@@ -26,9 +26,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.kernels.lifting import Trees, lifted, no_trees, off_diagonal
 from temporaldp.mechanisms.distances import box_of, checked_distances
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value
 
 RAISED_SHARE, RAISED_PER_STATE = 8e-14, 2.0**-50
 """Share of the largest entry, and so much for every state, by which a metric is raised: more than a lifting rounds."""

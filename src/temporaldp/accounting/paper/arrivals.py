@@ -24,9 +24,7 @@ from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread
 from temporaldp.kernels.vertex import DIRECT_LIMIT, loss_of
-from temporaldp.values import ROUNDOFF
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ROUNDOFF, FloatArray
 
 LARGEST_DOUBLE = sys.float_info.max
 

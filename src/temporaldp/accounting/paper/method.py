@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.paper.arrivals import arrivals_of_users
 from temporaldp.accounting.paper.online import (
@@ -26,9 +26,7 @@ from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
 from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals, widths
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray
 
 
 class PaperBound(Accounting[FloatArray, FloatArray]):
