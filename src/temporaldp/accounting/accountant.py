@@ -11,14 +11,12 @@ from typing import Any, Self
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.account import Account, checked_horizon, checked_reserve
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting, budgets, listed, require_method
 from temporaldp.accounting.series import LeakageSeries, series_of, temporal_leakage
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError
 from temporaldp.values import REPLACE_ONE, FloatArray, checked_relation, positive, read_only, whole_number
-
-EXACT = Exact()
 
 
 class TemporalAccountant:

@@ -21,17 +21,8 @@ from temporaldp.values import FloatArray, IntArray
 
 Rows: TypeAlias = Any
 
-DENSE_SHARE, DENSE_LIMIT = 0.1, 5_000
-"""Share of entries and largest number of rows from which, and up to which, a sparse matrix is searched by the dense kernels."""
-
-SPARSE_ROWS = 8
-"""Rows with the fewest entries that are compared with all others for disjoint supports before anything else is done."""
-
 UNSCREENED_STATES = 24
 """Rows up to which all pairs are refined without a screen, which would take longer than it saves."""
-
-HEAVY_SHARE = 1.0 / 8.0
-"""Share of entries from which a column of a sparse matrix is kept as a dense vector: both ways then cost about the same."""
 
 SAMPLED_PAIRS = 4
 """Pairs of each row that make the hull with which all pairs are compared. If doubled, half as many pairs rise above it."""
@@ -59,11 +50,6 @@ def _witness(matrix: Rows, states: Sequence[str], i: int, j: int, limit: float, 
     return Witness(states[i], states[j], tuple(states[k] for k in inside.nonzero()[0].tolist()), q, d)
 
 
-def all_pairs(n: int) -> IntArray:
-    """Rows and other rows of all ordered pairs, shape (2, n (n - 1))."""
-    return np.array(np.nonzero(~np.eye(n, dtype=bool)))
-
-
 def steepest_slope(matrix: Rows) -> float:
     """A bound of every finite ratio (q_k - d_k) / d_k: from here on theta is constant."""
     if scipy.sparse.issparse(matrix):
@@ -81,7 +67,8 @@ def disjoint_pair(matrix: Rows) -> tuple[int, int] | None:
             return None  # a column without a zero
         matrix = scipy.sparse.csr_array(matrix)
     columns = matrix.tocsc()
-    for i in np.argsort(np.diff(matrix.indptr), kind="stable")[:SPARSE_ROWS]:
+    # Rows with the fewest entries that are compared with all others for disjoint supports before anything else is done
+    for i in np.argsort(np.diff(matrix.indptr), kind="stable")[:8]:
         apart = np.ones(matrix.shape[0], dtype=bool)
         for k in matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]]:
             apart[columns.indices[columns.indptr[k] : columns.indptr[k + 1]]] = False
@@ -95,7 +82,9 @@ class Search:
 
     def __init__(self, matrix: Any) -> None:
         self.n, self.steepest = matrix.shape[0], steepest_slope(matrix)
-        if scipy.sparse.issparse(matrix) and self.n <= DENSE_LIMIT and matrix.nnz > DENSE_SHARE * self.n**2:
+        # Share of entries and largest number of rows from which, and up to which, a sparse matrix is searched by the dense
+        # kernels
+        if scipy.sparse.issparse(matrix) and self.n <= 5_000 and matrix.nnz > 0.1 * self.n**2:
             matrix = matrix.toarray()
         self.is_sparse, self._matrix = scipy.sparse.issparse(matrix), matrix
         if self.is_sparse:
@@ -110,13 +99,12 @@ class Search:
     def vertices(self) -> FloatArray:
         """Row, other row and limit of each vertex, by falling slope, shape (m, 3); S is ``{k : q_k - d_k > limit d_k}``."""
         if self.n <= UNSCREENED_STATES:
-            pairs = all_pairs(self.n)
+            pairs = np.array(np.nonzero(~np.eye(self.n, dtype=bool)))
         else:
             hull = refine(self.store, *self._sample(), self.steepest, SAMPLE_GAIN)
             # At least one pair, also where all rows are equal.
             pairs = np.concatenate((self._pairs_above(hull), hull[:, :2].astype(np.int64), [[0, 1]])).T.copy()
-        found: FloatArray = refine(self.store, *pairs, self.steepest, TIE)[:, :3]
-        return found
+        return np.asarray(refine(self.store, *pairs, self.steepest, TIE)[:, :3])
 
     def _sample(self) -> IntArray:
         """Pairs of every row with others at random, shape (2, m). Only speed depends on them."""
@@ -144,7 +132,8 @@ class Search:
     def _by_columns(self) -> Any:
         """A sparse matrix by columns, and its heavy columns as dense vectors."""
         columns = self._matrix.sorted_indices().tocsc()
-        chosen = np.flatnonzero(np.diff(columns.indptr) > HEAVY_SHARE * self.n)
+        # Share of entries from which a column of a sparse matrix is kept as a dense vector: both ways then cost about the same
+        chosen = np.flatnonzero(np.diff(columns.indptr) > 0.125 * self.n)
         heavy = np.full(self.n, -1, dtype=np.int64)
         heavy[chosen] = np.arange(chosen.size)
         vectors = np.ascontiguousarray(columns[:, chosen].toarray().T)

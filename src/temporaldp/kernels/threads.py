@@ -14,9 +14,6 @@ from temporaldp.errors import InputError
 
 Result = TypeVar("Result")
 
-THREAD_WORK = 1 << 22
-"""Entries of work below which one thread is faster than several: starting one takes 0.1 ms."""
-
 
 def n_threads() -> int:
     """Threads to use: ``TEMPORALDP_THREADS``, or one for every core that this process may run on."""
@@ -30,7 +27,8 @@ def n_threads() -> int:
 
 def spread(function: Callable[[int, int], Result], n_items: int, *, step: int, work: int) -> list[Result]:
     """Return ``function(first, last)`` of consecutive blocks of the items 0 .. n_items - 1; one thread for little work."""
-    threads = min(n_threads(), 1 + work // THREAD_WORK)
+    # Entries of work below which one thread is faster than several: starting one takes 0.1 ms
+    threads = min(n_threads(), 1 + work // (1 << 22))
     if threads == 1:
         return [function(0, n_items)]
     # Several blocks a thread, as some take longer; each a multiple of `step`.

@@ -26,29 +26,11 @@ LINE, LOW, HIGH = 0, 1, 2
 
 ULP = 2.0**-52
 
-OPTIMAL = 1e-14
-"""A multiplier that is less than this below 0 is taken for 0; what that costs is in the value."""
-
 BLOCKS = 1e-11
 """A constraint blocks a move if it comes closer by this much a unit of the move: below, it is parallel up to rounding."""
 
 NONE = 1e-9
 """A value that moves by less than this share of the one that moves most stands still: the rest is rounding."""
-
-SINGULAR = 1e-13
-"""A pivot below this share of 1: the constraints do not meet in one point, up to rounding."""
-
-REFRESHED = 16
-"""After so many exchanges the inverse is computed anew."""
-
-PIVOTS = 400
-"""Exchanges for each value of a constant number, after which a search stops; its value is an upper bound still."""
-
-APART = 1e-10
-"""Relative. A line that is the lowest for less than that is left out: a relaxation, hence sound."""
-
-PATIENCE = 12
-"""Exchanges for each value from which on the constraint to leave is drawn among all that may: no cycle survives that."""
 
 PERTURBED = 1e-7
 """Relative. Curves are raised by up to so much, each by its own share, so that constraints do not tie."""
@@ -71,7 +53,8 @@ def lower_lines(D, h, a, b, slope, height, ends):
         while size:
             crossing = (rest - height[size - 1]) / (slope[size - 1] - steep)
             before = ends[size - 2] if size > 1 else 0.0
-            if crossing > before * (1.0 + APART):
+            # Relative. A line that is the lowest for less than that is left out: a relaxation, hence sound
+            if crossing > before * (1.0 + 1e-10):
                 break
             size -= 1  # the line before is nowhere the lowest
         if size:
@@ -129,7 +112,8 @@ def inverted(X, basis):
         for r in range(k + 1, n):
             if abs(A[r, k]) > abs(A[best, k]):
                 best = r
-        if abs(A[best, k]) < SINGULAR:
+        # A pivot below this share of 1: the constraints do not meet in one point, up to rounding
+        if abs(A[best, k]) < 1e-13:
             return False
         for m in range(2 * n):
             A[k, m], A[best, m] = A[best, m], A[k, m]
@@ -270,7 +254,8 @@ def exchange(X, basis, leaving, blocking, lines, t, v, since):
         if what == LINE:
             v[m] -= steepness[leaving] * X[than, m]
         widest = max(widest, abs(X[m, leaving]))
-    if since + 1 >= REFRESHED or abs(v[leaving]) < NONE * widest:
+    # After so many exchanges the inverse is computed anew
+    if since + 1 >= 16 or abs(v[leaving]) < NONE * widest:
         if not inverted(X, basis):
             start_over(X, basis, t)
         return 0
@@ -309,11 +294,15 @@ def values_of_pair(p, q, h, lines, current, out):
     since, draw = 0, 1
     for point in range(n_points - 1, -1, -1):
         g = math.exp(point * h)
-        allowed = PIVOTS * n + (4 * lines[0].size // n if point == n_points - 1 else 0)
+        # Exchanges for each value of a constant number, after which a search stops; its value is an upper bound still
+        allowed = 400 * n + (4 * lines[0].size // n if point == n_points - 1 else 0)
         for count in range(allowed + 1):
             for r in range(n):
                 y[r] = y_p[r] - g * y_q[r]
-            leaving, draw = leaving_constraint(y, -OPTIMAL * (1.0 + g), count < PATIENCE * n, draw)
+            # Exchanges for each value from which on the constraint to leave is drawn among all that may: no cycle survives
+            # that
+            # A multiplier that is less than this below 0 is taken for 0; what that costs is in the value
+            leaving, draw = leaving_constraint(y, -1e-14 * (1.0 + g), count < 12 * n, draw)
             if leaving < 0 or count == allowed:
                 break
             widest = np.abs(X[:, leaving]).max()

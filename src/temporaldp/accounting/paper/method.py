@@ -51,10 +51,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         self.distances = None if distances is None else checked_distances(distances, None)
         self.largest_distance = 1.0 if self.distances is None else float(self.distances.max())
 
-    @property
-    def sentence(self) -> str:
-        """How leakage was computed."""
-        return "Leakage is an upper bound by the recursions of the paper, BPL + FPL - epsilon at every step."
+    sentence = "Leakage is an upper bound by the recursions of the paper, BPL + FPL - epsilon at every step."
 
     def document(self) -> dict[str, Any]:
         """The name, and the distances if there are some."""
