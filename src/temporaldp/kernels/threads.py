@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from temporaldp.errors import InputError
+from temporaldp.kernels.compilation import share_arrays
 
 Result = TypeVar("Result")
 
@@ -34,7 +35,7 @@ def spread(function: Callable[[int, int], Result], n_items: int, *, step: int, w
     # Several blocks a thread, as some take longer; each a multiple of `step`.
     length = step * max(1, -(-n_items // (4 * threads * step)))
     blocks = [(first, min(first + length, n_items)) for first in range(0, n_items, length)]
-    pool = ThreadPoolExecutor(threads)
+    pool = ThreadPoolExecutor(threads, initializer=share_arrays)
     try:
         return list(pool.map(lambda block: function(*block), blocks))
     finally:
