@@ -482,8 +482,7 @@ def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
     """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
     require_no_end(user, side)
     correlation: Correlation = getattr(user, side)
-    matrix: Matrix | None = correlation.at(0)
-    return matrix  # clocks are written out by `temporaldp.accounting.periodic`
+    return correlation.at(0)  # clocks are written out by `temporaldp.accounting.periodic`
 
 
 def constant_known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:

@@ -154,11 +154,6 @@ class ReserveArrivals(Generic[Arrived]):
         number = step if len(self.past) > 1 else 0
         return self.past[number], self.future[number]
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether every transition is the same."""
-        return len(self.past) == 1
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepwiseFilter(Filter, Generic[Arrived]):
@@ -241,7 +236,7 @@ class StepwiseFilter(Filter, Generic[Arrived]):
             if step + 1 == self.horizon:
                 return True
             after = steps.arriving("backward", step, self.reserve, arrived)
-            if kept.is_constant and steps.never_more(steps.raised(after), arrived):
+            if len(kept.past) == 1 and steps.never_more(steps.raised(after), arrived):
                 return True
             arrived = after
         return False

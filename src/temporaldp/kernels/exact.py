@@ -72,9 +72,6 @@ REPEATED, REPEATED_DEPTH = 2, 8.0
 """Steps with equal budgets after which pairs are compared over an infinite horizon, and steps of such a comparison. If doubled:
 short runs are compared in vain less often; more pairs are left out, and others cost twice as much."""
 
-PATIENCE = 2
-"""Comparisons over an infinite horizon that may fail, beside one for each that does not, until a step makes no more of them."""
-
 SPREAD_ROOM = 1.0 + 1e-6
 """Raises a spread before rollouts end in it, so that steps that have almost settled share one answer."""
 
@@ -458,13 +455,10 @@ def static_bounds(chain, first, last, work, found):
     n, t, ratio = chain.n, 0 * first, 0.6
     for pair in range(first * n, last * n):
         i, j = pair // n, pair % n
-        if j == 0:
-            ratio = 0.6
         found[i, j] = 0.0
         if i == j or chain.spreads[t, 0] <= 0.0:
             continue
-        # The bound of one step, which takes no product, tells where that of two steps may be: in the ratio of the last pair
-        # of the row. Rows do not depend on one another, so that their split over threads does not matter.
+        # The bound of one step, which takes no product, tells where that of two steps may be: in the ratio of the last pair.
         rho = math.expm1(min(0.5 * chain.spreads[t, 0], 30.0))
         for _ in range(2):
             rolled = roll(chain, t, i, j, rho, 1.0, work)
@@ -571,7 +565,8 @@ def largest(chains, worst, repeats, steps, lift, drop, limit, ceiling, static, s
     """
     n, wide = chains[0].n, lift.size > 1
     best, top, chosen = -1.0, 0.0, 1
-    patience = PATIENCE if repeats else 0
+    # Comparisons over an infinite horizon that may fail, beside one for each that does not, until a step makes no more of them
+    patience = 2 if repeats else 0
     share = TIES if chains[0].endless else LEVEL_SHARE
     depths[:] = 0
     n_first = candidates.size

@@ -6,7 +6,7 @@ The matrix is a checked dense array or ``scipy.sparse.csr_array``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy
@@ -19,8 +19,6 @@ from temporaldp.kernels.threads import spread
 from temporaldp.kernels.witness import Witness
 from temporaldp.values import FloatArray, IntArray
 
-Rows: TypeAlias = Any
-
 UNSCREENED_STATES = 24
 """Rows up to which all pairs are refined without a screen, which would take longer than it saves."""
 
@@ -31,7 +29,7 @@ SAMPLE_GAIN = 1.01
 """Factor by which a pair must exceed an edge of that hull. If its distance from 1 is doubled, fewer edges are compared with."""
 
 
-def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
+def compute_profile(matrix: Any, states: Sequence[str]) -> LeakageProfile:
     """Return the exact leakage profile: every vertex is attained by a pair of rows and a set of columns."""
     search, pair = Search(matrix), disjoint_pair(matrix)
     # Disjoint rows leak everything: no pair leaks more, at any level.
@@ -43,14 +41,14 @@ def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
     return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses)
 
 
-def _witness(matrix: Rows, states: Sequence[str], i: int, j: int, limit: float, q: float, d: float) -> Witness:
+def _witness(matrix: Any, states: Sequence[str], i: int, j: int, limit: float, q: float, d: float) -> Witness:
     """Name the states of a vertex, whose set is ``{k : q_k - d_k > limit d_k}``."""
     above, below = matrix[[i, j]].toarray() if scipy.sparse.issparse(matrix) else (matrix[i], matrix[j])
     inside = (above > below) & (above - below > limit * below)
     return Witness(states[i], states[j], tuple(states[k] for k in inside.nonzero()[0].tolist()), q, d)
 
 
-def steepest_slope(matrix: Rows) -> float:
+def steepest_slope(matrix: Any) -> float:
     """A bound of every finite ratio (q_k - d_k) / d_k: from here on theta is constant."""
     if scipy.sparse.issparse(matrix):
         largest, smallest = matrix.max(axis=0).toarray().ravel(), np.full(matrix.shape[1], np.inf)
@@ -60,7 +58,7 @@ def steepest_slope(matrix: Rows) -> float:
     return float((largest / smallest).max()) * (1.0 + 1e-12)
 
 
-def disjoint_pair(matrix: Rows) -> tuple[int, int] | None:
+def disjoint_pair(matrix: Any) -> tuple[int, int] | None:
     """Two rows without a common column, one of them among the rows with the fewest entries; None if there are no such rows."""
     if not scipy.sparse.issparse(matrix):
         if matrix.min(axis=0).max() > 0.0:

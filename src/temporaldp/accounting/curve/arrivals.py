@@ -65,9 +65,8 @@ class SingleCurve:
         self._own: dict[Mechanisms, FloatArray] = {}
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SingleCurve):
-            return NotImplemented
-        return (self.h, self.delta, self.up) == (other.h, other.delta, other.up)
+        mine = self.h, self.delta, self.up
+        return isinstance(other, SingleCurve) and mine == (other.h, other.delta, other.up)
 
     def __hash__(self) -> int:
         return hash((self.h, self.delta, self.up))
@@ -259,8 +258,8 @@ def supremum_curves(
 ) -> tuple[Arrivals, int] | None:
     """Curves at which a long series settles, as of one step, and the number of steps until then; None without a certificate.
 
-    No series exceeds them.
-    Lower bounds are those of the last of `most` steps. The search ends where the epsilon at the delta exceeds `beyond`.
+    No series exceeds them. Lower bounds are those of the last of `most` steps. The search ends where the epsilon at the delta
+    exceeds `beyond`.
     """
     own = curves.own(release)
     if matrix is None or own is NOTHING:

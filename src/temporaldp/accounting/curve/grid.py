@@ -174,8 +174,7 @@ def monotone(B: FloatArray, h: float, *, up: bool) -> FloatArray:
 def trimmed(D: FloatArray, tail: float, *, up: bool) -> FloatArray:
     """D without the end that differs from its last value by at most `tail`."""
     end = int(np.argmax(D - D[-1] <= tail))
-    kept: FloatArray = D[: end + 1]
-    return kept if up else np.maximum(kept - (D[end] - D[-1]), 0.0)
+    return np.asarray(D[: end + 1] if up else np.maximum(D[: end + 1] - (D[end] - D[-1]), 0.0))
 
 
 def lowered(D: FloatArray, h: float) -> FloatArray:

@@ -57,9 +57,7 @@ class PairCurves:
         self._masses: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PairCurves):
-            return NotImplemented
-        return (self.one, self.n_values) == (other.one, other.n_values)
+        return isinstance(other, PairCurves) and (self.one, self.n_values) == (other.one, other.n_values)
 
     def __hash__(self) -> int:
         return hash((self.one, self.n_values))

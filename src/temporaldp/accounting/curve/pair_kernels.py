@@ -21,10 +21,9 @@ import math
 import numpy as np
 
 from temporaldp.kernels.compilation import kernel
+from temporaldp.values import ULP
 
 LINE, LOW, HIGH = 0, 1, 2
-
-ULP = 2.0**-52
 
 BLOCKS = 1e-11
 """A constraint blocks a move if it comes closer by this much a unit of the move: below, it is parallel up to rounding."""
@@ -89,24 +88,18 @@ def start_over(X, basis, t):
 
 
 @kernel
-def matrix_of(basis, A):
-    """Fill the left half of A with the basis, the right one with the unit matrix."""
+def inverted(X, basis):
+    """X from the basis, by elimination; False where that is singular."""
     kind, one, other, _, steepness, _ = basis
-    n = kind.size
+    n = X.shape[0]
+    A = np.empty((n, 2 * n))
+    # The left half is the basis, the right one the unit matrix.
     for r in range(n):
         for m in range(2 * n):
             A[r, m] = 1.0 if m == n + r else 0.0
         A[r, one[r]] = -1.0 if kind[r] == LOW else 1.0
         if kind[r] == LINE:
             A[r, other[r]] = -steepness[r]
-
-
-@kernel
-def inverted(X, basis):
-    """X from the basis, by elimination; False where that is singular."""
-    n = X.shape[0]
-    A = np.empty((n, 2 * n))
-    matrix_of(basis, A)
     for k in range(n):
         best = k
         for r in range(k + 1, n):
@@ -215,14 +208,6 @@ def move_under_curves(t, d, basis, lines, current, blocking):
 
 
 @kernel
-def longest_move(t, d, basis, leaving, lines, current):
-    """How far t may move along d until a constraint blocks, and which one."""
-    _, _, ends, first, sizes = lines
-    blocking = move_on_lines(t, d, basis, leaving, ends, first, sizes, move_in_box(t, d))
-    return move_under_curves(t, d, basis, lines, current, blocking)
-
-
-@kernel
 def leaving_constraint(y, threshold, patient, draw):
     """(the constraint that holds the function back most, or, without patience, any that does; the next random number)."""
     leaving, least, candidates = -1, threshold, 0
@@ -308,7 +293,8 @@ def values_of_pair(p, q, h, lines, current, out):
             widest = np.abs(X[:, leaving]).max()
             for k in range(n):
                 d[k] = -X[k, leaving] / widest if abs(X[k, leaving]) > NONE * widest else 0.0
-            blocking = longest_move(t, d, basis, leaving, lines, current)
+            blocking = move_on_lines(t, d, basis, leaving, lines[2], lines[3], lines[4], move_in_box(t, d))
+            blocking = move_under_curves(t, d, basis, lines, current, blocking)
             if blocking[2] < 0:
                 break
             since = exchange(X, basis, leaving, blocking, lines, t, v, since)

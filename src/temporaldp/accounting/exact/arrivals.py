@@ -26,8 +26,6 @@ from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import FloatArray, IntArray, compared_by_value
 
-Pairs = tuple[IntArray, IntArray]
-
 BLOCK = 64
 """Steps between two reports of progress, and steps that a thread takes at once."""
 
@@ -235,7 +233,15 @@ def static_bounds(worst: Chain) -> FloatArray:
     if not worst.endless:
         return np.full((n, n), np.inf)
     found = np.zeros((n, n))
-    spread(lambda first, last: exact.static_bounds(worst, first, last, np.empty((4, n)), found), n, step=1, work=n**4)
+    # A pair begins with what was found of the last one in its block. Blocks must not depend on the number of threads: all rows
+    # where one thread is enough, else one row.
+    rows = n if n**4 < (1 << 22) else 1
+
+    def fill(first: int, last: int) -> None:
+        for row in range(first, last, rows):
+            exact.static_bounds(worst, row, row + rows, np.empty((4, n)), found)
+
+    spread(fill, n, step=1, work=n**4)
     return found
 
 

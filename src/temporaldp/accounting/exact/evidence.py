@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from temporaldp.accounting.exact.arrivals import Pairs, Releases, pair_values, rollouts
+from temporaldp.accounting.exact.arrivals import Releases, pair_values, rollouts
 from temporaldp.accounting.protocol import Attained, Direction, Evidence
 from temporaldp.correlation import Adversary
 from temporaldp.kernels import exact
@@ -88,7 +88,7 @@ class ExactLeakage(Evidence):
         return f"ExactLeakage({len(self)} steps, {len(self.states)} states)"
 
     @property
-    def pairs(self) -> dict[str, Pairs]:
+    def pairs(self) -> dict[str, tuple[IntArray, IntArray]]:
         """For each of "backward", "forward" and "temporal", the positions of the two states, arrays of shape (T,)."""
         return {name: np.divmod(self.codes[k], len(self.states)) for k, name in enumerate(Attained._fields)}
 
@@ -149,5 +149,4 @@ class ExactLeakage(Evidence):
         return found
 
     def _pair(self, step: int, direction: Direction) -> tuple[int, int]:
-        i, j = divmod(int(self.codes[Attained._fields.index(direction), step]), len(self.states))
-        return i, j
+        return divmod(int(self.codes[Attained._fields.index(direction), step]), len(self.states))
