@@ -6,7 +6,7 @@ import math
 import operator
 import sys
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,6 +14,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from temporaldp.errors import BudgetError, InputError
 
 Kind = TypeVar("Kind")
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
 
 ULP = sys.float_info.epsilon
 """From 1 to the next double."""

@@ -10,6 +10,7 @@ import pytest
 
 from temporaldp.kernels import compilation
 from temporaldp.kernels.compilation import Kernel, kernel
+from temporaldp.kernels.threads import spread
 
 PROGRAM = """
 import sys
@@ -129,3 +130,18 @@ def test_an_interrupted_interpretation_leaves_no_trace(monkeypatch: pytest.Monke
     counts = np.zeros(1)
     assert counted_up(counts, 300_000) == counts[0] == 300_000.0
     assert "compiled" in counted_up.__dict__
+
+
+def test_a_kernel_that_shares_arrays_with_other_threads_is_not_interpreted(monkeypatch):
+    """An interpretation that ends early puts the content of arrays back, and with it what other threads wrote since."""
+    monkeypatch.setenv("TEMPORALDP_THREADS", "2")
+    monkeypatch.setattr(Kernel, "interpreted", None)
+    written = np.zeros(8)
+    spread(lambda first, last: fill_with_one(written, first, last), 8, step=1, work=1 << 30)
+    assert (written == 1.0).all()
+
+
+@kernel
+def fill_with_one(written, first, last):
+    for k in range(first, last):
+        written[k] = 1.0

@@ -31,10 +31,6 @@ ReadBudgets: TypeAlias = Callable[[], Sequence[float]]
 NEVER = -1
 """In place of a number of steps that spent no more than the reserve: one of them did."""
 
-FEW_BEHIND = 64
-"""Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag further,
-as after a ledger was read, they wait until they are needed."""
-
 
 class PastBudgets(Sequence[Any]):
     """What each step spent; those before a kept state are read when they are asked for.
@@ -272,7 +268,9 @@ class Account:
         """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""
         self._end = len(self) + len(budgets) if last else None
         self.spent += budgets
-        if self._last_allowed is not None and len(self) - self._last_allowed.n_steps <= FEW_BEHIND:
+        # Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag
+        # further, as after a ledger was read, they wait until they are needed
+        if self._last_allowed is not None and len(self) - self._last_allowed.n_steps <= 64:
             _ = self.allowed
 
     def adopt(self, now: Population, *, both: bool, reserve: float | None) -> None:

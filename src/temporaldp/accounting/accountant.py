@@ -9,20 +9,14 @@ from copy import copy
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.account import Account, checked_horizon, checked_reserve
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting, budgets, listed, require_method
 from temporaldp.accounting.series import LeakageSeries, series_of, temporal_leakage
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError
-from temporaldp.values import REPLACE_ONE, checked_relation, positive, read_only, whole_number
-
-FloatArray = NDArray[np.float64]
-EXACT = Exact()
+from temporaldp.values import REPLACE_ONE, FloatArray, checked_relation, positive, read_only, whole_number
 
 
 class TemporalAccountant:

@@ -81,11 +81,13 @@ def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: f
 
 
 def largest_in_few_tries(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:
-    """The largest number found with ``worst <= ceiling``, mostly to a thousandth; `low` has it, and worst increases.
+    """The largest number found with ``worst <= ceiling``, mostly to a thousandth; 0 if `low` exceeds it. worst increases.
 
     Regula falsi, halving (by ratio) where it does not help: the answer is from the side that holds.
     """
     at_low, at_high = worst(low), math.inf
+    if at_low > ceiling:
+        return 0.0
     for _ in range(MOST_TRIES):
         if high <= low * (1.0 + NEAR) or at_low >= ceiling * (1.0 - NEAR):
             break

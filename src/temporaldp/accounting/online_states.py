@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 State = TypeVar("State", Odometer, Filter)
 
-BISECTIONS = 60
-"""Halvings of the bracket for a budget of several steps: the last digits of a double."""
-
 SPARE = 64.0 * ROUNDOFF
 """Share of alpha that a promise for several steps keeps, for the roundings of each of them."""
 
@@ -36,9 +33,6 @@ RECENT, TO_COME = 256, (0, 64, 512, 4096)
 
 MOST_SHOWN = TO_COME[-1] + 2
 """Steps from a refused one on whose matrices are needed to say why."""
-
-CLOSE_RESERVES, CLOSE_RESERVE = 1e-9, 1e-7
-"""Relative distances: reserves that count as equal, and where the search for the largest reserve ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +149,7 @@ class Filters(OnlineStates[Filter]):
         whole = self.with_reserve(most)
         if whole is not None:
             return whole
-        found = _halved(lambda reserve: self.with_reserve(reserve) is not None, most, CLOSE_RESERVE)
+        found = _halved(lambda reserve: self.with_reserve(reserve) is not None, most, 1e-7)
         return self.with_reserve(found) or self
 
     def admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
@@ -181,7 +175,8 @@ class Filters(OnlineStates[Filter]):
 def _halved(holds: Callable[[float], bool], high: float, close: float) -> float:
     """Return the largest number found from 0 up to `high`, not tried itself, that holds."""
     low = 0.0
-    for _ in range(BISECTIONS):
+    # Halvings of the bracket for a budget of several steps: the last digits of a double
+    for _ in range(60):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
         if high - low <= close * high:
@@ -217,7 +212,8 @@ def filters_at_start(
     kept = min(reserve for _, reserve in found)
     if reserve is None:  # no user needs a larger reserve than the smallest one
         for number, (method, some) in enumerate(groups):
-            if found[number][1] > kept * (1.0 + CLOSE_RESERVES):
+            # Relative distances: reserves that count as equal, and where the search for the largest reserve ends
+            if found[number][1] > kept * (1.0 + 1e-9):
                 found[number] = method.filters(some, alpha, kept, horizon)
     order = [k for _, numbers in methods for k in numbers]
     each = dict(zip(order, [one for filters, _ in found for one in filters], strict=True))

@@ -18,37 +18,18 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, largest_limits
 from temporaldp.correlation import Adversary, IntervalMatrix
-
-FloatArray = NDArray[np.float64]
-
-LEAST_STEPS, MOST_STEPS = 12, 400
-"""Steps of a block of whole periods: the least that is tried first, and the most, after which no supremum is found."""
-
-ENLARGED = 1.25
-"""A spread is looked for so much above what a long series reaches."""
-
-SMALL = 1e-6
-"""Share by which both sides may differ when no longer blocks are tried."""
-
-SPARED = 1e-9
-"""Share of alpha that a sustainable budget leaves."""
-
-LEAST_SHARE = 1e-6
-"""Share of alpha below which no sustainable budget is sought."""
+from temporaldp.values import FloatArray
 
 
 def limits_of(method: Accounting[Any, Any], users: Sequence[Adversary], release: Any) -> Limits:
     """Suprema over an infinite horizon of one release, each the largest over users, whose matrices may be periodic."""
     if all(user.period is None for user in users):
         return method.limits(users, release)
-    each = [_limits(method, user, release) for user in users]
-    found = largest_limits(each)
-    return replace(found, worst=max(range(len(each)), key=lambda k: each[k].temporal))
+    return largest_limits([_limits(method, user, release) for user in users])
 
 
 def sustainable_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversary], alpha: float) -> float:
@@ -60,9 +41,10 @@ def sustainable_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversa
         return limits_of(method, users, method.of_epsilons(np.array([epsilon]))).temporal
 
     most = alpha / float(method.promised(method.of_epsilons(np.ones(1)))[0])
-    ceiling = alpha * (1.0 - SPARED)
-    least = LEAST_SHARE * most
-    return 0.0 if worst(least) > ceiling else largest_in_few_tries(worst, least, most, ceiling)
+    # Share of alpha that a sustainable budget leaves
+    ceiling = alpha * (1.0 - 1e-9)
+    # Below a millionth of alpha no sustainable budget is sought
+    return largest_in_few_tries(worst, 1e-6 * most, most, ceiling)
 
 
 def _limits(method: Accounting[Any, Any], user: Adversary, release: Any) -> Limits:
@@ -72,9 +54,10 @@ def _limits(method: Accounting[Any, Any], user: Adversary, release: Any) -> Limi
         return method.limits([_all_phases(user)], release)
     # What a release says of two values is no more than it says of the two furthest apart.
     epsilon, plain = float(method.promised(release)[0]), method.for_epsilons
-    length = user.period * -(-LEAST_STEPS // user.period)
+    # Steps of a block of whole periods: the least that is tried first, and the most, after which no supremum is found
+    length = user.period * -(-12 // user.period)
     best: Limits | None = None
-    while length <= max(MOST_STEPS, user.period):
+    while length <= max(400, user.period):
         found = _bounded(plain, user, epsilon, length)
         best = found or best
         if found is not None and found.certified:
@@ -93,15 +76,10 @@ def _all_phases(user: Adversary) -> Adversary:
         matrices = getattr(user, side).matrices
         if not matrices:
             return None
-        lows, highs = zip(*(_bounds(matrix) for matrix in matrices), strict=True)
+        lows, highs = zip(*(matrix.bounds for matrix in matrices), strict=True)
         return IntervalMatrix(np.min(lows, axis=0), np.max(highs, axis=0), matrices[0].states)
 
     return Adversary(hull("backward"), hull("forward"), name=user.name)
-
-
-def _bounds(matrix: Any) -> tuple[FloatArray, FloatArray]:
-    low, high = matrix.bounds
-    return low, high
 
 
 def _bounded(method: Accounting[Any, Any], user: Adversary, epsilon: float, length: int) -> Limits | None:
@@ -120,7 +98,8 @@ def _bounded(method: Accounting[Any, Any], user: Adversary, epsilon: float, leng
     past, future = float(above.backward[last].max()), float(above.forward[first].max())
     both = max(past, future, float(above.temporal[middle].max()))
     pairs = zip(DIRECTIONS, (past, future, both), strict=True)
-    certified = all(float(getattr(plain, direction).max()) >= (1.0 - SMALL) * high for direction, high in pairs)
+    # Share by which both sides may differ when no longer blocks are tried
+    certified = all(float(getattr(plain, direction).max()) >= (1.0 - 1e-6) * high for direction, high in pairs)
     return Limits(past, future, both, certified=certified)
 
 
@@ -132,7 +111,8 @@ def _spread(
     known = user.backward if backward else user.forward
     if not known:
         return epsilon
-    spread = ENLARGED * float(plain.backward[-1] if backward else plain.forward[0])
+    # A spread is looked for so much above what a long series reaches
+    spread = 1.25 * float(plain.backward[-1] if backward else plain.forward[0])
     spent = np.full(length + 1, epsilon)
     spent[0 if backward else -1] = spread
     alone = Adversary(backward=known) if backward else Adversary(forward=known)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.monotone_search import largest_sustainable
 from temporaldp.correlation import Adversary, TransitionMatrix
@@ -38,9 +38,8 @@ from temporaldp.correlation.adversary import Matrix, exactly_known
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
-from temporaldp.values import LARGEST, compared_by_value, whole_number
+from temporaldp.values import LARGEST, FloatArray, compared_by_value, whole_number
 
-FloatArray = NDArray[np.float64]
 R = TypeVar("R", bound=Sized)
 A = TypeVar("A")
 
@@ -486,8 +485,7 @@ def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
     """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
     require_no_end(user, side)
     correlation: Correlation = getattr(user, side)
-    matrix: Matrix | None = correlation.at(0)
-    return matrix  # clocks are written out by `temporaldp.accounting.periodic`
+    return correlation.at(0)  # clocks are written out by `temporaldp.accounting.periodic`
 
 
 def constant_known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:

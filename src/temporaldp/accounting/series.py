@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.evidence import Observation
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import (
     DIRECTIONS,
     Accounting,
@@ -27,13 +27,10 @@ from temporaldp.arrow import arrow_stream
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.values import LARGEST, compared_by_value, read_only
+from temporaldp.values import LARGEST, FloatArray, compared_by_value, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-FloatArray = NDArray[np.float64]
-EXACT = Exact()
 
 
 @compared_by_value
@@ -247,14 +244,6 @@ class LeakageSeries:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        return summary(
-            f"Leakage of {len(self)} steps, in nats",
-            self._shown(),
-            f"{type(self).__name__}, accounted: {self.accounting.label}",
-        )
-
-    def _shown(self) -> dict[str, object]:
-        """What the table says."""
         shown: dict[str, object] = {
             "each release by itself": spread(self.epsilons),
             "all of them, about one step (TPL)": f"{self.worst:.6g} at worst, about step {self.worst_time}",
@@ -265,7 +254,8 @@ class LeakageSeries:
             shown["at delta"] = f"{self.delta:g}"
         if self.worst_user:
             shown["worst user"] = self.worst_user
-        return shown
+        note = f"{type(self).__name__}, accounted: {self.accounting.label}"
+        return summary(f"Leakage of {len(self)} steps, in nats", shown, note)
 
 
 def _frozen(values: FloatArray) -> FloatArray:

@@ -27,12 +27,6 @@ One_contra = TypeVar("One_contra", contravariant=True)
 One = TypeVar("One")
 Arrived = TypeVar("Arrived")
 
-MOST_LATER_STEPS = 10_000
-"""Later steps that a filter looks at before it gives up and refuses a budget."""
-
-BISECTIONS, CLOSE = 60, 1e-10
-"""Halvings of the bracket for a budget, at most, and its relative width at which they end."""
-
 
 class Steps(Protocol[One_contra, Arrived]):
     """What one user's correlation passes on, a step at a time. More that comes in never makes less that goes out."""
@@ -160,11 +154,6 @@ class ReserveArrivals(Generic[Arrived]):
         number = step if len(self.past) > 1 else 0
         return self.past[number], self.future[number]
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether every transition is the same."""
-        return len(self.past) == 1
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepwiseFilter(Filter, Generic[Arrived]):
@@ -204,8 +193,9 @@ class StepwiseFilter(Filter, Generic[Arrived]):
         low, high = (self.reserve if self.admits(self.reserve, last) else 0.0), max(self.alpha, self.reserve)
         while high < LARGEST and self.admits(high, last):  # a metric may set all values less than 1 apart
             low, high = high, min(2.0 * high, LARGEST)
-        for _ in range(BISECTIONS):
-            if high - low <= CLOSE * high:
+        # Halvings of the bracket for a budget, at most, and its relative width at which they end
+        for _ in range(60):
+            if high - low <= 1e-10 * high:
                 break
             middle = 0.5 * (low + high)
             low, high = (middle, high) if self.admits(middle, last) else (low, middle)
@@ -234,7 +224,8 @@ class StepwiseFilter(Filter, Generic[Arrived]):
         """Whether the steps after the next one hold the level, if a budget is spent next and the reserve from then on."""
         steps, first = self.steps, len(self.odometer) + 1
         arrived = steps.arriving("backward", first - 1, epsilon, self.odometer.next_arrival)
-        for step in range(first, first + MOST_LATER_STEPS):
+        # Later steps that a filter looks at before it gives up and refuses a budget
+        for step in range(first, first + 10_000):
             if step == self.horizon:
                 return True
             past, future = kept.at(step)
@@ -245,7 +236,7 @@ class StepwiseFilter(Filter, Generic[Arrived]):
             if step + 1 == self.horizon:
                 return True
             after = steps.arriving("backward", step, self.reserve, arrived)
-            if kept.is_constant and steps.never_more(steps.raised(after), arrived):
+            if len(kept.past) == 1 and steps.never_more(steps.raised(after), arrived):
                 return True
             arrived = after
         return False

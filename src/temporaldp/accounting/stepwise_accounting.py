@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import SIDES, Accounting, Leakage, Limits, Side, constant_matrix, refused_reserve
-from temporaldp.accounting.stepwise import ReserveArrivals, Steps, StepwiseFilter, StepwiseOdometer
+from temporaldp.accounting.stepwise import Arrived, ReserveArrivals, Steps, StepwiseFilter, StepwiseOdometer
 from temporaldp.correlation import Adversary
 from temporaldp.progress import progressed
-
-FloatArray: TypeAlias = NDArray[np.float64]
-Arrived = TypeVar("Arrived")
+from temporaldp.values import FloatArray
 
 MOST_STEPS = 10_000
 """Steps after which a supremum without a certificate is reported as infinite. If doubled, chains that forget half as fast have
@@ -25,12 +22,6 @@ one, and those without one take twice as long."""
 MOST_RAISES, MOST_ATTEMPTS = 500, 3
 """Steps in search of a certificate for settled incoming leakage, and searches in a row of equal steps. If doubled, a few more
 slow chains have a certificate."""
-
-LOUDEST = 300.0
-"""Nats. A supremum above this is not looked for."""
-
-GIVEN_UP = (0.0, *(1e-12 * 10.0**k for k in range(6)))
-"""Shares of the largest reserve that are given up, one after the other, until it holds the level with all roundings."""
 
 
 class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
@@ -110,16 +101,13 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         return None
 
     @staticmethod
-    def _arrivals(
-        steps: Steps[float, Arrived], side: Side, epsilons: Sequence[float], *, raised: bool
-    ) -> tuple[Arrived, ...]:
-        """In the order of time; each a little raised, if asked, so that none that is computed again exceeds it."""
+    def _raised_arrivals(steps: Steps[float, Arrived], side: Side, epsilons: Sequence[float]) -> tuple[Arrived, ...]:
+        """In the order of time; each a little raised, so that none that is computed again exceeds it."""
         arrived, n_steps = [steps.nothing], len(epsilons)
         for count in range(n_steps - 1):
             transition = count if side == "backward" else n_steps - 2 - count
             release = epsilons[count if side == "backward" else n_steps - 1 - count]
-            after = steps.arriving(side, transition, release, arrived[-1])
-            arrived.append(steps.raised(after) if raised else after)
+            arrived.append(steps.raised(steps.arriving(side, transition, release, arrived[-1])))
         return tuple(arrived if side == "backward" else arrived[::-1])
 
     def leakage(
@@ -148,7 +136,8 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         for arrived, settled in self._settling(user, side, [(0, epsilon)] * MOST_STEPS):
             if settled:
                 return (arrived,)
-            if steps.leakage(arrived, epsilon, steps.nothing) > LOUDEST:
+            # Nats. A supremum above this is not looked for
+            if steps.leakage(arrived, epsilon, steps.nothing) > 300.0:
                 break
         return ()
 
@@ -175,7 +164,8 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         largest = 0.0
         if reserve is None and horizon is None:
             largest = self.sustainable_epsilon(users, alpha)
-        for share in GIVEN_UP if reserve is None else (0.0,):
+        # Shares of the largest reserve that are given up, one after the other, until it holds the level with all roundings
+        for share in (0.0, *(1e-12 * 10.0**k for k in range(6))) if reserve is None else (0.0,):
             kept = largest * (1.0 - share) if reserve is None else reserve
             each = [self._reserve_arrivals(user, alpha, kept) for user in users]
             if kept == 0.0 or None not in each:
@@ -195,7 +185,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         steps = self.steps(user)
         if user.n_steps is not None:
             each = [reserve] * user.n_steps
-            past, future = (self._arrivals(steps, side, each, raised=True) for side in SIDES)
+            past, future = (self._raised_arrivals(steps, side, each) for side in SIDES)
         else:
             past, future = (self.supremum_arrivals(user, side, np.array([reserve])) for side in SIDES)
         if not (past and future):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from temporaldp.accounting.curve.method import CurveLimits
-from temporaldp.accounting.exact.method import Exact, ExactLimits
+from temporaldp.accounting.exact.method import EXACT, ExactLimits
 from temporaldp.accounting.metric.method import MetricLimits
 from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import (
@@ -21,8 +21,6 @@ from temporaldp.accounting.protocol import (
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.display import summary
 from temporaldp.values import compared_by_value, positive
-
-EXACT = Exact()
 
 
 @compared_by_value

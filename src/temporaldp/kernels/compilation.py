@@ -37,9 +37,10 @@ class _OutOfTime(Exception):  # noqa: N818  a signal between kernels, which no c
 
 
 class _Interpretation(threading.local):
-    """Whether this thread interprets a kernel, and the processor time at which it ends."""
+    """Whether this thread interprets a kernel, and the processor time at which it ends; whether it shares its arrays."""
 
     end: float | None = None
+    shares_arrays: bool = False
 
 
 _running = _Interpretation()
@@ -74,7 +75,8 @@ class Kernel:
             if time.thread_time() > _running.end:
                 raise _OutOfTime
             return self.function(*arguments)
-        if "compiled" in self.__dict__ or _spent >= INTERPRETED_SECONDS or not _is_small(arguments):
+        compiles = "compiled" in self.__dict__ or _running.shares_arrays or _spent >= INTERPRETED_SECONDS
+        if compiles or not _is_small(arguments):
             return self.compiled(*arguments)
         before = [(one, one.copy()) for one in _arrays(arguments) if one.flags.writeable]
         try:
@@ -96,6 +98,11 @@ class Kernel:
         finally:
             _running.end = None
             _spent += time.thread_time() - started
+
+
+def share_arrays() -> None:
+    """Compile all kernels that this thread calls: an interrupted one would undo what other threads wrote to its arrays."""
+    _running.shares_arrays = True
 
 
 def _is_small(arguments: tuple[Any, ...]) -> bool:

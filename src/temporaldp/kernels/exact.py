@@ -31,36 +31,24 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import inner_kernel, kernel
 from temporaldp.values import ROUNDOFF as UNIT
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray
 
 LARGEST_EXPONENT = 600.0
 """Nats. Ratios beyond e^600 are not looked for, and a spread beyond does not cut a rollout short."""
-
-HUGE = 1e150
-"""Coefficients beyond are scaled down: only ratios count."""
 
 LONGEST = 20_000.0
 """Steps after which a rollout over an infinite horizon is given up. If doubled: suprema near the border of existence take four
 times as long, and a few more of them are certified. A float, as Numba compiles a function anew for each integer constant.
 """
 
-NEGLIGIBLE, BLURRED = 2.0**-52, 2.0**-4
-"""Shares of the value, and of its rounding error, below which what lies before a step no longer counts."""
-
 ROUGH = 2.0**-10
 """Far from the root a rollout ends where what it leaves out changes Newton's step by this share."""
 
 BACKWARD_SHARE = 2.0**-42
 """Share of a level up to which the backward error of a sign is accepted. What such a sign proves is raised by as much."""
-
-TIGHT, CLOSE = 2.0**-42, 2.0**-40
-"""Relative distance of both sides at which a pair is done, and relative length of Newton's last step."""
 
 SLOW, MOST_ANTICIPATED = 0.5, 3.0
 """A Newton step longer than this share of the one before gains little; the middle of the bracket comes next. And by how much
@@ -84,17 +72,8 @@ REPEATED, REPEATED_DEPTH = 2, 8.0
 """Steps with equal budgets after which pairs are compared over an infinite horizon, and steps of such a comparison. If doubled:
 short runs are compared in vain less often; more pairs are left out, and others cost twice as much."""
 
-PATIENCE = 2
-"""Comparisons over an infinite horizon that may fail, beside one for each that does not, until a step makes no more of them."""
-
-ROOM_LEFT = 0.98
-"""Share of the room that a sign from one side leaves, which counts as the pair's last value on that side."""
-
 SPREAD_ROOM = 1.0 + 1e-6
 """Raises a spread before rollouts end in it, so that steps that have almost settled share one answer."""
-
-DONE_BEFORE = 1.0 - 8e-13
-"""Share of a known bound from which on a pair counts as reaching it."""
 
 
 class Chain(NamedTuple):
@@ -338,7 +317,8 @@ def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, 
                 near = unknown + high * (nearer / slope_high)
                 unknown = abs(near if excess < 1.0 else high * (slope / slope_high) - low)
             blur = min(bound, gamma * 2.0 * (depth + 2) * (1.0 + rho) * slope)
-            done = unknown <= max(NEGLIGIBLE * rho * slope, BLURRED * blur)
+            # Shares of the value, and of its rounding error, below which what lies before a step no longer counts
+            done = unknown <= max(2.0**-52 * rho * slope, 2.0**-4 * blur)
             done = done or (low > 0.0 and total + add > 0.0 and w <= ROUGH * p)
             done = done or (high < 0.0 and summed_high < 0.0 and unknown <= -ROUGH * max(low, total + add))
         if last or done or depth == limit - 1:
@@ -356,7 +336,8 @@ def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, 
         drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
         error += UNIT * abs(total)
         total += add
-        if larger + smaller > HUGE:
+        # Coefficients beyond are scaled down: only ratios count
+        if larger + smaller > 1e150:
             shrink = 1.0 / (larger + smaller)
             for k in range(n):
                 c[k] *= shrink
@@ -444,9 +425,10 @@ def pair_value(chain, t, i, j, guess, work):
         before, move_before = here, move
         known_to = min(backward, error / slope + 4.0 * UNIT * here)
         left = proved - attained
-        if left <= TIGHT * proved or unfinished >= MOST_UNFINISHED:
+        # Relative distance of both sides at which a pair is done, and relative length of Newton's last step
+        if left <= 2.0**-42 * proved or unfinished >= MOST_UNFINISHED:
             break
-        if step <= max(CLOSE * here, known_to):
+        if step <= max(2.0**-40 * here, known_to):
             if left <= 4.0 * known_to or proofs >= MOST_PROOFS:
                 break
             # From the fourth attempt on rounding has hidden the root: the attempts spread out.
@@ -522,7 +504,9 @@ def weigh(chains, steps, i, j, room, shares, work, depths):
             depths[side] = max(depths[side], depth)
             if below:
                 shares[side, i, j] = min(
-                    shares[side, i, j], ROOM_LEFT * left / scales[side] if scales[side] > 0.0 else 0.0
+                    # Share of the room that a sign from one side leaves, which counts as the pair's last value on that side
+                    shares[side, i, j],
+                    0.98 * left / scales[side] if scales[side] > 0.0 else 0.0,
                 )
                 return -1.0, 0.0
         if trial == n_sides - 1 and left > 0.0:
@@ -581,7 +565,8 @@ def largest(chains, worst, repeats, steps, lift, drop, limit, ceiling, static, s
     """
     n, wide = chains[0].n, lift.size > 1
     best, top, chosen = -1.0, 0.0, 1
-    patience = PATIENCE if repeats else 0
+    # Comparisons over an infinite horizon that may fail, beside one for each that does not, until a step makes no more of them
+    patience = 2 if repeats else 0
     share = TIES if chains[0].endless else LEVEL_SHARE
     depths[:] = 0
     n_first = candidates.size
@@ -598,7 +583,8 @@ def largest(chains, worst, repeats, steps, lift, drop, limit, ceiling, static, s
         own = lift[i if wide else 0] - drop[j if wide else 0]
         room = -1.0
         if place >= n_first:
-            if best >= ceiling * DONE_BEFORE:
+            # Share of a known bound from which on a pair counts as reaching it
+            if best >= ceiling * (1.0 - 8e-13):
                 return min(best, ceiling), ceiling, chosen
             room = best * share - own
             if not static.size:
@@ -698,17 +684,6 @@ def series(
                 set_spread(chains[0], t, proved[t] * SPREAD_ROOM)
             t += 1
     return t
-
-
-@kernel
-def values(chain, t, i, j, guess, attained, proved, rho):
-    """K of many pairs at steps t, arrays of shape (m,): fill attained, proved and the ratio less 1 of the observation.
-
-    `guess` holds ratios less 1 to begin with.
-    """
-    work = np.empty((4, chain.n))
-    for item in range(t.size):
-        attained[item], proved[item], rho[item], _ = pair_value(chain, t[item], i[item], j[item], guess[item], work)
 
 
 @kernel

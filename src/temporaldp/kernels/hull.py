@@ -13,14 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import kernel
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
-
-TIE_TOLERANCE = 8.0 * ULP
-"""Relative height by which a point must rise above the hull without it. Ties in exact arithmetic differ by a few roundings; a
-point dropped as tied would change the loss by less than that same relative amount."""
-
+from temporaldp.values import ULP, FloatArray
 
 Point: TypeAlias = tuple[float, float, int]
 """d, x and the index of a point."""
@@ -56,7 +49,9 @@ def _without_ties(chain: list[Point]) -> list[Point]:
     for end in range(1, len(chain)):
         following = chain[end + 1] if end + 1 < len(chain) else (2.0, chain[-1][1], -1)  # level from the last one on
         between = chain[start + 1 : end + 1]
-        if any(point[1] > _height(chain[start], following, point[0]) * (1.0 + TIE_TOLERANCE) for point in between):
+        # Relative height by which a point must rise above the hull without it. Ties in exact arithmetic differ by a few
+        # roundings; a point dropped as tied would change the loss by less than that same relative amount
+        if any(point[1] > _height(chain[start], following, point[0]) * (1.0 + 8.0 * ULP) for point in between):
             kept.append(chain[end])
             start = end
     return kept

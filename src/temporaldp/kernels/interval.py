@@ -41,16 +41,13 @@ from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread as spread_over
 from temporaldp.kernels.witness import Witness
 from temporaldp.values import ULP as U
+from temporaldp.values import FloatArray
 
-FloatArray = NDArray[np.float64]
 Bounds: TypeAlias = tuple[FloatArray, FloatArray]
 """Bounds of a matrix: low and high, shape (n, n) each."""
 
 MOST_VECTORS = 1 << 15
 """Vectors of likelihoods that `by_sets` goes through at a step; its depth follows from it."""
-
-DEEPEST = 8
-"""Steps that are looked back at most: what lies further away hardly counts."""
 
 MOST_STATES = 64
 """States up to which more than the profile is computed."""
@@ -67,20 +64,11 @@ AT_ONCE = 64
 HALVINGS, FIRST_HALVINGS = 18, 7
 """Of the interval in which a pair's ratio lies: for the pairs that matter, and for all at first."""
 
-MOST_ENUMERATED = 12
-"""States up to which all sets are enumerated: 4,096 sets, each with every row."""
-
 CLOSE = 3e-3
 """Share of theta by which a corner may lie above it, beyond what the weights leave."""
 
 STEEPEST, FASTER = 1e14, 8.0
 """Slope beyond which no corner is looked for, and the factor by which slopes grow until theta vanishes."""
-
-MOST_SLOPES = 200
-"""Slopes at which theta is bounded, 15 to 40 being usual."""
-
-TINY = 1e-300
-"""Keeps a quotient finite where two corners stand above one another."""
 
 NEARLY = 1.001
 """A bound above the largest of those that were made small by no more than this factor is small enough."""
@@ -105,7 +93,8 @@ def interval_profile(
     enumerated : bool, optional
         Whether to enumerate all sets. Default: for up to 12 states.
     """
-    look_at_all = len(low) <= MOST_ENUMERATED if enumerated is None else enumerated
+    # States up to which all sets are enumerated: 4,096 sets, each with every row
+    look_at_all = len(low) <= 12 if enumerated is None else enumerated
     return _every_set(low, high, states) if look_at_all else _bounded(low, high, states)
 
 
@@ -157,7 +146,7 @@ class _Lines:
         self.over = np.maximum(high.sum(axis=1) - 1.0, 0.0) + 2.0 * (len(low) + 2) * U
         self.theta: dict[float, float] = {}
         self.point: dict[float, tuple[float, float]] = {}
-        self._found: dict[float, tuple[int, int, FloatArray]] = {}
+        self.found: dict[float, tuple[int, int, FloatArray]] = {}
         self._middle = 0.5 * (self.low + self.high)
         self._start = (0, 1)
 
@@ -171,8 +160,8 @@ class _Lines:
         # What is summed has at most 3 n terms, none above 1 + g, and those that are kept are not negative.
         self.theta[h] = bound * (1.0 + 8.0 * (n + 4) * U) + 4.0 * (n + 4) * U
         above, below = high[i] - lam * (high[i] - low[i]), low[j] + mu * (high[j] - low[j])
-        self._found[h] = i, j, (above > (1.0 + h) * below).astype(np.float64)
-        largest, smallest = row_extremes(low[[i, j]], high[[i, j]], self._found[h][2][None])
+        self.found[h] = i, j, (above > (1.0 + h) * below).astype(np.float64)
+        largest, smallest = row_extremes(low[[i, j]], high[[i, j]], self.found[h][2][None])
         self.point[h] = (float(smallest[1, 0]), float(largest[0, 0] - smallest[1, 0]))
 
     def needed(self) -> list[float]:
@@ -193,10 +182,6 @@ class _Lines:
         share = (right - middle) / (right - left)
         return self.theta[middle] >= share * self.theta[left] + (1.0 - share) * self.theta[right]
 
-    def witnesses(self, slopes: Sequence[float], states: Sequence[str]) -> list[Witness]:
-        """The pairs of rows and the sets at some slopes."""
-        return [_witness(self.low, self.high, *self._found[h], states) for h in slopes]
-
 
 def _bounded(low: FloatArray, high: FloatArray, states: Sequence[str]) -> LeakageProfile:
     """Corners of the polygon between supporting lines, and how far above attained points they are."""
@@ -210,7 +195,8 @@ def _bounded(low: FloatArray, high: FloatArray, states: Sequence[str]) -> Leakag
         top *= FASTER
         lines.look(top, at_top)  # each pair's theta falls with h
     waiting = [(0.0, top, at_0, at_top)]
-    while waiting and len(lines.theta) < MOST_SLOPES:
+    # Slopes at which theta is bounded, 15 to 40 being usual
+    while waiting and len(lines.theta) < 200:
         left, right, at_left, at_right = waiting.pop(0)
         h = _crossing(lines, left, right)
         if h is None:
@@ -249,7 +235,7 @@ def _polygon(lines: _Lines, states: Sequence[str]) -> LeakageProfile:
     corners = [corner for corner in corners if corner[1] > 0.0]
     d, x = (np.array([corner[k] for corner in corners]) for k in (0, 1))
     x = np.minimum(x * (1.0 + 64.0 * U), 1.0 - d)
-    witnesses = lines.witnesses([corner[2] for corner in corners], states)
+    witnesses = [_witness(lines.low, lines.high, *lines.found[corner[2]], states) for corner in corners]
     return LeakageProfile.from_points(
         d=d, x=x, q=d + x, c=1.0 - d - x, witnesses=witnesses, tolerance=_tolerance(lines, slopes, d, x)
     )
@@ -258,7 +244,8 @@ def _polygon(lines: _Lines, states: Sequence[str]) -> LeakageProfile:
 def _tolerance(lines: _Lines, slopes: list[float], d: FloatArray, x: FloatArray) -> float:
     """How far the polygon is above points that are attained, as a share of theta, at most: both are piecewise linear."""
     attained = np.array(list(lines.point.values()))
-    edges = (x[1:] - x[:-1]) / np.maximum(d[1:] - d[:-1], TINY)
+    # Keeps a quotient finite where two corners stand above one another
+    edges = (x[1:] - x[:-1]) / np.maximum(d[1:] - d[:-1], 1e-300)
     h = np.concatenate((slopes, edges[(edges > 0.0) & (edges < STEEPEST)]))[:, None]
     above, below = (x - h * d).max(axis=1), (attained[:, 1] - h * attained[:, 0]).max(axis=1)
     counts = above > 8.0 * (len(lines.low) + 4) * U
@@ -380,7 +367,8 @@ def enumerates(n: int) -> bool:
 def depth(n: int) -> int:
     """Steps before the last that are looked at."""
     by_enumeration = int(math.log2(MOST_VECTORS)) // n - 1
-    return min(by_enumeration, DEEPEST) if by_enumeration >= 1 else max(DEPTHS)
+    # Steps that are looked back at most: what lies further away hardly counts
+    return min(by_enumeration, 8) if by_enumeration >= 1 else max(DEPTHS)
 
 
 def arrival(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequence[float]) -> FloatArray:

@@ -31,26 +31,12 @@ from numpy.typing import NDArray
 from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread
-from temporaldp.values import ROUNDOFF
+from temporaldp.values import ROUNDOFF, FloatArray
 
-FloatArray = NDArray[np.float64]
 Trees = NDArray[np.int16]
 
 TREE_STATES = 400
 """States up to which every pair keeps the tree of its shipment, 2 n^3 bytes (128 MB); with more, each search starts anew."""
-
-MOVES_PER_STATE = 20
-"""Moves after which a search is stopped and the bound for all pairs is reported. It takes about one move a state without a tree
-to start from, and hardly any from the tree of the step before."""
-
-LARGEST_RISE = 1e-6
-"""Nats above the ratio found up to which a certificate is looked for; beyond, the bound for all pairs is reported."""
-
-LOSS_ROUNDING = 1e-15
-"""Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this."""
-
-PAIR_WORK = 600
-"""Entries of a pass over pairs of rows that take as long as one state of one pair, for the choice of threads."""
 
 
 def no_trees(n_states: int) -> Trees:
@@ -100,9 +86,11 @@ def lifted(rows: FloatArray, metric: FloatArray, profile: LeakageProfile, trees:
         lambda first, last: lift_rows(rows, metric, trees, first, last, upper),
         n,
         step=1,
-        work=PAIR_WORK * n**3,
+        # Entries of a pass over pairs of rows that take as long as one state of one pair, for the choice of threads
+        work=600 * n**3,
     )
-    return np.minimum(upper, profile.loss(level) * (1.0 + LOSS_ROUNDING))
+    # Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this
+    return np.minimum(upper, profile.loss(level) * (1.0 + 1e-15))
 
 
 @kernel
@@ -178,7 +166,9 @@ def solve(q, d, b, level, u, flow):
     w, error, source = np.empty(n), np.empty(n), np.empty(n, np.int64)
     slack, loss = 16.0 * ROUNDOFF * level, 1.0 + (32.0 * level + 4.0) * ROUNDOFF
     rise = (8.0 * n + 48.0 + 64.0 * level) * ROUNDOFF
-    for _ in range(MOVES_PER_STATE * n):
+    # Moves after which a search is stopped and the bound for all pairs is reported. It takes about one move a state without a
+    # tree to start from, and hardly any from the tree of the step before
+    for _ in range(20 * n):
         ratio = weigh(q, d, u, rise, w, error)
         left = w + 2.0 * error
         ship(b, u, slack, loss, left, flow, source)
@@ -190,7 +180,8 @@ def solve(q, d, b, level, u, flow):
         inside = source >= -1
         if left.max() <= 0.0 or inside.all():
             rise *= 4.0
-            if rise > LARGEST_RISE:
+            # Nats above the ratio found up to which a certificate is looked for; beyond, the bound for all pairs is reported
+            if rise > 1e-6:
                 break
             continue
         room = np.inf

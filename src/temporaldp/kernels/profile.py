@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.kernels.hull import lies_under, upper_hull
 from temporaldp.kernels.vertex import losses, vertex_gap, vertex_loss, vertex_supremum
 from temporaldp.kernels.witness import Witness
-from temporaldp.values import ULP, compared_by_value, copy_in, positive
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray, compared_by_value, copy_in, positive
 
 
 @compared_by_value

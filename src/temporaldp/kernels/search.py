@@ -6,11 +6,10 @@ The matrix is a checked dense array or ``scipy.sparse.csr_array``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from temporaldp.kernels.pairs import vertex_sums
 from temporaldp.kernels.profile import LeakageProfile
@@ -18,22 +17,10 @@ from temporaldp.kernels.refinement import TIE, refine
 from temporaldp.kernels.screening import hull_edges, screen, screen_sparse
 from temporaldp.kernels.threads import spread
 from temporaldp.kernels.witness import Witness
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-Rows: TypeAlias = Any
-
-DENSE_SHARE, DENSE_LIMIT = 0.1, 5_000
-"""Share of entries and largest number of rows from which, and up to which, a sparse matrix is searched by the dense kernels."""
-
-SPARSE_ROWS = 8
-"""Rows with the fewest entries that are compared with all others for disjoint supports before anything else is done."""
+from temporaldp.values import FloatArray, IntArray
 
 UNSCREENED_STATES = 24
 """Rows up to which all pairs are refined without a screen, which would take longer than it saves."""
-
-HEAVY_SHARE = 1.0 / 8.0
-"""Share of entries from which a column of a sparse matrix is kept as a dense vector: both ways then cost about the same."""
 
 SAMPLED_PAIRS = 4
 """Pairs of each row that make the hull with which all pairs are compared. If doubled, half as many pairs rise above it."""
@@ -42,7 +29,7 @@ SAMPLE_GAIN = 1.01
 """Factor by which a pair must exceed an edge of that hull. If its distance from 1 is doubled, fewer edges are compared with."""
 
 
-def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
+def compute_profile(matrix: Any, states: Sequence[str]) -> LeakageProfile:
     """Return the exact leakage profile: every vertex is attained by a pair of rows and a set of columns."""
     search, pair = Search(matrix), disjoint_pair(matrix)
     # Disjoint rows leak everything: no pair leaks more, at any level.
@@ -54,19 +41,14 @@ def compute_profile(matrix: Rows, states: Sequence[str]) -> LeakageProfile:
     return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses)
 
 
-def _witness(matrix: Rows, states: Sequence[str], i: int, j: int, limit: float, q: float, d: float) -> Witness:
+def _witness(matrix: Any, states: Sequence[str], i: int, j: int, limit: float, q: float, d: float) -> Witness:
     """Name the states of a vertex, whose set is ``{k : q_k - d_k > limit d_k}``."""
     above, below = matrix[[i, j]].toarray() if scipy.sparse.issparse(matrix) else (matrix[i], matrix[j])
     inside = (above > below) & (above - below > limit * below)
     return Witness(states[i], states[j], tuple(states[k] for k in inside.nonzero()[0].tolist()), q, d)
 
 
-def all_pairs(n: int) -> IntArray:
-    """Rows and other rows of all ordered pairs, shape (2, n (n - 1))."""
-    return np.array(np.nonzero(~np.eye(n, dtype=bool)))
-
-
-def steepest_slope(matrix: Rows) -> float:
+def steepest_slope(matrix: Any) -> float:
     """A bound of every finite ratio (q_k - d_k) / d_k: from here on theta is constant."""
     if scipy.sparse.issparse(matrix):
         largest, smallest = matrix.max(axis=0).toarray().ravel(), np.full(matrix.shape[1], np.inf)
@@ -76,14 +58,15 @@ def steepest_slope(matrix: Rows) -> float:
     return float((largest / smallest).max()) * (1.0 + 1e-12)
 
 
-def disjoint_pair(matrix: Rows) -> tuple[int, int] | None:
+def disjoint_pair(matrix: Any) -> tuple[int, int] | None:
     """Two rows without a common column, one of them among the rows with the fewest entries; None if there are no such rows."""
     if not scipy.sparse.issparse(matrix):
         if matrix.min(axis=0).max() > 0.0:
             return None  # a column without a zero
         matrix = scipy.sparse.csr_array(matrix)
     columns = matrix.tocsc()
-    for i in np.argsort(np.diff(matrix.indptr), kind="stable")[:SPARSE_ROWS]:
+    # Rows with the fewest entries that are compared with all others for disjoint supports before anything else is done
+    for i in np.argsort(np.diff(matrix.indptr), kind="stable")[:8]:
         apart = np.ones(matrix.shape[0], dtype=bool)
         for k in matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]]:
             apart[columns.indices[columns.indptr[k] : columns.indptr[k + 1]]] = False
@@ -97,7 +80,9 @@ class Search:
 
     def __init__(self, matrix: Any) -> None:
         self.n, self.steepest = matrix.shape[0], steepest_slope(matrix)
-        if scipy.sparse.issparse(matrix) and self.n <= DENSE_LIMIT and matrix.nnz > DENSE_SHARE * self.n**2:
+        # Share of entries and largest number of rows from which, and up to which, a sparse matrix is searched by the dense
+        # kernels
+        if scipy.sparse.issparse(matrix) and self.n <= 5_000 and matrix.nnz > 0.1 * self.n**2:
             matrix = matrix.toarray()
         self.is_sparse, self._matrix = scipy.sparse.issparse(matrix), matrix
         if self.is_sparse:
@@ -112,13 +97,12 @@ class Search:
     def vertices(self) -> FloatArray:
         """Row, other row and limit of each vertex, by falling slope, shape (m, 3); S is ``{k : q_k - d_k > limit d_k}``."""
         if self.n <= UNSCREENED_STATES:
-            pairs = all_pairs(self.n)
+            pairs = np.array(np.nonzero(~np.eye(self.n, dtype=bool)))
         else:
             hull = refine(self.store, *self._sample(), self.steepest, SAMPLE_GAIN)
             # At least one pair, also where all rows are equal.
             pairs = np.concatenate((self._pairs_above(hull), hull[:, :2].astype(np.int64), [[0, 1]])).T.copy()
-        found: FloatArray = refine(self.store, *pairs, self.steepest, TIE)[:, :3]
-        return found
+        return np.asarray(refine(self.store, *pairs, self.steepest, TIE)[:, :3])
 
     def _sample(self) -> IntArray:
         """Pairs of every row with others at random, shape (2, m). Only speed depends on them."""
@@ -146,7 +130,8 @@ class Search:
     def _by_columns(self) -> Any:
         """A sparse matrix by columns, and its heavy columns as dense vectors."""
         columns = self._matrix.sorted_indices().tocsc()
-        chosen = np.flatnonzero(np.diff(columns.indptr) > HEAVY_SHARE * self.n)
+        # Share of entries from which a column of a sparse matrix is kept as a dense vector: both ways then cost about the same
+        chosen = np.flatnonzero(np.diff(columns.indptr) > 0.125 * self.n)
         heavy = np.full(self.n, -1, dtype=np.int64)
         heavy[chosen] = np.arange(chosen.size)
         vectors = np.ascontiguousarray(columns[:, chosen].toarray().T)

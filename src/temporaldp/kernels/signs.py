@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import inner_kernel, kernel
 from temporaldp.kernels.exact import (
@@ -32,10 +31,7 @@ from temporaldp.kernels.exact import (
     stays_below,
 )
 from temporaldp.values import ROUNDOFF as UNIT
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from temporaldp.values import BoolArray, FloatArray, IntArray
 
 LARGEST_LEVEL = 300.0
 """Nats. Levels and spreads up to this keep all coefficients within the range of doubles."""
@@ -290,16 +286,18 @@ def pair_bound(chain, t, i, j, guess, work):
 
 
 @kernel
-def pair_values(chain, steps, i, j, guess, close, proved, rho):
-    """Fill `proved` and `rho` with the incoming leakage of pairs at steps of a chain, to rounding if `close`, else coarsely.
+def pair_values(chain, steps, i, j, guess, close, attained, proved, rho):
+    """Fill in the incoming leakage of pairs at steps of a chain, to rounding if `close`, else `proved` and `rho` coarsely.
 
-    Return the depth of the deepest rollout.
+    Arrays of shape (m,): attained, proved, and the observation's ratio less 1. Return the depth of the deepest rollout.
     """
     work = np.empty((4, chain.n))
     deepest, depth = 0, 0
     for item in range(i.size):
         if close:
-            _, proved[item], rho[item], depth = pair_value(chain, steps[item], i[item], j[item], guess[item], work)
+            attained[item], proved[item], rho[item], depth = pair_value(
+                chain, steps[item], i[item], j[item], guess[item], work
+            )
         else:
             proved[item], rho[item], depth = pair_bound(chain, steps[item], i[item], j[item], guess[item], work)
         deepest = max(deepest, depth)

@@ -11,11 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from temporaldp.errors import InputError
+from temporaldp.kernels.compilation import share_arrays
 
 Result = TypeVar("Result")
-
-THREAD_WORK = 1 << 22
-"""Entries of work below which one thread is faster than several: starting one takes 0.1 ms."""
 
 
 def n_threads() -> int:
@@ -30,13 +28,14 @@ def n_threads() -> int:
 
 def spread(function: Callable[[int, int], Result], n_items: int, *, step: int, work: int) -> list[Result]:
     """Return ``function(first, last)`` of consecutive blocks of the items 0 .. n_items - 1; one thread for little work."""
-    threads = min(n_threads(), 1 + work // THREAD_WORK)
+    # Entries of work below which one thread is faster than several: starting one takes 0.1 ms
+    threads = min(n_threads(), 1 + work // (1 << 22))
     if threads == 1:
         return [function(0, n_items)]
     # Several blocks a thread, as some take longer; each a multiple of `step`.
     length = step * max(1, -(-n_items // (4 * threads * step)))
     blocks = [(first, min(first + length, n_items)) for first in range(0, n_items, length)]
-    pool = ThreadPoolExecutor(threads)
+    pool = ThreadPoolExecutor(threads, initializer=share_arrays)
     try:
         return list(pool.map(lambda block: function(*block), blocks))
     finally:

@@ -15,12 +15,9 @@ doubles, so x / d never overflows.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import kernel
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray
 
 DIRECT_LIMIT = 700.0
 """Up to here exp(-a) is a normal double, and 1 / exp(-a) does not overflow."""

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries
-from temporaldp.accounting.exact.arrivals import ordered_matrices
-from temporaldp.accounting.exact.evidence import pair_values
+from temporaldp.accounting.exact.arrivals import ordered_matrices, pair_values
 from temporaldp.correlation import Adversary
 from temporaldp.kernels.exact import Chain, derivatives
 from temporaldp.planning.optimal import POWERS, Measure

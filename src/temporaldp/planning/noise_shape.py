@@ -146,10 +146,10 @@ class _Run:
     user: Adversary
     side: SingleCurve
     releases: list[Mechanisms]
-    past: list[FloatArray]
-    backward: list[FloatArray]
-    future: list[FloatArray]
-    forward: list[FloatArray]
+    past: tuple[FloatArray, ...]
+    backward: tuple[FloatArray, ...]
+    future: tuple[FloatArray, ...]
+    forward: tuple[FloatArray, ...]
     epsilons: FloatArray
 
     @classmethod

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.correlation.adversary import Matrix
@@ -20,18 +19,16 @@ from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, epsilon_of_one
 from temporaldp.progress import progressed
-from temporaldp.values import LARGEST
+from temporaldp.values import LARGEST, FloatArray
 
-FloatArray = NDArray[np.float64]
+if TYPE_CHECKING:
+    from temporaldp.accounting.curve.pair_curves import PairCurves
 
 SMALLEST_DELTA = 1e-60
 """Smallest delta that is accepted."""
 
 POINTS = 512
 """Points of the grid up to the epsilon of the release with the most noise, unless told otherwise."""
-
-SPREAD = 64.0
-"""Times the epsilon of the release with the least noise must fit on the grid."""
 
 COARSEST = 0.01
 """Largest default distance of the grid, in nats."""
@@ -41,9 +38,6 @@ TAIL = 1e-9
 
 FINEST = 1e-5
 """Times delta: the largest rounding error of a convolution by FFT; else it is summed term by term."""
-
-SETTLED = 1e-7
-"""Times delta: a curve that the next step raises by less is lifted by a little, and shown to be raised no more."""
 
 INFLATED, STILL = 1.0 + 1e-9, 1.0 + 2.5e-10
 """Factor by which each step raises curves from above, more than rounding; and a quarter of that, by which curves that have
@@ -55,24 +49,24 @@ LIFTS = 4
 NOTHING = np.zeros(1)
 """Privacy profile of a release that reveals nothing."""
 
-Arrivals: TypeAlias = tuple[Sequence[FloatArray], Sequence[FloatArray]]
+Arrivals: TypeAlias = tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]
 """Incoming leakage at each step, and incoming leakage composed with the step's own release."""
 
 
 class SingleCurve:
-    """One privacy curve for all pairs of states; a `Curves` of upper bounds (`up`) or of lower bounds."""
+    """One privacy curve for all pairs of states; upper bounds (`up`) or lower bounds."""
 
     def __init__(self, distance: float, delta: float, *, up: bool) -> None:
         self.h, self.delta, self.up = distance, delta, up
-        self.settled = SETTLED * delta
+        # Times delta: a curve that the next step raises by less is lifted by a little, and shown to be raised no more
+        self.settled = 1e-7 * delta
         self._thetas: dict[int, tuple[Matrix, FloatArray, float]] = {}
         self._masses: dict[int, tuple[FloatArray, FloatArray, float]] = {}
         self._own: dict[Mechanisms, FloatArray] = {}
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SingleCurve):
-            return NotImplemented
-        return (self.h, self.delta, self.up) == (other.h, other.delta, other.up)
+        mine = self.h, self.delta, self.up
+        return isinstance(other, SingleCurve) and mine == (other.h, other.delta, other.up)
 
     def __hash__(self) -> int:
         return hash((self.h, self.delta, self.up))
@@ -134,10 +128,6 @@ class SingleCurve:
         passed = np.minimum(grid.trimmed(passed, TAIL * self.delta, up=self.up) * times, 1.0)
         return passed if passed.any() else NOTHING
 
-    def raised_by(self, after: FloatArray, before: FloatArray) -> float:
-        """The largest amount by which the first curve is above the second one, at any epsilon."""
-        return grid.raised_by(after, before)
-
     def lifted(self, curve: FloatArray, lift: float) -> FloatArray:
         """The curve a little above this one."""
         return np.minimum(curve * INFLATED + lift, 1.0)
@@ -186,38 +176,8 @@ class SingleCurve:
         return kept[1], kept[2]
 
 
-class Curves(Protocol):
-    """Privacy curves on one grid: one for all pairs of states, or one for each. All upper bounds, or all lower bounds."""
-
-    h: float
-    delta: float
-    up: bool
-    settled: float
-    """Curves that a step changes by less are tried as curves that no further step raises."""
-
-    def own(self, release: Mechanisms) -> FloatArray:
-        """Curves of one release."""
-
-    def composed(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Curves of two independent outputs."""
-
-    def through(self, matrix: Any, curve: FloatArray, *, times: float = 1.0) -> FloatArray:
-        """Curves after one transition of the correlation, multiplied by a factor."""
-
-    def raised_by(self, after: FloatArray, before: FloatArray) -> float:
-        """The largest amount by which the first curves are above the second ones, at any epsilon."""
-
-    def lifted(self, curve: FloatArray, lift: float) -> FloatArray:
-        """Curves a little above these."""
-
-    def contraction(self, matrix: Any) -> float:
-        """The largest total variation between two rows: the factor by which a difference of curves shrinks in a step."""
-
-    def worst(self, curve: FloatArray) -> FloatArray:
-        """The largest curve of any pair."""
-
-    def epsilon(self, curve: FloatArray) -> float:
-        """The largest epsilon of any pair at the delta, in nats."""
+Curves: TypeAlias = "SingleCurve | PairCurves"
+"""Privacy curves on one grid: one for all pairs of states, or one for each. All upper bounds, or all lower bounds."""
 
 
 class Step(NamedTuple):
@@ -228,12 +188,10 @@ class Step(NamedTuple):
     settled: bool
 
 
-def arriving_curves(
-    curves: Curves, correlation: Correlation, releases: Sequence[Mechanisms]
-) -> tuple[list[FloatArray], list[FloatArray]]:
+def arriving_curves(curves: Curves, correlation: Correlation, releases: Sequence[Mechanisms]) -> Arrivals:
     """Incoming leakage at each step, and incoming leakage composed with the step's own release, in the order of `releases`."""
     steps = list(steps_of(curves, correlation, releases))
-    return [step.arrived for step in steps], [step.total for step in steps]
+    return tuple(step.arrived for step in steps), tuple(step.total for step in steps)
 
 
 def steps_of(curves: Curves, correlation: Correlation, releases: Sequence[Mechanisms]) -> Iterator[Step]:
@@ -258,7 +216,7 @@ def steps_of(curves: Curves, correlation: Correlation, releases: Sequence[Mechan
             own, before = curves.own(releases[t]), step.total
             passed = curves.through(matrix, before, times=INFLATED if curves.up else 1.0)
             step = Step(passed, curves.composed(passed, own), False)
-            rise, fall = curves.raised_by(step.total, before * STILL), curves.raised_by(before, step.total * STILL)
+            rise, fall = grid.raised_by(step.total, before * STILL), grid.raised_by(before, step.total * STILL)
             # Settled curves rise by rounding alone, and do not fall, as they do after a louder release.
             still = (rise <= curves.settled or rise >= risen) and fall <= 4.0 * max(rise, curves.settled)
             risen = rise
@@ -289,35 +247,23 @@ def certified(
     for _ in range(LIFTS):
         lift += 4.0 * excess / (1.0 - share)
         above = curves.lifted(known, lift)
-        excess = curves.raised_by(curves.composed(curves.through(matrix, above), own), above)
+        excess = grid.raised_by(curves.composed(curves.through(matrix, above), own), above)
         if excess <= 0.0:
             return above
     return None
 
 
-class Supremum(NamedTuple):
-    """Incoming leakage over an infinite horizon, the same composed with a release, and the steps until the curves settled."""
-
-    arrived: FloatArray
-    total: FloatArray
-    n_steps: int
-
-    @property
-    def arrivals(self) -> Arrivals:
-        """As of one step."""
-        return [self.arrived], [self.total]
-
-
 def supremum_curves(
     curves: Curves, matrix: Matrix | None, release: Mechanisms, *, most: int, beyond: float = math.inf
-) -> Supremum | None:
-    """Curves at which a long series settles, so that no series exceeds them; None where no certificate is found.
+) -> tuple[Arrivals, int] | None:
+    """Curves at which a long series settles, as of one step, and the number of steps until then; None without a certificate.
 
-    Lower bounds are those of the last of `most` steps. The search ends where the epsilon at the delta exceeds `beyond`.
+    No series exceeds them. Lower bounds are those of the last of `most` steps. The search ends where the epsilon at the delta
+    exceeds `beyond`.
     """
     own = curves.own(release)
     if matrix is None or own is NOTHING:
-        return Supremum(NOTHING, own, 1)
+        return ((NOTHING,), (own,)), 1
     if curves.up and curves.contraction(matrix) >= 1.0:  # some set of states tells two rows apart: leakage never fades
         return None
     found = None
@@ -325,7 +271,7 @@ def supremum_curves(
         if curves.up and curves.epsilon(step.total) > min(beyond, LARGEST):
             break
         if step.settled or not curves.up:
-            found = Supremum(step.arrived, step.total, n_steps)
+            found = ((step.arrived,), (step.total,)), n_steps
         if step.settled:
             break
     return found
@@ -346,7 +292,8 @@ def chosen_grid(releases: Iterable[Mechanisms], delta: float, given: float | Non
     finite = [epsilon for epsilon in alone if 0.0 < epsilon < math.inf]
     if not finite:
         return COARSEST
-    return max(min(COARSEST, min(finite) / POINTS), max(finite) * SPREAD / grid.MOST_POINTS, 1e-9)
+    # Times the epsilon of the release with the least noise must fit on the grid
+    return max(min(COARSEST, min(finite) / POINTS), max(finite) * 64.0 / grid.MOST_POINTS, 1e-9)
 
 
 def checked_delta(delta: float) -> float:

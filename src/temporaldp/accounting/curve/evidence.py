@@ -6,19 +6,17 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, overload
+from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.curve import grid
-from temporaldp.accounting.curve.arrivals import NOTHING, Arrivals, Curves, checked_delta
+from temporaldp.accounting.curve.arrivals import NOTHING, Curves, checked_delta
 from temporaldp.accounting.protocol import Direction, Evidence
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import Mechanisms
-from temporaldp.values import compared_by_value, copy_in
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value, copy_in
 
 
 @compared_by_value
@@ -97,11 +95,6 @@ class Run:
     backward: tuple[FloatArray, ...]
     future: tuple[FloatArray, ...]
     forward: tuple[FloatArray, ...]
-
-    @classmethod
-    def of(cls, curves: Curves, past: Arrivals, future: Arrivals) -> Self:
-        """From the arrivals of both directions, in the order of time."""
-        return cls(curves, tuple(past[0]), tuple(past[1]), tuple(future[0]), tuple(future[1]))
 
     def curve(self, step: int, direction: Direction) -> FloatArray:
         """The curves at a step."""

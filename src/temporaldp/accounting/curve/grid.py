@@ -19,26 +19,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.mechanisms.protocol import ROUNDED
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
-
-DIRECT = 1 << 22
-"""Products up to which a convolution is summed term by term: a relative error only. Beyond, by FFT, whose error is absolute."""
+from temporaldp.values import ULP, FloatArray
 
 FEW = 64
 """Losses of a mechanism up to which they are added up one by one."""
 
 MOST_DIRECT = 1 << 26
 """Products beyond which even a small delta gets the error of an FFT: on the safe side, but seconds a step are too long."""
-
-HARMFUL = 1000.0
-"""Times the error that is accepted: beyond, eight times as many products are worth their time."""
 
 FFT_ERROR = 8.0
 """Times ulp, log2 of the length and both norms: three transforms lose less than 3 each (Higham 2002, Theorem 24.2)."""
@@ -100,14 +91,16 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
     norms = math.sqrt(float(np.square(extended).sum()) * float(np.square(m).sum()))
     by_fft = FFT_ERROR * ULP * math.log2(extended.size + m.size) * norms
     products = extended.size * m.size
-    affordable = MOST_DIRECT if by_fft <= HARMFUL * finest else 8 * MOST_DIRECT
+    # Times the error that is accepted: beyond, eight times as many products are worth their time
+    affordable = MOST_DIRECT if by_fft <= 1000.0 * finest else 8 * MOST_DIRECT
     some = np.flatnonzero(m)
     if some.size <= FEW:  # discrete Laplace noise, randomised response, a guarantee
         sums = np.zeros(extended.size - m.size + 1)
         for j in some.tolist():
             sums += m[j] * extended[m.size - 1 - j : extended.size - j]
         error = some.size * ULP * sums
-    elif products <= DIRECT or (by_fft > finest and products <= affordable):
+    # Products up to which a convolution is summed term by term: a relative error only. Beyond, by FFT, whose error is absolute
+    elif products <= (1 << 22) or (by_fft > finest and products <= affordable):
         sums = np.convolve(extended, m, mode="valid")
         error = m.size * ULP * sums
     else:
@@ -181,8 +174,7 @@ def monotone(B: FloatArray, h: float, *, up: bool) -> FloatArray:
 def trimmed(D: FloatArray, tail: float, *, up: bool) -> FloatArray:
     """D without the end that differs from its last value by at most `tail`."""
     end = int(np.argmax(D - D[-1] <= tail))
-    kept: FloatArray = D[: end + 1]
-    return kept if up else np.maximum(kept - (D[end] - D[-1]), 0.0)
+    return np.asarray(D[: end + 1] if up else np.maximum(D[: end + 1] - (D[end] - D[-1]), 0.0))
 
 
 def lowered(D: FloatArray, h: float) -> FloatArray:
@@ -211,17 +203,12 @@ def lowered(D: FloatArray, h: float) -> FloatArray:
     if spent.size:  # from the first that is, and the one before it: a line that ends at 0 would lie above
         low[max(int(spent[0]) - 1, 0) :] = 0.0
     low = np.minimum.accumulate(low)
-    both_sides = np.concatenate((mirrored(low, h), low))
+    falling = np.exp(-h * np.arange(D.size - 1, 0, -1, dtype=np.float64))
+    both_sides = np.concatenate(((1.0 - falling) + falling * low[:0:-1], low))
     width = np.exp(h * np.arange(1 - D.size, D.size - 1, dtype=np.float64)) * math.expm1(h)
     slopes = isotonic_regression(np.diff(both_sides) / width, weights=width).x
     rise = np.append(np.cumsum((-np.minimum(slopes, 0.0) * width)[::-1])[::-1], 0.0)[D.size - 1 :]
     return rounded(np.maximum(low[-1] + rise, 0.0), up=False)
-
-
-def mirrored(D: FloatArray, h: float) -> FloatArray:
-    """D at -K h, ..., -h."""
-    falling = np.exp(-h * np.arange(D.size - 1, 0, -1, dtype=np.float64))
-    return np.asarray((1.0 - falling) + falling * D[:0:-1])
 
 
 def epsilon_at(D: FloatArray, h: float, delta: float, *, up: bool) -> float:
@@ -237,14 +224,16 @@ def epsilon_at(D: FloatArray, h: float, delta: float, *, up: bool) -> float:
 
 
 def raised_by(after: FloatArray, before: FloatArray) -> float:
-    """The most that one profile is above another at any epsilon."""
-    size = max(after.size, before.size)
+    """The most that one profile, or the profile of any pair, is above another at any epsilon."""
+    size = max(after.shape[-1], before.shape[-1])
     return float((padded(after, size) - padded(before, size)).max())
 
 
 def padded(D: FloatArray, size: int) -> FloatArray:
-    """D with its last value up to `size` points."""
-    return np.concatenate((D, np.full(size - D.size, D[-1]))) if D.size < size else D
+    """D, along its last axis, with its last value up to `size` points."""
+    if D.shape[-1] >= size:
+        return D
+    return np.concatenate((D, np.broadcast_to(D[..., -1:], (*D.shape[:-1], size - D.shape[-1]))), axis=-1)
 
 
 def rounded(D: FloatArray, *, up: bool) -> FloatArray:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.arrivals import (
@@ -32,7 +31,7 @@ from temporaldp.accounting.curve.arrivals import (
 )
 from temporaldp.accounting.curve.evidence import LeakageCurves, PrivacyCurve, Run, promised
 from temporaldp.accounting.curve.pair_curves import PairCurves, affordable, checked_pairs, goes_by_pairs
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Filter, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.stepwise import StepwiseOdometer
@@ -43,20 +42,11 @@ from temporaldp.mechanisms.events import release_from
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.output_table import require_values
 from temporaldp.mechanisms.protocol import Mechanisms
-from temporaldp.values import LARGEST, compared_by_value
-
-FloatArray = NDArray[np.float64]
-EXACT = Exact()
-
-COARSER = 4
-"""Ratio of the grid of pairwise curves to that of one curve, unless a grid is given: their cost falls with its square."""
+from temporaldp.values import LARGEST, FloatArray, compared_by_value
 
 MOST_STEPS, MOST_PAIR_STEPS = 20_000, 300
 """Steps until one curve, and one for each pair, must have settled for a supremum. If doubled, chains that forget half as fast
 have a certificate, and those without one take twice as long."""
-
-SUPREMUM_STEPS = 1000
-"""Number of steps that a supremum counts as where the cost of pairwise curves is estimated."""
 
 
 class UserCurves(NamedTuple):
@@ -188,8 +178,10 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             checked_pairs(self.delta)
             for matrix in (matrix for user in users for matrix in user.matrices):
                 exactly_known(matrix)
-        coarser = max(h if self.grid is not None else min(COARSER * h, COARSEST), h)
-        steps = len(known) - 1 or SUPREMUM_STEPS
+        # Ratio of the grid of pairwise curves to that of one curve, unless a grid is given: their cost falls with its square
+        coarser = max(h if self.grid is not None else min(4 * h, COARSEST), h)
+        # Number of steps that a supremum counts as where the cost of pairwise curves is estimated
+        steps = len(known) - 1 or 1000
         if not (self.pairwise or affordable(users, known, coarser, self.delta, steps=steps)):
             return single
         both = ApproximateDP(self.delta, pairwise=True, grid=coarser, beyond=self.beyond)
@@ -212,7 +204,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     def of_epsilons(self, epsilons: FloatArray) -> tuple[Mechanisms, ...]:
         """Any mechanisms with these guarantees."""
-        return tuple(map(guarantee_of, epsilons.tolist()))
+        return tuple((PrivacyGuarantee(epsilon),) if epsilon else () for epsilon in epsilons.tolist())
 
     def promised(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
         """The epsilon of each release at the delta."""
@@ -233,7 +225,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     ) -> Leakage:
         """Composition, and the epsilon of the result; no more than the leakage without a delta."""
         runs = [
-            None if one is None or before is None or after is None else Run.of(one, before, after)
+            None if one is None or before is None or after is None else Run(one, *before, *after)
             for one, before, after in zip(self.curves(user), past, future, strict=True)
         ]
         upper, lower, pairs = runs
@@ -253,7 +245,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         known = self.curves(user)
         curves: Curves = known.pairs or known.upper
         past, future = (_arrivals(curves, user, side, releases) for side in SIDES)
-        return Run.of(curves, past, future).epsilons("temporal")
+        return Run(curves, *past, *future).epsilons("temporal")
 
     def worst(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> float:
         """The largest TPL by `temporal`, in nats."""
@@ -269,11 +261,11 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         require_values(release, None if user.states is None else len(user.states))
         upper, lower, pairs = self.curves(user)
         above = supremum_curves(upper, matrix, release[0], most=MOST_STEPS, beyond=self.beyond)
-        below = supremum_curves(lower, matrix, release[0], most=1 if above is None else above.n_steps)
+        below = supremum_curves(lower, matrix, release[0], most=1 if above is None else above[1])
         of_pairs = None if pairs is None else supremum_curves(pairs, matrix, release[0], most=MOST_PAIR_STEPS)
         assert below is not None
-        high, by_pairs = (None if one is None else one.arrivals for one in (above, of_pairs))
-        return CurveArrivals(high, below.arrivals, by_pairs)
+        high, by_pairs = (None if one is None else one[0] for one in (above, of_pairs))
+        return CurveArrivals(high, below[0], by_pairs)
 
     def supremum_leakage(
         self, user: Adversary, past: CurveArrivals, release: tuple[Mechanisms, ...], future: CurveArrivals
@@ -373,11 +365,6 @@ def _limits(curves: Curves, past: Arrivals | None, future: Arrivals | None) -> l
     if past is None or future is None:
         return [*found, math.inf]
     return [*found, curves.epsilon(curves.composed(past[1][0], future[0][0]))]
-
-
-def guarantee_of(epsilon: float) -> Mechanisms:
-    """Any mechanism with this guarantee; nothing, if it promises to say nothing."""
-    return (PrivacyGuarantee(epsilon),) if epsilon else ()
 
 
 def _pure_epsilons(releases: Sequence[Mechanisms]) -> FloatArray | None:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve import pair_kernels as run
@@ -26,18 +25,7 @@ from temporaldp.errors import InputError
 from temporaldp.kernels.threads import spread
 from temporaldp.mechanisms.output_table import OutputTable
 from temporaldp.mechanisms.protocol import Mechanisms
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
-
-TAIL = 1e-6
-"""Times delta: what is cut off at the end of the curves, each time, and counted as an infinite loss."""
-
-SETTLED = 1e-5
-"""Times delta: curves that a step changes by less are tried as curves that no further step raises."""
-
-PAIR_WORK = 1 << 22
-"""Work of one curve of one pair, for the choice of threads: more than starting one."""
+from temporaldp.values import ULP, FloatArray
 
 SMALLEST_DELTA = 1e-9
 """Below, the rounding of the best tests, about 1e-14 a step, would count."""
@@ -46,15 +34,12 @@ MOST_WORK = 4e9
 """States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
 three minutes on two cores. Doubled, a call may take twice as long."""
 
-GROWTH = 4
-"""Length of a curve of a series, as a multiple of that of one release, about."""
-
 SETTLING = 64
 """Number of steps in which the curves of a chain settle, about."""
 
 
 class PairCurves:
-    """One privacy curve for each ordered pair of states: a `Curves` of upper bounds.
+    """One privacy curve for each ordered pair of states: upper bounds.
 
     Parameters
     ----------
@@ -65,14 +50,14 @@ class PairCurves:
 
     def __init__(self, one: SingleCurve, n_values: int) -> None:
         self.one, self.h, self.delta, self.up, self.n_values = one, one.h, one.delta, True, n_values
-        self.tail, self.settled = TAIL * one.delta, SETTLED * one.delta
+        # Times delta: what is cut off at the end of the curves, each time, and counted as an infinite loss
+        # Times delta: curves that a step changes by less are tried as curves that no further step raises
+        self.tail, self.settled = 1e-6 * one.delta, 1e-5 * one.delta
         self._own: dict[Mechanisms, FloatArray] = {}
         self._masses: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PairCurves):
-            return NotImplemented
-        return (self.one, self.n_values) == (other.one, other.n_values)
+        return isinstance(other, PairCurves) and (self.one, self.n_values) == (other.one, other.n_values)
 
     def __hash__(self) -> int:
         return hash((self.one, self.n_values))
@@ -166,20 +151,14 @@ class PairCurves:
         def pairs(begin: int, end: int) -> None:
             run.pair_values(rows, self.h, (slope, height, ends, first, sizes), begin, end, passed)
 
-        spread(pairs, n * (n - 1), step=1, work=PAIR_WORK * n * n)
+        # Work of one curve of one pair, for the choice of threads: more than starting one
+        spread(pairs, n * (n - 1), step=1, work=(1 << 22) * n * n)
         passed = self._cut(np.minimum(passed * times, 1.0))
         return passed if passed.any() else NOTHING
 
     def contraction(self, matrix: Matrix) -> float:
         """The largest total variation between two rows."""
         return self.one.contraction(matrix)
-
-    def raised_by(self, after: FloatArray, before: FloatArray) -> float:
-        """The largest amount by which any of the first curves is above the second one of its pair, at any epsilon."""
-        if after.ndim == 1 or before.ndim == 1:
-            return float(after.max() - before.min())
-        size = max(after.shape[-1], before.shape[-1])
-        return float((padded(after, size) - padded(before, size)).max())
 
     def lifted(self, D: FloatArray, lift: float) -> FloatArray:
         """The curves a little above these; those of a state and itself stay 0."""
@@ -205,13 +184,6 @@ class PairCurves:
         return grid.epsilon_at(self.worst(D).ravel(), self.h, self.delta, up=True)
 
 
-def padded(D: FloatArray, size: int) -> FloatArray:
-    """D with its last values up to `size` points."""
-    if D.shape[-1] == size:
-        return D
-    return np.concatenate((D, np.broadcast_to(D[..., -1:], (*D.shape[:-1], size - D.shape[-1]))), axis=-1)
-
-
 def goes_by_pairs(user: Adversary) -> bool:
     """Whether all matrices are known exactly, and do not depend on a clock; else the one curve serves."""
     return user.states is not None and not user.is_uncertain and user.period is None
@@ -234,7 +206,8 @@ def affordable(
     if delta < SMALLEST_DELTA:
         return False
     side = SingleCurve(grid, delta, up=True)
-    points = GROWTH * max(side.own(release).size for release in set(releases))
+    # Length of a curve of a series, as a multiple of that of one release, about
+    points = 4 * max(side.own(release).size for release in set(releases))
     work = 0.0
     for user in users:
         n_values = len(user.states or ()) if goes_by_pairs(user) else 0

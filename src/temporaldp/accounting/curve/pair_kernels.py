@@ -21,34 +21,15 @@ import math
 import numpy as np
 
 from temporaldp.kernels.compilation import kernel
+from temporaldp.values import ULP
 
 LINE, LOW, HIGH = 0, 1, 2
-
-ULP = 2.0**-52
-
-OPTIMAL = 1e-14
-"""A multiplier that is less than this below 0 is taken for 0; what that costs is in the value."""
 
 BLOCKS = 1e-11
 """A constraint blocks a move if it comes closer by this much a unit of the move: below, it is parallel up to rounding."""
 
 NONE = 1e-9
 """A value that moves by less than this share of the one that moves most stands still: the rest is rounding."""
-
-SINGULAR = 1e-13
-"""A pivot below this share of 1: the constraints do not meet in one point, up to rounding."""
-
-REFRESHED = 16
-"""After so many exchanges the inverse is computed anew."""
-
-PIVOTS = 400
-"""Exchanges for each value of a constant number, after which a search stops; its value is an upper bound still."""
-
-APART = 1e-10
-"""Relative. A line that is the lowest for less than that is left out: a relaxation, hence sound."""
-
-PATIENCE = 12
-"""Exchanges for each value from which on the constraint to leave is drawn among all that may: no cycle survives that."""
 
 PERTURBED = 1e-7
 """Relative. Curves are raised by up to so much, each by its own share, so that constraints do not tie."""
@@ -71,7 +52,8 @@ def lower_lines(D, h, a, b, slope, height, ends):
         while size:
             crossing = (rest - height[size - 1]) / (slope[size - 1] - steep)
             before = ends[size - 2] if size > 1 else 0.0
-            if crossing > before * (1.0 + APART):
+            # Relative. A line that is the lowest for less than that is left out: a relaxation, hence sound
+            if crossing > before * (1.0 + 1e-10):
                 break
             size -= 1  # the line before is nowhere the lowest
         if size:
@@ -106,30 +88,25 @@ def start_over(X, basis, t):
 
 
 @kernel
-def matrix_of(basis, A):
-    """Fill the left half of A with the basis, the right one with the unit matrix."""
+def inverted(X, basis):
+    """X from the basis, by elimination; False where that is singular."""
     kind, one, other, _, steepness, _ = basis
-    n = kind.size
+    n = X.shape[0]
+    A = np.empty((n, 2 * n))
+    # The left half is the basis, the right one the unit matrix.
     for r in range(n):
         for m in range(2 * n):
             A[r, m] = 1.0 if m == n + r else 0.0
         A[r, one[r]] = -1.0 if kind[r] == LOW else 1.0
         if kind[r] == LINE:
             A[r, other[r]] = -steepness[r]
-
-
-@kernel
-def inverted(X, basis):
-    """X from the basis, by elimination; False where that is singular."""
-    n = X.shape[0]
-    A = np.empty((n, 2 * n))
-    matrix_of(basis, A)
     for k in range(n):
         best = k
         for r in range(k + 1, n):
             if abs(A[r, k]) > abs(A[best, k]):
                 best = r
-        if abs(A[best, k]) < SINGULAR:
+        # A pivot below this share of 1: the constraints do not meet in one point, up to rounding
+        if abs(A[best, k]) < 1e-13:
             return False
         for m in range(2 * n):
             A[k, m], A[best, m] = A[best, m], A[k, m]
@@ -231,14 +208,6 @@ def move_under_curves(t, d, basis, lines, current, blocking):
 
 
 @kernel
-def longest_move(t, d, basis, leaving, lines, current):
-    """How far t may move along d until a constraint blocks, and which one."""
-    _, _, ends, first, sizes = lines
-    blocking = move_on_lines(t, d, basis, leaving, ends, first, sizes, move_in_box(t, d))
-    return move_under_curves(t, d, basis, lines, current, blocking)
-
-
-@kernel
 def leaving_constraint(y, threshold, patient, draw):
     """(the constraint that holds the function back most, or, without patience, any that does; the next random number)."""
     leaving, least, candidates = -1, threshold, 0
@@ -270,7 +239,8 @@ def exchange(X, basis, leaving, blocking, lines, t, v, since):
         if what == LINE:
             v[m] -= steepness[leaving] * X[than, m]
         widest = max(widest, abs(X[m, leaving]))
-    if since + 1 >= REFRESHED or abs(v[leaving]) < NONE * widest:
+    # After so many exchanges the inverse is computed anew
+    if since + 1 >= 16 or abs(v[leaving]) < NONE * widest:
         if not inverted(X, basis):
             start_over(X, basis, t)
         return 0
@@ -309,17 +279,22 @@ def values_of_pair(p, q, h, lines, current, out):
     since, draw = 0, 1
     for point in range(n_points - 1, -1, -1):
         g = math.exp(point * h)
-        allowed = PIVOTS * n + (4 * lines[0].size // n if point == n_points - 1 else 0)
+        # Exchanges for each value of a constant number, after which a search stops; its value is an upper bound still
+        allowed = 400 * n + (4 * lines[0].size // n if point == n_points - 1 else 0)
         for count in range(allowed + 1):
             for r in range(n):
                 y[r] = y_p[r] - g * y_q[r]
-            leaving, draw = leaving_constraint(y, -OPTIMAL * (1.0 + g), count < PATIENCE * n, draw)
+            # Exchanges for each value from which on the constraint to leave is drawn among all that may: no cycle survives
+            # that
+            # A multiplier that is less than this below 0 is taken for 0; what that costs is in the value
+            leaving, draw = leaving_constraint(y, -1e-14 * (1.0 + g), count < 12 * n, draw)
             if leaving < 0 or count == allowed:
                 break
             widest = np.abs(X[:, leaving]).max()
             for k in range(n):
                 d[k] = -X[k, leaving] / widest if abs(X[k, leaving]) > NONE * widest else 0.0
-            blocking = longest_move(t, d, basis, leaving, lines, current)
+            blocking = move_on_lines(t, d, basis, leaving, lines[2], lines[3], lines[4], move_in_box(t, d))
+            blocking = move_under_curves(t, d, basis, lines, current, blocking)
             if blocking[2] < 0:
                 break
             since = exchange(X, basis, leaving, blocking, lines, t, v, since)

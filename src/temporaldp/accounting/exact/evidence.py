@@ -5,19 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.arrivals import Pairs, Releases, rollouts
+from temporaldp.accounting.exact.arrivals import Releases, pair_values, rollouts
 from temporaldp.accounting.protocol import Attained, Direction, Evidence
 from temporaldp.correlation import Adversary
 from temporaldp.kernels import exact
 from temporaldp.kernels.exact import SPREAD_ROOM, Chain
 from temporaldp.values import ROUNDOFF as U
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from temporaldp.values import BoolArray, FloatArray, IntArray, compared_by_value
 
 
 @compared_by_value
@@ -93,7 +88,7 @@ class ExactLeakage(Evidence):
         return f"ExactLeakage({len(self)} steps, {len(self.states)} states)"
 
     @property
-    def pairs(self) -> dict[str, Pairs]:
+    def pairs(self) -> dict[str, tuple[IntArray, IntArray]]:
         """For each of "backward", "forward" and "temporal", the positions of the two states, arrays of shape (T,)."""
         return {name: np.divmod(self.codes[k], len(self.states)) for k, name in enumerate(Attained._fields)}
 
@@ -133,7 +128,7 @@ class ExactLeakage(Evidence):
         for chain, t, turned in self._chains(at, "temporal"):
             if t == 0:
                 continue
-            attained, _, rho = pair_values(chain, *np.array([[t], [i], [j]]))
+            attained, _, rho, _ = pair_values(chain, *np.array([[t], [i], [j]]))
             favoured = np.zeros((t, chain.n), bool)
             exact.observation(chain, t, i, j, float(rho[0]), favoured)
             if turned:
@@ -154,18 +149,4 @@ class ExactLeakage(Evidence):
         return found
 
     def _pair(self, step: int, direction: Direction) -> tuple[int, int]:
-        i, j = divmod(int(self.codes[Attained._fields.index(direction), step]), len(self.states))
-        return i, j
-
-
-def pair_values(
-    chain: Chain, t: IntArray, i: IntArray, j: IntArray, guess: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Leakage that arrives at pairs of states at steps: attained and proved, in nats, and the observation's ratio less 1.
-
-    All arrays have shape (m,). `guess` holds ratios less 1 to begin with.
-    """
-    t, i, j = (np.ascontiguousarray(one) for one in (t, i, j))  # one layout, compiled once
-    attained, proved, rho = np.zeros((3, len(t)))
-    exact.values(chain, t, i, j, np.zeros(len(t)) if guess is None else guess, attained, proved, rho)
-    return attained, proved, rho
+        return divmod(int(self.codes[Attained._fields.index(direction), step]), len(self.states))

@@ -18,22 +18,16 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.arrivals import rows_of
+from temporaldp.accounting.exact.arrivals import pair_values, rows_of
 from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Changing, Correlation
-from temporaldp.kernels import signs
 from temporaldp.kernels.exact import Chain, rounding
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, backward
-from temporaldp.kernels.threads import spread
 from temporaldp.values import ROUNDOFF as U
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from temporaldp.values import BoolArray, FloatArray, IntArray
 
 SLACK, LARGEST_SLACK = 1e-11, 1e-9
 """Share of alpha that is not admitted, so that no later step need look at a step that reached the level; and the most of it,
@@ -44,12 +38,6 @@ LONGEST_MEMORY, DIGITS = 20_000, 30.0
 
 KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more. If doubled, a spend copies more."""
-
-MOST_AT_ONCE = 8
-"""Pairs that are computed to rounding at once, those first about which most arrives."""
-
-USUAL_DEPTH = 100
-"""Steps of all rollouts about a pair together, about, for the choice of threads."""
 
 MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
@@ -101,8 +89,7 @@ class Transitions:
 
     def at(self, step: int) -> FloatArray:
         """The matrix that leads away from a step."""
-        found: FloatArray = self.matrices[self.number(step)]
-        return found
+        return np.asarray(self.matrices[self.number(step)])
 
     def chain(self, into: IntArray, up: FloatArray, spread: FloatArray, *, endless: bool = False) -> Chain:
         """Steps of this direction as `temporaldp.kernels.exact` takes them, the furthest first."""
@@ -292,12 +279,13 @@ class Incoming:
             loose = np.flatnonzero(~now.close & (total > best))
             if not loose.size:
                 return now
-            now = now.closer(problem, side, loose[np.argsort(-total[loose])][:MOST_AT_ONCE])
+            # Pairs that are computed to rounding at once, those first about which most arrives
+            now = now.closer(problem, side, loose[np.argsort(-total[loose])][:8])
 
     def _computed(self, problem: OnlineProblem, side: Transitions, which: IntArray, close: bool) -> Self:
         i, j = problem.pairs
         at = np.full(len(which), len(self.up))
-        proved, found, depth = pair_values(self.chain(side), at, (i[which], j[which]), self.rho[which], close=close)
+        _, proved, found, depth = pair_values(self.chain(side), at, i[which], j[which], self.rho[which], close=close)
         leakage, rho, exact = self.leakage.copy(), self.rho.copy(), self.close.copy()
         leakage[which], rho[which], exact[which] = proved, found, close
         return replace(self, leakage=leakage, rho=rho, close=exact, depth=max(depth, self.depth))
@@ -311,21 +299,3 @@ class Incoming:
         """Undo `saved`."""
         into, up, spread, leakage, rho, close = map(unpacked, document["arrays"])
         return cls(into, up, spread, leakage, rho, close, int(document["depth"]))
-
-
-def pair_values(
-    chain: Chain, steps: IntArray, pairs: tuple[IntArray, IntArray], guess: FloatArray, *, close: bool = True
-) -> tuple[FloatArray, FloatArray, int]:
-    """Incoming leakage of pairs at steps of a chain, from above, the ratios less 1, and the depth of the deepest rollout.
-
-    To rounding, or within some thousandths of it.
-    """
-    proved, rho = np.zeros(len(steps)), np.zeros(len(steps))
-
-    def fill(first: int, last: int) -> int:
-        some = slice(first, last)
-        i, j = pairs[0][some], pairs[1][some]
-        return int(signs.pair_values(chain, steps[some], i, j, guess[some], close, proved[some], rho[some]))
-
-    depth = max(spread(fill, len(steps), step=1, work=USUAL_DEPTH * len(steps) * chain.n**2))
-    return proved, rho, depth

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.arrivals import (
     ExactArrivals,
@@ -33,8 +33,7 @@ from temporaldp.accounting.exact.supremum import (
     has_supremum,
     leakage_within,
 )
-from temporaldp.accounting.monotone_search import CLOSE as CLOSE_TO_LARGEST
-from temporaldp.accounting.monotone_search import largest_sustainable
+from temporaldp.accounting.monotone_search import CLOSE, largest_sustainable
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import (
     DIRECTIONS,
@@ -56,19 +55,10 @@ from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals
 from temporaldp.progress import part
 from temporaldp.values import ROUNDOFF as U
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
-
-SPARED = 3e-11
-"""Share of alpha that a sustainable budget leaves: supremum and long series are proved by different rollouts, 1e-12 apart,
-and an accountant admits only what leaves it 1e-11, so that it can leave steps behind."""
+from temporaldp.values import FloatArray, compared_by_value
 
 PAPER = PaperBound()
 """Its bound is never exceeded."""
-
-CLOSE = 1e-9
-"""Relative distance from what some horizon attains up to which an exact supremum counts as certified."""
 
 GIVEN_UP_FASTER = 8.0
 """By how much the share of a budget that is given up grows from try to try. If doubled, more is given up."""
@@ -97,7 +87,7 @@ class ExactLimits:
     pair: tuple[str, str]
 
 
-class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
+class Exact(Accounting[Releases, Any]):
     """The supremum of the definitions over every mechanism with the given guarantees: the default accounting method.
 
     Each number is the upper side of a certified pair of states, and `LeakageSeries.attained` has the lower side, which an
@@ -128,10 +118,9 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
                 )
             self._unit = Releases(box.high[None], box.low[None])
 
-    @property
-    def sentence(self) -> str:
-        """How leakage was computed."""
-        return "Leakage is exact: the largest likelihood ratio of any observation, over every mechanism with these budgets."
+    sentence = (
+        "Leakage is exact: the largest likelihood ratio of any observation, over every mechanism with these budgets."
+    )
 
     def document(self) -> dict[str, Any]:
         """The name, and the distances if there are some."""
@@ -177,13 +166,11 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
     def leakage(
         self,
         user: Adversary,
-        past: ExactArrivals | Limit | None,
+        past: ExactArrivals | None,
         releases: Releases,
-        future: ExactArrivals | Limit | None,
+        future: ExactArrivals | None,
     ) -> Leakage:
         """The largest over pairs of states of what arrives from both directions and the step's own part."""
-        assert not isinstance(past, Limit)
-        assert not isinstance(future, Limit)
         (paper,) = PAPER.series([user], releases.width)
         if user.states is None:  # nothing is known of how states follow one another: each release stands alone
             return paper
@@ -239,13 +226,11 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
     def supremum_leakage(
         self,
         user: Adversary,
-        past: ExactArrivals | Limit | None,
+        past: Limit | None,
         release: Releases,
-        future: ExactArrivals | Limit | None,
+        future: Limit | None,
     ) -> Limits:
         """The largest over pairs; the paper's bound where a direction grows without end or no certificate is found."""
-        assert not isinstance(past, ExactArrivals)
-        assert not isinstance(future, ExactArrivals)
         paper = PAPER.limits([user], release.width)
         if user.states is None:
             return paper
@@ -264,7 +249,10 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
             before.proved,
             after.proved,
             both.proved,
-            certified=all(_is_close(one.attained, one.proved) for one in (before, after, both)),
+            # So close to what some horizon attains, an exact supremum counts as certified.
+            certified=all(
+                one.attained == one.proved or one.attained >= (1.0 - 1e-9) * one.proved for one in (before, after, both)
+            ),
             evidence=ExactLimits(before.attained, after.attained, both.attained, (user.states[i], user.states[j])),
         )
 
@@ -301,10 +289,12 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
 
         largest_distance = float(self._unit.width[0])
         known = PaperBound(self.distances).sustainable_epsilon(users, alpha)
-        ceiling = alpha * (1.0 - SPARED)
+        # Share of alpha that a sustainable budget leaves: supremum and long series are proved by different rollouts, 1e-12
+        # apart, and an accountant admits only what leaves it 1e-11, so that it can leave steps behind
+        ceiling = alpha * (1.0 - 3e-11)
         found = largest_sustainable(worst, alpha / largest_distance, ceiling, known=known)
         # What counts is the public number, which may differ in its last digits, or have no certificate near the largest budget.
-        share = CLOSE_TO_LARGEST
+        share = CLOSE
         while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:
             found, share = max(known, found * (1.0 - min(share, 1.0))), GIVEN_UP_FASTER * share
         return found
@@ -343,6 +333,5 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
         return found, min(one.reserve for one in found)
 
 
-def _is_close(attained: float, proved: float) -> bool:
-    """Whether both sides of a supremum count as one number."""
-    return attained == proved or attained >= (1.0 - CLOSE) * proved
+EXACT = Exact()
+"""The default accounting method."""

@@ -37,7 +37,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.incoming import LEAST_KEPT, Incoming, OnlineProblem, Transitions
 from temporaldp.accounting.exact.reserve import Reserve, largest_close
@@ -49,9 +48,7 @@ from temporaldp.kernels import signs
 from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, largest_budget
 from temporaldp.values import ROUNDOFF as U
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray
 
 ROOM_FOR_SUMS, ROOM_FOR_SERIES = 16.0 * U, 2.0**-40
 """Shares of the level by which a step, and the last one, stays below it by itself: a series rounds each of its sums up, and
@@ -252,18 +249,15 @@ class ExactFilter(Filter):
         later = 0.0 if final else self.tail.arriving(t)
         epsilon = (top - float((self.past.leakage + later).max())) - ROOM_FOR_SUMS * top
         if problem.forward is not None and len(self.open):
-            ahead = self._alone() if final else self.tail.ahead(problem, t)
+            # Nothing follows a final step.
+            alone = problem.forward.chain(np.zeros(1, np.int64), np.zeros(1), np.zeros(1)), 0.0
+            ahead = alone if final else self.tail.ahead(problem, t)
             epsilon = _lowered(*ahead, self.open, least, epsilon, problem.room)
         following = None if final else self.tail.later(problem, t)
         if problem.backward is not None and following is not None and len(following):
             behind = self.past.chain(problem.backward), self.past.largest
             epsilon = _lowered(*behind, following, least, epsilon, problem.room)
         return max(epsilon, least)
-
-    def _alone(self) -> tuple[Chain, float]:
-        """The next step, which nothing follows."""
-        assert self.problem.forward is not None
-        return self.problem.forward.chain(np.zeros(1, np.int64), np.zeros(1), np.zeros(1)), 0.0
 
 
 def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, high: float, room: float) -> float:

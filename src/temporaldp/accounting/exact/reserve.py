@@ -13,21 +13,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, Incoming, OnlineProblem, pair_values
+from temporaldp.accounting.exact.arrivals import pair_values
+from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, Incoming, OnlineProblem
 from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import Coefficients
 from temporaldp.values import ROUNDOFF as U
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-GIVEN_UP = (0.0, *(1e-11 * 16.0**k for k in range(5)))
-"""Shares of a reserve that are given up, one after the other, until it lasts with room for rounding; the last is 7e-7."""
-
-HOPELESS = 1e-3
-"""Share by which the level may be exceeded at most for that to be tried."""
+from temporaldp.values import FloatArray
 
 MOST_ENTRIES = 1 << 26
 """Entries of coefficients that the search for a reserve over an infinite horizon advances before it is given up: a second or
@@ -60,8 +52,7 @@ class Reserve:
 
     def arriving(self, t: int) -> FloatArray:
         """What arrives at step t about each pair, in nats, from above."""
-        found: FloatArray = self.future[min(t, len(self.future) - 1)]
-        return found
+        return np.asarray(self.future[min(t, len(self.future) - 1)])
 
     def ahead(self, problem: OnlineProblem, t: int) -> tuple[Chain, float]:
         """The steps after t, the furthest first, then t with nothing released there; and what arrives from them at t."""
@@ -99,11 +90,13 @@ def largest_close(problem: OnlineProblem, reserve: float) -> Reserve | None:
     if reserve <= 0.0 or problem.n < 2:
         return Reserve(max(reserve, 0.0), np.zeros((1, len(problem.pairs[0]))))
     make = _infinite if all(side is None or side.which is None for side in problem.sides) else _finite
-    for share in GIVEN_UP:
+    # Shares of a reserve that are given up, one after the other, until it lasts with room for rounding; the last is 7e-7
+    for share in (0.0, *(1e-11 * 16.0**k for k in range(5))):
         found = make(problem, reserve * (1.0 - share))
         if not isinstance(found, float):
             return found
-        if found > problem.alpha * (1.0 + HOPELESS):
+        # Share by which the level may be exceeded at most for that to be tried
+        if found > problem.alpha * (1.0 + 1e-3):
             return None
     return None
 
@@ -117,7 +110,7 @@ def _infinite(problem: OnlineProblem, epsilon: float) -> Reserve | float:
             # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (docs/theory.md, Proposition 12).
             last, up = np.array([len(side.matrices) - 1]), np.array([math.expm1(epsilon)])
             chain = side.chain(last, up, np.array([problem.alpha]), endless=True)
-            found = pair_values(chain, steps, problem.pairs, np.full(len(steps), up[0]))[0]
+            found = pair_values(chain, steps, *problem.pairs, np.full(len(steps), up[0]))[1]
         sides.append(found)
     past, future = sides
     worst = float((past + future).max()) + epsilon

@@ -23,21 +23,11 @@ from temporaldp.kernels import exact
 from temporaldp.kernels.exact import Chain
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
-
-FloatArray = NDArray[np.float64]
-
-SMALL = 30.0
-"""Nats. A supremum of the paper's up to this needs no supposition that would be tighter: depths grow with its logarithm."""
+from temporaldp.values import FloatArray
 
 FIRST_LEVEL, LEVEL_RAISED, MOST_LEVELS = 4.0, 2.5, 12
 """Levels that are supposed: the first in units of a step's own part, each next one this many times what the last one led to,
 and how many."""
-
-SYSTEMS = 3
-"""Linear systems that are solved for a proof of existence, each from what the last one led to."""
-
-LARGEST_BUDGET = 700.0
-"""Nats. Larger budgets outweigh every probability there is of coming back to a state that is left for good in the end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +54,8 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
     if release.is_plain and ceiling == math.inf and not has_supremum(matrix.probabilities, float(release.width[0])):
         return Limit(math.inf, math.inf, int(likely[0]), None)
     # Levels are supposed, unless the paper's is finite: each above what the last one led to.
-    supposed = ceiling if ceiling < SMALL else min(ceiling, FIRST_LEVEL * float(release.width[0]))
+    # Nats. A supremum of the paper's up to this needs no supposition that would be tighter: depths grow with its logarithm
+    supposed = ceiling if ceiling < 30.0 else min(ceiling, FIRST_LEVEL * float(release.width[0]))
     attained, proved, pair, unfinished = 0.0, math.inf, int(likely[0]), 0
     for attempt in range(MOST_LEVELS):
         progressed("leakage over an infinite horizon", attempt / MOST_LEVELS)
@@ -182,12 +173,14 @@ def _stays_below_one(block: FloatArray, epsilon: float) -> bool:
     n = len(block)
     if not block.any():
         return True
-    if epsilon > LARGEST_BUDGET:
+    # Nats. Larger budgets outweigh every probability there is of coming back to a state that is left for good in the end
+    if epsilon > 700.0:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         raised: FloatArray = math.exp(epsilon) * block
         v: FloatArray = np.ones(n)
-        for _ in range(SYSTEMS):
+        # Linear systems that are solved for a proof of existence, each from what the last one led to
+        for _ in range(3):
             try:
                 v[:] = np.linalg.solve(np.eye(n) - raised, v)
             except np.linalg.LinAlgError:

@@ -18,39 +18,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import Side
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels.interval import MOST_STATES, Bounds, arrival, depth, enumerates
 from temporaldp.kernels.profile import LeakageProfile
-
-FloatArray = NDArray[np.float64]
-
-LOSS_ROUNDING = 1e-15
-"""Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this."""
+from temporaldp.values import FloatArray
 
 SUM_ROUNDING = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
 """By which a sum of two numbers is raised, so that it is an upper bound."""
 
-RAISED, RAISED_IF_ROLLED = 1.0 + 1e-12, 1.0 + 1e-9
-"""What is kept is so much more than what was computed that nearly the same numbers hardly ever make more of it: a hundred times
-what rounding makes of an enumeration, and of a search for a pair's ratio more."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transition:
-    """One transition: its bounds and their profile."""
+    """One transition: its bounds, of no width where the matrix is known, and their profile."""
 
     bounds: Bounds
     profile: LeakageProfile
-
-    @classmethod
-    def of(cls, matrix: Matrix) -> Transition:
-        """A matrix that is known has bounds of no width."""
-        bounds = matrix.bounds
-        return cls(bounds, matrix.leakage_profile())
 
     @property
     def n(self) -> int:
@@ -82,7 +66,8 @@ class IntervalArrival:
 def arrived_through(steps: Sequence[Before]) -> FloatArray:
     """K at the other end of the first step's transition."""
     n, first = steps[0].transition.n, steps[0]
-    uniform = min(first.transition.profile.loss(first.spread) * (1.0 + LOSS_ROUNDING), first.spread)
+    # Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this
+    uniform = min(first.transition.profile.loss(first.spread) * (1.0 + 1e-15), first.spread)
     if n > MOST_STATES:
         return np.where(np.eye(n, dtype=bool), 0.0, uniform)
     bounds = [one.transition.bounds for one in steps]
@@ -116,7 +101,9 @@ class IntervalSteps:
         self.user, self.distance = user, distance
         n = 1 if user.states is None else len(user.states)  # where nothing is known, nothing arrives about any pair
         self.nothing = IntervalArrival(np.zeros((n, n)))
-        self._raised = RAISED if enumerates(n) else RAISED_IF_ROLLED
+        # What is kept is so much more than what was computed that nearly the same numbers hardly ever make more of it: a
+        # hundred times what rounding makes of an enumeration, and of a search for a pair's ratio more
+        self._raised = (1.0 + 1e-12) if enumerates(n) else (1.0 + 1e-9)
         self._known: dict[int, Transition] = {}
 
     def transition(self, side: Side, number: int) -> Transition | None:
@@ -125,7 +112,7 @@ class IntervalSteps:
         if matrix is None:
             return None
         if id(matrix) not in self._known:
-            self._known[id(matrix)] = Transition.of(matrix)
+            self._known[id(matrix)] = Transition(matrix.bounds, matrix.leakage_profile())
         return self._known[id(matrix)]
 
     def arriving(self, side: Side, transition: int, release: float, before: IntervalArrival) -> IntervalArrival:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSteps, Transition, unraised_arrival
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
@@ -25,8 +25,7 @@ from temporaldp.kernels.interval import LARGEST_SPREAD
 from temporaldp.kernels.lifting import off_diagonal
 from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals, widths
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 UNSPENT = 1e-7
 """Share of alpha that plans leave unspent, so that an accountant, which keeps a little more than it computes, admits them."""
@@ -37,23 +36,8 @@ SETTLED, AHEAD = 1e-10, 100.0
 ROOM, SHARE_OF_ROOM = 2e-8, 0.1
 """Share by which a claim over an infinite horizon is above the smallest one in its spread, and of that in every pair."""
 
-LIFTED = 1.0 + 3.0 * AHEAD * SETTLED
-"""By which suprema are raised, so that no series, which may stop so much above where it settles, exceeds them."""
-
 MOST_STEPS = 400
 """Steps upwards after which a supremum is reported as the paper's bound, or as infinite."""
-
-MOST_LINEAR, LINEAR = 10, 1.0 - 1e-6
-"""Steps a value, one after the other, of which each adds its whole budget: then nothing is forgotten, and no more are taken."""
-
-NEAR, ADDED = 1e-3, (1e-6, 1e-4, 1e-2)
-"""Share of the spread that a step may still add where one that no step raises is looked for; and how far above the guess."""
-
-CLOSE = 1e-7
-"""Steps downwards end where they change the spread by this share."""
-
-LEAST_SHARE = 1e-6
-"""Share of alpha below which no sustainable budget is sought."""
 
 
 class IntervalBound(StepwiseAccounting[IntervalArrival]):
@@ -77,10 +61,7 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         self._paper = PaperBound(distances)
         self.distances, self.largest_distance = self._paper.distances, self._paper.largest_distance
 
-    @property
-    def sentence(self) -> str:
-        """How leakage was computed."""
-        return "Leakage is an upper bound for every matrix within the intervals, also if it changes at every step."
+    sentence = "Leakage is an upper bound for every matrix within the intervals, also if it changes at every step."
 
     def document(self) -> dict[str, Any]:
         """The name, and the distances if there are some."""
@@ -173,7 +154,8 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         for _ in range(MOST_STEPS):
             spread = found.spread_with(epsilon)
             lower = unraised_arrival(transition, epsilon, spread)
-            if lower is None or lower.spread_with(epsilon) >= spread * (1.0 - CLOSE):
+            # Steps downwards end where they change the spread by this share
+            if lower is None or lower.spread_with(epsilon) >= spread * (1.0 - 1e-7):
                 break
             found = lower
         return (_with_room(transition, epsilon, found),)
@@ -191,7 +173,9 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
             self._paper.limits([user], self.promised(release)),
         )
         past_only, future_only, both = (
-            min(getattr(found, direction) * LIFTED, getattr(paper, direction)) for direction in DIRECTIONS
+            # By which suprema are raised, so that no series, which may stop so much above where it settles, exceeds them
+            min(getattr(found, direction) * (1.0 + 3.0 * AHEAD * SETTLED), getattr(paper, direction))
+            for direction in DIRECTIONS
         )
         return Limits(past_only, future_only, both)
 
@@ -207,10 +191,10 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
             return self.limits(users, np.array([epsilon])).temporal
 
         ceiling = alpha * (1.0 - UNSPENT)
-        least = max(known * (1.0 - UNSPENT), LEAST_SHARE * alpha / self.largest_distance)
-        if worst(least) > ceiling:
-            return known if known > least else 0.0
-        return largest_in_few_tries(worst, least, alpha / self.largest_distance, ceiling)
+        # Share of alpha below which no sustainable budget is sought
+        least = max(known * (1.0 - UNSPENT), 1e-6 * alpha / self.largest_distance)
+        found = largest_in_few_tries(worst, least, alpha / self.largest_distance, ceiling)
+        return found or (known if known > least else 0.0)
 
 
 def _with_room(transition: Transition, epsilon: float, found: IntervalArrival) -> IntervalArrival:
@@ -232,15 +216,19 @@ def _from_below(
     """Steps upwards until a little more than where they lead to is not raised any more; None if that is not found."""
     spread, change, arrived, linear = epsilon, math.inf, steps.nothing, 0
     for _ in range(MOST_STEPS):
-        if spread > most or linear > MOST_LINEAR * transition.n:
+        # Steps a value, one after the other, of which each adds its whole budget: then nothing is forgotten, and no more are
+        # taken
+        if spread > most or linear > 10 * transition.n:
             return None
         arrived = steps.arriving(side, 0, epsilon / steps.distance, arrived)
         after = arrived.spread_with(epsilon)
         rate, change = (after - spread) / change, after - spread
-        linear = linear + 1 if change >= LINEAR * epsilon else 0
-        if change <= NEAR * after and rate < 1.0:
+        linear = linear + 1 if change >= (1.0 - 1e-6) * epsilon else 0
+        # Share of the spread that a step may still add where one that no step raises is looked for; and how far above the
+        # guess
+        if change <= 1e-3 * after and rate < 1.0:
             ahead = after + max(change, 0.0) * rate / (1.0 - rate)
-            for added in ADDED:
+            for added in (1e-6, 1e-4, 1e-2):
                 found = unraised_arrival(transition, epsilon, ahead * (1.0 + added))
                 if found is not None:
                     return found

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import Direction, Evidence
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value
 
 
 @compared_by_value

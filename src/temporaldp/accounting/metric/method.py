@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
@@ -26,12 +26,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.kernels.lifting import Trees, lifted, no_trees, off_diagonal
 from temporaldp.mechanisms.distances import box_of, checked_distances
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
-
-RAISED_SHARE, RAISED_PER_STATE = 8e-14, 2.0**-50
-"""Share of the largest entry, and so much for every state, by which a metric is raised: more than a lifting rounds."""
+from temporaldp.values import FloatArray, compared_by_value
 
 
 class MetricPrivacy(StepwiseAccounting[FloatArray]):
@@ -61,10 +56,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         self.distances: FloatArray = checked_distances(distances, None)
         self._paper = PaperBound(self.distances)
 
-    @property
-    def sentence(self) -> str:
-        """How leakage was computed."""
-        return "Leakage is an upper bound, computed for each pair of states from the distances between them."
+    sentence = "Leakage is an upper bound, computed for each pair of states from the distances between them."
 
     def document(self) -> dict[str, Any]:
         """The name and the distances, in the order of the states."""
@@ -112,18 +104,17 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
     ) -> Limits:
         """The largest entry of each sum; never above the paper's bound."""
-        paper = self._paper.limits([user], self.promised(release))
-        if user.states is None:
-            return paper
-        unknown = np.full_like(self.distances, np.inf)
-        arrived = [one or (unknown,) for one in (past, future)]
-        pairs = PairwiseLeakage(user.states, release, self.distances, arrived[0], arrived[1])
-        found = [min(getattr(paper, way), float(pairs.metric(0, way).max())) for way in DIRECTIONS]
+        found, paper = (
+            super().supremum_leakage(user, past, release, future),
+            self._paper.limits([user], self.promised(release)),
+        )
+        backward, forward, temporal = (min(getattr(paper, way), getattr(found, way)) for way in DIRECTIONS)
         certificates = (
-            pairs.metric(0, side) if one and getattr(user, side) else None
+            one[0] + release[0] * self.distances if one and getattr(user, side) else None
             for side, one in zip(SIDES, (past, future), strict=True)
         )
-        return Limits(found[0], found[1], found[2], evidence=MetricLimits(*certificates))
+        evidence = None if user.states is None else MetricLimits(*certificates)
+        return Limits(backward, forward, temporal, evidence=evidence)
 
     def steps(self, user: Adversary) -> MetricSteps:
         """Its liftings."""
@@ -158,7 +149,8 @@ class MetricSteps:
     def raised(self, arrived: FloatArray) -> FloatArray:
         """By what a step that has settled may still change."""
         apart = off_diagonal(len(arrived))
-        return arrived + (RAISED_SHARE * float(arrived.max()) + RAISED_PER_STATE * (len(arrived) + 8)) * apart
+        # Share of the largest entry, and so much for every state, by which a metric is raised: more than a lifting rounds
+        return arrived + (8e-14 * float(arrived.max()) + (2.0**-50) * (len(arrived) + 8)) * apart
 
 
 @compared_by_value

@@ -12,7 +12,6 @@ u        unit roundoff, half an ulp of 1
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,20 +23,7 @@ from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread
 from temporaldp.kernels.vertex import DIRECT_LIMIT, loss_of
-from temporaldp.values import ROUNDOFF
-
-FloatArray = NDArray[np.float64]
-
-LARGEST_DOUBLE = sys.float_info.max
-
-STEP_WORK = 50
-"""Entries of a pass over pairs of rows that take as long as one step of one user, for the choice of threads."""
-
-LOSS_ROUNDING = 16.0 * ROUNDOFF
-"""Relative. A loss is a logarithm of a few rounded operations, wrong by 4 u or so each way; this is twice both."""
-
-FLAT_BEYOND = 1500.0
-"""A loss with d > 0 (at least 1e-290) no longer changes 1,500 nats above its own values."""
+from temporaldp.values import ROUNDOFF, FloatArray
 
 
 class TransitionLoss:
@@ -65,11 +51,14 @@ def inverse_of(d, x, level):
         return math.inf
     if level <= 0.0:
         return 0.0
-    goal = level * (1.0 - LOSS_ROUNDING)
+    # Relative. A loss is a logarithm of a few rounded operations, wrong by 4 u or so each way; this is twice both
+    goal = level * (1.0 - 16.0 * ROUNDOFF)
     a = inverse_formula(d, x, goal)
-    if a == math.inf and loss_of(d, x, math.inf if d[0] > 0.0 else LARGEST_DOUBLE) <= goal:
+    # The largest double
+    if a == math.inf and loss_of(d, x, math.inf if d[0] > 0.0 else 1.7976931348623157e308) <= goal:
         return math.inf
-    high = min(a, level + FLAT_BEYOND) * (1.0 - 32.0 * ROUNDOFF)
+    # A loss with d > 0 (at least 1e-290) no longer changes 1,500 nats above its own values
+    high = min(a, level + 1500.0) * (1.0 - 32.0 * ROUNDOFF)
     if loss_of(d, x, high * (1.0 + 8.0 * ROUNDOFF)) <= goal:
         return high
     low = min(high, goal) * (1.0 - 8.0 * ROUNDOFF)  # L(a) <= a
@@ -142,7 +131,8 @@ def arrivals(profiles: Sequence[LeakageProfile], which: NDArray[np.int64], spent
         lambda first, last: carry(d, x, starts, which, spent, first, last, arrived),
         len(which),
         step=1,
-        work=arrived.size * STEP_WORK,
+        # Entries of a pass over pairs of rows that take as long as one step of one user, for the choice of threads
+        work=arrived.size * 50,
     )
     return arrived
 

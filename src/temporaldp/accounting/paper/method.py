@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.paper.arrivals import arrivals_of_users
 from temporaldp.accounting.paper.online import (
@@ -26,9 +26,7 @@ from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
 from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals, widths
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray
 
 
 class PaperBound(Accounting[FloatArray, FloatArray]):
@@ -53,10 +51,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         self.distances = None if distances is None else checked_distances(distances, None)
         self.largest_distance = 1.0 if self.distances is None else float(self.distances.max())
 
-    @property
-    def sentence(self) -> str:
-        """How leakage was computed."""
-        return "Leakage is an upper bound by the recursions of the paper, BPL + FPL - epsilon at every step."
+    sentence = "Leakage is an upper bound by the recursions of the paper, BPL + FPL - epsilon at every step."
 
     def document(self) -> dict[str, Any]:
         """The name, and the distances if there are some."""

@@ -18,9 +18,6 @@ from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels import LeakageProfile
 from temporaldp.values import SMALLEST, ULP
 
-TINY = 1e-300
-"""Absolute tolerance of the root: none to speak of; the relative one decides."""
-
 
 @dataclass(frozen=True, slots=True)
 class ConstantBudget:
@@ -45,7 +42,8 @@ def constant_budget(backward: LeakageProfile | None, forward: LeakageProfile | N
         return ConstantBudget(alpha, alpha, 0.0)
     level = alpha
     if imbalance(alpha) > 0.0:
-        level = float(brentq(imbalance, 0.0, alpha, xtol=TINY, rtol=4.0 * ULP, maxiter=1000))
+        # Absolute tolerance of the root: none to speak of; the relative one decides
+        level = float(brentq(imbalance, 0.0, alpha, xtol=1e-300, rtol=4.0 * ULP, maxiter=1000))
     other = forward_level(level)
     return ConstantBudget(level, other, min(_sustainable(backward, level), _sustainable(forward, other)))
 
