@@ -304,7 +304,7 @@ def temporal_leakage(
 
     Examples
     --------
-    >>> from temporaldp import Adversary, PaperBound, TransitionMatrix
+    >>> from temporaldp import Adversary, Exact, PaperBound, TransitionMatrix
     >>> adversary = Adversary(backward=TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]))
     >>> temporal_leakage(adversary, [0.1] * 5).backward.round(4)
     array([0.1   , 0.1808, 0.2471, 0.3024, 0.3488])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from temporaldp import ContinualRelease, PublicCorrelation, ReleasedHistograms, SmoothedHistograms
 from temporaldp.accounting.paper.method import PaperBound
@@ -18,32 +18,34 @@ from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
 from temporaldp.report.words import number, span, steps
 
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
+
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """Smoothed counts, what they were smoothed by, and where to write them."""
+    """Smoothed counts, the correlation that they were smoothed by, and where to write them."""
 
     found: SmoothedHistograms
     correlation: PublicCorrelation
     output: Path
-    synthetic: Path | None
+    settings: Settings
 
     @classmethod
     def of(
-        cls,
-        found: SmoothedHistograms | None,
-        correlation: PublicCorrelation | None,
-        output: Path | None,
-        synthetic: Path | None,
+        cls, found: SmoothedHistograms | None, correlation: PublicCorrelation | None, settings: Settings
     ) -> Smoothing | None:
-        """None where nothing was smoothed."""
-        if found is None or correlation is None or output is None:
-            return None
-        return cls(found, correlation, output, synthetic)
+        """Return None where nothing was smoothed."""
+        output = settings.release.smoothed
+        return (
+            None
+            if found is None or correlation is None or output is None
+            else cls(found, correlation, output, settings)
+        )
 
     def save(self) -> list[tuple[str, str]]:
-        """Write them; what to say of them."""
-        return save_all(self.found, self.correlation, self.output, self.synthetic)
+        """Write the counts, and return the lines that describe them."""
+        return save_all(self.found, self.correlation, self.output, self.settings)
 
 
 def say_release(

@@ -52,7 +52,7 @@ def release_table(
         again = [time for time in data.times if shared.has(time)]
         with working("drawing noise", stored=shared.ledger):
             released = _released(shared, data, asked.consistent)
-        save_released(released, output)
+        save_released(released, output, **settings.traces.own_names)
         line |= {"table": asked.table, "new_tables": data.n_times - len(again), **ledger_facts(shared.stream)}
         line |= {"new_steps": len(shared.ledger) - before}
         warn(gap)

@@ -152,5 +152,5 @@ class Project:
             with setup.opened(release.ledger, public) as stream:
                 released = release_histograms(setup.data, stream, consistent=release.consistent)
         if output is not None:
-            save_released(released, output)
+            save_released(released, output, **self.settings.traces.own_names)
         return released

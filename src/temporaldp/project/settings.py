@@ -97,6 +97,11 @@ class TracesSettings(TableSettings):
     counts: Path | None = Field(None, description="In place of path: table with the columns time, state, count.")
 
     @property
+    def own_names(self) -> dict[str, str]:
+        """Names of the columns of time and state in what is published."""
+        return {"time": self.time, "state": self.state}
+
+    @property
     def is_counted(self) -> bool:
         """Whether counts take the place of traces."""
         return self.transitions is not None or self.counts is not None
