@@ -156,3 +156,16 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
 def test_bad_arguments(arguments, message):
     result = temporaldp(*arguments)
     assert result.returncode == 2 and message in " ".join(result.stderr.split())
+
+
+def test_noise_of_an_unknown_kind_is_audited_and_planned_for_by_quilts(tmp_path):
+    found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--noise", "unknown", "--json").stdout)
+    assert found["accounting"] == {"method": "quilt"} and found["paper"] is None
+    assert found["worst_leakage"] == pytest.approx(2.1996, abs=1e-4)
+    assert max(found["attained"]["temporal"]) == pytest.approx(0.6632, abs=1e-4)
+    plan = json.loads(temporaldp("plan", SAMPLE, "--alpha", "1", "--noise", "unknown", "--json").stdout)
+    assert plan["accounting"] == {"method": "quilt"}
+    for command in (("audit", "--epsilon", "0.1"), ("plan", "--alpha", "1")):
+        for other in (("--delta", "1e-6"), ("--bound", "paper")):
+            message = temporaldp(command[0], SAMPLE, *command[1:], "--noise", "unknown", *other)
+            assert message.returncode == 2 and "--noise unknown is accounted" in message.stderr

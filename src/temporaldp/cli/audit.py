@@ -13,6 +13,7 @@ from temporaldp import (
     Adversary,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
+    Exact,
     ExactLeakage,
     InputError,
     LeakageCurves,
@@ -26,7 +27,7 @@ from temporaldp import (
 from temporaldp.accounting import Attained
 from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.accounting.protocol import DIRECTIONS
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
@@ -89,6 +90,7 @@ def audit(
     promise = _promise(privacy)
     if verification.enabled and isinstance(promise, float):
         raise InputError("verification simulates the noise of a release: give --noise M --scale S --delta D")
+    method = privacy.accounting
     if privacy.delta is not None and privacy.bound == "paper":
         raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
     if figure is not None:
@@ -104,7 +106,7 @@ def audit(
                 found = replace(found, own=_own(inputs, promise, privacy.delta, n_steps, verification))
         else:
             assert isinstance(promise, float)
-            found = audit_of(inputs, promise, n_steps, is_paper=privacy.bound == "paper")
+            found = audit_of(inputs, promise, n_steps, method)
             found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.series))
         evidence = found.evidence(inputs)
     warn(inputs.scarcity)
@@ -136,9 +138,9 @@ def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | Discre
         return privacy.epsilon
     if privacy.epsilon is not None:
         raise InputError("expected one of --epsilon E and --noise M --scale S: a scale determines the epsilon")
-    if privacy.noise is None or privacy.delta is None:
+    if privacy.drawn_noise is None or privacy.delta is None:
         raise InputError("expected --noise, --scale and --delta together: noise of a scale is accounted at a delta")
-    return histogram_profile(privacy.noise, privacy.scale)
+    return histogram_profile(privacy.drawn_noise, privacy.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +177,17 @@ class Audit:
         )
 
 
-def audit_of(inputs: Inputs, epsilon: float, n_steps: int, *, is_paper: bool = False) -> Audit:
+def audit_of(inputs: Inputs, epsilon: float, n_steps: int, accounting: Accounting[Any, Any] | None = None) -> Audit:
     """Leakage of a release that spends epsilon at every step, and its supremum."""
-    spent = np.full(n_steps, epsilon)
-    by_paper = (
-        temporal_leakage(inputs.everyone, spent, accounting=PaperBound()),
-        leakage_supremum(inputs.everyone, epsilon, accounting=PaperBound()),
-    )
-    if is_paper:
-        return Audit(*by_paper)
-    exact = temporal_leakage(inputs.everyone, spent), leakage_supremum(inputs.everyone, epsilon)
-    return Audit(*exact, *by_paper)
+    spent, method = np.full(n_steps, epsilon), accounting or Exact()
+
+    def by(one: Accounting[Any, Any]) -> tuple[LeakageSeries, LeakageSupremum]:
+        return (
+            temporal_leakage(inputs.everyone, spent, accounting=one),
+            leakage_supremum(inputs.everyone, epsilon, accounting=one),
+        )
+
+    return Audit(*by(method), *by(PaperBound())) if isinstance(method, Exact) else Audit(*by(method))
 
 
 def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -> Audit:
@@ -324,6 +326,7 @@ def show_audit(inputs: Inputs, found: Audit, evidence: Evidence) -> None:
         *([("about", worst_user)] if worst_user else []),
         ("if it went on for ever", _limits(found.limits)),
         *([("by the paper's upper bound", paper(evidence) or "")] if found.paper is not None else []),
+        *_least(series),
         *([("of the release itself, by simulation", found.own.sentence)] if found.own is not None else []),
         *([("of it discretisation, at most", number(gap, up=True))] if gap is not None else []),
         *([("learning the correlation cost", _learning(inputs, series))] if inputs.provenance.epsilon else []),
@@ -346,6 +349,16 @@ def show_audit(inputs: Inputs, found: Audit, evidence: Evidence) -> None:
 def _learning(inputs: Inputs, series: LeakageSeries) -> str:
     spent = inputs.provenance.epsilon
     return f"{number(spent, up=True)}, so {number(series.worst + spent, up=True)} in all"
+
+
+def _least(series: LeakageSeries) -> list[tuple[str, str]]:
+    """The leakage of fresh noise, where the noise is unknown: the least that such a release can leak."""
+    if series.accounting.assumes_fresh_noise or series.attained is None:
+        return []
+    least = number(float(series.attained.temporal.max()), down=True)
+    return [
+        ("if the noise of each step is fresh", f"{least} (exact); more is possible where noise is shared between steps")
+    ]
 
 
 def _where(step: int, times: Sequence[str]) -> str:

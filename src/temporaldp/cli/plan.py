@@ -124,10 +124,12 @@ def _say_written(**places: Path | None) -> None:
 def _require_together(settings: Settings, *, compared: bool) -> None:
     """Refuse settings that contradict each other or have no effect."""
     privacy = settings.privacy
+    if privacy.noise == "unknown" and privacy.delta is not None:
+        raise BudgetError("--noise unknown is accounted at delta = 0: leave out --delta, or name the noise")
     if privacy.delta is None:
         if compared and privacy.horizon is None:
             raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
-        if privacy.noise is not None:
+        if privacy.drawn_noise is not None:
             raise BudgetError("--noise is planned at a delta: give --delta D, such as 1e-6")
         if settings.verification.enabled:
             raise BudgetError("verification needs a delta and a number of steps: give --delta D and --horizon T")

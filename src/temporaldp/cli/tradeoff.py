@@ -84,7 +84,7 @@ def tradeoff(
             epsilons=study.epsilons,
             scales=study.scales,
             delta=privacy.delta or 0.0,
-            noise=privacy.noise,
+            noise=privacy.drawn_noise,
             window=study.window,
             largest_error=study.error,
         )

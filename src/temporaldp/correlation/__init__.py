@@ -35,7 +35,6 @@ __all__ = [
     "TransitionMatrix",
     "estimate_adversaries",
     "estimate_adversary",
-    "estimate_adversary",
     "estimate_dwell_times",
     "estimate_periodic",
     "estimate_transition_matrix",
