@@ -16,7 +16,7 @@ from temporaldp.release.ledger import ADOPT
 from temporaldp.release.outputs import counts_of
 from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
-from temporaldp.report import EpochLeakage, Evidence, Provenance, RenewedLeakage, TableLeakage
+from temporaldp.report import EpochLeakage, Evidence, Provenance, TableLeakage
 
 
 def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:
@@ -80,12 +80,13 @@ def _evidence(
         name_users=name_users,
         paper=paper,
         tables=tuple(_alone(table, inputs) for table in tables_of(ledger)),
-        renewal=None if renewal is None else _renewed(ledger, renewal, inputs),
+        renewal=renewal,
+        epochs=() if renewal is None else _epochs(ledger, renewal, inputs),
     )
 
 
-def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage:
-    """What each epoch leaks by itself; most of them spend the same under the same correlation."""
+def _epochs(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> tuple[EpochLeakage, ...]:
+    """Leakage of each epoch by itself; most of them spend the same under the same correlation."""
     epsilons, times = ledger.epsilons, ledger.times
     method = accounting_from(ledger.configuration["accounting"])
     changes = [event.step for event in ledger.events if event.kind == ADOPT]
@@ -98,7 +99,7 @@ def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage
             people = [user.between(first, len(spent)) for user in inputs.adversaries]
             known[key] = temporal_leakage(people, spent, accounting=method).worst
         found.append(EpochLeakage(times[first], len(spent), known[key]))
-    return RenewedLeakage(renewal.every, renewal.n_steps, renewal.alpha, renewal.for_ever, tuple(found))
+    return tuple(found)
 
 
 def _alone(table: TableSpent, inputs: Inputs) -> TableLeakage:

@@ -21,11 +21,10 @@ from temporaldp import (
     joint_trajectories,
 )
 from temporaldp.cli import options as o
-from temporaldp.cli.released import promised
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.project.inputs import read
 from temporaldp.release.store import store_at
-from temporaldp.report.words import number
+from temporaldp.report.sentences import guarantee_line, number
 from temporaldp.values import positive
 
 ROUNDED = 1e-9
@@ -90,7 +89,7 @@ def share(
              "independent": independent, "unit": "nats"}
         )  # fmt: skip
         return
-    rows = [("ledger", where), ("guarantee", promised(level, 0.0) + ", of all tables together")]
+    rows = [("ledger", where), ("guarantee", guarantee_line(level, 0.0) + ", of all tables together")]
     rows += [
         (f"table {escape(name)}", f"{100.0 * parts[name]:g} % of every step, {len(states[name])} states")
         for name in parts

@@ -1,4 +1,4 @@
-"""What people see: tables and progress on a terminal."""
+"""Tables and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from temporaldp import LeakageSeries
 from temporaldp.cli.interruption import Interrupted, computing
 from temporaldp.planning import Source
 from temporaldp.progress import watched
-from temporaldp.report.words import number, steps
+from temporaldp.report.sentences import learning_cost, number, steps
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -172,11 +172,6 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
 
 
 def learning_facts(source: Source, alpha: float, delta: float) -> list[tuple[str, str]]:
-    """What learning the correlation with privacy has cost, and what is held in all; nothing where it was not learnt so."""
+    """The cost of a correlation that was learnt with differential privacy; nothing for other correlations."""
     spent = source.learning_epsilon
-    if not spent:
-        return []
-    level, failure = source.in_all(alpha, delta)
-    at = f" at delta {number(failure, up=True)}" if delta else ""
-    told = f"{number(spent, up=True)}: alpha + epsilon = {alpha:g} + {spent:g} = {number(level, up=True)} in all{at}"
-    return [("learning the correlation cost", told)]
+    return [("cost of learning the correlation", learning_cost(spent, *source.in_all(alpha, delta)))] if spent else []

@@ -131,7 +131,11 @@ class Exact(Accounting[Releases, ExactArrivals | Limit | None]):
     @property
     def sentence(self) -> str:
         """How leakage was computed."""
-        return "Leakage is exact: the largest likelihood ratio of any observation, over every mechanism with these budgets."
+        return (
+            "Leakage is exact: BPL(t), FPL(t) and TPL(t) are the largest log-likelihood ratios of two states at step t, over "
+            "all observations of the releases up to t, from t on and altogether, and over every mechanism with these budgets. "
+            "TPL(t) is at most BPL(t) + FPL(t) - epsilon(t), and usually less."
+        )
 
     def document(self) -> dict[str, Any]:
         """The name, and the distances if there are some."""
