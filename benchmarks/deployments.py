@@ -163,7 +163,7 @@ def _case(folder: Path, case: Case) -> str:
     ]
     curve = [
         f"| {p:g} | {upper(leakage)} | {factor(leakage)} |\n"
-        for p, leakage in zip(found.stays, found.lasting, strict=True)
+        for p, leakage in zip(card.stays, card.lasting, strict=True)
     ]
     unit = f"nats{at_delta(found.delta)}; {found.limit.kind}"
     return "".join(

@@ -20,7 +20,7 @@ from temporaldp import (
 )
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, warn, working
-from temporaldp.deployment.card import Overview, overview_of
+from temporaldp.deployment.card import overview_of
 from temporaldp.deployment.figure import card_figure, heading
 from temporaldp.deployment.page import write_card
 from temporaldp.deployment.question import Question
@@ -153,7 +153,7 @@ def show_card(card: DeploymentCard) -> None:
         table = Table(title=title, title_justify="left", title_style="bold")
         for name in ("stays", "leakage (nats)", "odds change by at most"):
             table.add_column(name, justify="right")
-        for p, leakage in zip(found.stays, found.lasting, strict=True):
+        for p, leakage in zip(card.stays, card.lasting, strict=True):
             table.add_row(f"{p:g}", upper(leakage), factor(leakage), style="bold" if p == found.at else None)
         console.print(table)
     if card.assumptions:
@@ -177,7 +177,7 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
         raise MissingFileError(f"expected records (.yaml) in {folder}, but there are none")
     if len(files) > MOST_RECORDS:
         raise InputError(f"expected at most {MOST_RECORDS} records in {folder}, got {len(files)}")
-    lines: list[Overview] = []
+    lines: list[DeploymentCard] = []
     unread: list[tuple[str, str]] = []
     with working("accounting"):
         for path in files:
@@ -189,12 +189,12 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
         raise InputError(f"{folder}: expected records, but none could be used; {unread[0][0]}: {unread[0][1]}")
     if as_json:
         named = [{"file": name, "reason": reason} for name, reason in unread]
-        say_json({"records": [line.to_dict() for line in lines], "not_used": named, "unit": "nats"})
+        say_json({"records": [line.row() for line in lines], "not_used": named, "unit": "nats"})
         return
     _show_folder(lines, unread)
 
 
-def _show_folder(lines: list[Overview], unread: list[tuple[str, str]]) -> None:
+def _show_folder(lines: list[DeploymentCard], unread: list[tuple[str, str]]) -> None:
     points = sorted({p for line in lines for p in line.stays})
     title = f"Leakage about one step (nats): {INFINITE_HORIZON}, by the probability that a value stays"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
@@ -204,8 +204,7 @@ def _show_folder(lines: list[Overview], unread: list[tuple[str, str]]) -> None:
         table.add_column(f"{p:g}", justify="right", no_wrap=True, min_width=6)
     table.add_column("", no_wrap=True, overflow="ellipsis")
     for line in lines:
-        known = dict(zip(line.stays, line.lasting, strict=True))
-        cells = [upper(known[p]) if p in known else "-" for p in points]
+        cells = [upper(line.suprema[p].temporal) if p in line.suprema else "-" for p in points]
         table.add_row(escape(_file(line)), line.promise.sentence, *cells, escape(line.remark))
     console.print(table)
     listed = [(_file(line), line.misfit.sentence) for line in lines if line.misfit is not None] + unread
@@ -220,7 +219,7 @@ def _show_folder(lines: list[Overview], unread: list[tuple[str, str]]) -> None:
         warn(f"{name} could not be used; the reason is below the table")
 
 
-def _file(line: Overview) -> str:
+def _file(line: DeploymentCard) -> str:
     return line.deployment.source.removesuffix(".yaml") or line.deployment.name
 
 

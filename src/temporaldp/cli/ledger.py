@@ -26,6 +26,7 @@ from temporaldp.release.renewal import renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.release.tables import LEDGER
 from temporaldp.report.sentences import (
+    NOT_SUSTAINABLE,
     accounting_line,
     discrete_noise,
     guarantee_line,
@@ -34,6 +35,7 @@ from temporaldp.report.sentences import (
     renewed_line,
     span,
     steps,
+    sustainable,
 )
 
 app = typer.Typer(help="Look at the ledger of a release, check it, and keep it up.", no_args_is_help=True)
@@ -150,7 +152,7 @@ def adopt(
         if None not in (found.step, ledger.configuration["step"]) and found.step != ledger.configuration["step"]:
             raise InputError(
                 f"one step of the history is {found.step}, one step of the release {ledger.configuration['step']}: a "
-                "correlation over another length of time says nothing about it"
+                "correlation over another length of time does not apply"
             )
         with working("what the level allows now"):
             adopted = None if plan is None else load_plan(plan)
@@ -169,13 +171,13 @@ def adopt(
             ],
         )
         if renewal is None and event.details["reserve"] == 0.0:
-            warn("no budget is sustainable under this correlation: later steps are refused (exit code 3)")
+            warn(NOT_SUSTAINABLE)
         what = "this correlation" if renewal is None else "this correlation and this plan"
         console.print(f"Later releases need {what}.", style="dim")
 
 
 def _spent_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
-    return [("sustainable budget", f"{number(adopted['reserve'], down=True)} nats at every step")]
+    return [sustainable(adopted["reserve"])]
 
 
 def _renewed_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.project.inputs import read
 from temporaldp.release.store import store_at
-from temporaldp.report.sentences import guarantee_line, number
+from temporaldp.report.sentences import NOT_SUSTAINABLE, guarantee_line, sustainable
 from temporaldp.values import positive
 
 ROUNDED = 1e-9
@@ -82,7 +82,7 @@ def share(
     ) as made:
         head, where = made.ledger.head, made.ledger.place
     if kept == 0.0:
-        warn("nothing can be spent for ever under this correlation: every step will be held back (exit code 3)")
+        warn(NOT_SUSTAINABLE)
     if as_json:
         say_json(
             {"ledger": where, "alpha": level, "reserve": kept, "shares": parts, "states": states, "step": step, "head": head,
@@ -95,12 +95,12 @@ def share(
         for name in parts
     ]
     how = (
-        "independent of one another: an assumption"
+        "assumed to be independent of one another"
         if independent
-        else f"learnt together, from who is in all histories; {len(known.states or ())} combinations occur there, and all "
-        "others are taken for impossible"
+        else f"estimated jointly, from the people in all histories; {len(known.states or ())} combinations occur there, and "
+        "all others are assumed to be impossible"
     )
-    rows += [("values", how), ("every step can spend", f"{number(kept, down=True)} nats, for ever"), ("head", head)]
+    rows += [("values", how), sustainable(kept), ("head", head)]
     facts("Account", rows)
     console.print(
         "Publish each table with `temporaldp release DATA --ledger LEDGER --set release.table=NAME -o FILE`.",

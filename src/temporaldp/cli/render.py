@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class Terminal(Console):
-    """A console that leaves quietly when its reader has gone (`| head`): that is no error of ours."""
+    """A console that exits with success when its reader has closed the pipe (`| head`)."""
 
     def on_broken_pipe(self) -> None:
-        """Stop without a word, with the code for success."""
+        """Stop silently, with the exit code of success."""
         self.quiet = True
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, sys.stdout.fileno())
@@ -43,10 +43,10 @@ errors = Console(stderr=True, highlight=False, emoji=False)
 MOST_ROWS = 12
 
 PATIENCE = 2.0
-"""Seconds after which somebody who watches is shown how far it is."""
+"""Seconds after which progress is shown on a terminal."""
 
 ENOUGH = 0.05
-"""Share from which on the time left is estimated: the first steps take longer than later ones."""
+"""Share from which the remaining time is estimated: the first steps take longer than later ones."""
 
 
 def say_json(document: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, granted: bool = 
 
 
 class _Watch:
-    """What is being done and how far it is; from `PATIENCE` on, as a bar where somebody watches."""
+    """The current task and its progress; after `PATIENCE` seconds, as a bar on a terminal."""
 
     def __init__(self, doing: str, stored: Sized | None = None) -> None:
         self.doing, self.share, self._stored = doing, 0.0, stored
@@ -125,7 +125,7 @@ class _Watch:
             self._bar.stop()
 
     def how_far(self) -> str:
-        """What to say if it ends here."""
+        """Message of an interruption at this point."""
         if self._stored is not None:
             return (
                 f"interrupted while {self.doing}; the ledger has {steps(len(self._stored))}: run the same command again to "
@@ -149,7 +149,7 @@ class _Watch:
 
 @contextmanager
 def working(doing: str, *, writes: bool = False, stored: Sized | None = None) -> Iterator[None]:
-    """Progress on standard error where something takes long and somebody watches; an interruption says how far it was.
+    """Show progress of a long task on a terminal (standard error); the message of an interruption states the progress.
 
     Unless the block `writes`, the process may end within it at any moment; what is `stored` in a ledger by then is kept.
     """

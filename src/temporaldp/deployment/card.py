@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from temporaldp.correlation import Adversary
@@ -24,7 +25,7 @@ OVERVIEW = (0.7, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class LeakageOverTime:
-    """Numbers of a card, in nats; at a delta, the epsilon at this delta.
+    """Numbers of a card at one probability of staying, in nats; at a delta, the epsilon at this delta.
 
     Parameters
     ----------
@@ -33,12 +34,10 @@ class LeakageOverTime:
     alone : float
         Leakage of one step by itself, between the two values that are furthest apart.
     delta : float
-    stays, lasting : tuple of float
-        Probabilities of staying, and the supremum of the leakage about one step at each; inf if it is unbounded.
     at : float
-        The probability of staying that the following numbers are about.
+        The probability of staying.
     limit : Lasting
-        The supremum there.
+        The supremum of the leakage about one step.
     settles : int or None
         Number of releases after which backward leakage is within 1 % of its supremum; None if it is not.
     within : float
@@ -54,8 +53,6 @@ class LeakageOverTime:
     promised: float
     alone: float
     delta: float
-    stays: tuple[float, ...]
-    lasting: tuple[float, ...]
     at: float
     limit: Lasting
     settles: int | None
@@ -65,49 +62,7 @@ class LeakageOverTime:
     doubled: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """One row of a table of records: the promise, and the supremum at a few probabilities of staying, in nats.
-
-    Where there is no number, `misfit` is the reason, and `stays` and `lasting` are empty.
-    """
-
-    deployment: Deployment
-    promise: Promise
-    misfit: Misfit | None
-    promised: float = math.nan
-    delta: float = 0.0
-    stays: tuple[float, ...] = ()
-    lasting: tuple[float, ...] = ()
-    exact: bool = False
-
-    @property
-    def remark(self) -> str:
-        """Kind of the numbers, or the brief reason why there are none."""
-        if self.misfit is not None:
-            return self.misfit.brief
-        return "exact" if self.exact else "upper bound" + at_delta(self.delta)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        record, fits = self.deployment.record, self.misfit is None
-        return {
-            "file": self.deployment.source,
-            "record": record.slug,
-            "name": self.deployment.name,
-            "privacy_unit": record.unit,
-            "promise": self.promise.sentence,
-            "fits": fits,
-            "reason": None if self.misfit is None else self.misfit.sentence,
-            "promised": json_number(self.promised) if fits else None,
-            "delta": self.delta,
-            "stays": list(self.stays),
-            "lasting": [json_number(value) for value in self.lasting],
-            "kind": ("exact" if self.exact else "upper bound") if fits else None,
-        }
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class DeploymentCard:
     """Leakage over time under a promise for each step; from `Deployment.card`.
 
@@ -122,9 +77,11 @@ class DeploymentCard:
     unit : PrivacyUnit
     horizon : int
         Number of steps; 0 if the length of a step is unknown.
-    leakage : LeakageOverTime or None
-        None if the deployment is outside of the model; `reason` is then given.
-    reason : str
+    misfit : Misfit or None
+        Reason why the deployment is outside of the model; then there are no numbers.
+    delta : float
+    suprema : mapping of float to Lasting
+        The supremum of the leakage about one step by probability of staying.
     """
 
     deployment: Deployment
@@ -133,8 +90,30 @@ class DeploymentCard:
     period: str
     unit: PrivacyUnit
     horizon: int
-    leakage: LeakageOverTime | None
-    reason: str = ""
+    misfit: Misfit | None
+    delta: float
+    suprema: Mapping[float, Lasting]
+
+    @cached_property
+    def leakage(self) -> LeakageOverTime | None:
+        """All numbers at the explained probability of staying; computed once. None if there is no number."""
+        if self.misfit is not None:
+            return None
+        asked, steps = self.question, self._leaking(self.unit)
+        at = asked.explained if asked.correlation is None else next(iter(self.suprema))
+        adversary, limit = asked.correlation or asked.chain(at), self.suprema[at]
+        return LeakageOverTime(
+            promised=self._leaking(PrivacyUnit.replace_one()).alone,
+            alone=steps.alone,
+            delta=self.delta,
+            at=at,
+            limit=limit,
+            settles=steps.settles(adversary, limit),
+            within=steps.within(adversary, self.horizon, limit),
+            together=steps.together(self.horizon),
+            held=steps.held(adversary),
+            doubled=self._doubled(adversary),
+        )
 
     @property
     def step(self) -> str:
@@ -142,14 +121,27 @@ class DeploymentCard:
         return self.period or "step"
 
     @property
+    def reason(self) -> str:
+        """Reason why there is no number; "" if there is one."""
+        return "" if self.misfit is None else self.misfit.sentence
+
+    @property
     def stays(self) -> tuple[float, ...]:
         """Probabilities of staying; empty if there is no number."""
-        return () if self.leakage is None else self.leakage.stays
+        return tuple(self.suprema)
 
     @property
     def lasting(self) -> tuple[float, ...]:
         """The supremum of the leakage about one step at each of `stays`, in nats."""
-        return () if self.leakage is None else self.leakage.lasting
+        return tuple(limit.temporal for limit in self.suprema.values())
+
+    @property
+    def remark(self) -> str:
+        """Kind of the numbers, or the brief reason why there are none."""
+        if self.misfit is not None:
+            return self.misfit.brief
+        is_exact = all(limit.exact for limit in self.suprema.values())
+        return "exact" if is_exact else "upper bound" + at_delta(self.delta)
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -171,19 +163,23 @@ class DeploymentCard:
         """A suggested message to the publisher."""
         return explanation.to_publisher(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The card as JSON values; infinity as the string "inf"."""
-        found, record = self.leakage, self.deployment.record
-        known: dict[str, Any] = {
+    def row(self) -> dict[str, Any]:
+        """What the record states and the suprema, as JSON values; infinity as the string "inf"."""
+        record, fits = self.deployment.record, self.misfit is None
+        promised = self._leaking(PrivacyUnit.replace_one()).alone if fits else None
+        if not fits and not self.promise.default_delta:
+            promised = self.promise.together(1, 1, 0.0)
+        return {
+            "file": self.deployment.source,
             "record": record.slug,
             "name": self.deployment.name,
             "curators": list(record.curators),
             "status": record.status,
             "privacy_unit": record.unit,
             "promise": self.promise.sentence,
-            "promised": None if self.promise.default_delta else self.promise.together(1, 1, 0.0),
-            "delta": None,
-            "fits": found is not None,
+            "promised": promised,
+            "delta": self.delta if fits else None,
+            "fits": fits,
             "reason": self.reason or None,
             "step": self.period or None,
             "states": list(self.question.states),
@@ -191,15 +187,17 @@ class DeploymentCard:
             "stays": list(self.stays),
             "lasting": [json_number(value) for value in self.lasting],
             "horizon": self.horizon or None,
-            "limits": list(self.limits),
-            "assumptions": list(self.assumptions),
+            "kind": self.remark.partition(" at ")[0] if fits else None,
             "unit": "nats",
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as JSON values; infinity as the string "inf"."""
+        found = self.leakage
+        known = self.row() | {"limits": list(self.limits), "assumptions": list(self.assumptions)}
         if found is None:
             return known
         return known | {
-            "promised": json_number(found.promised),
-            "delta": found.delta,
             "alone": json_number(found.alone),
             "at": found.at,
             "lasting_at": json_number(found.limit.temporal),
@@ -213,44 +211,42 @@ class DeploymentCard:
             "to_publisher": self.to_publisher,
         }
 
+    def _leaking(self, unit: PrivacyUnit) -> Leaking:
+        return leaking(self.promise, unit, self.question.states, self.delta)
 
-def card_of(deployment: Deployment, question: Question) -> DeploymentCard:
-    """The card; see `Deployment.card`."""
-    question, unit, promise, misfit = _asked(deployment, question)
-    unit.distances(question.states)
-    period = question.every or deployment.said_period
-    horizon = 0 if period is None else question.steps(period)
-    found = None if misfit is not None else _leakage(promise, unit, question, horizon)
-    reason = "" if misfit is None else misfit.sentence
-    return DeploymentCard(deployment, question, promise, period or "", unit, horizon, found, reason)
-
-
-def overview_of(deployment: Deployment, question: Question) -> Overview:
-    """One row of a table of records: the supremum at a few probabilities of staying."""
-    question, unit, promise, misfit = _asked(deployment, question)
-    if misfit is not None:
-        return Overview(deployment, promise, misfit)
-    steps, delta = _accounted(promise, unit, question)
-    few = {p for p in (*OVERVIEW, question.explained, question.stays[1]) if question.stays[0] <= p <= question.stays[1]}
-    limits = {p: steps.lasting(chain) for p, chain in _chains(question, sorted(few)).items()}
-    return Overview(
-        deployment,
-        promise,
-        None,
-        promised=_one_unit(promise, question, delta).alone,
-        delta=delta,
-        stays=tuple(limits),
-        lasting=tuple(found.temporal for found in limits.values()),
-        exact=all(found.exact for found in limits.values()),
-    )
+    def _doubled(self, adversary: Adversary) -> float | None:
+        """The supremum if both values contribute; inf if no bound is known."""
+        if self.unit.name != "binary-count":
+            return None
+        both = PrivacyUnit.at_most(self.unit.contributions, of=PrivacyUnit.category_histogram())
+        try:
+            return self._leaking(both).lasting(adversary).temporal
+        except InputError:  # by group privacy, two units of a promise with a delta may have no guarantee
+            return math.inf
 
 
-def _asked(deployment: Deployment, question: Question) -> tuple[Question, PrivacyUnit, Promise, Misfit | None]:
-    """The question with the states of its matrix, and unit, promise and misfit for it."""
-    misfit = deployment.misfit(question)
+def card_of(deployment: Deployment, question: Question, points: Iterable[float] | None = None) -> DeploymentCard:
+    """Return the card, with suprema at given probabilities of staying; see `Deployment.card`."""
+    misfit, period = deployment.misfit(question), question.every or deployment.said_period
     question = _with_states_of_the_matrix(question)
     unit = question.privacy_unit(deployment)
-    return question, unit, _promise_for(deployment, unit), misfit
+    promise, horizon = _promise_for(deployment, unit), 0 if period is None else question.steps(period)
+    unit.distances(question.states)
+    delta, suprema = 0.0, {}
+    if misfit is None:
+        delta = _delta(promise, question)
+        steps = _accounted(promise, unit, question, delta)
+        chains = {p: question.chain(p) for p in points or question.points}
+        if question.correlation is not None:
+            chains = {round(stay_probability(question.correlation), 6): question.correlation}
+        suprema = {p: steps.lasting(chain) for p, chain in chains.items()}
+    return DeploymentCard(deployment, question, promise, period or "", unit, horizon, misfit, delta, suprema)
+
+
+def overview_of(deployment: Deployment, question: Question) -> DeploymentCard:
+    """The card for a row of a table of records, with suprema at a few probabilities of staying."""
+    least, most = question.stays
+    return card_of(deployment, question, sorted(p for p in {*OVERVIEW, question.explained, most} if least <= p <= most))
 
 
 def _with_states_of_the_matrix(question: Question) -> Question:
@@ -284,62 +280,20 @@ def _promise_for(deployment: Deployment, unit: PrivacyUnit) -> Promise:
     return EpsilonPromise(unit.epsilon)
 
 
-def _leakage(promise: Promise, unit: PrivacyUnit, question: Question, horizon: int) -> LeakageOverTime:
-    steps, delta = _accounted(promise, unit, question)
-    chains = _chains(question, question.points)
-    limits = {p: steps.lasting(chain) for p, chain in chains.items()}
-    at = question.explained if question.correlation is None else next(iter(chains))
-    adversary, limit = chains[at], limits[at]
-    return LeakageOverTime(
-        promised=_one_unit(promise, question, delta).alone,
-        alone=steps.alone,
-        delta=delta,
-        stays=tuple(limits),
-        lasting=tuple(found.temporal for found in limits.values()),
-        at=at,
-        limit=limit,
-        settles=steps.settles(adversary, limit),
-        within=steps.within(adversary, horizon, limit),
-        together=steps.together(horizon),
-        held=steps.held(adversary),
-        doubled=_doubled(promise, unit, question, delta, adversary),
-    )
-
-
-def _accounted(promise: Promise, unit: PrivacyUnit, question: Question) -> tuple[Leaking, float]:
-    """The leakage of the promise, and its delta."""
-    delta = 0.0
-    if promise.default_delta:
-        delta = promise.default_delta if question.delta is None else question.delta
-    elif question.delta is not None:
+def _delta(promise: Promise, question: Question) -> float:
+    """The delta of the accounting: 0 for a pure promise, else as given or by default."""
+    if not promise.default_delta and question.delta is not None:
         raise InputError(
             f"expected no --delta for a pure promise ({promise.sentence}), got {question.delta:g}: leave it out"
         )
+    return promise.default_delta if question.delta is None else question.delta
+
+
+def _accounted(promise: Promise, unit: PrivacyUnit, question: Question, delta: float) -> Leaking:
+    """The leakage of the promise, if its epsilon at the delta is finite."""
     steps = leaking(promise, unit, question.states, delta)
     if not math.isfinite(steps.alone):
         raise InputError(
             f"expected a delta above that of the promise ({promise.sentence}), got {delta:g}; give a larger --delta"
         )
-    return steps, delta
-
-
-def _one_unit(promise: Promise, question: Question, delta: float) -> Leaking:
-    return leaking(promise, PrivacyUnit.replace_one(), question.states, delta)
-
-
-def _chains(question: Question, points: Iterable[float]) -> dict[float, Adversary]:
-    if question.correlation is not None:
-        return {round(stay_probability(question.correlation), 6): question.correlation}
-    return {p: question.chain(p) for p in points}
-
-
-def _doubled(promise: Promise, unit: PrivacyUnit, question: Question, delta: float, chain: Adversary) -> float | None:
-    if unit.name != "binary-count":
-        return None
-    both = PrivacyUnit.category_histogram()
-    if unit.contributions > 1:
-        both = PrivacyUnit.at_most(unit.contributions, of=both)
-    try:
-        return leaking(promise, both, question.states, delta).lasting(chain).temporal
-    except InputError:  # by group privacy, two units of a promise with a delta may have no guarantee
-        return math.inf
+    return steps

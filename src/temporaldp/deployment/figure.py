@@ -24,7 +24,7 @@ def curve_figure(card: DeploymentCard) -> Figure:
     """The supremum over the range of chains, beside the leakage of one step by itself."""
     assert card.leakage is not None
     figure, axes = new_figure(3.6)
-    _draw_curve(axes, card.step, card.leakage)
+    _draw_curve(axes, card, card.leakage)
     return figure
 
 
@@ -40,7 +40,7 @@ def card_figure(card: DeploymentCard) -> Figure:
         figure, above = new_figure(height)
     else:
         figure, (above, below) = new_figure(height + 3.4, subplots=(2, 1), height_ratios=(height, 3.4))
-        _draw_curve(below, card.step, found)
+        _draw_curve(below, card, found)
     above.set_axis_off()
     title = name if len(name) <= 70 else f"{name[:67]}..."
     top = float(figure.get_figheight())
@@ -67,8 +67,9 @@ def _assumed(card: DeploymentCard) -> str:
     )
 
 
-def _draw_curve(axes: Axes, step: str, found: LeakageOverTime) -> None:
-    points = list(zip(found.stays, found.lasting, strict=True))
+def _draw_curve(axes: Axes, card: DeploymentCard, found: LeakageOverTime) -> None:
+    step = card.step
+    points = list(zip(card.stays, card.lasting, strict=True))
     finite = [(p, leakage) for p, leakage in points if math.isfinite(leakage)]
     unbounded = [f"{p:g}" for p, leakage in points if math.isinf(leakage)]
     axes.axhline(found.alone, color=GREY, linestyle=":", linewidth=2, label=f"one {step} by itself")
@@ -81,8 +82,10 @@ def _draw_curve(axes: Axes, step: str, found: LeakageOverTime) -> None:
         if p in named:
             axes.annotate(number(leakage, up=True), (p, leakage), (-4, 6), **look)
     axes.set_ylim(0.0, 1.15 * max([found.alone, *(leakage for _, leakage in finite)]))
-    axes.set_ylabel(f"leakage about one {step}:\n{INFINITE_HORIZON}\n(nats{at_delta(found.delta)})")
-    axes.set_xlabel(f"probability that a value stays from one {step} to the next (assumed)")
+    axes.set(
+        xlabel=f"probability that a value stays from one {step} to the next (assumed)",
+        ylabel=f"leakage about one {step}:\n{INFINITE_HORIZON}\n(nats{at_delta(found.delta)})",
+    )
     if unbounded:
         axes.set_title(f"without bound at {', '.join(unbounded)}", fontsize=9, loc="right")
     axes.legend(loc="upper left", fontsize=9, frameon=False)

@@ -32,7 +32,7 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
             "stays": list(asked.stays),
         }
     else:
-        chains |= {"form": f"given as a matrix ({asked.correlation_name})", "stays": list(found.stays)}
+        chains |= {"form": f"given as a matrix ({asked.correlation_name})", "stays": list(card.stays)}
     stated = {
         "step": card.period,
         "steps": card.horizon,
@@ -47,7 +47,7 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
             "delta": found.delta,
             "one_step_alone": _rounded(found.alone),
             "for_ever": [
-                {"stays": p, "at_most": _rounded(leak)} for p, leak in zip(found.stays, found.lasting, strict=True)
+                {"stays": p, "at_most": _rounded(leak)} for p, leak in zip(card.stays, card.lasting, strict=True)
             ],
             "kind": found.limit.kind,
             "all_steps_together": _rounded(found.together),

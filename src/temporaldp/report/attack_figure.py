@@ -35,10 +35,7 @@ def attack_figure(found: ReleaseAttack) -> Figure:
         )
     axes.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="guessing")
     axes.annotate("excluded by the guarantee", (0.03, 0.97), fontsize=9, va="top", color="0.35")
-    axes.set_xlim(0.0, 1.0)
-    axes.set_ylim(0.0, 1.0)
-    axes.set_aspect("equal")
-    axes.set_xlabel("false positive rate")
-    axes.set_ylabel("true positive rate")
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    axes.set(xlabel="false positive rate", ylabel="true positive rate")
     legend_above(axes, 1)
     return figure

@@ -97,8 +97,8 @@ def _draw_leakage(
         axes.annotate(
             f"alpha = {alpha:g}", (len(series) - 1, alpha), (0, 6), textcoords="offset points", fontsize=9, ha="right"
         )
-    axes.set_ylabel("privacy leakage (nats)")
-    axes.set_ylim(0, 1.12 * max(float((paper or series).temporal.max()), alpha or 0.0))
+    highest = max(float((paper or series).temporal.max()), alpha or 0.0)
+    axes.set(ylabel="privacy leakage (nats)", ylim=(0.0, 1.12 * highest))
     _time_axis(axes, times)
     legend_above(axes, 2)
 
@@ -214,8 +214,7 @@ def comparison_figure(
             markersize=3,
             label=f"{method.replace('_', ' ')}: mean 1/epsilon {number(float(np.mean(1.0 / plan.epsilons)))}",
         )
-    axes.set_ylabel("budget (nats)")
-    axes.set_ylim(bottom=0.0)
+    axes.set(ylabel="budget (nats)", ylim=(0.0, None))
     _time_axis(axes, labels)
     legend_above(axes, 2)
     return figure
@@ -233,8 +232,7 @@ def matrix_figure(matrix: TransitionMatrix, *, backward: bool = False, axes: Axe
     axes.grid(visible=False)
     now, other = "state now", "state one step before" if backward else "state one step later"
     positions, names = _labels(matrix.states)
-    axes.set_ylabel(now if len(names) == n else f"{now} ({len(names)} of {n} are named)")
-    axes.set_xlabel(other)
+    axes.set(xlabel=other, ylabel=now if len(names) == n else f"{now} ({len(names)} of {n} are named)")
     upright = max(map(len, names)) > 3 or sum(map(len, names)) > 40
     axes.set_xticks(positions, names, rotation=90 if upright else 0)
     axes.set_yticks(positions, names)
@@ -327,8 +325,7 @@ def _time_axis(axes: Axes, times: Sequence[str], most: int = 12) -> None:
     axes.set_xticks(
         shown, [_short(times[k]) for k in shown], rotation=30 if crowded else 0, ha="right" if crowded else "center"
     )
-    axes.set_xlim(-0.6, len(times) - 0.4)
-    axes.set_xlabel("time")
+    axes.set(xlim=(-0.6, len(times) - 0.4), xlabel="time")
 
 
 def _short(name: str, most: int = 20) -> str:

@@ -39,15 +39,13 @@ def population_figure(
         axes.step(
             found.leakage[order], 100.0 * share, where="post", color=BLUE, label="people with at most this leakage"
         )
-        axes.set_ylabel("% of people")
-        axes.set_ylim(0.0, 103.0)
+        axes.set(ylabel="% of people", ylim=(0.0, 103.0))
     axes.axvline(found.epsilon, color=GREY, linestyle="--", label=f"each release by itself: {found.epsilon:g}")
     if level is not None:
         axes.axvline(level, color=ORANGE, label=f"{number(100.0 * found.share_above(level))} % are above {level:g}")
     if not finite.all():
         lost = found.people[~finite].sum() / found.n_people
         axes.plot([], [], color=DARK, linestyle="none", label=f"{number(100.0 * lost)} % without bound")
-    axes.set_xlim(left=0.0)
-    axes.set_xlabel("largest temporal privacy leakage of a step (nats)")
+    axes.set(xlim=(0.0, None), xlabel="largest temporal privacy leakage of a step (nats)")
     legend_above(axes, 2)
     return figure

@@ -44,6 +44,7 @@ INFINITE_HORIZON = "supremum over an infinite horizon"
 PAPER_BOUND = "the paper's upper bound"
 ADVERSARY = "The adversary knows the values of all other people at every step, and the correlation"
 STRONGER_MODEL = "A stronger model (longer memory, correlation between people) can leak more."
+NOT_SUSTAINABLE = "no budget is sustainable under this correlation: later steps are refused (exit code 3)"
 NOISE_FIXED = "The amount of noise of every release is fixed before the first release."
 INFERENCE_ONLY = (
     "The numbers bound what can be inferred about a person's values under an assumed correlation. They do not show that the "
@@ -161,6 +162,11 @@ def renewed_line(renewal: Renewal) -> str:
     every = f"every {steps(renewal.n_steps)}" if renewal.every == "steps" else renewal.every
     alone, together = satisfied(renewal.alpha), satisfied(float(number(renewal.for_ever, up=True)))
     return f"{every}; each epoch satisfies {alone} by itself, all epochs together satisfy {together}"
+
+
+def sustainable(budget: float) -> tuple[str, str]:
+    """A sustainable budget as a row of a table: its name, and the budget rounded down."""
+    return "sustainable budget", f"{number(budget, down=True)} nats at every step"
 
 
 def accounting_line(method: Accounting[Any, Any]) -> str:

@@ -39,8 +39,7 @@ def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
             axes.annotate(
                 f"alpha = {number(found.within.alpha, up=True)}", where, (6, 6), textcoords="offset points", fontsize=9
             )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     round_numbers = [digit * 10.0**power for power in range(-6, 9) for digit in (1, 2, 5)]
     errors = [error for point in found.points for error in (point.error, point.smoothed_error)]
     for axis, values in ((axes.xaxis, alphas), (axes.yaxis, errors)):
@@ -48,7 +47,7 @@ def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
         ticks = [tick for tick in round_numbers if low <= tick <= high]
         axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.set_ticks([], minor=True)
-    axes.set_xlabel(f"alpha: largest leakage of any step (nats{at_delta(found.delta)})")
-    axes.set_ylabel("mean error of a count (people)")
+    xlabel = f"alpha: largest leakage of any step (nats{at_delta(found.delta)})"
+    axes.set(xlabel=xlabel, ylabel="mean error of a count (people)")
     legend_above(axes, 2)
     return figure

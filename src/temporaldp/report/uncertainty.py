@@ -29,9 +29,8 @@ def uncertainty_figure(found: LeakageUncertainty) -> Figure:
         axes.axvline(found.estimate, color=DARK, linestyle=":", linewidth=2, label="estimate")
     axes.axvline(found.attained, color=DARK, linestyle="--", linewidth=1.5, label="worst matrices found")
     axes.axvline(found.guaranteed, color=DARK, linewidth=2, label=f"guaranteed at {100.0 * found.confidence:g} %")
-    axes.set_xlim(0.0, 1.05 * max(found.guaranteed, high))
-    axes.set_xlabel("largest temporal privacy leakage of any step (nats)")
-    axes.set_ylabel("draws")
+    xlabel = "largest temporal privacy leakage of any step (nats)"
+    axes.set(xlim=(0.0, 1.05 * max(found.guaranteed, high)), xlabel=xlabel, ylabel="draws")
     legend_above(axes, 3)
     return figure
 
@@ -42,8 +41,7 @@ def range_figure(stays: Sequence[float], leakage: Sequence[float], guaranteed: f
     figure, axes = new_figure(3.2)
     axes.plot(stays, leakage, color=BLUE, marker="o", markersize=3, label="uniform otherwise (exact)")
     axes.axhline(guaranteed, color=DARK, linewidth=2, label="every matrix of the range (upper bound)")
-    axes.set_xlabel("probability of staying")
-    axes.set_ylabel("largest leakage of any step (nats)")
+    axes.set(xlabel="probability of staying", ylabel="largest leakage of any step (nats)")
     axes.set_ylim(0.0, 1.08 * max(guaranteed, *leakage))
     legend_above(axes, 2)
     return figure
