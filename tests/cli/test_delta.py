@@ -94,7 +94,7 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
     text = " ".join(page.read_text().split())
     assert "The plan satisfies (1, 0.001)-DP_T" in text
     level = number(load_plan(plan).leakage.worst, up=True)  # pair by pair the search ends within a thousandth of alpha
-    assert f"The release is ({level}, 0.001)-DP_T" in text and "times as likely as under the other, plus 0.001" in text
+    assert f"satisfy ({level}, 0.001)-DP_T" in text and "as under another, plus a probability of 0.001" in text
     assert f"discrete Gaussian noise of scale {scales} counts" in text
     assert (
         "exact discrete Gaussian noise (OpenDP)" in text

@@ -260,9 +260,9 @@ def test_the_leakage_that_the_ledger_tells_is_the_accountings(bound, days):
             expected = temporal_leakage(adversary, ledger.epsilons[:steps], accounting=method_of(bound)).worst
             assert ledger[steps - 1].leakage == pytest.approx(expected, rel=1e-11)
         assert ledger[-1].leakage <= 1.0
-    words = {"exact": "leakage: exact", "paper": "leakage: upper bound (accounting method: paper)"}[bound]
+    words = {"exact": "exact", "paper": "upper bound (accounting method: paper)"}[bound]
     for command in ("show", "verify"):
-        assert f"by{':' if command == 'verify' else ''} {words}" in " ".join(
+        assert f"leakage{':' if command == 'verify' else ''} {words}" in " ".join(
             run(days, "ledger", command, "release.db").stdout.split()
         )
         assert json.loads(run(days, "ledger", command, "release.db", "--json").stdout)["accounting"] == {

@@ -102,12 +102,14 @@ def test_a_dry_run_leaves_a_database_as_it_was(days, postgres_server):
 
 @pytest.mark.long
 def test_the_life_of_a_release(days):
-    assert "says little" in words_of(
+    assert "carries little information" in words_of(
         run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--set", "release.log=log.jsonl").stderr
     )
     first = (days / "out.csv").read_text()
     warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--set", "release.warn_at=0.3").stderr
-    assert "the data of 4 steps" in words_of(warned) and "says little" not in words_of(warned)  # said once
+    assert "the data of 4 steps" in words_of(warned) and "carries little information" not in words_of(
+        warned
+    )  # said once
     assert "may be used" not in words_of(warned)  # it spends what lasts for ever
     assert (days / "again.csv").read_text() == first
     head = json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["head"]
