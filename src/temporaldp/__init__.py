@@ -1,6 +1,6 @@
 """Differential privacy under temporal correlations: quantify the leakage, bound it, and spend it on real releases."""
 
-import temporaldp.report.plots  # noqa: F401  # how results are drawn
+import temporaldp.report  # noqa: F401  # registers the figures of results
 from temporaldp import adapters, studies
 from temporaldp.accounting import (
     ApproximateDP,

@@ -11,7 +11,7 @@ import temporaldp as tdp
 from browsing import Visit, browsing
 from methods import method_of
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
-from temporaldp.report import odds, words
+from temporaldp.report import sentences
 
 pytestmark = pytest.mark.browser
 
@@ -160,15 +160,14 @@ def test_numbers_and_sentences_are_those_of_reports(compute):
     values = [float(value) for value in values]
     here = compute("x.map((v) => [m.up(v), m.down(v), m.factor(v), m.percent(1 / (1 + Math.exp(-v)))])", values)
     for value, told in zip(values, here, strict=True):
-        there = [words.number(value, up=True), words.number(value, down=True), words.factor(value)]
-        assert told == [*there, odds.percent(1.0 / (1.0 + math.exp(-value)))], value
-    shared = {"sentences": odds.SENTENCES, "priors": odds.PRIORS}
+        there = [sentences.number(value, up=True), sentences.number(value, down=True), sentences.factor(value)]
+        assert told == [*there, sentences.percent(1.0 / (1.0 + math.exp(-value)))], value
+    shared = {"sentences": sentences.TEMPLATES, "priors": sentences.PRIORS}
     for leakage in (0.1, 1.0, 5.0, 20.0):
         for delta in (0.0, 1e-3, 1e-6, 1e-10):
             said = compute("m.meaning(x[0], x[1], x[2])", [leakage, delta, shared])
-            assert said["odds"] == odds.odds(leakage, delta)
-            for clause in [odds.guess(leakage, delta)] if delta else odds.surest(leakage):
-                assert clause in said["surest"]
+            assert said["odds"] == sentences.odds(leakage, delta)
+            assert said["surest"] == sentences.posteriors(leakage, delta)
 
 
 @pytest.mark.parametrize(

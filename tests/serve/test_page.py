@@ -25,7 +25,7 @@ import temporaldp as tdp
 from command import SAMPLE
 from serve_places import token_for
 from served import served
-from temporaldp.report import odds
+from temporaldp.report import sentences
 from temporaldp.serve import Settings
 from temporaldp.serve.bodies import LARGEST_UPLOAD
 from temporaldp.serve.page import assets
@@ -89,7 +89,7 @@ def test_the_page_as_one_file_runs_only_what_is_in_it(ask):
 def test_the_page_begins_with_the_sample_and_the_sentences_of_reports(ask):
     setup = json.loads(re.search(r'id="setup">(.*?)</script>', ask.get("/").text, flags=re.DOTALL).group(1))
     sample = next(iter(tdp.estimate_adversaries(tdp.load_sample())))
-    assert setup["sentences"] == odds.SENTENCES
+    assert setup["sentences"] == sentences.TEMPLATES
     assert np.array_equal(setup["sample"]["backward"], sample.backward.dense())
     assert np.array_equal(setup["sample"]["forward"], sample.forward.dense())
     assert setup["sample"]["names"] == list(sample.states)

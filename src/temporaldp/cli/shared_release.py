@@ -24,8 +24,7 @@ from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_no
 from temporaldp.project.inputs import absences, read_data
 from temporaldp.release.histograms import gap_before, require_same_step
 from temporaldp.release.store import Store, store_at
-from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
-from temporaldp.report.words import number, steps
+from temporaldp.report.sentences import NoiseBesideCounts, impossible_counts, number, steps
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings

@@ -1,4 +1,4 @@
-"""`temporaldp smooth`: what a finished release says about the true counts."""
+"""`temporaldp smooth`: smoothed counts of a finished release."""
 
 from __future__ import annotations
 

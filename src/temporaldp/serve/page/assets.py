@@ -74,11 +74,11 @@ def _setup(*, alone: bool) -> str:
     A block of data, which no browser runs and no policy forbids. The sample's matrices are written down, since to estimate them
     takes longer than everything else that is done before the first page.
     """
-    from temporaldp.report.odds import PRIORS, SENTENCES
+    from temporaldp.report.sentences import PRIORS, TEMPLATES
 
     known = {
         "alone": alone,
-        "sentences": SENTENCES,
+        "sentences": TEMPLATES,
         "priors": PRIORS,
         "sample": json.loads(text("sample.json")),
     }

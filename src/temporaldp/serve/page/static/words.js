@@ -1,4 +1,4 @@
-// Numbers and sentences as reports write them (report/words.py, report/odds.py): what leaks is rounded up, what is granted down.
+// Numbers and sentences of reports (report/sentences.py): upper bounds are rounded up, what may be spent is rounded down.
 
 const CERTAIN = 1e-9;
 const LARGE = 13;
@@ -41,7 +41,7 @@ export function factor(leakage) {
   return times < 1e4 ? up(times) : THOUSANDS.format(10 * Math.ceil(times / 10 - 1e-9));
 }
 
-/** How sure of one of two values anybody is at most who was `prior` sure. */
+/** Largest posterior probability of one of two values. */
 const posterior = (prior, leakage) => 1 / (1 + ((1 - prior) / prior) * Math.exp(-leakage));
 
 /** A probability, rounded up, with as many digits as its distance from certainty asks for. */
@@ -65,7 +65,7 @@ export const small = (delta) =>
         .replace("e-", "e-0")
         .replace(/e-0(\d\d)/, "e-$1");
 
-/** What a level means: a clause about odds, and sentences about what a guesser can become sure of. */
+/** What a level means: a clause about odds, and a sentence about posterior probabilities or guesses. */
 export function meaning(leakage, delta, { sentences, priors }) {
   const odds = delta
     ? filled(sentences.odds_at_delta, { factor: factor(leakage), delta: small(delta) })
@@ -77,9 +77,9 @@ export function meaning(leakage, delta, { sentences, priors }) {
     return { odds, surest: told };
   }
   const clauses = priors.map((prior) =>
-    filled(sentences.surest, { prior: String(100 * prior), posterior: percent(posterior(prior, leakage)) }),
+    filled(sentences.posterior, { prior: String(100 * prior), posterior: percent(posterior(prior, leakage)) }),
   );
-  return { odds, surest: `Of one of two values, who was ${clauses.join("; who was ")}.` };
+  return { odds, surest: filled(sentences.posteriors, { clauses: clauses.join(" and ") }) };
 }
 
 /** Names in a list: a, b and c. */
