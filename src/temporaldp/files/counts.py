@@ -18,7 +18,7 @@ from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.files.traces import file_table, require_file
 
 if TYPE_CHECKING:
-    from temporaldp.correlation.frames import Table
+    from temporaldp.correlation.relations import Table
 
 Column = NDArray[Any]
 
@@ -89,8 +89,8 @@ class _Rows:
     """The rows of a table of counts, checked."""
 
     def __init__(self, source: Any, keys: tuple[str, str], delimiter: str | None, where: str | None) -> None:
-        from temporaldp.correlation.frames import missing, values
-        from temporaldp.correlation.layouts import require_columns
+        from temporaldp.correlation.layouts import name_sql, require_columns, time_sql
+        from temporaldp.correlation.relations import missing, values
 
         self.name, table = _opened(source, delimiter, where)
         try:
@@ -98,8 +98,11 @@ class _Rows:
         except TraceError as error:
             raise TraceError(f"{self.name}: {error}") from None
         self.header = table.header
-        read = table.source.run((table.frame.sort("row") if table.has_rows else table.frame).collect)
-        self._columns = {label: values(read.get_column(f"c{k}")) for k, label in enumerate(table.header)}
+        columns = [time_sql(table, name) if name == "time" else name_sql(table, name) for name in table.header]
+        read = table.rows.asked(f"SELECT {', '.join(columns)} FROM rows ORDER BY row")
+        self._columns = {
+            name: values(column.combine_chunks()) for name, column in zip(table.header, read.columns, strict=True)
+        }
         for key in (*keys, "count"):
             if (empty := missing(self._columns[key])).any():
                 raise TraceError(f"{self.name}: column {key!r} has no value in data row {int(np.argmax(empty)) + 1}")
@@ -107,7 +110,7 @@ class _Rows:
 
     def text(self, name: str) -> Column:
         """A column as text."""
-        from temporaldp.correlation.frames import text
+        from temporaldp.correlation.relations import text
 
         return text(self._columns[name])
 
@@ -147,7 +150,7 @@ class _Rows:
 
 
 def _opened(source: Any, delimiter: str | None, where: str | None) -> tuple[str, Table]:
-    from temporaldp.correlation.frames import table_of
+    from temporaldp.correlation.relations import table_of
 
     if isinstance(source, str | os.PathLike):
         return os.fspath(source), file_table(source, delimiter, where=where)

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from temporaldp.correlation.frames import READING, Source, Table
+from temporaldp.correlation.relations import READING, Rows, Source, Table
 from temporaldp.errors import InputError, OutputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
@@ -24,9 +24,6 @@ from temporaldp.files.row_groups import cuts
 from temporaldp.files.spilled import remove_folder, temporary_folder
 from temporaldp.kernels.threads import n_threads
 from temporaldp.progress import progressed
-
-with needing("tables"):
-    import narwhals as nw
 
 if TYPE_CHECKING:
     import duckdb
@@ -151,7 +148,8 @@ class Embedded:
         return self._table(self._connection.table("kept"), names, source)
 
     def _table(self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], source: Source) -> Table:
-        return Table(nw.from_native(relation), tuple(names), replace(source, run=self.run), True)
+        rows = Rows(relation, replace(source, run=self.run), True)
+        return Table(rows, tuple(names), rows.kinds)
 
     def run(self, query: Callable[[], Any]) -> Any:
         """The result of a query, which another thread waits for: this one hears signals, and says how far it is.

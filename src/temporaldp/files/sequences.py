@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp.correlation.frames import MISSING_WORDS
+from temporaldp.correlation.relations import MISSING_WORDS
 from temporaldp.errors import TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief

@@ -22,7 +22,7 @@ from temporaldp.files.places import (
 )
 
 if TYPE_CHECKING:
-    from temporaldp.correlation.frames import Source, Table
+    from temporaldp.correlation.relations import Source, Table
     from temporaldp.correlation.trace_table import TraceTable
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
@@ -143,7 +143,7 @@ def _opened(
     source: Any, layout: Layout, states: Domain, delimiter: str | None, memory: str, where: str | None
 ) -> tuple[str, Callable[[], Table], Layout]:
     """What messages call a source, how it becomes a table, and which layout it has."""
-    from temporaldp.correlation.frames import table_of
+    from temporaldp.correlation.relations import table_of
 
     if not isinstance(source, str | os.PathLike):
         if layout == "sequences":
@@ -193,7 +193,7 @@ def _laid_out(
     if grid is not None:
         raise InputError("every= and fill= are for events: one row each, with a column for the time (layout long)")
     found = wide_traces(table, user, sort=sort, group=by)
-    how |= {"gaps": gaps or absent is not None, "wide": True, "in_order_of_rows": table.has_rows}
+    how |= {"gaps": gaps or absent is not None, "wide": True, "in_order_of_rows": table.rows.has_order}
     return TraceTable(found.traces, sort=True, times=found.times, **how)
 
 
@@ -255,7 +255,7 @@ def _table(paths: tuple[Path, ...], delimiter: str | None, memory: str, where: s
 
 def _source(paths: tuple[Path, ...], split: Callable[[int], tuple[int, int]]) -> Source:
     """How messages name a row: with its file where there are several."""
-    from temporaldp.correlation.frames import Source
+    from temporaldp.correlation.relations import Source
 
     def place(row: int) -> str:
         if len(paths) == 1:
@@ -279,7 +279,7 @@ def _of_file(row: int, paths: tuple[Path, ...], counted: Callable[[], dict[str, 
 
 def _lines(path: Path, states: Domain, delimiter: str | None, memory: str) -> Table:
     """One person's sequence a line."""
-    from temporaldp.correlation.frames import Source
+    from temporaldp.correlation.relations import Source
     from temporaldp.files.embedded import Embedded
     from temporaldp.files.sequences import LINE_BITS, sequence_batches
 
