@@ -27,7 +27,7 @@ from temporaldp.correlation.relations import (
     values,
 )
 from temporaldp.correlation.states import in_order, listed, printable, state_names
-from temporaldp.correlation.times import Times, ordered_times
+from temporaldp.correlation.times import Times, TimesOf, ordered_times
 from temporaldp.errors import StateError, TraceError
 
 IntArray = NDArray[np.int64]
@@ -106,7 +106,7 @@ def encoded(
     traces: Rows,
     states: Domain,
     *,
-    times: Callable[[Column], Times] | None = None,
+    times: TimesOf | None = None,
     gaps: bool = True,
     wide: bool = False,
 ) -> Encoded:

@@ -14,12 +14,11 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation.encoding import refuse_missing
 from temporaldp.correlation.relations import CLOCK_TIMES, FRACTIONS, INSTANTS, WHOLE, Rows, integers, meanings, values
 from temporaldp.correlation.succession import disorder
-from temporaldp.correlation.times import Times, comparable, says_offset
+from temporaldp.correlation.times import Times, TimesOf, comparable, says_offset
 from temporaldp.errors import InputError, TraceError
 
 MICROSECONDS = {"s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86_400 * 10**6, "w": 7 * 86_400 * 10**6}
@@ -81,21 +80,8 @@ def _require_zone(name: str | None) -> None:
         raise InputError(f"expected the name of a time zone, such as Europe/Amsterdam, got {name!r}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Gridded:
-    """Events on a grid: at most one row a person and step, whose column time is the number of the step; and the steps."""
-
-    traces: Rows
-    steps: tuple[str, ...]
-    step: str
-
-    def times(self, raw: NDArray[Any]) -> Times:
-        """The steps as times; all are one step apart."""
-        return Times(self.steps, raw.astype(np.intp), np.ones(len(self.steps) - 1, dtype=bool), self.step)
-
-
-def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> Gridded:
-    """Put events on a grid.
+def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[Rows, TimesOf]:
+    """Events on a grid: at most one row a person and step, whose column time is the number of the step; and the steps.
 
     Raises
     ------
@@ -133,7 +119,8 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> Gridde
         f"lead(time) OVER (PARTITION BY user ORDER BY {order}) AS following FROM rows"
     )
     kept = f"SELECT {traces.identity}, time, state FROM rows WHERE following IS NULL OR following <> time"
-    return Gridded(followed.then(kept), steps, step)
+    linked = np.ones(len(steps) - 1, dtype=bool)
+    return followed.then(kept), lambda raw: Times(steps, raw.astype(np.intp), linked, step)
 
 
 def _instants(traces: Rows, spaced: Spacing, zone: str | None) -> tuple[Rows, bool]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from temporaldp.correlation.encoding import refuse_missing
-from temporaldp.correlation.relations import FRACTIONS, KINDS, TEXT, WHOLE, Column, Rows, Source, Table
+from temporaldp.correlation.relations import FRACTIONS, KINDS, TEXT, WHOLE, Rows, Source, Table
 from temporaldp.correlation.states import listed, require_different
-from temporaldp.correlation.times import Times, ordered_labels, unlike_the_others
+from temporaldp.correlation.times import Times, TimesOf, ordered_labels, unlike_the_others
 from temporaldp.errors import TraceError
 
 SAVED_INDEX = r"|Unnamed: \d+|__index_level_\d+__"
@@ -69,16 +69,8 @@ def long_traces(table: Table, user: str, time: str, state: str, group: str | Non
     return replace(rows, source=source, cuts=table.cuts(user, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class WideTraces:
-    """A wide table's cells as long traces, and what its header says about times."""
-
-    traces: Rows
-    times: Callable[[Column], Times]
-
-
-def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None) -> WideTraces:
-    """The cells of a table with one row a person and one column a step.
+def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None) -> tuple[Rows, TimesOf]:
+    """The cells of a table with one row a person and one column a step; and the times, which are the header's.
 
     Raises
     ------
@@ -105,7 +97,7 @@ def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None
     _refuse_two_rows(rows)
     inside = f"UNPIVOT INCLUDE NULLS (state FOR time IN ({', '.join(columns)}))"
     position = {name: k for k, name in enumerate(times.labels)}
-    return WideTraces(
+    return (
         replace(
             rows.then(f"SELECT {rows.identity}, time, state FROM rows {inside}"), cuts=table.cuts(user, len(steps))
         ),

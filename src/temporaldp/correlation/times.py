@@ -33,6 +33,10 @@ class Times:
     step: str | None
 
 
+TimesOf: TypeAlias = Callable[[NDArray[Any]], Times]
+"""The times, and their order, of the different entries of a column."""
+
+
 def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -> Times:
     """Order a column of whole numbers, decimals, dates or timestamps; refuse a mixture or anything without an order.
 
@@ -150,16 +154,11 @@ def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> N
     kinds = {type(entry) for entry in column}
     if kinds == {str}:
         return _parsed(column, name, place)
-    try:
-        return np.array(column.tolist(), dtype="datetime64[us]")
-    except (ValueError, TypeError):
-        listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-        if len(kinds) > 1:
-            raise TraceError(f"times in column {name!r} are of mixed types: {listed}") from None
-        raise TraceError(
-            f"column {name!r} holds values of type {listed}, such as {column[0]}, which are no times; expected whole numbers, "
-            "dates or timestamps"
-        ) from None
+    listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise TraceError(
+        f"column {name!r} holds values of type {listed}, such as {column[0]}, which are no times; expected whole numbers, "
+        "dates or timestamps"
+    )
 
 
 def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDArray[Any]:

@@ -53,7 +53,7 @@ def _in_folder(folder: Path) -> tuple[Path, ...]:
         raise MissingFileError(f"expected a folder with tables ({', '.join(TABLES)}), but {folder} holds none")
     if len(kinds := {kind_of(path) for path in found}) > 1:
         raise TraceError(
-            f"{folder}: the folder holds tables of several kinds ({', '.join(sorted(map(str, kinds)))}); name one kind with a "
+            f"the folder holds tables of several kinds ({', '.join(sorted(map(str, kinds)))}); name one kind with a "
             f"pattern, such as {folder / f'*{min(map(str, kinds))}'}"
         )
     return tuple(found)
