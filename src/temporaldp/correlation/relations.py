@@ -138,17 +138,16 @@ class Rows:
     @property
     def parts(self) -> tuple[Self, ...]:
         """The rows of some people, those of others, and so on: each person's in one part."""
-        return tuple(replace(part, cuts=()) for part in self._filtered())
-
-    def _filtered(self) -> Iterator[Self]:
+        if not self.cuts:
+            return (self,)
         edges = [_literal(cut) for cut in self.cuts]
-        if not edges:
-            yield self
-            return
-        yield self.then(f"SELECT * FROM rows WHERE user < {edges[0]} OR user IS NULL")
-        for first, end in pairwise(edges):
-            yield self.then(f"SELECT * FROM rows WHERE user >= {first} AND user < {end}")
-        yield self.then(f"SELECT * FROM rows WHERE user >= {edges[-1]}")
+        conditions = (
+            f"user < {edges[0]} OR user IS NULL",
+            *(f"user >= {first} AND user < {end}" for first, end in pairwise(edges)),
+            f"user >= {edges[-1]}",
+        )
+        whole = replace(self, cuts=())
+        return tuple(whole.then(f"SELECT * FROM rows WHERE {condition}") for condition in conditions)
 
     def of_parts(self, asked: Callable[[Self], Answer]) -> Iterator[Answer]:
         """What is asked of every part, one after the other; reports how far it is."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation.counted import CountsByName, dense_counts
 from temporaldp.correlation.encoding import encoded
-from temporaldp.correlation.relations import Column, Rows, SparkRows, integers, text, values
+from temporaldp.correlation.relations import Rows, SparkRows, integers, text, values
 from temporaldp.correlation.states import in_order, listed, place_in_order
 from temporaldp.correlation.succession import Between, Counting, ordered, sums_of, whole_succession
-from temporaldp.correlation.times import Times
+from temporaldp.correlation.times import TimesOf
 from temporaldp.correlation.traces import IntArray
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError, StateError, TraceError
@@ -50,6 +50,19 @@ class TraceTable:
     in_order_of_rows : bool
         Whether people keep the order in which they first appear, as rows of a wide table do, instead of that of their names.
 
+    Attributes
+    ----------
+    states : tuple of str
+        The public domain.
+    times : tuple of str
+        Labels, in order.
+    consecutive : bool array, shape (n_times - 1,)
+        Whether times k and k + 1 are one step apart.
+    step : str or None
+        How long one step is, in words.
+    n_users, n_times, n_states : int
+    counting : Counting
+        How transitions are made of `user_sums`; can be sent away.
 
     Raises
     ------
@@ -63,7 +76,7 @@ class TraceTable:
         *,
         states: tuple[str, ...] | None = None,
         sort: bool = False,
-        times: Callable[[Column], Times] | None = None,
+        times: TimesOf | None = None,
         gaps: bool = False,
         wide: bool = False,
         between: Between = Between.UNKNOWN,
@@ -74,53 +87,20 @@ class TraceTable:
         if absent is not None and states is not None:
             named = tuple(name for name in states if name != absent)
         found = encoded(traces, named, times=times, gaps=gaps, wide=wide)
-        n_states = len(found.states) + (absent is not None)
-        counting = Counting(between, n_states, len(found.times.labels), int(found.times.consecutive.sum()))
-        self._cells = whole_succession(found, counting, by_time=sort or not traces.has_order)
-        self._found, self._counting, self._in_order_of_rows = found, counting, in_order_of_rows
-        self._states = found.states
-        if absent is not None:
-            if absent in found.states:
-                raise StateError(f"state {absent!r} is to mean that somebody is absent, but rows of the table hold it")
-            self._states = (*found.states, absent)
-        self._absent = absent
+        self.states: Final = found.states if absent is None else (*found.states, absent)
+        self.times: Final = found.times.labels
+        self.consecutive: Final = found.times.consecutive
+        self.step: Final = found.times.step
+        self.n_users: Final = found.n_users
+        self.n_times: Final = len(self.times)
+        self.n_states: Final = len(self.states)
+        self.counting: Final = Counting(between, self.n_states, self.n_times, int(self.consecutive.sum()))
+        self._found, self._absent, self._in_order_of_rows = found, absent, in_order_of_rows
+        self._cells = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
+        if absent in found.states:
+            raise StateError(f"state {absent!r} is to mean that somebody is absent, but rows of the table hold it")
         if traces.source.group is not None:
             self._refuse_two_groups()
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        """The public domain."""
-        return self._states
-
-    @property
-    def times(self) -> tuple[str, ...]:
-        """Labels, in order."""
-        return self._found.times.labels
-
-    @property
-    def consecutive(self) -> NDArray[np.bool_]:
-        """Whether times k and k + 1 are one step apart, shape (n_times - 1,)."""
-        return self._found.times.consecutive
-
-    @property
-    def step(self) -> str | None:
-        """How long one step is, in words."""
-        return self._found.times.step
-
-    @property
-    def n_users(self) -> int:
-        """Number of people."""
-        return self._found.n_users
-
-    @property
-    def n_times(self) -> int:
-        """Number of times T."""
-        return len(self.times)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return len(self._states)
 
     @cached_property
     def users(self) -> tuple[str, ...]:
@@ -163,7 +143,7 @@ class TraceTable:
     def histogram(self) -> IntArray:
         """True counts, shape (n_times, n_states): how many people are in each state at each time. Exact, hence private."""
         counts = np.zeros((self.n_times, self.n_states), dtype=np.int64)
-        if self._counting.between is Between.LAST:
+        if self.counting.between is Between.LAST:
             return self._held_histogram(counts)
         times, states, rows = self._found.cells
         counts[times, states] = rows
@@ -198,11 +178,6 @@ class TraceTable:
         """Rows, where the table is, of which `counting` makes everybody's transitions: one row a person and pair of states."""
         return self._sums("user", self._found.rows)
 
-    @property
-    def counting(self) -> Counting:
-        """How transitions are made of sums; can be sent away."""
-        return self._counting
-
     def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
         """Every group's name and the transitions of the people in it, in order of names.
 
@@ -228,7 +203,7 @@ class TraceTable:
         missing = ABSENT if self._absent is None else self.n_states - 1
         codes = np.full((self.n_users, self.n_times), missing, dtype=np.int32)
         codes[[position[name] for name in names], t] = s
-        if self._counting.between is Between.LAST:
+        if self.counting.between is Between.LAST:
             for step in range(1, self.n_times):
                 held = codes[:, step] == ABSENT
                 codes[held, step] = codes[held, step - 1]
@@ -236,11 +211,11 @@ class TraceTable:
         return codes
 
     def _sums(self, column: str, rows: Rows) -> Rows:
-        return sums_of(ordered(rows, rows.order), self._counting.between.value, column)
+        return sums_of(ordered(rows, rows.order), self.counting.between.value, column)
 
     def _by(self, column: str, rows: Rows) -> CountsByName:
         """Transitions by person or group, of all parts of some rows."""
-        return self._counting.by_name(rows.of_parts(lambda part: self._sums(column, part).asked("SELECT * FROM rows")))
+        return self.counting.by_name(rows.of_parts(lambda part: self._sums(column, part).asked("SELECT * FROM rows")))
 
     def _held_histogram(self, counts: IntArray) -> IntArray:
         """Where people keep a value until the next: what begins and what ends at each time, summed up."""

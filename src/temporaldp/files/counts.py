@@ -61,8 +61,8 @@ def read_counts(
     """
     if transitions is None and counts is None:
         raise InputError("expected a table of transitions, of counts, or both")
-    moved = None if transitions is None else _Rows(transitions, ("from", "to"), delimiter, where)
-    stood = None if counts is None else _Rows(counts, ("time", "state"), delimiter, where)
+    moved = None if transitions is None else _Rows(transitions, ("from", "to"), ("user", by), delimiter, where)
+    stood = None if counts is None else _Rows(counts, ("time", "state"), (), delimiter, where)
     words = [] if moved is None else [moved.text("from"), moved.text("to")]
     words += [] if stood is None else [stood.text("state")]
     domain = state_names(in_order(set(np.concatenate(words)))) if states is None else state_names(states)
@@ -82,9 +82,16 @@ def read_counts(
 
 
 class _Rows:
-    """The rows of a table of counts, checked."""
+    """The rows of a table of counts, checked: the columns `keys` and count, and of `others` those that are there."""
 
-    def __init__(self, source: Any, keys: tuple[str, str], delimiter: str | None, where: str | None) -> None:
+    def __init__(
+        self,
+        source: Any,
+        keys: tuple[str, str],
+        others: tuple[str | None, ...],
+        delimiter: str | None,
+        where: str | None,
+    ) -> None:
         from temporaldp.correlation.layouts import name_sql, require_columns, time_sql
         from temporaldp.correlation.relations import missing, values
 
@@ -92,11 +99,10 @@ class _Rows:
         with named(self._name):
             table = any_table(source, delimiter, where=where)
             require_columns(table, {key: key for key in (*keys, "count")}, delimiter=True)
-            columns = [time_sql(table, name) if name == "time" else name_sql(table, name) for name in table.header]
+            names = [name for name in table.header if name in {*keys, "count", *others}]
+            columns = [time_sql(table, name) if name == "time" else name_sql(table, name) for name in names]
             read = table.rows.asked(f"SELECT {', '.join(columns)} FROM rows ORDER BY row").columns
-            self._columns = {
-                name: values(column.combine_chunks()) for name, column in zip(table.header, read, strict=True)
-            }
+            self._columns = {name: values(column.combine_chunks()) for name, column in zip(names, read, strict=True)}
             for key in (*keys, "count"):
                 if (empty := missing(self._columns[key])).any():
                     raise TraceError(f"column {key!r} has no value in data row {int(np.argmax(empty)) + 1}")
