@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -31,29 +30,10 @@ MOST_SPELLINGS = 5_000_000
 """Different times in text, which are read one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spacing:
-    """How far the steps of a grid are apart.
+def spacing(every: str) -> tuple[float, str | None]:
+    """The length and unit of ``15min``, ``1h``, ``1d``, ``1w``, ``30s``; or of a number, for times that are numbers.
 
-    Parameters
-    ----------
-    length : int or float
-        In microseconds, or where times are numbers in their unit.
-    unit : str or None
-        None where times are numbers.
-    """
-
-    length: float
-    unit: str | None
-
-    @property
-    def is_calendar(self) -> bool:
-        """Whether the clock decides how long a step is."""
-        return self.unit in {"d", "w"}
-
-
-def spacing(every: str) -> Spacing:
-    """``15min``, ``1h``, ``1d``, ``1w``, ``30s``; or a number, for times that are numbers.
+    The length is in microseconds, or, without a unit, in that of the times.
 
     Raises
     ------
@@ -65,11 +45,11 @@ def spacing(every: str) -> Spacing:
             f"expected a step such as 15min, 1h, 1d or 1w (or a number, for times that are numbers), got {every!r}"
         )
     if known[2] is None:
-        return Spacing(float(known[1]), None)
+        return float(known[1]), None
     length = float(known[1]) * MICROSECONDS[known[2]]
     if length != int(length) or (known[2] in {"d", "w"} and not float(known[1]).is_integer()):
         raise InputError(f"expected a whole number of days or weeks, or of microseconds, got {every!r}")
-    return Spacing(int(length), known[2])
+    return int(length), known[2]
 
 
 def _require_zone(name: str | None) -> None:
@@ -89,11 +69,11 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
         No such step or zone; times that are missing or no times, that the clock of the zone shows never or twice, or that are
         out of order.
     """
-    spaced = spacing(every)
+    length, unit = spacing(every)
     _require_zone(zone)
     refuse_missing(traces, "user")
     refuse_missing(traces, "time")
-    events, has_zone = _instants(traces, spaced, zone)
+    events, has_zone = _instants(traces, length, unit, zone)
     if traces.has_order and not sort:
         _refuse_disorder(events)
     clock, *of_ends = (
@@ -105,14 +85,15 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
     first, last, first_clock, last_clock = ends.to_pylist()[0].values()
     if first is None:
         raise TraceError(f"the {traces.source.kind} has a header but no rows")
-    if spaced.unit is None:
-        number, steps, step = _numbers(spaced.length, first, last)
+    if unit is None:
+        number, steps, step = _numbers(length, first, last)
     else:
         midnight = first_clock // DAY * DAY
-        if not spaced.is_calendar:
+        is_calendar = unit in {"d", "w"}
+        if not is_calendar:
             clock, midnight, first_clock, last_clock = "moment", midnight - (first_clock - first), first, last
-        suffix = "Z" if has_zone and not spaced.is_calendar else ""
-        number, steps, step = _dates(clock, int(spaced.length), first_clock, last_clock, midnight, suffix)
+        suffix = "Z" if has_zone and not is_calendar else ""
+        number, steps, step = _dates(clock, int(length), first_clock, last_clock, midnight, suffix)
     order = "moment, row" if traces.has_order else "moment"
     followed = events.then(f"SELECT {traces.identity}, state, moment, CAST({number} AS INT) AS time FROM rows").then(
         f"SELECT {traces.identity}, state, time, "
@@ -123,28 +104,27 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
     return followed.then(kept), lambda raw: Times(steps, raw.astype(np.intp), linked, step)
 
 
-def _instants(traces: Rows, spaced: Spacing, zone: str | None) -> tuple[Rows, bool]:
+def _instants(traces: Rows, length: float, unit: str | None, zone: str | None) -> tuple[Rows, bool]:
     """A column `moment`: microseconds since 1970 in UTC (by the clock, if no zone is given), or numbers; is one known?"""
     kind = traces.kinds["time"]
-    if kind == FRACTIONS or kind.startswith(WHOLE):
-        if spaced.unit is not None:
-            raise InputError(f"the times are numbers: say the step as a number in their unit, not in {spaced.unit}")
-        return traces.then("SELECT *, time AS moment FROM rows"), False
     is_date = kind in {CLOCK_TIMES, INSTANTS}
+    has_zone = kind == INSTANTS
     if is_date:
-        made, has_zone = traces.then(f"SELECT *, {traces.microseconds('time')} AS moment FROM rows"), kind == INSTANTS
+        made = traces.then(f"SELECT *, {traces.microseconds('time')} AS moment FROM rows")
+    elif kind == FRACTIONS or kind.startswith(WHOLE):
+        made = traces.then("SELECT *, time AS moment FROM rows")
     else:
-        made, has_zone, is_date = _spelled(traces, spaced)
-    if is_date and spaced.unit is None:
-        raise InputError(
-            f"the times are dates: say the step with its unit, such as {spaced.length:g}min, got {spaced.length:g}"
-        )
-    if zone is not None and not has_zone and is_date:
+        made, has_zone, is_date = _spelled(traces)
+    if is_date and unit is None:
+        raise InputError(f"the times are dates: say the step with its unit, such as {length:g}min, got {length:g}")
+    if unit is not None and not is_date:
+        raise InputError(f"the times are numbers: say the step as a number in their unit, not in {unit}")
+    if zone is not None and is_date and not has_zone:
         return _to_utc(made, zone), True
     return made, has_zone
 
 
-def _spelled(traces: Rows, spaced: Spacing) -> tuple[Rows, bool, bool]:
+def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
     """A column `moment` for times that are text, whether they have an offset, and whether they are dates.
 
     Every different time is read once.
@@ -159,8 +139,6 @@ def _spelled(traces: Rows, spaced: Spacing) -> tuple[Rows, bool, bool]:
     raw, row = values(entries), integers(found, "row")
     read = comparable(raw, traces.source.time, lambda entry: traces.place_of(int(row[raw == entry].min())))
     is_date = read.dtype.kind == "M"
-    if not is_date and spaced.unit is not None:
-        raise InputError(f"the times are numbers: say the step as a number in their unit, not in {spaced.unit}")
     moments = read.astype("datetime64[us]").astype(np.int64) if is_date else read
     joined = traces.then(
         f"SELECT {traces.identity}, time, state, moment FROM rows JOIN {{moments}} AS moments USING (time)",

@@ -141,11 +141,6 @@ class _Rows:
 
     def _whole(self) -> NDArray[np.int64]:
         words = self.text("count")
-        try:
-            counts = np.array([int(word) for word in words], dtype=np.int64)
-        except (ValueError, OverflowError):
-            counts = np.array([-1])
-        if (counts < 0).any():
-            bad = next((word for word in words if not word.isdigit()), words[0])
-            raise TraceError(f"expected whole numbers from 0 in column 'count', got {bad!r}")
-        return counts
+        if bad := [word for word in words if not re.fullmatch(r"\d{1,18}", word)]:
+            raise TraceError(f"expected whole numbers from 0 in column 'count', got {bad[0]!r}")
+        return np.array([int(word) for word in words], dtype=np.int64)
