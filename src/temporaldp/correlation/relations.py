@@ -127,7 +127,7 @@ class Rows:
         """What answers the query when it is asked: a DuckDB relation."""
         # DuckDB finds the small tables by the names of these variables, whichever connection the relation belongs to.
         times, states, moments = map(self.beside.get, ("times", "states", "moments"))  # noqa: RUF059
-        view = "temporaldp_origin"
+        view = f"temporaldp_{id(self.origin)}"  # another relation's query may be going on
         return self.origin.query(view, self.text.format(origin=view, times="times", states="states", moments="moments"))
 
     @property

@@ -11,12 +11,12 @@ import re
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate, chain
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from temporaldp.correlation.relations import READING, Rows, Source, Table
 from temporaldp.errors import InputError, OutputError, TraceError
@@ -27,8 +27,9 @@ from temporaldp.files.spilled import remove_folder, temporary_folder
 from temporaldp.kernels.threads import n_threads
 from temporaldp.progress import progressed
 
-if TYPE_CHECKING:
+with needing("tables"):
     import duckdb
+    import pyarrow as pa
 
 MEMORY = "1GiB"
 """What DuckDB may take if nothing is said. The process takes some 200 MiB more."""
@@ -60,9 +61,6 @@ class Embedded:
     """
 
     def __init__(self, memory: str = MEMORY, spill: Path | None = None, largest_spill: str | None = None) -> None:
-        with needing("tables"):
-            import duckdb
-
         if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
             raise InputError(f"expected memory such as '4GiB', got {memory!r}")
         folder = temporary_folder(spill)
@@ -135,9 +133,6 @@ class Embedded:
 
     def batches(self, batches: Iterable[Any], names: Sequence[str], source: Source) -> Table:
         """Arrow record batches with the columns c0, c1, ... and row, one after the other, kept where there is room."""
-        with needing("tables"):
-            import pyarrow as pa
-
         iterator = iter(batches)
         first = next(iterator)
         reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], iterator))
@@ -178,34 +173,23 @@ class Embedded:
         OutputError
             There is no room to spill to.
         """
-        found: list[Any] = []
-        failed: list[BaseException] = []
-
-        def work() -> None:
+        with ThreadPoolExecutor(1) as worker:
+            answer = worker.submit(query)
             try:
-                found.append(query())
-            except BaseException as error:  # handed on to the thread that asked
-                failed.append(error)
-
-        thread = Thread(target=work, daemon=True)
-        thread.start()
-        try:
-            while thread.is_alive():
-                thread.join(POLLED)
-                progressed(READING, max(self._connection.query_progress(), 0.0) / 100.0)
-        except BaseException:
-            self._connection.interrupt()
-            thread.join()
-            raise
-        if failed:
-            raise _translated(failed.pop()) from None
-        return found[0]
+                while not answer.done():
+                    wait([answer], POLLED)
+                    progressed(READING, max(self._connection.query_progress(), 0.0) / 100.0)
+            except BaseException:
+                self._connection.interrupt()
+                raise
+        failure = answer.exception()
+        if failure is None:
+            return answer.result()
+        del answer  # it holds the failure, whose frames would hold it
+        raise _translated(failure) from None
 
     def _asked(self, query: Callable[[], Any], where: str | None = None) -> Any:
-        """Return a relation; only the schema of its files is read here."""
-        with needing("tables"):
-            import duckdb
-
+        """A relation; only the schema of its files is read here."""
         try:
             return query()
         except duckdb.Error as error:
@@ -218,10 +202,7 @@ class Embedded:
 
 
 def _translated(error: BaseException) -> BaseException:
-    """DuckDB's error as one of ours."""
-    with needing("tables"):
-        import duckdb
-
+    """DuckDB's error as one of this package."""
     if not isinstance(error, duckdb.Error):
         return error
     said = str(error)
