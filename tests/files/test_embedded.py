@@ -18,7 +18,7 @@ import pytest
 from pyarrow import parquet
 
 from temporaldp import MissingFileError, OutputError, TraceError, read_traces
-from temporaldp.correlation.frames import Source
+from temporaldp.correlation.relations import Source
 from temporaldp.files.embedded import Embedded
 from temporaldp.files.spilled import remove_folder, temporary_folder
 

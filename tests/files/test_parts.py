@@ -43,7 +43,7 @@ def written(rows, path, user=str, rows_of_group=5):
 
 
 def n_parts(traces):
-    return len(traces._found.frame.parts)
+    return len(traces._found.rows.parts)
 
 
 PADDED = [f"p{k:03}" for k in range(20)]

@@ -226,7 +226,7 @@ def test_sorting_is_asked_for(tmp_path):
         ("t.csv", 'user,time,state\n1,0,a\n1,1,"b\n1,2,a\n', {}, "a quote is opened in record 3"),
         ("t.txt", "user,time,state\n1,0,a\n1,1,b\n", {}, "looks like a CSV table.*traces.layout=long"),
         ("t.seq", "", {}, "is empty"),
-        ("t.seq", "a b\na nan b\n", {}, "sequence 2 holds 'nan'"),
+        ("t.seq", "a b\na nan b\n", {}, r"'state' has no value in sequence 2, value 2 \(got 'nan'"),
         ("t.seq", "a a a\n", {}, "at least 2 different states"),
         ("t.parquet", "not parquet", {}, "Parquet table, but"),
     ],

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.correlation import Adversary
 from temporaldp.correlation.estimation import adversary_of
-from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import BudgetError, InputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
@@ -23,6 +21,7 @@ from temporaldp.values import positive
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from temporaldp.correlation.succession import Counting
     from temporaldp.correlation.trace_table import TraceTable
 
 EXACT = Exact()
@@ -111,27 +110,18 @@ def leakage_on_spark(
             "expected traces that were read from a Spark DataFrame; for others, leakage_distribution does it here"
         )
     sums = traces.user_sums()
-    states, assemble = traces.states, traces.assembler()
-    columns = [name for name in sums.columns if name != "user"]
-    packed = sums.groupBy("user").agg(_collected(columns))
-    work = _worker(columns, states, assemble, prior, {"epsilon": budget, "horizon": horizon, "accounting": accounting})
+    columns = [name for name in sums.relation().columns if name != "whose"]
+    packed = sums.then(
+        f"SELECT whose, collect_list(struct({', '.join(columns)})) AS sums FROM rows GROUP BY whose"
+    ).relation()
+    asked = {"epsilon": budget, "horizon": horizon, "accounting": accounting}
+    work = _worker(columns, traces.states, traces.counting, prior, asked)
     frame = _ran(lambda: packed.mapInArrow(work, SCHEMA).orderBy("leakage", ascending=False))
     return SparkLeakage(frame, epsilon=budget, horizon=horizon, accounting=accounting)
 
 
-def _collected(columns: list[str]) -> Any:
-    with needing("spark"):
-        from pyspark.sql import functions as f
-
-    return f.collect_list(f.struct(*columns)).alias("sums")
-
-
 def _worker(
-    columns: list[str],
-    states: tuple[str, ...],
-    assemble: Callable[[Any], Iterator[tuple[str, IntArray]]],
-    prior: float,
-    asked: dict[str, Any],
+    columns: list[str], states: tuple[str, ...], counting: Counting, prior: float, asked: dict[str, Any]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """What a worker does with batches of people, one row each."""
 
@@ -145,17 +135,16 @@ def _worker(
             people = pa.Table.from_batches([batch])
             sums = people.column("sums").combine_chunks()
             entries = sums.flatten()
-            whose = people.column("user").combine_chunks().take(sums.value_parent_indices())
-            flat = pa.table({"user": whose} | {name: entries.field(name) for name in columns})
-            found = leakage_distribution(_learnt(assemble(flat), states, prior), **asked)
+            whose = people.column("whose").combine_chunks().take(sums.value_parent_indices())
+            flat = pa.table({"whose": whose} | {name: entries.field(name) for name in columns})
+            learnt = (
+                adversary_of(counts, states, prior=prior, name=name)
+                for name, counts in counting.by_name([flat]).items()
+            )
+            found = leakage_distribution(learnt, **asked)
             yield pa.record_batch([pa.array(found.names), pa.array(found.leakage)], ["user", "leakage"])
 
     return work
-
-
-def _learnt(people: Iterator[tuple[str, IntArray]], states: tuple[str, ...], prior: float) -> Iterator[Adversary]:
-    for name, counts in people:
-        yield adversary_of(counts, states, prior=prior, name=name)
 
 
 def _ran(query: Callable[[], Any]) -> Any:

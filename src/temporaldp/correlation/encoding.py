@@ -1,69 +1,121 @@
-"""Times and values of a frame as positions on their lists; what is missing, unknown or without an order is refused.
+"""Times and states of rows as positions on their lists; what is missing, unknown or without an order is refused.
 
-One query counts the rows of every time and value. All that the words mean is then decided on their few different spellings, in
-Python, once; the frame learns of it by a join.
+One query counts people, one the rows of every time and state. All that the words mean is then decided on their few different
+spellings, in Python, once; the rows are joined with the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation.frames import BLANKS, Column, TraceFrame, integers, is_missing, missing, text, values
-from temporaldp.correlation.states import CONTROL, distinct, in_order, listed, printable, state_names
-from temporaldp.correlation.times import Times, ordered_times
+from temporaldp.correlation.relations import (
+    FRACTIONS,
+    TEXT,
+    Column,
+    Rows,
+    distinct_entries,
+    integers,
+    is_missing,
+    meanings,
+    missing,
+    stripped,
+    text,
+    values,
+)
+from temporaldp.correlation.states import in_order, listed, printable, state_names
+from temporaldp.correlation.times import Times, TimesOf, ordered_times
 from temporaldp.errors import StateError, TraceError
-from temporaldp.extras import needing
-
-with needing("tables"):
-    import narwhals as nw
 
 IntArray = NDArray[np.int64]
 Domain = tuple[str, ...] | None
 
 MOST_GROUPS = 5_000_000
-"""Different pairs of a time and a value: more are no states on a grid of times, and their table would not fit in memory."""
+"""Different pairs of a time and a state: more are no states on a grid of times, and their table would not fit in memory."""
+
+PEOPLE = f"""
+SELECT count(*) AS n,
+    count(*) FILTER (WHERE {is_missing("word")}) AS missing,
+    count(*) FILTER (WHERE word <> {stripped("word")}) AS blanks,
+    count(*) FILTER (WHERE {{control}}) AS control
+FROM (SELECT CAST(user AS STRING) AS word FROM rows GROUP BY user) AS people
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """A frame whose columns t and s are positions, and how many rows there are of each.
+    """Rows whose columns t and s are positions, and how many rows there are of each.
 
     Parameters
     ----------
-    frame : TraceFrame
-        Columns user, t, s, `links` (how many of the times up to t are one step after the one before), and row and group.
+    rows : Rows
+        Columns user, t, s, `came` and `stays` (whether the time is one step after the one before, and before the next), and row
+        and belongs. Positions of times that are further than one step apart are further than 1 apart.
     states : tuple of str
     times : Times
+    positions : int array, shape (n_times,)
+        The t of each time.
     cells : int array, shape (3, m)
         Times, states and numbers of rows of what occurs.
     n_users : int
     """
 
-    frame: TraceFrame
+    rows: Rows
     states: tuple[str, ...]
     times: Times
+    positions: IntArray
     cells: IntArray
     n_users: int
 
+    def label(self, t: int) -> str:
+        """The label of the time at a position."""
+        return self.times.labels[int(np.searchsorted(self.positions, t))]
+
+
+class _Cells:
+    """How many rows there are of each time and state, and the first of them."""
+
+    def __init__(self, traces: Rows) -> None:
+        found = traces.asked(
+            f"SELECT time, state, count(*) AS n, min(row) AS row FROM rows GROUP BY time, state LIMIT {MOST_GROUPS + 1}"
+        )
+        self.traces = traces
+        self.times, self.time_of = distinct_entries(found.column("time"))
+        self.states, self.state_of = distinct_entries(found.column("state"))
+        self.n, self.row = integers(found, "n"), integers(found, "row")
+
+    def place(self, chosen: NDArray[np.bool_]) -> str:
+        """What the first row of some cells is called."""
+        return self.traces.place_of(int(self.row[chosen].min()))
+
+    def refuse(self, role: str, chosen: NDArray[np.bool_], advice: str, name: str | None = None) -> None:
+        """Raise `TraceError` that names the first row of some cells, in which a column has no value, if there is one."""
+        if chosen.any():
+            first = int(np.flatnonzero(chosen)[np.argmin(self.row[chosen])])
+            entries, of = (self.times, self.time_of) if role == "time" else (self.states, self.state_of)
+            label = name or getattr(self.traces.source, role)
+            raise _no_value(
+                label, self.place(chosen), entries[int(of[first])].as_py(), int(self.n[chosen].sum()), advice
+            )
+
 
 def encoded(
-    traces: TraceFrame,
+    traces: Rows,
     states: Domain,
     *,
-    times: Callable[[Column], Times] | None = None,
+    times: TimesOf | None = None,
     gaps: bool = True,
     wide: bool = False,
 ) -> Encoded:
-    """Decide what the words of a frame mean.
+    """Decide what the words of a table mean.
 
     Parameters
     ----------
-    traces : TraceFrame
+    traces : Rows
+        Columns user, time, state and row.
     states : tuple of str, optional
         The public domain; by default what occurs, sorted.
     times : function, optional
@@ -77,212 +129,126 @@ def encoded(
     ------
     TraceError, StateError
     """
-    schema = traces.frame.collect_schema()
-    refuse_missing(traces, "user")
-    traces, n_users = _with_users(traces, schema)
-    found = traces.collected(traces.frame.group_by("time", "state").agg(nw.len().alias("count")).head(MOST_GROUPS + 1))
-    if len(found) == 0:
+    traces, n_users = _with_users(traces)
+    cells = _Cells(traces)
+    if not len(cells.n):
         raise TraceError(f"the {traces.source.kind} has a header but no rows")
-    if len(found) > MOST_GROUPS:
+    if len(cells.n) > MOST_GROUPS:
         raise TraceError(
             f"column {traces.source.time!r} holds so many different times that they are no common list of steps (more than "
             f"{MOST_GROUPS} pairs of a time and a state); put events on a grid with every='1h' (--set traces.every=1h)"
         )
-    raw_times, time_of = distinct(values(found.get_column("time")))
-    raw_states, state_of = distinct(values(found.get_column("state")))
-    counts = integers(found.get_column("count"))
-    if missing(raw_times).any():
-        refuse_missing(traces, "time")
+    raw = values(cells.times)
+    cells.refuse("time", missing(raw)[cells.time_of], "drop the row or fill it in")
+    raw_states = values(cells.states)
     empty = missing(raw_states, states or ())
-    if empty.any() and not gaps and not wide:
-        advice = "fill it in, or drop the row if the person was not observed then"
-        refuse_missing(traces, "state", states, advice=advice)
-    known = _times_of(traces, raw_times, times)
-    if empty.any() and not gaps:
-        _refuse_empty_cell(traces, raw_times, known, time_of[empty[state_of]], states)
-    domain, codes = _domain(traces, raw_states, empty, states)
-    traces = _joined(traces, found, (time_of, known), (state_of, codes))
-    kept = (codes[state_of] >= 0) & (known.codes[time_of] >= 0)
-    cells = np.stack([known.codes[time_of], codes[state_of], counts])[:, kept]
-    return Encoded(traces, domain, known, summed(cells), n_users)
+    if not gaps and not wide:
+        cells.refuse("state", empty[cells.state_of], "fill it in, or drop the row if the person was not observed then")
+    known = times(raw) if times is not None else ordered_times(raw, traces.source.time, _placing(cells, raw))
+    t = known.codes[cells.time_of]
+    if not gaps:
+        _refuse_empty_cell(cells, known, t, empty[cells.state_of])
+    domain, codes = _domain(cells, raw_states, empty, states)
+    positions = np.cumsum(np.concatenate([[0], 2 - known.consecutive.astype(np.int64)]))
+    s = codes[cells.state_of]
+    kept = s >= 0
+    return Encoded(
+        _joined(cells, known, positions, codes),
+        domain,
+        known,
+        positions,
+        summed(np.stack([t, s, cells.n])[:, kept]),
+        n_users,
+    )
 
 
-def _refuse_empty_cell(
-    traces: TraceFrame, raw_times: Column, known: Times, lacking: NDArray[np.intp], states: Domain
-) -> None:
-    """Raise `TraceError` that names the first of the columns with an empty cell, of which `lacking` are positions."""
-    first = lacking[np.argmin(known.codes[lacking])]
-    name, inside = known.labels[known.codes[first]], nw.col("time") == raw_times[first]
-    how = traces.source.advice("--set traces.gaps=true", "gaps=True")
-    advice = f"if the person was not observed then, say so with {how}"
-    refuse_missing(traces, "state", states, name=name, within=inside, advice=advice)
+def _no_value(label: str, place: str, entry: object, n: int, advice: str) -> TraceError:
+    return TraceError(f"column {label!r} has no value in {place} (got {entry!r}; {n} such cells); {advice}")
 
 
-def first_row(traces: TraceFrame, condition: nw.Expr, *columns: str) -> dict[str, Any] | None:
-    """The first row for which a condition holds, and how many there are; None if there is none."""
-    hit = traces.frame.filter(condition)
-    n = int(traces.collected(hit.select(nw.len().alias("n"))).get_column("n").to_list()[0])
-    if n == 0:
-        return None
-    chosen = hit.sort("row") if traces.has_rows else hit
-    first = traces.collected(chosen.head(1))
-    found = {name: first.get_column(name).to_list()[0] for name in columns}
-    return found | {"n": n, "where": place_of(traces, first)}
+def _placing(cells: _Cells, raw: Column) -> Callable[[object], str]:
+    return lambda entry: cells.place((raw == entry)[cells.time_of])
 
 
-def place_of(traces: TraceFrame, first: nw.DataFrame[Any], column: str = "row") -> str:
-    """What the first row of a small result is called; "a row" where rows have no order."""
-    return traces.source.place(int(first.get_column(column).to_list()[0])) if traces.has_rows else "a row"
+def _refuse_empty_cell(cells: _Cells, known: Times, t: NDArray[np.intp], empty: NDArray[np.bool_]) -> None:
+    """Raise `TraceError` that names the first of the columns with an empty cell."""
+    if empty.any():
+        first = int(t[empty].min())
+        how = cells.traces.source.advice("--set traces.gaps=true", "gaps=True")
+        advice = f"if the person was not observed then, say so with {how}"
+        cells.refuse("state", empty & (t == first), advice, known.labels[first])
 
 
-def refuse_missing(
-    traces: TraceFrame,
-    role: str,
-    states: Domain = None,
-    *,
-    name: str | None = None,
-    within: nw.Expr | None = None,
-    advice: str = "drop the row or fill it in",
-) -> None:
-    """Raise `TraceError` that names the first row in which a column has no value, if there is one.
-
-    `name` is what the column is called, and `within` the rows that are looked at, where that is not all of the role's column.
-    """
-    empty = is_missing(role, traces.frame.collect_schema()[role], states or ())
-    found = first_row(traces, empty if within is None else within & empty, role)
-    if found is not None:
-        raise TraceError(
-            f"column {name or traces.source.column(role)!r} has no value in {found['where']} (got {found[role]!r}; "
-            f"{found['n']} such cells); {advice}"
-        )
+def refuse_missing(traces: Rows, role: str) -> None:
+    """Raise `TraceError` that names the first row in which the column `role` has no value, if there is one."""
+    # Fractions as text: a filter by NaN is pushed down to Parquet, whose statistics leave NaN out: DuckDB 2.0 finds none.
+    has_words = traces.kinds[role] in {TEXT, FRACTIONS}
+    wrong = traces.then(
+        f"SELECT {role} AS entry, row FROM rows "
+        f"WHERE {is_missing(f'CAST({role} AS STRING)') if has_words else f'{role} IS NULL'}"
+    )
+    first = wrong.asked("SELECT entry, row FROM rows ORDER BY row LIMIT 1").to_pylist()
+    if first:
+        n = int(integers(wrong.asked("SELECT count(*) AS n FROM rows"), "n")[0])
+        label = getattr(traces.source, role)
+        raise _no_value(label, traces.place_of(first[0]["row"]), first[0]["entry"], n, "drop the row or fill it in")
 
 
-def _with_users(traces: TraceFrame, schema: Any) -> tuple[TraceFrame, int]:
+def _with_users(traces: Rows) -> tuple[Rows, int]:
     """People by names without blanks around them, and how many they are."""
-    column = nw.col("user")
-    stripped = column.str.strip_chars(BLANKS)
-    marks = {"n": nw.len()}
-    if isinstance(schema["user"], nw.String):
-        marks["blanks"] = (stripped != column).cast(nw.Int64()).sum()
-        marks["control"] = stripped.str.contains(CONTROL).cast(nw.Int64()).sum()
-
-    def asked(part: TraceFrame) -> dict[str, int]:
-        people = part.frame.select("user").group_by("user").agg(nw.len().alias("rows"))
-        sums = part.collected(people.select(**marks))
-        return {name: int(sums.get_column(name).to_list()[0] or 0) for name in marks}
-
-    parts = list(traces.of_parts(asked))
-    found = {name: sum(part[name] for part in parts) for name in marks}
-    if found.get("control"):
-        row = first_row(traces, stripped.str.contains(CONTROL), "user")
-        assert row is not None
-        printable(str(row["user"]).strip(), f"user name in {row['where']}")
-    if not found.get("blanks"):
+    control = traces.holds_control(stripped("word"))
+    query = PEOPLE.format(control=control)
+    parts = list(traces.of_parts(lambda part: part.asked(query).to_pylist()[0]))
+    found = {name: sum(part[name] for part in parts) for name in parts[0]}
+    if found["missing"]:
+        refuse_missing(traces, "user")
+    if found["control"]:
+        name = f"SELECT {stripped('CAST(user AS STRING)')} AS word, row FROM rows"
+        wrong = traces.then(name).asked(f"SELECT word, row FROM rows WHERE {control} ORDER BY row LIMIT 1")
+        first = wrong.to_pylist()[0]
+        printable(first["word"], f"user name in {traces.place_of(first['row'])}")
+    if not found["blanks"]:
         return traces, found["n"]
-    cleaned = replace(traces.with_frame(traces.frame.with_columns(stripped)), cuts=())
-    return cleaned, _n_users(cleaned)
+    others = traces.identity.removeprefix("user, ")
+    cleaned = traces.then(f"SELECT {stripped('user')} AS user, {others}, time, state FROM rows")
+    whole = replace(cleaned, cuts=())
+    return whole, whole.asked(query).to_pylist()[0]["n"]
 
 
-def _n_users(traces: TraceFrame) -> int:
-    def asked(part: TraceFrame) -> int:
-        found = part.collected(part.frame.select("user").unique().select(nw.len().alias("n")))
-        return int(found.get_column("n").to_list()[0])
-
-    return sum(traces.of_parts(asked))
-
-
-def _times_of(traces: TraceFrame, raw: Column, times: Callable[[Column], Times] | None) -> Times:
-    if times is not None:
-        return times(raw)
-
-    def place(entry: object) -> str:
-        found = first_row(traces, nw.col("time") == entry)
-        return "a row" if found is None else str(found["where"])
-
-    return ordered_times(raw, traces.source.time, place)
-
-
-def _domain(
-    traces: TraceFrame, raw: Column, empty: NDArray[np.bool_], states: Domain
-) -> tuple[tuple[str, ...], IntArray]:
+def _domain(cells: _Cells, raw: Column, empty: NDArray[np.bool_], states: Domain) -> tuple[tuple[str, ...], IntArray]:
     """The public domain, and the position of each raw entry in it; -1 of what is missing."""
     if empty.all():
         raise TraceError("every cell is empty")
     words = text(raw)
     domain = state_names(in_order(set(words[~empty]))) if states is None else states
     position = {name: k for k, name in enumerate(domain)}
-    unknown = [k for k in np.flatnonzero(~empty) if words[k] not in position]
-    if unknown:
-        raise _unknown(traces, {raw[k]: words[k] for k in unknown}, domain)
+    codes = np.array(
+        [-1 if none else position.get(word, -2) for none, word in zip(empty, words, strict=True)], np.int64
+    )
+    unknown = codes[cells.state_of] == -2
+    if unknown.any():
+        by_row = np.flatnonzero(unknown)[np.argsort(cells.row[unknown], kind="stable")]
+        named = list(dict.fromkeys(words[cells.state_of[by_row]]))
+        where = f" ({cells.place(unknown)})" if cells.traces.has_order else ""
+        raise StateError(f"state {listed(named)} is not among the expected states {listed(domain)}{where}")
     if len(domain) < 2:
         raise TraceError(f"expected at least 2 different states, got only {listed(domain)}; one value leaks nothing")
-    return domain, np.array([-1 if none else position[word] for none, word in zip(empty, words, strict=True)], np.int64)
+    return domain, codes
 
 
-def _unknown(traces: TraceFrame, words: dict[Any, str], domain: tuple[str, ...]) -> StateError:
-    """The refusal of states beyond the public list, in order of appearance where rows have one."""
-    where, named = "", list(words.values())
-    if traces.has_rows:
-        first = traces.frame.filter(nw.col("state").is_in(list(words))).group_by("state").agg(nw.col("row").min())
-        found = traces.collected(first.sort("row"))
-        named = list(text(values(found.get_column("state"))))
-        where = f" ({place_of(traces, found)})"
-    return StateError(f"state {listed(named)} is not among the expected states {listed(domain)}{where}")
-
-
-def _joined(
-    traces: TraceFrame,
-    found: nw.DataFrame[Any],
-    times: tuple[NDArray[np.intp], Times],
-    states: tuple[NDArray[np.intp], IntArray],
-) -> TraceFrame:
-    """The frame with positions in place of its words; rows without a state are gone."""
-    (time_of, known), (state_of, codes) = times, states
-    links = np.concatenate([[0], np.cumsum(known.consecutive)]).astype(np.int64)
-    ends = np.pad(links, 1, mode="edge")
+def _joined(cells: _Cells, known: Times, positions: IntArray, codes: IntArray) -> Rows:
+    """The rows with positions in place of their words; those without a state are gone."""
+    linked = np.concatenate([[0], known.consecutive, [0]])
     t = known.codes
-    columns = {
-        "t": t,
-        "linked": (links[t] - ends[t]).astype(bool),
-        "linked_after": (ends[t + 2] - links[t]).astype(bool),
-        "links_before": ends[t],
-        "links_after": ends[t + 2],
-    }
-    by_time = traces.beside(_spellings(found, "time", time_of, t >= 0, columns))
-    by_state = traces.beside(_spellings(found, "state", state_of, codes >= 0, {"s": codes}))
-    frame = traces.frame.join(by_time, on="time", how="inner").join(by_state, on="state", how="inner")
-    return traces.with_frame(frame.drop("time", "state"))
-
-
-def _spellings(
-    found: nw.DataFrame[Any],
-    name: str,
-    inverse: NDArray[np.intp],
-    kept: NDArray[np.bool_],
-    columns: dict[str, NDArray[Any]],
-) -> nw.DataFrame[Any]:
-    """Each different entry that is kept, as it stands in the table, and what it means."""
-    _, first = np.unique(inverse, return_index=True)  # ascending: they are numbered in order of appearance
-    new = np.zeros(len(found), bool)
-    new[first[kept]] = True
-    backend = found.implementation
-    chosen: nw.DataFrame[Any] = found.filter(_series("new", new, backend)).select(name)
-    return chosen.with_columns(*(_series(key, column[kept], backend) for key, column in columns.items()))
-
-
-def _series(name: str, column: NDArray[Any], backend: Any) -> nw.Series[Any]:
-    """A column of positions or of truth values; four bytes for a position, since what is sorted should be small."""
-    kind = nw.Boolean() if column.dtype == bool else nw.Int32()
-    if not backend.is_pyarrow():
-        return nw.new_series(name, column, kind, backend=backend)
-    # From its bytes: to look at an array or a list, Arrow loads pandas where that is installed.
-    pa = backend.to_native_namespace()
-    packed = np.packbits(column, bitorder="little") if column.dtype == bool else column.astype(np.int32)
-    made = pa.Array.from_buffers(
-        pa.bool_() if column.dtype == bool else pa.int32(), len(column), [None, pa.py_buffer(packed)]
+    columns = {"t": positions[t], "came": linked[t], "stays": linked[t + 1]}
+    # Four bytes for a position, since what is sorted should be small.
+    times = meanings("time", cells.times, {name: column.astype(np.int32) for name, column in columns.items()})
+    states = meanings("state", cells.states, {"s": codes.astype(np.int32)})
+    joined = (
+        f"SELECT {cells.traces.identity}, t, s, came, stays FROM rows "
+        "JOIN {times} AS times USING (time) JOIN {states} AS states USING (state) WHERE s >= 0"
     )
-    series: nw.Series[Any] = nw.from_native(pa.chunked_array([made]), series_only=True)
-    return series.alias(name)
+    return cells.traces.then(joined, times=times, states=states)
 
 
 def summed(cells: IntArray) -> IntArray:

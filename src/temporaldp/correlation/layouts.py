@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from temporaldp.correlation.encoding import refuse_missing
-from temporaldp.correlation.frames import Column, Table, TraceFrame, words
+from temporaldp.correlation.relations import FRACTIONS, KINDS, TEXT, WHOLE, Rows, Source, Table
 from temporaldp.correlation.states import listed, require_different
-from temporaldp.correlation.times import Times, ordered_labels, unlike_the_others
+from temporaldp.correlation.times import Times, TimesOf, ordered_labels, unlike_the_others
 from temporaldp.errors import TraceError
-from temporaldp.extras import needing
-
-with needing("tables"):
-    import narwhals as nw
 
 SAVED_INDEX = r"|Unnamed: \d+|__index_level_\d+__"
 """Names that data frames give the column of row numbers when they are saved with it."""
@@ -31,18 +26,18 @@ def is_long(table: Table, time: str, state: str) -> bool:
         lacking = time if have == state else state
         role = "time" if lacking == time else "state"
         raise TraceError(
-            f"there is a column {have!r} but no column {lacking!r} (the {table.source.kind} has {listed(table.header)}); name "
-            f"it with {_option(table, role)}, or say {_layout(table)} if every other column is a step"
+            f"there is a column {have!r} but no column {lacking!r} (the {table.rows.source.kind} has {listed(table.header)}); "
+            f"name it with {_option(table.rows.source, role)}, or say {_layout(table)} if every other column is a step"
         )
     return len(found) == 2
 
 
-def _option(table: Table | TraceFrame, role: str) -> str:
-    return table.source.advice(f"--set traces.{role}=NAME", f"{role}=...")
+def _option(source: Source, role: str) -> str:
+    return source.advice(f"--set traces.{role}=NAME", f"{role}=...")
 
 
 def _layout(table: Table) -> str:
-    return table.source.advice("--set traces.layout=wide", 'layout="wide"')
+    return table.rows.source.advice("--set traces.layout=wide", 'layout="wide"')
 
 
 def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = False) -> None:
@@ -50,16 +45,16 @@ def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = Fa
     if repeated := sorted({name for name in table.header if table.header.count(name) > 1}):
         raise TraceError(f"column names are repeated: {listed(repeated)}")
     if lacking := [role for role, name in roles.items() if name not in table.header]:
-        options = {role: _option(table, "by" if role == "group" else role) for role in roles}
+        options = {role: _option(table.rows.source, "by" if role == "group" else role) for role in roles}
         raise TraceError(
-            f"no column {listed([roles[role] for role in lacking])} (the {table.source.kind} has {listed(table.header)}); name "
-            f"yours with {', '.join(options[role] for role in lacking)}"
-            + ("" if delimiter or table.source.kind != "file" else ", or the separator (--set traces.delimiter=X)")
+            f"no column {listed([roles[role] for role in lacking])} (the {table.rows.source.kind} has {listed(table.header)}); "
+            f"name yours with {', '.join(options[role] for role in lacking)}"
+            + ("" if delimiter or table.rows.source.kind != "file" else ", or the separator (--set traces.delimiter=X)")
         )
 
 
-def long_traces(table: Table, user: str, time: str, state: str, group: str | None = None) -> TraceFrame:
-    """The named columns of a table with one row a person and time.
+def long_traces(table: Table, user: str, time: str, state: str, group: str | None = None) -> Rows:
+    """The named columns of a table with one row a person and time: user, time, state, row, and belongs for the group.
 
     Raises
     ------
@@ -67,23 +62,15 @@ def long_traces(table: Table, user: str, time: str, state: str, group: str | Non
         A column is named twice, is not there, or holds what is no name, number or time.
     """
     require_different(user, time, state, group)
-    roles = {"user": user, "time": time, "state": state} | ({} if group is None else {"group": group})
-    require_columns(table, roles)
-    columns = [_readable(table, name).alias(role) for role, name in roles.items()]
-    source = replace(table.source, user=user, time=time, state=state, group=group)
-    return TraceFrame(table.frame.select(*columns, *_rows(table)), source, table.has_rows, table.cuts(user, 1))
+    require_columns(table, {"user": user, "time": time, "state": state} | ({} if group is None else {"group": group}))
+    columns = [*_whose(table, user, group), f"{time_sql(table, time)} AS time"]
+    rows = table.rows.then(f"SELECT {', '.join(columns)}, {name_sql(table, state)} AS state FROM rows")
+    source = replace(rows.source, user=user, time=time, state=state, group=group)
+    return replace(rows, source=source, cuts=table.cuts(user, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class WideTraces:
-    """A wide table's cells as long traces, and what its header says about times."""
-
-    traces: TraceFrame
-    times: Callable[[Column], Times]
-
-
-def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None) -> WideTraces:
-    """The cells of a table with one row a person and one column a step.
+def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None) -> tuple[Rows, TimesOf]:
+    """The cells of a table with one row a person and one column a step; and the times, which are the header's.
 
     Raises
     ------
@@ -100,16 +87,21 @@ def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None
     if not steps:
         raise TraceError(f"the wide layout needs one column per step beside {user!r}, but there is none")
     times = _header_times(table, steps, sort=sort)
-    source = replace(table.source, user=user, time="time", state="state", group=group)
-    kept = [_readable(table, user).alias("user"), *([_readable(table, group).alias("group")] if group else [])]
-    rows = TraceFrame(table.frame.select(*kept, *_rows(table)), source, table.has_rows)
-    refuse_missing(rows, "user", name=user)
+    source = replace(table.rows.source, user=user, time="time", state="state", group=group)
+    columns = {f"c{table.header.index(name)}": name for name in steps}
+    one_type = len({table.kinds[column] for column in columns}) == 1
+    cells = [f"{name_sql(table, name, as_text=not one_type)} AS {column}" for column, name in columns.items()]
+    whose = _whose(table, user, group)
+    rows = replace(table.rows.then(f"SELECT {', '.join([*whose, *cells])} FROM rows"), source=source)
+    refuse_missing(rows, "user")
     _refuse_two_rows(rows)
-    cells = _unpivoted(table, steps, kept, [name for name in ("user", "group") if name == "user" or group])
-    traces = TraceFrame(cells, source, table.has_rows, table.cuts(user, len(steps)))
-    labels = {f"c{table.header.index(name)}": k for k, name in enumerate(times.labels)}
-    return WideTraces(
-        traces, lambda raw: replace(times, codes=np.array([labels[column] for column in raw], dtype=np.intp))
+    inside = f"UNPIVOT INCLUDE NULLS (state FOR time IN ({', '.join(columns)}))"
+    position = {name: k for k, name in enumerate(times.labels)}
+    return (
+        replace(
+            rows.then(f"SELECT {rows.identity}, time, state FROM rows {inside}"), cuts=table.cuts(user, len(steps))
+        ),
+        lambda raw: replace(times, codes=np.array([position[columns[one]] for one in raw], dtype=np.intp)),
     )
 
 
@@ -129,55 +121,56 @@ def _header_times(table: Table, steps: Sequence[str], *, sort: bool) -> Times:
             )
         return Times(tuple(steps), np.arange(len(steps)), np.ones(len(steps) - 1, dtype=bool), None)
     if times.labels != tuple(steps) and not sort:
-        how = table.source.advice("--set traces.sort=true", "sort=True")
+        how = table.rows.source.advice("--set traces.sort=true", "sort=True")
         raise TraceError(
             f"the columns are not in order of time ({listed(steps, 4)}); if they are the steps, sort them with {how}"
         )
     return times
 
 
-def _unpivoted(table: Table, steps: Sequence[str], kept: list[nw.Expr], index: list[str]) -> nw.LazyFrame[Any]:
-    """One row a cell. Where columns are of several types, all become text, whole floats that of whole numbers."""
-    schema = table.frame.collect_schema()
-    columns = [f"c{table.header.index(name)}" for name in steps]
-    cells = [_readable(table, name).alias(column) for name, column in zip(steps, columns, strict=True)]
-    if len({schema[column] for column in columns}) > 1:
-        cells = [words(column, schema[column]).alias(column) for column in columns]
-    frame = table.frame.select(*kept, *_rows(table), *cells)
-    if frame.implementation.is_duckdb():  # narwhals would look for the table on another connection than it lives on
-        rotated = f"FROM cells UNPIVOT INCLUDE NULLS (state FOR time IN ({', '.join(columns)}))"
-        made: nw.LazyFrame[Any] = nw.from_native(nw.to_native(frame).query("cells", rotated))
-        return made
-    return frame.unpivot(columns, index=[*index, *_rows(table)], variable_name="time", value_name="state")
-
-
-def _refuse_two_rows(rows: TraceFrame) -> None:
-    people = rows.frame.group_by("user").agg(n=nw.len()).filter(nw.col("n") > 1)
-    found = rows.collected(people.sort("user").head(1))
-    if len(found):
-        most = rows.collected(people.select(nw.col("n").max()))
-        name, n = str(found.get_column("user").to_list()[0]).strip(), most.get_column("n").to_list()[0]
-        options = " and ".join(_option(rows, role) for role in ("time", "state"))
+def _refuse_two_rows(rows: Rows) -> None:
+    people = rows.then("SELECT user, count(*) AS n FROM rows GROUP BY user HAVING count(*) > 1")
+    found = people.asked("SELECT min(CAST(user AS STRING)) AS name, max(n) AS n FROM rows").to_pylist()[0]
+    if found["n"]:
+        options = " and ".join(_option(rows.source, role) for role in ("time", "state"))
         raise TraceError(
-            f"user {name!r} has {n} rows, where a table with a column for each step has one; if a row is a person at a time, "
-            f"name the columns of time and state with {options}"
+            f"user {found['name'].strip()!r} has {found['n']} rows, where a table with a column for each step has one; if a "
+            f"row is a person at a time, name the columns of time and state with {options}"
         )
 
 
-def _rows(table: Table) -> list[str]:
-    return ["row"] if table.has_rows else []
+def _whose(table: Table, user: str, group: str | None) -> list[str]:
+    """The columns user, row, and belongs where there are groups."""
+    groups = [] if group is None else [f"{name_sql(table, group)} AS belongs"]
+    return [f"{name_sql(table, user)} AS user", "row", *groups]
 
 
-def _readable(table: Table, name: str) -> nw.Expr:
-    """A column; categories as the words that they stand for. Lists, records and bytes are refused, with an example."""
+def time_sql(table: Table, name: str) -> str:
+    """SQL of a column of times: as it is, decimals as fractions, categories as text."""
+    column, kind = _readable(table, name)
+    as_what = {TEXT: "STRING", "decimal numbers": "DOUBLE"}
+    return f"CAST({column} AS {as_what[kind]})" if kind in as_what else column
+
+
+def name_sql(table: Table, name: str, *, as_text: bool = False) -> str:
+    """SQL of a column of names: whole numbers and truth values as they are, others as text, 1.0 as 1."""
+    column, kind = _readable(table, name)
+    as_string = f"CAST({column} AS STRING)"
+    if kind == FRACTIONS:
+        is_whole = f"abs({column}) < 4e18 AND {column} = floor({column})"
+        whole = f"CAST(CAST({column} AS BIGINT) AS STRING)"
+        return f"CASE WHEN isnan({column}) THEN NULL WHEN {is_whole} THEN {whole} ELSE {as_string} END"
+    return column if (kind.startswith(WHOLE) or kind == "truth values") and not as_text else as_string
+
+
+def _readable(table: Table, name: str) -> tuple[str, str]:
+    """A column and what it holds. Lists, records and bytes are refused, with an example."""
     if name in table.mixed:
         raise TraceError(f"column {name!r} holds {table.mixed[name]}; write it with one type")
     column = f"c{table.header.index(name)}"
-    kind = table.frame.collect_schema()[column]
-    if isinstance(kind, nw.List | nw.Array | nw.Struct | nw.Binary | nw.Object | nw.Unknown):
-        first = table.frame.select(column).head(1).collect().get_column(column).to_list()
+    kind = table.kinds[column]
+    if kind not in {words for _, words in KINDS}:
+        first = table.rows.asked(f"SELECT {column} FROM rows LIMIT 1").column(column).to_pylist()
         shown = f", such as {str(first[0])[:40]}" if first else ""
-        raise TraceError(
-            f"column {name!r} holds values of type {str(kind).lower()}{shown}; expected text, numbers or times"
-        )
-    return nw.col(column).cast(nw.String()) if isinstance(kind, nw.Categorical | nw.Enum) else nw.col(column)
+        raise TraceError(f"column {name!r} holds values of type {kind}{shown}; expected text, numbers or times")
+    return column, kind

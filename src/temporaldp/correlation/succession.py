@@ -1,219 +1,159 @@
-"""What follows what in an encoded frame: one window over each person's rows, and a small table of sums.
+"""What follows what in encoded rows: one window over each person's rows, and a small table of sums.
 
-Where the frame can be read in parts, each is asked alone, and the sums are added. The row before each row is known: a
+Where the rows can be read in parts, each is asked alone, and the sums are added. The row before each row is known: a
 transition is counted where the two are one step apart. What a person is between two rows that are further apart is decided by
 `Between`: nothing; what they were before; or absent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
-from functools import reduce
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from temporaldp.correlation.encoding import Encoded, place_of, summed
-from temporaldp.correlation.frames import Column, TraceFrame, integers, values, words
+from temporaldp.correlation.counted import CountsByName
+from temporaldp.correlation.encoding import Encoded, summed
+from temporaldp.correlation.relations import Arrow, Rows, distinct_entries, integers, text, values
 from temporaldp.correlation.states import distinct
 from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import TraceError
-from temporaldp.extras import needing
-
-with needing("tables"):
-    import narwhals as nw
 
 
 class Between(Enum):
-    """What somebody is at a time without a row."""
+    """What a person is at a time without a row; as values the sums that transitions are made of, in SQL."""
 
-    UNKNOWN = "unknown"
-    LAST = "last"
-    ABSENT = "absent"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Succession:
-    """How often each value follows each other, in all or by group or person.
-
-    Parameters
-    ----------
-    whose : array, shape (m,), or None
-        The group or person of each entry.
-    cells : int array, shape (3, m)
-        From, to, and how many.
-    """
-
-    whose: Column | None
-    cells: IntArray
-
-    def plus(self, other: Succession) -> Succession:
-        """Both together."""
-        cells = np.concatenate([self.cells, other.cells], axis=1)
-        if self.whose is None or other.whose is None:
-            return Succession(None, summed(cells))
-        entries, position = distinct(np.concatenate([self.whose, other.whose]))
-        n = int(cells[:2].max(initial=0)) + 1
-        rows, after, counts = summed(np.stack([position * n + cells[0], *cells[1:]]))
-        return Succession(entries[rows // n], np.stack([rows % n, after, counts]))
-
-
-def _int(condition: nw.Expr) -> nw.Expr:
-    return condition.cast(nw.Int64())
-
-
-def _order(found: Encoded, *, by_time: bool) -> list[str]:
-    """By what a person's rows are ordered: by time, or as they stand where that is to be checked."""
-    rows = ["row"] if found.frame.has_rows else []
-    return ["t", *rows] if by_time or not rows else rows
-
-
-def ordered(found: Encoded, *, by_time: bool, rows: bool = False) -> nw.LazyFrame[Any]:
-    """Every row with the one before it of the same person; with the number of that row if asked."""
-    order = _order(found, by_time=by_time)
-    names = ("t", "s", *(["row"] if rows and found.frame.has_rows else []))
-    before = {f"{name}_before": nw.col(name).shift(1).over("user", order_by=order) for name in names}
-    return found.frame.frame.with_columns(**before)
-
-
-def succession_query(
-    found: Encoded, between: Between, *, by_time: bool, by: str | None = None, everybody: bool = False
-) -> nw.LazyFrame[Any]:
-    """Sums for every pair of a value and the one before it; of all, or by the column `by`.
-
-    With `everybody`, whoever has no transition at all is among them.
-    """
-    pairs = ordered(found, by_time=by_time)
-    t, before = nw.col("t"), nw.col("t_before")
-    keys = [*([by] if by else []), "s_before", "s"]
-    sums = {"falls": _int(t < before).sum(), "repeats": _int(t == before).sum()}
-    if between is Between.UNKNOWN:
-        near = (t == before + 1) & nw.col("linked")
-        if by is not None and not everybody:
-            return pairs.filter(near).group_by(*keys).agg(nw.len().alias("near"))
-        return pairs.group_by(*keys).agg(near=_int(near).sum(), **sums)
-    order = _order(found, by_time=by_time)
-    following = nw.col("t").shift(-1).over("user", order_by=order)
-    pairs = pairs.with_columns(is_last=following.is_null())
-    n_times = len(found.times.labels)
-    if between is Between.LAST:
-        tail = nw.when(nw.col("is_last")).then(n_times - 1 - t).otherwise(0)
-        return pairs.group_by(*keys).agg(
-            near=_int(before < t).sum(), kept=(t - before - 1).sum(), tail=tail.sum(), **sums
-        )
-    after = nw.col("linked_after").shift(1).over("user", order_by=order)
-    reached = nw.col("links_after").shift(1).over("user", order_by=order)
-    pairs = pairs.with_columns(left=after, reached=reached)
-    total = int(found.times.consecutive.sum())
-    far, first, last = t > before + 1, before.is_null(), nw.col("is_last")
-    idle = nw.when(far).then(nw.col("links_before") - nw.col("reached")).otherwise(0)
-    earlier = nw.when(first).then(nw.col("links_before")).otherwise(0)
-    later = nw.when(last).then(total - nw.col("links_after")).otherwise(0)
-    return pairs.group_by(*keys).agg(
-        near=_int((t == before + 1) & nw.col("linked")).sum(),
-        left=_int(far & nw.col("left")).sum(),
-        came=_int((far | first) & nw.col("linked")).sum(),
-        ended=_int(last & nw.col("linked_after")).sum(),
-        idle=idle.sum(),
-        outside=(earlier + later).sum(),
-        **sums,
+    UNKNOWN = "count(*) FILTER (WHERE t = t_before + 1) AS near"
+    LAST = "count(*) AS n, CAST(sum(t) AS BIGINT) AS moments"
+    ABSENT = (
+        "count(*) AS n, count(*) FILTER (WHERE t = t_before + 1) AS near, CAST(sum(came) AS BIGINT) AS came, "
+        "CAST(sum(stays) AS BIGINT) AS stayed"
     )
 
 
-def assembled(table: nw.DataFrame[Any], between: Between, n_states: int, by: str | None = None) -> Succession:
-    """The sums as transitions from one value to another; `n_states` counts the absent, who are the last."""
-    columns = {name: integers(table.get_column(name)) for name in table.columns if name not in {by, "falls", "repeats"}}
-    before, after = columns["s_before"], columns["s"]
-    absent = np.full(len(after), n_states - 1, np.int64)
-    parts = [(before, after, columns["near"])]
-    if between is Between.LAST:
-        parts += [(before, before, columns["kept"]), (after, after, columns["tail"])]
-    if between is Between.ABSENT:
-        parts += [
-            (before, absent, columns["left"]),
-            (absent, after, columns["came"]),
-            (after, absent, columns["ended"]),
-            (absent, absent, columns["idle"]),
-            (absent, absent, columns["outside"]),
-        ]
-    stacked = np.concatenate([np.stack(part) for part in parts], axis=1)
-    counted = (stacked[2] > 0) & (stacked[:2] >= 0).all(axis=0)
-    whose = None if by is None else np.tile(values(table.get_column(by)), len(parts))[counted]
-    return Succession(whose, stacked[:, counted])
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How transitions are made of sums.
+
+    Parameters
+    ----------
+    between : Between
+    n_states : int
+        With the absent, who are the last.
+    n_times, n_links : int
+        Number of times, and of those that are one step after the one before.
+    """
+
+    between: Between
+    n_states: int
+    n_times: int
+    n_links: int
+
+    def cells(self, sums: Arrow) -> tuple[IntArray, NDArray[np.intp]]:
+        """From, to and how many, shape (3, m), and the row of the sums that each entry is from; entries add up."""
+        found = {name: integers(sums, name) for name in sums.column_names if name != "whose"}
+        before, after = found["s_before"], found["s"]
+        if self.between is Between.UNKNOWN:
+            parts = [(before, after, found["near"])]
+        elif self.between is Between.LAST:
+            # Every state is kept to the end, less what was kept from the next row on.
+            n, moments = found["n"], found["moments"]
+            kept, ended = n * (self.n_times - 1) - moments, moments - n * self.n_times
+            parts = [(before, after, n), (after, after, kept), (before, before, ended)]
+        else:
+            # A person is present or absent at both ends of every link.
+            near, came, stayed = found["near"], found["came"], found["stayed"]
+            away = np.full_like(after, self.n_states - 1)
+            links = np.where(before < 0, found["n"] * self.n_links, 0)
+            parts = [
+                (before, after, near),
+                (before, away, -near),
+                (away, after, came - near),
+                (after, away, stayed),
+                (away, away, links - came - stayed + near),
+            ]
+        stacked = np.concatenate([np.stack(part) for part in parts], axis=1)
+        counted = (stacked[2] != 0) & (stacked[:2] >= 0).all(axis=0)
+        return stacked[:, counted], np.tile(np.arange(len(after)), len(parts))[counted]
+
+    def by_name(self, sums: Iterable[Arrow]) -> CountsByName:
+        """Transitions of each person or group, by names without blanks around them."""
+        words: list[str] = []
+        whose, cells = [], []
+        for table in sums:
+            entries, entry_of = distinct_entries(table.column("whose"))
+            found, row = self.cells(table)
+            whose.append(entry_of[row] + len(words))
+            cells.append(found)
+            words.extend(text(values(entries)))
+        names, name_of = distinct(np.array(words, dtype=object))
+        return CountsByName(names, name_of[np.concatenate(whose)], np.concatenate(cells, axis=1), self.n_states)
 
 
-def successions(found: Encoded, between: Between, n_states: int, *, by: str) -> Iterator[Succession]:
-    """Transitions by the column `by`, one part of the frame after the other; `n_states` counts the absent, who are the last."""
-
-    def asked(part: TraceFrame) -> Succession:
-        query = succession_query(replace(found, frame=part), between, by_time=True, by=by)
-        return assembled(part.collected(query), between, n_states, by)
-
-    return found.frame.of_parts(asked)
+def ordered(rows: Rows, order: str) -> Rows:
+    """Every row with the time, the state (-1 if there is none) and the number of the one before it of the same person."""
+    return rows.then(
+        f"SELECT {rows.identity}, t, s, came, stays, lag(t) OVER w AS t_before, lag(s, 1, -1) OVER w AS s_before, "
+        f"lag(row) OVER w AS row_before FROM rows WINDOW w AS (PARTITION BY user ORDER BY {order})"
+    )
 
 
-def whole_succession(found: Encoded, between: Between, n_states: int, *, by_time: bool) -> Succession:
-    """Transitions of everybody together.
+def sums_of(pairs: Rows, sums: str, whose: str = "0") -> Rows:
+    """Sums for every pair of a state and the one before it, by the column `whose`."""
+    return pairs.then(f"SELECT {whose} AS whose, s_before, s, {sums} FROM rows GROUP BY 1, 2, 3")
+
+
+def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> IntArray:
+    """Transitions of everybody together: from, to and how many.
 
     Raises
     ------
     TraceError
         Times out of order, unless people are ordered `by_time`; two states at one time.
     """
-    fallen: list[Encoded] = []
-    repeated: list[Encoded] = []
-    repetitions = 0
-
-    def asked(part: TraceFrame) -> Succession:
-        nonlocal repetitions
-        inside = replace(found, frame=part)
-        table = part.collected(succession_query(inside, between, by_time=by_time))
-        if not by_time and _total(table, "falls"):
-            fallen.append(inside)
-        if n := _total(table, "repeats"):
-            repeated.append(inside)
-            repetitions += n
-        return assembled(table, between, n_states)
-
-    total = reduce(Succession.plus, found.frame.of_parts(asked))
-    if fallen:
-        raise _disorder(fallen)
-    if repeated:
-        raise _repetition(repeated, repetitions)
-    return total
+    rows = found.rows
+    order = rows.order if by_time else "row"
+    checks = "count(*) FILTER (WHERE t < t_before) AS falls, count(*) FILTER (WHERE t = t_before) AS repeats"
+    query = f"{counting.between.value}, {checks}"
+    tables = list(rows.of_parts(lambda part: sums_of(ordered(part, order), query).asked("SELECT * FROM rows")))
+    falls, repeats = (
+        {part: n for part, sums in zip(rows.parts, tables, strict=True) if (n := int(integers(sums, name).sum()))}
+        for name in ("falls", "repeats")
+    )
+    if falls and not by_time:
+        raise _disorder(found, list(falls))
+    if repeats:
+        raise _repetition(found, list(repeats), sum(repeats.values()))
+    return summed(np.concatenate([counting.cells(sums)[0] for sums in tables], axis=1))
 
 
-def _total(table: nw.DataFrame[Any], name: str) -> int:
-    return int(integers(table.get_column(name)).clip(0).sum())
-
-
-def _disorder(parts: Sequence[Encoded]) -> TraceError:
+def _disorder(found: Encoded, parts: list[Rows]) -> TraceError:
     """The refusal of times out of order: the first of the first person."""
-    t, before = nw.col("t"), nw.col("t_before")
-    first = _first(parts, lambda part: ordered(part, by_time=False, rows=True).filter(t < before), "row")
-    found = parts[0]
-    label, earlier = (found.times.labels[_one(first, name)] for name in ("t", "t_before"))
+    rows, first = found.rows, _first(parts, "row", "t < t_before", "row")
+    return disorder(rows, first, found.label(first["t"]), found.label(first["t_before"]))
+
+
+def disorder(rows: Rows, first: dict[str, Any], late: str, early: str) -> TraceError:
+    """The refusal of a row whose time is before that of the row before it of the same person."""
     return TraceError(
-        f"times are not in order: user {_user(first)!r} has {label!r} ({place_of(found.frame, first)}) after {earlier!r} "
-        f"({place_of(found.frame, first, 'row_before')}); if that column is the time, sort with "
-        + found.frame.source.advice("--set traces.sort=true", "sort=True")
+        f"times are not in order: user {first['name'].strip()!r} has {late!r} ({rows.place_of(first['row'])}) after {early!r} "
+        f"({rows.place_of(first['row_before'])}); if that column is the time, sort with "
+        + rows.source.advice("--set traces.sort=true", "sort=True")
     )
 
 
-def _repetition(parts: Sequence[Encoded], n: int) -> TraceError:
+def _repetition(found: Encoded, parts: list[Rows], n: int) -> TraceError:
     """The refusal of two states of a person at one time, of `n` that there are."""
-    t, before, found = nw.col("t"), nw.col("t_before"), parts[0]
-    order = ["t", *(["row"] if found.frame.has_rows else [])]
-    first = _first(parts, lambda part: ordered(part, by_time=True, rows=True).filter(t == before), *order)
-    one, two = found.states[_one(first, "s_before")], found.states[_one(first, "s")]
-    where = f"{one!r}, {two!r}"
-    if found.frame.has_rows:
-        rows = _joined(place_of(found.frame, first, "row_before"), place_of(found.frame, first))
-        where = f"{rows}: {where}"
+    rows = found.rows
+    first = _first(parts, rows.order, "t = t_before", rows.order)
+    where = f"{found.states[first['s_before']]!r}, {found.states[first['s']]!r}"
+    if rows.has_order:
+        where = f"{_joined(rows.place_of(first['row_before']), rows.place_of(first['row']))}: {where}"
     return TraceError(
-        f"user {_user(first)!r} has two states at time {found.times.labels[_one(first, 't')]!r} ({where}); "
+        f"user {first['name'].strip()!r} has two states at time {found.label(first['t'])!r} ({where}); "
         f"{n} such repetitions; keep one row per user and time"
     )
 
@@ -227,19 +167,8 @@ def _joined(one: str, two: str) -> str:
     return f"data rows {numbers[0]} and {numbers[1]}" + "".join(f" of {rest}" for rest in one.split(" of ")[1:])
 
 
-def _first(parts: Sequence[Encoded], wrong: Callable[[Encoded], nw.LazyFrame[Any]], *order: str) -> nw.DataFrame[Any]:
+def _first(parts: list[Rows], order: str, wrong: str, rank: str) -> dict[str, Any]:
     """Of the rows that are wrong, the first of the first person, people in order of their names."""
-    found = []
-    for part in parts:
-        query = wrong(part)
-        named = query.with_columns(name_of_user=words("user", query.collect_schema()["user"]))
-        found.append(part.frame.collected(named.sort("name_of_user", *order).head(1)))
-    return nw.concat(found).sort("name_of_user").head(1)
-
-
-def _user(first: nw.DataFrame[Any]) -> str:
-    return str(first.get_column("name_of_user").to_list()[0]).strip()
-
-
-def _one(first: nw.DataFrame[Any], name: str) -> int:
-    return int(first.get_column(name).to_list()[0])
+    query = f"SELECT *, CAST(user AS STRING) AS name FROM rows WHERE {wrong} ORDER BY name, {rank} LIMIT 1"
+    rows = [row for part in parts for row in ordered(part, order).asked(query).to_pylist()]
+    return min(rows, key=lambda row: row["name"])

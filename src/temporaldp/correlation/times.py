@@ -33,6 +33,10 @@ class Times:
     step: str | None
 
 
+TimesOf: TypeAlias = Callable[[NDArray[Any]], Times]
+"""The times, and their order, of the different entries of a column."""
+
+
 def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -> Times:
     """Order a column of whole numbers, decimals, dates or timestamps; refuse a mixture or anything without an order.
 
@@ -140,56 +144,44 @@ def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> N
         return column.astype(np.int64 if column.max() <= np.iinfo(np.int64).max else np.float64)
     if column.dtype.kind == "M" or (column.dtype.kind == "f" and np.isfinite(column).all()):
         return column
-    if column.dtype.kind != "O":
-        bad = column[~np.isfinite(column)] if column.dtype.kind == "f" else column
-        example = f", such as {bad[0].item()!r}" if bad.size else ""
-        raise TraceError(
-            f"column {name!r} holds values of type {column.dtype}{example}, which are no times; expected whole numbers, "
-            "dates or timestamps"
-        )
-    kinds = {type(entry) for entry in column}
-    if kinds == {str}:
+    if column.dtype.kind == "O":
         return _parsed(column, name, place)
-    try:
-        return np.array(column.tolist(), dtype="datetime64[us]")
-    except (ValueError, TypeError):
-        listed = ", ".join(sorted(kind.__name__ for kind in kinds))
-        if len(kinds) > 1:
-            raise TraceError(f"times in column {name!r} are of mixed types: {listed}") from None
-        raise TraceError(
-            f"column {name!r} holds values of type {listed}, such as {column[0]}, which are no times; expected whole numbers, "
-            "dates or timestamps"
-        ) from None
+    bad = column[~np.isfinite(column)] if column.dtype.kind == "f" else column
+    raise TraceError(
+        f"column {name!r} holds values of type {column.dtype}, such as {bad[0].item()!r}, which are no times; expected whole "
+        "numbers, dates or timestamps"
+    )
 
 
 def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDArray[Any]:
     """Text as int64, float64 or datetime64, whichever fits every entry."""
-    words = np.unique(column.astype(str))
-    reading = {word: kind for word in words.tolist() if (kind := _kind(word))}
-    if len(reading) < len(words):
-        bad = next(word for word in words.tolist() if word not in reading)
+    words = np.unique(column.astype(str)).tolist()
+    first: dict[str | None, str] = {}
+    for word in words:
+        first.setdefault(_kind(word), word)
+    if None in first:
+        bad = first.pop(None)
         where = f"data row {int(np.flatnonzero(column == bad)[0]) + 1}" if place is None else place(bad)
-        others = f" like the others ({next(iter(reading))!r})" if reading else ""
+        others = f" like the others ({min(first.values())!r})" if first else ""
         raise TraceError(
             f"time {bad!r} in {where} of column {name!r} is no number, date or timestamp{others}; write times as "
             "whole numbers or as 2014-01-31T08:00"
         )
-    kinds = set(reading.values())
-    if "date" in kinds and len(kinds) > 1:
-        number = next(word for word, kind in reading.items() if kind != "date")
-        date = next(word for word, kind in reading.items() if kind == "date")
+    if "date" in first and len(first) > 1:
+        date = first.pop("date")
+        number = min(first.values())
         raise TraceError(f"times in column {name!r} are of mixed types: {number!r} is a number, {date!r} is a date")
-    if "date" in kinds and len({says_offset(word) for word in reading}) > 1:
-        inside, outside = (next(word for word in reading if says_offset(word) is has) for has in (True, False))
+    by_offset = {says_offset(word): word for word in reversed(words)}
+    if "date" in first and len(by_offset) > 1:
         raise TraceError(
-            f"times in column {name!r} are of mixed zones: {inside!r} says its offset from UTC, {outside!r} does not; "
-            "write all of them with an offset, or none"
+            f"times in column {name!r} are of mixed zones: {by_offset[True]!r} says its offset from UTC, "
+            f"{by_offset[False]!r} does not; write all of them with an offset, or none"
         )
-    for word in reading:
+    for word in words:
         printable(word, f"time in column {name!r}")
-    if kinds == {"int"}:
-        return column.astype(np.int64)
-    return column.astype(np.float64) if "date" not in kinds else _dates(column)
+    if "date" in first:
+        return np.array([_date(word) for word in column], dtype="datetime64[us]")
+    return column.astype(np.float64 if "float" in first else np.int64)
 
 
 def _kind(word: str) -> str | None:
@@ -215,7 +207,3 @@ def _date(word: str) -> np.datetime64:
         return np.datetime64(word, "us")
     moment = datetime.fromisoformat(word)
     return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
-
-
-def _dates(column: NDArray[Any]) -> NDArray[np.datetime64]:
-    return np.array([_date(word) for word in column], dtype="datetime64[us]")

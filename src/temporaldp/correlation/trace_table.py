@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property, partial, reduce
+from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation.counted import CountsByName, dense_counts
 from temporaldp.correlation.encoding import encoded
-from temporaldp.correlation.frames import Column, TraceFrame, integers, text, values
-from temporaldp.correlation.states import distinct, in_order, listed, place_in_order
-from temporaldp.correlation.succession import (
-    Between,
-    Succession,
-    assembled,
-    ordered,
-    succession_query,
-    successions,
-    whole_succession,
-)
-from temporaldp.correlation.times import Times
+from temporaldp.correlation.relations import Rows, SparkRows, integers, text, values
+from temporaldp.correlation.states import in_order, listed, place_in_order
+from temporaldp.correlation.succession import Between, Counting, ordered, sums_of, whole_succession
+from temporaldp.correlation.times import TimesOf
 from temporaldp.correlation.traces import IntArray
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError, StateError, TraceError
-from temporaldp.extras import needing
-
-with needing("tables"):
-    import narwhals as nw
 
 
 class TraceTable:
@@ -43,8 +31,8 @@ class TraceTable:
 
     Parameters
     ----------
-    traces : TraceFrame
-        Columns user, time and state, and row where rows have an order, group where people belong to groups.
+    traces : Rows
+        Columns user, time, state and row, and belongs where people belong to groups.
     states : tuple of str, optional
         The public domain, in this order; by default what occurs, sorted.
     sort : bool
@@ -62,6 +50,19 @@ class TraceTable:
     in_order_of_rows : bool
         Whether people keep the order in which they first appear, as rows of a wide table do, instead of that of their names.
 
+    Attributes
+    ----------
+    states : tuple of str
+        The public domain.
+    times : tuple of str
+        Labels, in order.
+    consecutive : bool array, shape (n_times - 1,)
+        Whether times k and k + 1 are one step apart.
+    step : str or None
+        How long one step is, in words.
+    n_users, n_times, n_states : int
+    counting : Counting
+        How transitions are made of `user_sums`; can be sent away.
 
     Raises
     ------
@@ -71,11 +72,11 @@ class TraceTable:
 
     def __init__(
         self,
-        traces: TraceFrame,
+        traces: Rows,
         *,
         states: tuple[str, ...] | None = None,
         sort: bool = False,
-        times: Callable[[Column], Times] | None = None,
+        times: TimesOf | None = None,
         gaps: bool = False,
         wide: bool = False,
         between: Between = Between.UNKNOWN,
@@ -86,54 +87,20 @@ class TraceTable:
         if absent is not None and states is not None:
             named = tuple(name for name in states if name != absent)
         found = encoded(traces, named, times=times, gaps=gaps, wide=wide)
-        whole = whole_succession(
-            found, between, len(found.states) + (absent is not None), by_time=sort or not traces.has_rows
-        )
-        self._found, self._between, self._in_order_of_rows = found, between, in_order_of_rows
-        self._states = found.states
-        if absent is not None:
-            if absent in found.states:
-                raise StateError(f"state {absent!r} is to mean that somebody is absent, but rows of the table hold it")
-            self._states = (*found.states, absent)
-        self._absent = absent
-        self._cells = whole.cells
+        self.states: Final = found.states if absent is None else (*found.states, absent)
+        self.times: Final = found.times.labels
+        self.consecutive: Final = found.times.consecutive
+        self.step: Final = found.times.step
+        self.n_users: Final = found.n_users
+        self.n_times: Final = len(self.times)
+        self.n_states: Final = len(self.states)
+        self.counting: Final = Counting(between, self.n_states, self.n_times, int(self.consecutive.sum()))
+        self._found, self._absent, self._in_order_of_rows = found, absent, in_order_of_rows
+        self._cells = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
+        if absent in found.states:
+            raise StateError(f"state {absent!r} is to mean that somebody is absent, but rows of the table hold it")
         if traces.source.group is not None:
             self._refuse_two_groups()
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        """The public domain."""
-        return self._states
-
-    @property
-    def times(self) -> tuple[str, ...]:
-        """Labels, in order."""
-        return self._found.times.labels
-
-    @property
-    def consecutive(self) -> NDArray[np.bool_]:
-        """Whether times k and k + 1 are one step apart, shape (n_times - 1,)."""
-        return self._found.times.consecutive
-
-    @property
-    def step(self) -> str | None:
-        """How long one step is, in words."""
-        return self._found.times.step
-
-    @property
-    def n_users(self) -> int:
-        """Number of people."""
-        return self._found.n_users
-
-    @property
-    def n_times(self) -> int:
-        """Number of times T."""
-        return len(self.times)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return len(self._states)
 
     @cached_property
     def users(self) -> tuple[str, ...]:
@@ -141,21 +108,20 @@ class TraceTable:
         return tuple(chain.from_iterable(names for names, _ in self._people))
 
     @cached_property
-    def _people(self) -> tuple[tuple[tuple[str, ...], TraceFrame], ...]:
+    def _people(self) -> tuple[tuple[tuple[str, ...], Rows], ...]:
         """The names of all people, in order, and where their rows are: in parts where these have the same order."""
-        frame = self._found.frame
-        parts, places = frame.parts, [sorted(self._places(part)) for part in frame.parts]
+        rows = self._found.rows
+        parts, places = rows.parts, [sorted(self._places(part)) for part in rows.parts]
         if any(one[-1] > other[0] for one, other in pairwise(filter(None, places))):
-            parts, places = (replace(frame, cuts=()),), [sorted(chain.from_iterable(places))]
+            parts, places = (replace(rows, cuts=()),), [sorted(chain.from_iterable(places))]
         return tuple((tuple(name for _, name in found), part) for found, part in zip(places, parts, strict=True))
 
-    def _places(self, part: TraceFrame) -> Iterator[tuple[Any, str]]:
+    def _places(self, part: Rows) -> Iterator[tuple[Any, str]]:
         """Where everybody stands among all people, and their names."""
-        if not self._in_order_of_rows:
-            names = text(values(part.collected(part.frame.select("user").unique()).get_column("user")))
-            return zip(map(place_in_order, names), names, strict=True)
-        people = part.collected(part.frame.group_by("user").agg(nw.col("row").min()))
-        return zip(integers(people.get_column("row")).tolist(), text(values(people.get_column("user"))), strict=True)
+        people = part.asked("SELECT user, min(row) AS row FROM rows GROUP BY user")
+        names = text(values(people.column("user")))
+        order = integers(people, "row").tolist() if self._in_order_of_rows else map(place_in_order, names)
+        return zip(order, names, strict=True)
 
     @cached_property
     def groups(self) -> dict[str, int]:
@@ -168,18 +134,16 @@ class TraceTable:
         """
         self._require_groups()
         sizes: Counter[str] = Counter()
-        for part in self._found.frame.parts:
-            people = part.frame.select("group", "user").unique().group_by("group").agg(nw.len().alias("n"))
-            found = part.collected(people)
-            names = text(values(found.get_column("group")))
-            for name, n in zip(names, found.get_column("n").to_list(), strict=True):
-                sizes[name] += int(n)
+        for part in self._found.rows.parts:
+            found = part.asked("SELECT belongs, count(DISTINCT user) AS n FROM rows GROUP BY belongs")
+            for name, n in zip(text(values(found.column("belongs"))), integers(found, "n").tolist(), strict=True):
+                sizes[name] += n
         return {name: sizes[name] for name in in_order(sizes)}
 
     def histogram(self) -> IntArray:
         """True counts, shape (n_times, n_states): how many people are in each state at each time. Exact, hence private."""
         counts = np.zeros((self.n_times, self.n_states), dtype=np.int64)
-        if self._between is Between.LAST:
+        if self.counting.between is Between.LAST:
             return self._held_histogram(counts)
         times, states, rows = self._found.cells
         counts[times, states] = rows
@@ -203,20 +167,16 @@ class TraceTable:
         for names, part in self._people:
             counted = self._by("user", part)
             for name in names:
-                yield name, counted[name] if name in counted else np.zeros((self.n_states,) * 2, dtype=np.int64)
+                yield name, counted[name]
 
     @property
     def on_spark(self) -> bool:
         """Whether the table is a Spark DataFrame."""
-        return bool(self._found.frame.frame.implementation.is_pyspark())
+        return isinstance(self._found.rows, SparkRows)
 
-    def user_sums(self) -> Any:
-        """Where the table is (on Spark: a DataFrame): what `assembler` makes everybody's transitions of, one row a pair."""
-        return nw.to_native(succession_query(self._found, self._between, by_time=True, by="user", everybody=True))
-
-    def assembler(self) -> Callable[[Any], Iterator[tuple[str, IntArray]]]:
-        """A function that makes everybody's names and transitions from an Arrow table of `user_sums`; it can be sent away."""
-        return partial(_assembled, self._between, self.n_states)
+    def user_sums(self) -> Rows:
+        """Rows, where the table is, of which `counting` makes everybody's transitions: one row a person and pair of states."""
+        return self._sums("user", self._found.rows)
 
     def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
         """Every group's name and the transitions of the people in it, in order of names.
@@ -227,9 +187,7 @@ class TraceTable:
             The traces were read without groups.
         """
         self._require_groups()
-        counted = self._by("group", self._found.frame)
-        for name in self.groups:
-            yield name, counted[name] if name in counted else np.zeros((self.n_states,) * 2, dtype=np.int64)
+        yield from self._by("belongs", self._found.rows).items()
 
     @property
     def codes(self) -> NDArray[np.int32]:
@@ -237,51 +195,54 @@ class TraceTable:
 
         Four bytes for every person and time: for small tables.
         """
-        frame = self._found.frame
-        everything = frame.collected(frame.frame.select("user", "t", "s"))
-        names = text(values(everything.get_column("user")))
+        everything = self._found.rows.asked("SELECT user, t, s FROM rows")
+        names = text(values(everything.column("user")))
         position = {name: k for k, name in enumerate(self.users)}
-        t, s = (integers(everything.get_column(name)) for name in ("t", "s"))
+        t = np.searchsorted(self._found.positions, integers(everything, "t"))
+        s = integers(everything, "s")
         missing = ABSENT if self._absent is None else self.n_states - 1
         codes = np.full((self.n_users, self.n_times), missing, dtype=np.int32)
         codes[[position[name] for name in names], t] = s
-        if self._between is Between.LAST:
+        if self.counting.between is Between.LAST:
             for step in range(1, self.n_times):
                 held = codes[:, step] == ABSENT
                 codes[held, step] = codes[held, step - 1]
         codes.flags.writeable = False
         return codes
 
-    def _by(self, column: str, frame: TraceFrame) -> CountsByName:
-        """Transitions by person or group, of all parts of a frame."""
-        parts = successions(replace(self._found, frame=frame), self._between, self.n_states, by=column)
-        return _by_name(reduce(Succession.plus, parts), self.n_states)
+    def _sums(self, column: str, rows: Rows) -> Rows:
+        return sums_of(ordered(rows, rows.order), self.counting.between.value, column)
+
+    def _by(self, column: str, rows: Rows) -> CountsByName:
+        """Transitions by person or group, of all parts of some rows."""
+        return self.counting.by_name(rows.of_parts(lambda part: self._sums(column, part).asked("SELECT * FROM rows")))
 
     def _held_histogram(self, counts: IntArray) -> IntArray:
         """Where people keep a value until the next: what begins and what ends at each time, summed up."""
-        for part in self._found.frame.parts:
-            pairs = ordered(replace(self._found, frame=part), by_time=True)
-            changes = part.collected(pairs.group_by("t", "s_before", "s").agg(nw.len().alias("n")))
-            t, before, after, n = (integers(changes.get_column(name)) for name in ("t", "s_before", "s", "n"))
+        for part in self._found.rows.parts:
+            changes = ordered(part, part.order).asked(
+                "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"
+            )
+            t, before, after, n = (integers(changes, name) for name in ("t", "s_before", "s", "n"))
             np.add.at(counts, (t, after), n)
             known = before >= 0
             np.add.at(counts, (t[known], before[known]), -n[known])
         return np.cumsum(counts, axis=0)
 
     def _require_groups(self) -> None:
-        if self._found.frame.source.group is None:
+        if self._found.rows.source.group is None:
             raise InputError(
                 "these traces were read without groups; name the column with them: read_traces(..., by='region')"
             )
 
     def _refuse_two_groups(self) -> None:
-        for part in self._found.frame.parts:
-            belongs = part.frame.group_by("user").agg(
-                n=nw.col("group").n_unique(), none=nw.col("group").is_null().any()
+        for part in self._found.rows.parts:
+            wrong = part.asked(
+                "SELECT user FROM rows GROUP BY user HAVING count(DISTINCT belongs) <> 1 OR count(belongs) < count(*) "
+                "ORDER BY user LIMIT 1"
             )
-            wrong = part.collected(belongs.filter((nw.col("n") > 1) | nw.col("none")).sort("user").head(1))
             if len(wrong):
-                name = text(values(wrong.get_column("user")))[0]
+                name = text(values(wrong.column("user")))[0]
                 raise TraceError(
                     f"user {name!r} is in more than one group, or in none, by column {part.source.group!r}; give every person "
                     "one group, the same in all rows"
@@ -291,18 +252,3 @@ class TraceTable:
         return (
             f"TraceTable({self.n_users} users, {self.n_times} times, {self.n_states} states: {listed(self.states, 4)})"
         )
-
-
-def _by_name(found: Succession, n_states: int) -> CountsByName:
-    """By names without blanks around them, of which there may be fewer than of entries."""
-    assert found.whose is not None
-    entries, entry_of = distinct(found.whose)
-    names, name_of = distinct(text(entries))
-    return CountsByName(names, name_of[entry_of], found.cells, n_states)
-
-
-def _assembled(between: Between, n_states: int, table: Any) -> Iterator[tuple[str, IntArray]]:
-    sums = nw.from_native(table, eager_only=True)
-    counted = _by_name(assembled(sums, between, n_states, "user"), n_states)
-    for name in dict.fromkeys(text(values(sums.get_column("user")))):
-        yield name, counted[name] if name in counted else np.zeros((n_states, n_states), dtype=np.int64)

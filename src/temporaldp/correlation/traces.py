@@ -96,8 +96,8 @@ def as_traces(source: Any) -> Traces:
     """
     if hasattr(type(source), "transition_counts"):
         return cast(Traces, source)
-    from temporaldp.correlation.frames import table_of
     from temporaldp.correlation.layouts import long_traces
+    from temporaldp.correlation.relations import table_of
     from temporaldp.correlation.trace_table import TraceTable
 
     return TraceTable(long_traces(table_of(source), "user", "time", "state"))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +14,7 @@ from temporaldp.correlation.counted import CountedTraces, CountsByName, dense_co
 from temporaldp.correlation.states import distinct, in_order, listed, state_names
 from temporaldp.correlation.times import Times, ordered_labels, ordered_times
 from temporaldp.errors import InputError, StateError, TraceError
-from temporaldp.files.traces import file_table, require_file
-
-if TYPE_CHECKING:
-    from temporaldp.correlation.frames import Table
+from temporaldp.files.traces import any_table, named, source_name
 
 Column = NDArray[Any]
 
@@ -65,8 +61,8 @@ def read_counts(
     """
     if transitions is None and counts is None:
         raise InputError("expected a table of transitions, of counts, or both")
-    moved = None if transitions is None else _Rows(transitions, ("from", "to"), delimiter, where)
-    stood = None if counts is None else _Rows(counts, ("time", "state"), delimiter, where)
+    moved = None if transitions is None else _Rows(transitions, ("from", "to"), ("user", by), delimiter, where)
+    stood = None if counts is None else _Rows(counts, ("time", "state"), (), delimiter, where)
     words = [] if moved is None else [moved.text("from"), moved.text("to")]
     words += [] if stood is None else [stood.text("state")]
     domain = state_names(in_order(set(np.concatenate(words)))) if states is None else state_names(states)
@@ -75,7 +71,7 @@ def read_counts(
         cells = np.stack([moved.positions("from", domain), moved.positions("to", domain), moved.counts])
         made["transitions"] = dense_counts(cells, len(domain))
         for column, field in (("user", "of_users"), (by, "of_groups")):
-            if column is not None and column in moved.header:
+            if column is not None and moved.has(column):
                 made[field] = CountsByName(*distinct(moved.text(column)), cells, len(domain))
     if stood is not None:
         times = stood.times()
@@ -86,28 +82,39 @@ def read_counts(
 
 
 class _Rows:
-    """The rows of a table of counts, checked."""
+    """The rows of a table of counts, checked: the columns `keys` and count, and of `others` those that are there."""
 
-    def __init__(self, source: Any, keys: tuple[str, str], delimiter: str | None, where: str | None) -> None:
-        from temporaldp.correlation.frames import missing, values
-        from temporaldp.correlation.layouts import require_columns
+    def __init__(
+        self,
+        source: Any,
+        keys: tuple[str, str],
+        others: tuple[str | None, ...],
+        delimiter: str | None,
+        where: str | None,
+    ) -> None:
+        from temporaldp.correlation.layouts import name_sql, require_columns, time_sql
+        from temporaldp.correlation.relations import missing, values
 
-        self.name, table = _opened(source, delimiter, where)
-        try:
+        self._name = source_name(source, None)
+        with named(self._name):
+            table = any_table(source, delimiter, where=where)
             require_columns(table, {key: key for key in (*keys, "count")}, delimiter=True)
-        except TraceError as error:
-            raise TraceError(f"{self.name}: {error}") from None
-        self.header = table.header
-        read = table.source.run((table.frame.sort("row") if table.has_rows else table.frame).collect)
-        self._columns = {label: values(read.get_column(f"c{k}")) for k, label in enumerate(table.header)}
-        for key in (*keys, "count"):
-            if (empty := missing(self._columns[key])).any():
-                raise TraceError(f"{self.name}: column {key!r} has no value in data row {int(np.argmax(empty)) + 1}")
-        self.counts = self._whole()
+            names = [name for name in table.header if name in {*keys, "count", *others}]
+            columns = [time_sql(table, name) if name == "time" else name_sql(table, name) for name in names]
+            read = table.rows.asked(f"SELECT {', '.join(columns)} FROM rows ORDER BY row").columns
+            self._columns = {name: values(column.combine_chunks()) for name, column in zip(names, read, strict=True)}
+            for key in (*keys, "count"):
+                if (empty := missing(self._columns[key])).any():
+                    raise TraceError(f"column {key!r} has no value in data row {int(np.argmax(empty)) + 1}")
+            self.counts = self._whole()
+
+    def has(self, name: str) -> bool:
+        """Whether there is a column of that name."""
+        return name in self._columns
 
     def text(self, name: str) -> Column:
         """A column as text."""
-        from temporaldp.correlation.frames import text
+        from temporaldp.correlation.relations import text
 
         return text(self._columns[name])
 
@@ -117,39 +124,23 @@ class _Rows:
         words = self.text(name)
         if unknown := in_order({word for word in words if word not in place}):
             raise StateError(
-                f"{self.name}: state {listed(unknown)} in column {name!r} is not among the expected states {listed(domain)}"
+                f"{self._name}: state {listed(unknown)} in column {name!r} is not among the expected states {listed(domain)}"
             )
         return np.array([place[word] for word in words], dtype=np.int64)
 
     def times(self) -> Times:
         """The column of times, in order."""
         column = self._columns["time"]
-        if column.dtype == object and (named := ordered_labels(list(dict.fromkeys(column)))) is not None:
-            position = {label: k for k, label in enumerate(named.labels)}
-            numbered = all(re.fullmatch(r"\D.*\d", label) for label in named.labels)
+        if column.dtype == object and (header := ordered_labels(list(dict.fromkeys(column)))) is not None:
+            position = {label: k for k, label in enumerate(header.labels)}
+            numbered = all(re.fullmatch(r"\D.*\d", label) for label in header.labels)
             if numbered:  # s00, s01, ..., as the columns of a wide table may be called
-                return replace(named, codes=np.array([position[word] for word in column], dtype=np.intp))
-        try:
+                return replace(header, codes=np.array([position[word] for word in column], dtype=np.intp))
+        with named(self._name):
             return ordered_times(column, "time")
-        except TraceError as error:
-            raise TraceError(f"{self.name}: {error}") from None
 
     def _whole(self) -> NDArray[np.int64]:
         words = self.text("count")
-        try:
-            counts = np.array([int(word) for word in words], dtype=np.int64)
-        except (ValueError, OverflowError):
-            counts = np.array([-1])
-        if (counts < 0).any():
-            bad = next((word for word in words if not word.isdigit()), words[0])
-            raise TraceError(f"{self.name}: expected whole numbers from 0 in column 'count', got {bad!r}")
-        return counts
-
-
-def _opened(source: Any, delimiter: str | None, where: str | None) -> tuple[str, Table]:
-    from temporaldp.correlation.frames import table_of
-
-    if isinstance(source, str | os.PathLike):
-        return os.fspath(source), file_table(source, delimiter, where=where)
-    require_file(where)
-    return type(source).__name__, table_of(source)
+        if bad := [word for word in words if not re.fullmatch(r"\d{1,18}", word)]:
+            raise TraceError(f"expected whole numbers from 0 in column 'count', got {bad[0]!r}")
+        return np.array([int(word) for word in words], dtype=np.int64)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import re
 import weakref
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
+from itertools import accumulate, chain
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from temporaldp.correlation.frames import READING, Source, Table
+from temporaldp.correlation.relations import READING, Rows, Source, Table
 from temporaldp.errors import InputError, OutputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
@@ -26,10 +28,8 @@ from temporaldp.kernels.threads import n_threads
 from temporaldp.progress import progressed
 
 with needing("tables"):
-    import narwhals as nw
-
-if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 MEMORY = "1GiB"
 """What DuckDB may take if nothing is said. The process takes some 200 MiB more."""
@@ -61,9 +61,6 @@ class Embedded:
     """
 
     def __init__(self, memory: str = MEMORY, spill: Path | None = None, largest_spill: str | None = None) -> None:
-        with needing("tables"):
-            import duckdb
-
         if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
             raise InputError(f"expected memory such as '4GiB', got {memory!r}")
         folder = temporary_folder(spill)
@@ -83,19 +80,18 @@ class Embedded:
         with suppress(duckdb.InvalidInputException):
             self._connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
 
-    def parquet(self, paths: Sequence[Path], names: Sequence[str], source: Source, where: str | None = None) -> Table:
+    def parquet(self, paths: Sequence[Path], names: Sequence[str], where: str | None = None) -> Table:
         """Parquet files whose columns have these names, in this order; `where` is an SQL condition on their rows."""
         self._connection.execute("SET preserve_insertion_order = false; SET parquet_metadata_cache = true")
         # By name, a column gets a type that holds the entries of all files; else that of the first, to which others are cast.
-        files = f"FROM read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
-        found = self._asked(lambda: self._connection.sql(files))
+        files = f"read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
+        found = self._asked(lambda: self._connection.sql(f"FROM {files}"))
         if taken := [name for name in found.columns if name.lower() in PLACES]:
             raise TraceError(f"column {taken[0]!r} has the name by which DuckDB tells where a row stands; rename it")
-        columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(found.columns))
-        row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number AS row"
-        rows = "" if where is None else f" WHERE ({where})"
-        chosen = self._asked(lambda: self._connection.sql(f"SELECT {columns}, {row} {files}{rows}"), where)
-        table = self._table(chosen, names, source)
+        row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number"
+        mask = (1 << FILE_BITS) - 1
+        source = self._source(paths, lambda row: (row >> FILE_BITS, row & mask))
+        table = self._table(self._chosen(found.columns, row, files, where), names, source)
         kinds = dict(zip(names, map(str, found.types), strict=False))
         return replace(table, cuts=lambda name, cells: self._cuts(paths, name, kinds[name], cells))
 
@@ -112,46 +108,60 @@ class Embedded:
         )
         return () if any(least is None or largest is None for least, largest, _ in groups) else cuts(groups)
 
-    def csv(
-        self, paths: Sequence[Path], names: Sequence[str], delimiter: str, source: Source, where: str | None = None
-    ) -> Table:
+    def csv(self, paths: Sequence[Path], names: Sequence[str], delimiter: str, where: str | None = None) -> Table:
         """CSV files with these columns, all text, none taken for a missing value; `where` is an SQL condition on their rows."""
-        columns = "{" + ", ".join(f"'c{k}': 'VARCHAR'" for k in range(len(names))) + "}"
+        # Names that differ in capitals only are one to DuckDB: it learns them only where a condition is about them.
+        known = [f"c{k}" for k in range(len(names))] if where is None else list(names)
+        columns = "{" + ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in known) + "}"
         compressed = "gzip" if all(path.suffix.lower() == ".gz" for path in paths) else "auto"
         options = (
             f"header=true, auto_detect=false, columns={columns}, delim={_quoted(delimiter)}, quote='\"', escape='\"', "
-            f"nullstr='\x01', compression='{compressed}', filename='file'"
+            f"nullstr='\x01', compression='{compressed}', filename='temporaldp_file'"
         )
-        found = self._asked(lambda: self._connection.sql(f"SELECT * FROM read_csv({_list(paths)}, {options})"))
-        kept = ", ".join(f"c{k}" for k in range(len(names)))
-        self._counted = found
-        numbered = found.select(f"{kept}, row_number() OVER () - 1 AS row")
-        if where is None:
-            return self._table(numbered, names, source)
-        named = ", ".join(f"c{k} AS {_identifier(name)}" for k, name in enumerate(names))
-        own = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(names))
-        condition = f"SELECT {own}, row FROM (SELECT {named}, row FROM numbered) WHERE ({where})"
-        return self._table(self._asked(lambda: numbered.query("numbered", condition), where), names, source)
+        files = f"read_csv({_list(paths)}, {options})"
 
-    def rows_of_files(self) -> dict[str, int]:
-        """How many rows each of the CSV files has."""
-        rows = self.run(lambda: self._counted.aggregate("file, count(*) AS n", "file").fetchall())
-        return {str(name): int(n) for name, n in rows}
+        def split(row: int) -> tuple[int, int]:
+            counts = f"SELECT temporaldp_file, count(*) FROM {files} GROUP BY temporaldp_file"
+            rows = dict(self.run(self._connection.sql(counts).fetchall))
+            starts = list(accumulate((rows.get(os.fspath(path), 0) for path in paths), initial=0))
+            file = bisect_right(starts, row) - 1
+            return file, row - starts[file]
+
+        numbered = f"(SELECT *, row_number() OVER () - 1 AS temporaldp_row FROM {files})"
+        chosen = self._chosen(known, "temporaldp_row", numbered, where)
+        return self._table(chosen, names, self._source(paths, split))
 
     def batches(self, batches: Iterable[Any], names: Sequence[str], source: Source) -> Table:
         """Arrow record batches with the columns c0, c1, ... and row, one after the other, kept where there is room."""
-        with needing("tables"):
-            import pyarrow as pa
-
         iterator = iter(batches)
         first = next(iterator)
-        reader = pa.RecordBatchReader.from_batches(first.schema, _chained(first, iterator))
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], iterator))
         self._connection.register("incoming", reader)
         self.run(lambda: self._connection.execute("CREATE TABLE kept AS SELECT * FROM incoming"))
         return self._table(self._connection.table("kept"), names, source)
 
+    def _chosen(self, names: Sequence[str], row: str, files: str, where: str | None) -> Any:
+        """The columns of files as c0, c1, ... and row, of the rows for which a condition holds."""
+        columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(names))
+        condition = "" if where is None else f" WHERE ({where})"
+        return self._asked(
+            lambda: self._connection.sql(f"SELECT {columns}, {row} AS row FROM {files}{condition}"), where
+        )
+
+    def _source(self, paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Source:
+        """How messages name a row: with its file where there are several, which `split` finds."""
+
+        def place(row: int) -> str:
+            if len(paths) == 1:
+                return f"data row {row + 1}"
+            file, own = split(row)
+            return f"data row {own + 1} of {paths[file].name}"
+
+        return Source(kind="file", place=place)
+
     def _table(self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], source: Source) -> Table:
-        return Table(nw.from_native(relation), tuple(names), replace(source, run=self.run), True)
+        rows = Rows(relation, replace(source, run=self.run), True)
+        return Table(rows, tuple(names), rows.kinds)
 
     def run(self, query: Callable[[], Any]) -> Any:
         """The result of a query, which another thread waits for: this one hears signals, and says how far it is.
@@ -163,34 +173,23 @@ class Embedded:
         OutputError
             There is no room to spill to.
         """
-        found: list[Any] = []
-        failed: list[BaseException] = []
-
-        def work() -> None:
+        with ThreadPoolExecutor(1) as worker:
+            answer = worker.submit(query)
             try:
-                found.append(query())
-            except BaseException as error:  # handed on to the thread that asked
-                failed.append(error)
-
-        thread = Thread(target=work, daemon=True)
-        thread.start()
-        try:
-            while thread.is_alive():
-                thread.join(POLLED)
-                progressed(READING, max(self._connection.query_progress(), 0.0) / 100.0)
-        except BaseException:
-            self._connection.interrupt()
-            thread.join()
-            raise
-        if failed:
-            raise _translated(failed.pop()) from None
-        return found[0]
+                while not answer.done():
+                    wait([answer], POLLED)
+                    progressed(READING, max(self._connection.query_progress(), 0.0) / 100.0)
+            except BaseException:
+                self._connection.interrupt()
+                raise
+        failure = answer.exception()
+        if failure is None:
+            return answer.result()
+        del answer  # it holds the failure, whose frames would hold it
+        raise _translated(failure) from None
 
     def _asked(self, query: Callable[[], Any], where: str | None = None) -> Any:
-        """Return a relation; only the schema of its files is read here."""
-        with needing("tables"):
-            import duckdb
-
+        """A relation; only the schema of its files is read here."""
         try:
             return query()
         except duckdb.Error as error:
@@ -203,10 +202,7 @@ class Embedded:
 
 
 def _translated(error: BaseException) -> BaseException:
-    """DuckDB's error as one of ours."""
-    with needing("tables"):
-        import duckdb
-
+    """DuckDB's error as one of this package."""
     if not isinstance(error, duckdb.Error):
         return error
     said = str(error)
@@ -244,11 +240,6 @@ def _bad_record(said: str) -> str | None:
 def _close(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     connection.close()
     remove_folder(folder)
-
-
-def _chained(first: Any, others: Iterable[Any]) -> Iterable[Any]:
-    yield first
-    yield from others
 
 
 def _list(paths: Sequence[Path]) -> str:

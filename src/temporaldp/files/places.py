@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from temporaldp.correlation.states import listed
 from temporaldp.errors import MissingFileError, TraceError
@@ -54,7 +53,7 @@ def _in_folder(folder: Path) -> tuple[Path, ...]:
         raise MissingFileError(f"expected a folder with tables ({', '.join(TABLES)}), but {folder} holds none")
     if len(kinds := {kind_of(path) for path in found}) > 1:
         raise TraceError(
-            f"{folder}: the folder holds tables of several kinds ({', '.join(sorted(map(str, kinds)))}); name one kind with a "
+            f"the folder holds tables of several kinds ({', '.join(sorted(map(str, kinds)))}); name one kind with a "
             f"pattern, such as {folder / f'*{min(map(str, kinds))}'}"
         )
     return tuple(found)
@@ -112,8 +111,8 @@ def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names)
 
 
-def parquet_columns(path: Path) -> tuple[tuple[str, str | None], ...]:
-    """The names of the columns of a Parquet file as they stand, and what they hold in words; None for one without entries.
+def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:
+    """The names of the columns of a Parquet file as they stand, and what they hold in words.
 
     Raises
     ------
@@ -124,8 +123,10 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str | None], ...]:
         import pyarrow as pa
         from pyarrow import parquet
 
+    from temporaldp.correlation.relations import kind_of
+
     try:
-        return tuple((column.name, _kind(column.type)) for column in parquet.read_schema(str(path)))
+        return tuple((column.name, kind_of(column.type)) for column in parquet.read_schema(str(path)))
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise TraceError(
             f"expected a Parquet table, but {path.name} cannot be read as one: {brief(error)}; if it was cut off, write it "
@@ -133,37 +134,15 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str | None], ...]:
         ) from None
 
 
-def _kind(kind: Any) -> str | None:
-    """What a column of a type of Arrow's holds; types that can be read as one of them have the same words."""
-    with needing("tables"):
-        from pyarrow import types
-
-    if types.is_null(kind):
-        return None
-    if types.is_dictionary(kind):
-        return _kind(kind.value_type)
-    if types.is_uint64(kind):
-        return "whole numbers of 64 bits without sign"
-    if types.is_integer(kind):
-        return "whole numbers"
-    if types.is_decimal(kind):
-        return "decimal numbers"
-    if types.is_floating(kind):
-        return "numbers with fractions"
-    if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
-        return "text"
-    if types.is_date(kind) or (types.is_timestamp(kind) and kind.tz is None):
-        return "times without a zone"
-    return "times with a zone" if types.is_timestamp(kind) else str(kind)
-
-
-def mixed_columns(paths: Sequence[Path], columns: Sequence[Sequence[tuple[str, str | None]]]) -> dict[str, str]:
+def mixed_columns(paths: Sequence[Path], columns: Sequence[Sequence[tuple[str, str]]]) -> dict[str, str]:
     """Of the columns that do not hold the same in all files, what they hold in two of them."""
+    from temporaldp.correlation.relations import NOTHING
+
     found: dict[str, str] = {}
     first: dict[str, tuple[str, Path]] = {}
     for path, named in zip(paths, columns, strict=True):
         for name, kind in named:
-            if kind is None:
+            if kind == NOTHING:
                 continue
             other, place = first.setdefault(name, (kind, path))
             if other != kind:

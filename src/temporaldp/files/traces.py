@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -22,7 +23,7 @@ from temporaldp.files.places import (
 )
 
 if TYPE_CHECKING:
-    from temporaldp.correlation.frames import Source, Table
+    from temporaldp.correlation.relations import Table
     from temporaldp.correlation.trace_table import TraceTable
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
@@ -120,13 +121,17 @@ def read_traces(
     if layout not in {"auto", "long", "wide", "sequences"}:
         raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
     require_different(user, time, state, by)
-    name, table, given = _opened(source, layout, domain, separator, memory, where)
     grid = _grid(every, fill, timezone)
     away = "absent" if absent is None and fill == "absent" else absent
-    try:
-        made = _laid_out(table(), given, (user, time, state, by), domain, gaps, sort, away, grid)
-    except (TraceError, StateError) as error:
-        raise type(error)(f"{name}: {error}") from None
+    name = source_name(source, where)
+    with named(name):
+        lines = _sequence_file(source, layout)
+        if lines is None:
+            table = any_table(source, delimiter, memory, where)
+        else:
+            _require_files(where)
+            table, layout = _sequences(lines, separator, memory), "sequences"
+        made = _laid_out(table, layout, (user, time, state, by), domain, gaps, sort, away, grid)
     if step is not None and made.step != step:
         raise TraceError(f"{name}: expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
     return made
@@ -139,25 +144,45 @@ def _separator(delimiter: str | None) -> str | None:
     return separator
 
 
-def _opened(
-    source: Any, layout: Layout, states: Domain, delimiter: str | None, memory: str, where: str | None
-) -> tuple[str, Callable[[], Table], Layout]:
-    """What messages call a source, how it becomes a table, and which layout it has."""
-    from temporaldp.correlation.frames import table_of
+def source_name(source: Any, where: str | None) -> str:
+    """What messages call a source."""
+    if not isinstance(source, str | os.PathLike):
+        return type(source).__name__
+    return os.fspath(source) if where is None else f"{os.fspath(source)} where {where}"
 
+
+@contextmanager
+def named(source: str) -> Iterator[None]:
+    """Refusals of what a source holds begin with its name."""
+    try:
+        yield
+    except (TraceError, StateError) as error:
+        raise type(error)(f"{source}: {error}") from None
+
+
+def _sequence_file(source: Any, layout: Layout) -> Path | None:
+    """The file, where a source is text with one person's sequence a line."""
     if not isinstance(source, str | os.PathLike):
         if layout == "sequences":
             raise InputError("layout sequences is for text; a table is long or wide")
-        require_file(where)
-        return type(source).__name__, lambda: table_of(source), layout
+        return None
     paths = trace_files(source)
     if layout in {"long", "wide"} or (layout == "auto" and all(kind_of(path) or is_parquet(path) for path in paths)):
-        name = os.fspath(source) if where is None else f"{os.fspath(source)} where {where}"
-        return name, lambda: _table(paths, delimiter, memory, where), layout
+        return None
     if len(paths) > 1:
-        raise TraceError(f"{source}: sequences are read from one file, but these are {len(paths)}")
-    require_file(where)
-    return os.fspath(source), lambda: _lines(paths[0], states, delimiter, memory), "sequences"
+        raise TraceError(f"sequences are read from one file, but these are {len(paths)}")
+    return paths[0]
+
+
+def _sequences(path: Path, delimiter: str | None, memory: str) -> Table:
+    """The states of one person's sequence a line."""
+    from temporaldp.correlation.relations import Source
+    from temporaldp.files.embedded import Embedded
+    from temporaldp.files.sequences import LINE_BITS, sequence_batches
+
+    mask = (1 << LINE_BITS) - 1
+    source = Source(kind="file", place=lambda row: f"sequence {row >> LINE_BITS}, value {(row & mask) + 1}")
+    return Embedded(memory).batches(sequence_batches(path, delimiter), ("user", "time", "state"), source)
 
 
 def _laid_out(
@@ -187,14 +212,14 @@ def _laid_out(
         if grid is None:
             return TraceTable(traces, sort=sort, **how)
         every, fill, zone = grid
-        gridded = on_grid(traces, every, zone, sort=sort)
+        gridded, times = on_grid(traces, every, zone, sort=sort)
         how["between"] = Between.LAST if fill == "last" else Between.ABSENT
-        return TraceTable(gridded.traces, sort=True, times=gridded.times, **how)
+        return TraceTable(gridded, sort=True, times=times, **how)
     if grid is not None:
         raise InputError("every= and fill= are for events: one row each, with a column for the time (layout long)")
-    found = wide_traces(table, user, sort=sort, group=by)
-    how |= {"gaps": gaps or absent is not None, "wide": True, "in_order_of_rows": table.has_rows}
-    return TraceTable(found.traces, sort=True, times=found.times, **how)
+    cells, times = wide_traces(table, user, sort=sort, group=by)
+    how |= {"gaps": gaps or absent is not None, "wide": True, "in_order_of_rows": table.rows.has_order}
+    return TraceTable(cells, sort=True, times=times, **how)
 
 
 def _grid(every: str | None, fill: Fill | None, zone: str | None) -> tuple[str, Fill, str | None] | None:
@@ -211,7 +236,7 @@ def _grid(every: str | None, fill: Fill | None, zone: str | None) -> tuple[str, 
     return every, fill, zone
 
 
-def require_file(where: str | None) -> None:
+def _require_files(where: str | None) -> None:
     """Refuse a condition on rows where the source is not a CSV or Parquet file."""
     if where is not None:
         raise InputError(
@@ -219,70 +244,25 @@ def require_file(where: str | None) -> None:
         )
 
 
-def file_table(
-    source: str | os.PathLike[str], delimiter: str | None = None, memory: str = "1GiB", where: str | None = None
-) -> Table:
-    """A file, a pattern or a folder as one table, whatever its columns.
+def any_table(source: Any, delimiter: str | None = None, memory: str = "1GiB", where: str | None = None) -> Table:
+    """A file, a pattern, a folder or a frame as one table, whatever its columns.
 
     Raises
     ------
-    MissingFileError, TraceError
+    InputError, MissingFileError, TraceError
     """
-    try:
-        return _table(trace_files(source), _separator(delimiter), memory, where)
-    except TraceError as error:
-        raise TraceError(f"{source}: {error}") from None
+    from temporaldp.correlation.relations import table_of
+    from temporaldp.files.embedded import Embedded
 
-
-def _table(paths: tuple[Path, ...], delimiter: str | None, memory: str, where: str | None) -> Table:
-    """Files of one kind as one table."""
-    from temporaldp.files.embedded import FILE_BITS, Embedded
-
+    if not isinstance(source, str | os.PathLike):
+        _require_files(where)
+        return table_of(source)
+    paths = trace_files(source)
     if all(map(is_parquet, paths)):
         columns = [parquet_columns(path) for path in paths]
         # As they stand: DuckDB knows a column of several files by its name.
         header = tuple(name.strip() for name in same_header(paths, [[name for name, _ in each] for each in columns]))
-        mask = (1 << FILE_BITS) - 1
-        source = _source(paths, lambda row: (row >> FILE_BITS, row & mask))
-        return replace(Embedded(memory).parquet(paths, header, source, where), mixed=mixed_columns(paths, columns))
-    separator = delimiter or separator_of(paths[0])
+        return replace(Embedded(memory).parquet(paths, header, where), mixed=mixed_columns(paths, columns))
+    separator = _separator(delimiter) or separator_of(paths[0])
     header = same_header(paths, [csv_header(path, separator) for path in paths])
-    reading = Embedded(memory)
-    return reading.csv(
-        paths, header, separator, _source(paths, lambda row: _of_file(row, paths, reading.rows_of_files)), where
-    )
-
-
-def _source(paths: tuple[Path, ...], split: Callable[[int], tuple[int, int]]) -> Source:
-    """How messages name a row: with its file where there are several."""
-    from temporaldp.correlation.frames import Source
-
-    def place(row: int) -> str:
-        if len(paths) == 1:
-            return f"data row {row + 1}"
-        file, own = split(row)
-        return f"data row {own + 1} of {paths[file].name}"
-
-    return Source(kind="file", place=place)
-
-
-def _of_file(row: int, paths: tuple[Path, ...], counted: Callable[[], dict[str, int]]) -> tuple[int, int]:
-    """The file of a row of all CSV files together, and its number there."""
-    rows = counted()
-    for number, path in enumerate(paths):
-        n = rows.get(os.fspath(path), 0)
-        if row < n:
-            return number, row
-        row -= n
-    return len(paths) - 1, row
-
-
-def _lines(path: Path, states: Domain, delimiter: str | None, memory: str) -> Table:
-    """One person's sequence a line."""
-    from temporaldp.correlation.frames import Source
-    from temporaldp.files.embedded import Embedded
-    from temporaldp.files.sequences import LINE_BITS, sequence_batches
-
-    mask = (1 << LINE_BITS) - 1
-    source = Source(kind="file", place=lambda row: f"sequence {row >> LINE_BITS}, value {(row & mask) + 1}")
-    return Embedded(memory).batches(sequence_batches(path, states, delimiter), ("user", "time", "state"), source)
+    return Embedded(memory).csv(paths, header, separator, where)

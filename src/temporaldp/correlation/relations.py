@@ -1,0 +1,355 @@
+"""A table of any kind as rows that SQL is asked about: by DuckDB, or, with the same text, by Spark.
+
+A query calls the rows that it is about ``rows``, and small tables beside them ``{times}``, ``{states}`` and ``{moments}``.
+Queries about queries become one text, which the engine plans as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Self, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.correlation.states import CONTROL
+from temporaldp.errors import InputError, TraceError
+from temporaldp.extras import needing
+from temporaldp.progress import part as within
+
+with needing("tables"):
+    import duckdb
+    import pyarrow as pa
+    from pyarrow import types
+
+Column: TypeAlias = NDArray[Any]
+Arrow: TypeAlias = Any
+"""A PyArrow table, column, schema or type."""
+
+MISSING_WORDS = ("", "nan", "na", "n/a", "null", "none", "<na>")
+"""What table programs write for a missing value; compared without case and surrounding blanks."""
+
+BLANKS = "".join(
+    map(chr, (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288))
+)
+"""What `str.strip` takes away."""
+
+NOTHING, WHOLE, FRACTIONS, TEXT = "nothing", "whole numbers", "numbers with fractions", "text"
+CLOCK_TIMES, INSTANTS = "times without a zone", "times with a zone"
+KINDS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
+    (types.is_null, NOTHING),
+    (types.is_uint64, "whole numbers of 64 bits without sign"),
+    (types.is_integer, WHOLE),
+    (types.is_decimal, "decimal numbers"),
+    (types.is_floating, FRACTIONS),
+    (types.is_string, TEXT),
+    (types.is_large_string, TEXT),
+    (lambda kind: str(kind) == "string_view", TEXT),
+    (types.is_boolean, "truth values"),
+    (types.is_date, CLOCK_TIMES),
+    (lambda kind: types.is_timestamp(kind) and kind.tz is None, CLOCK_TIMES),
+    (types.is_timestamp, INSTANTS),
+)
+"""What columns of names and times can hold."""
+
+Answer = TypeVar("Answer")
+
+READING = "reading traces"
+"""What is being done, for those who watch how far it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where rows come from, for messages, and how a query about them is run.
+
+    Parameters
+    ----------
+    kind : {"table", "file"}
+        How messages speak of it, and whether they name options or arguments.
+    place : function
+        What row k (from 0) is called: ``data row 5``.
+    run : function
+        Calls a function that queries; where queries take long, it reports how far they are.
+    user, time, state, group : str
+        What the columns were called.
+    """
+
+    kind: str = "table"
+    place: Callable[[int], str] = lambda row: f"data row {row + 1}"
+    run: Callable[[Callable[[], Any]], Any] = lambda query: query()
+    user: str = "user"
+    time: str = "time"
+    state: str = "state"
+    group: str | None = None
+
+    def advice(self, option: str, argument: str) -> str:
+        """What to type: of a file the command's option, of a table the argument of a function."""
+        return option if self.kind == "file" else argument
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of a DuckDB relation, or of a query about it.
+
+    Parameters
+    ----------
+    origin : DuckDBPyRelation
+    source : Source
+    has_order : bool
+        Whether rows have an order, by the column `row`; without it, all rows are number 0.
+    text : str
+        The query, in which ``{origin}`` stands for the relation.
+    beside : mapping from names to Arrow tables
+        The small tables.
+    cuts : tuple
+        Users between which parts can be read one by one; none where that would read all rows each time.
+    """
+
+    origin: Any
+    source: Source
+    has_order: bool
+    text: str = "SELECT * FROM {origin}"
+    beside: Mapping[str, Arrow] = field(default_factory=dict)
+    cuts: tuple[Any, ...] = ()
+
+    def then(self, query: str, **beside: Arrow) -> Self:
+        """The rows of a query about these."""
+        text = query.replace("FROM rows", f"FROM ({self.text}) AS rows")
+        return replace(self, text=text, beside={**self.beside, **beside})
+
+    def asked(self, query: str) -> Arrow:
+        """The result of a query about these rows, as an Arrow table in memory."""
+        return self.source.run(self.then(query).relation().to_arrow_table)
+
+    def relation(self) -> Any:
+        """What answers the query when it is asked: a DuckDB relation."""
+        # DuckDB finds the small tables by the names of these variables, whichever connection the relation belongs to.
+        times, states, moments = map(self.beside.get, ("times", "states", "moments"))  # noqa: RUF059
+        view = f"temporaldp_{id(self.origin)}"  # another relation's query may be going on
+        return self.origin.query(view, self.text.format(origin=view, times="times", states="states", moments="moments"))
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What the columns hold, in words."""
+        return {column.name: kind_of(column.type) for column in self.asked("SELECT * FROM rows LIMIT 0").schema}
+
+    @property
+    def parts(self) -> tuple[Self, ...]:
+        """The rows of some people, those of others, and so on: each person's in one part."""
+        if not self.cuts:
+            return (self,)
+        edges = [_literal(cut) for cut in self.cuts]
+        conditions = (
+            f"user < {edges[0]} OR user IS NULL",
+            *(f"user >= {first} AND user < {end}" for first, end in pairwise(edges)),
+            f"user >= {edges[-1]}",
+        )
+        whole = replace(self, cuts=())
+        return tuple(whole.then(f"SELECT * FROM rows WHERE {condition}") for condition in conditions)
+
+    def of_parts(self, asked: Callable[[Self], Answer]) -> Iterator[Answer]:
+        """What is asked of every part, one after the other; reports how far it is."""
+        parts = self.parts
+        for k, part in enumerate(parts):
+            with within(k / len(parts), (k + 1) / len(parts), READING):
+                answer = asked(part)
+            yield answer
+
+    def place_of(self, row: int) -> str:
+        """What a row is called; "a row" where rows have no order."""
+        return self.source.place(row) if self.has_order else "a row"
+
+    @property
+    def identity(self) -> str:
+        """The columns that a change of times and states leaves as they are."""
+        return "user, row" if self.source.group is None else "user, row, belongs"
+
+    @property
+    def order(self) -> str:
+        """The columns that order a person's rows by time."""
+        return "t, row" if self.has_order else "t"
+
+    def holds_control(self, text: str) -> str:
+        """SQL: whether a text holds control characters."""
+        return f"regexp_matches({text}, '{CONTROL}')"
+
+    def microseconds(self, time: str) -> str:
+        """SQL: microseconds since 1970 of a timestamp."""
+        return f"epoch_us({time})"
+
+    def clock(self, moment: str, zone: str) -> str:
+        """SQL: what the clock of a zone shows at an instant; both are microseconds since 1970."""
+        return f"epoch_us(timezone('{zone}', make_timestamptz({moment})))"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparkRows(Rows):
+    """Rows of a PySpark DataFrame, or of a query about it, which the cluster answers."""
+
+    def asked(self, query: str) -> Arrow:
+        """The result of a query about these rows, as an Arrow table in memory."""
+        return self.then(query).relation().toArrow()
+
+    def relation(self) -> Any:
+        """What answers the query when it is asked: a DataFrame."""
+        session = self.origin.sparkSession
+        tables = {name: session.createDataFrame(table) for name, table in self.beside.items()}
+        return session.sql(self.text, origin=self.origin, **tables)
+
+    def holds_control(self, text: str) -> str:
+        """SQL: whether a text holds control characters."""
+        return f"{text} RLIKE r'{CONTROL}'"
+
+    def microseconds(self, time: str) -> str:
+        """SQL: microseconds since 1970 of a timestamp."""
+        return f"unix_micros(CAST({time} AS TIMESTAMP))"
+
+    def clock(self, moment: str, zone: str) -> str:
+        """SQL: what the clock of a zone shows at an instant; both are microseconds since 1970."""
+        return f"unix_micros(from_utc_timestamp(timestamp_micros({moment}), '{zone}'))"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows with the columns c0, c1, ..., of which `header` gives the names, and row.
+
+    The names of a table can be anything, even the same but for capitals, which some engines take for one.
+    """
+
+    rows: Rows
+    header: tuple[str, ...]
+    kinds: Mapping[str, str]
+    """What the columns hold, in words."""
+    mixed: Mapping[str, str] = field(default_factory=dict)
+    """Of columns that hold one thing in one place and another in another, which."""
+    cuts: Callable[[str, int], tuple[Any, ...]] = lambda name, cells: ()
+    """Values of a column between which parts of the table can be read one by one, without reading all of it each time; of so
+    many cells is a row."""
+
+
+def table_of(table: Any) -> Table:
+    """Any frame as a table. All but DuckDB's relations and Spark's DataFrames are handed to DuckDB, as Arrow tables.
+
+    Rows have an order in what is handed over.
+
+    Raises
+    ------
+    InputError
+        Not a table that narwhals knows.
+    TraceError
+        A column is of no one type.
+    """
+    with needing("tables"):
+        import narwhals as nw
+
+    known = nw.from_native(table, pass_through=True)
+    if not isinstance(known, nw.DataFrame | nw.LazyFrame):
+        raise InputError(
+            f"expected traces, a path, or a table (pandas, Polars, PyArrow, a DuckDB relation, a PySpark DataFrame), got "
+            f"{type(table).__name__}"
+        )
+    names = known.collect_schema().names()
+    header = tuple(map(str, names))
+    named = known.rename({name: f"c{k}" for k, name in enumerate(names)})
+    unordered = "SELECT *, CAST(0 AS BIGINT) AS row FROM {origin}"
+    if known.implementation.is_duckdb():
+        rows = Rows(nw.to_native(named), Source(), False, unordered)
+    elif known.implementation.is_pyspark():
+        rows = SparkRows(nw.to_native(named), Source(), False, unordered)
+    else:
+        eager = named.collect() if isinstance(named, nw.LazyFrame) else named
+        handed = _arrow(eager.with_row_index("row"), header)
+        rows = Rows(duckdb.connect().from_arrow(handed), Source(), True)
+    return Table(rows, header, rows.kinds)
+
+
+def _arrow(table: Any, header: tuple[str, ...]) -> Any:
+    """An eager frame as an Arrow table, or a refusal that names the column that has no one type."""
+    try:
+        return table.to_arrow()
+    except (TypeError, ValueError):
+        for label, name in zip(header, table.columns[1:], strict=True):
+            entries = table.get_column(name).to_list()
+            kinds = sorted({type(entry).__name__ for entry in entries if entry is not None})
+            if len(kinds) > 1:
+                raise TraceError(
+                    f"column {label!r} holds values of several types ({', '.join(kinds)}; the first is {entries[0]!r}); "
+                    "give it one type"
+                ) from None
+        raise
+
+
+def distinct_entries(column: Arrow) -> tuple[Arrow, NDArray[Any]]:
+    """Different entries of a column in order of appearance, as an Arrow array, and where each entry stands among them."""
+    coded = column.combine_chunks().dictionary_encode("encode")
+    return coded.dictionary, np.from_dlpack(coded.indices)
+
+
+def values(column: Arrow) -> Column:
+    """An Arrow array as a NumPy array; missing entries are None, NaN or NaT, times with a zone stand in UTC."""
+    # Arrow's to_numpy() loads pandas where that is installed, which takes longer than all the rest of reading a small file.
+    kind = kind_of(column.type)
+    if kind in {CLOCK_TIMES, INSTANTS}:
+        moments = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_pylist()
+        return np.array([np.iinfo(np.int64).min if one is None else one for one in moments], "int64").view("M8[us]")
+    entries = column.to_pylist()
+    if kind == FRACTIONS:
+        return np.array(entries, dtype=np.float64)
+    if None not in entries and kind != TEXT:
+        return np.array(entries)
+    made = np.empty(len(entries), dtype=object)
+    made[:] = entries
+    return made
+
+
+def integers(table: Arrow, name: str) -> NDArray[np.int64]:
+    """A column of whole numbers without missing entries."""
+    return np.from_dlpack(table.column(name).combine_chunks()).astype(np.int64)
+
+
+def text(column: Column) -> Column:
+    """Every entry as stripped text."""
+    return np.array([str(entry).strip() for entry in column], dtype=object)
+
+
+def missing(column: Column, named: tuple[str, ...] = ()) -> NDArray[np.bool_]:
+    """Which entries are null, NaN, NaT or a word for them that is not the name of a state."""
+    if column.dtype.kind in "fM":
+        return np.asarray(np.isnan(column) if column.dtype.kind == "f" else np.isnat(column))
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=bool)
+    return np.array([one is None or (str(one).strip().lower() in MISSING_WORDS and one not in named) for one in column])
+
+
+def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
+    """Different entries of a column and what they mean, as a small table."""
+    # From their bytes: to look at a NumPy array, Arrow loads pandas where that is installed.
+    made = (
+        pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
+        for column in columns.values()
+    )
+    return pa.table([entries, *made], [name, *columns])
+
+
+def kind_of(arrow: Arrow) -> str:
+    """What a column of an Arrow type holds, in words; types that can be read as one of them have the same words."""
+    entry = arrow.value_type if types.is_dictionary(arrow) else arrow
+    return next((words for is_kind, words in KINDS if is_kind(entry)), str(entry))
+
+
+def stripped(text: str) -> str:
+    """SQL: a text without blanks around it."""
+    return f"trim(BOTH '{BLANKS}' FROM {text})"
+
+
+def is_missing(text: str) -> str:
+    """SQL: whether a text is null or a word for it."""
+    words = ", ".join(map(_literal, MISSING_WORDS))
+    return f"({text} IS NULL OR lower({stripped(text)}) IN ({words}))"
+
+
+def _literal(value: Any) -> str:
+    """A number or text in SQL."""
+    return "'" + value.translate({39: "''", 123: "{{", 125: "}}"}) + "'" if isinstance(value, str) else str(value)
