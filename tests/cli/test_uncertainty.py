@@ -69,8 +69,8 @@ def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
     written = temporaldp("report", *options, "-o", page)
     assert written.returncode == 0, written.stderr
     told = " ".join(page.read_text().split())
-    assert "guaranteed at 95 % confidence" in told
-    assert "of people drawn anew" in told
+    assert "95 % confidence if values form a Markov chain" in told
+    assert "of resampled people" in told
 
 
 @pytest.mark.long

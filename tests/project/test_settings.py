@@ -116,7 +116,7 @@ def test_the_command_line_overrides_assignments_which_override_the_file(tmp_path
         ),
         ("[privacy]\nalpha = true\n", r"line 2: .*a number, not true or false"),
         ("[privacy]\nalpha = nan\n", r"line 2: .*greater than 0"),
-        ("[privacy]\nnoise = 'cauchy'\n", r"line 2: .*'gaussian' or 'laplace'"),
+        ("[privacy]\nnoise = 'cauchy'\n", r"line 2: .*'gaussian', 'laplace' or 'unknown'"),
         ("[privacy]\nhorizon = 2.5\n", r"line 2: .*integer"),
         ("[correlation]\nstays = '0.1:0.2:0.3'\n", r"line 2: .*FROM:TO"),
         ("[deployment]\ntables = 'country'\n", r"line 2: .*NAME=EPSILON"),
