@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,6 @@ from methods import method_of
 
 pytestmark = pytest.mark.browser
 
-AXE = (REPOSITORY / "tests" / "browser" / "axe" / "axe.min.js").read_text()
 STICKY = "#from=sticky&values=4&stays=0.85&epsilon=0.2&horizon=12&alpha=1"
 PHONE = {"viewport": {"width": 380, "height": 760}}
 CLOSE = 1e-9
@@ -373,7 +373,8 @@ def test_the_keyboard_alone_is_enough(visit):
 
 
 def violations(page):
-    found = page.page.evaluate(AXE + "; axe.run(document, {resultTypes: ['violations']})")
+    axe = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+    found = page.page.evaluate(axe + "; axe.run(document, {resultTypes: ['violations']})")
     return [(one["id"], [node["html"][:120] for node in one["nodes"]][:3]) for one in found["violations"]]
 
 
