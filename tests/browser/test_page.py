@@ -215,6 +215,7 @@ def test_uploads_that_cannot_be_used_are_explained(browser, kind, content, said)
     assert said in page.page.locator("#upload-problem").inner_text()
     assert page.page.locator(".figure, .verdict").count() == 0  # the number of what was shown before is gone
     assert "could not be read" in page.page.locator(".headline").inner_text()
+    assert "sample" not in page.page.locator("main").inner_text()
     page.set("epsilon", 0.2)
     assert page.page.locator(".figure").count() == 0
     page.choose("Sample")

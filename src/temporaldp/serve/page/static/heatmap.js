@@ -1,4 +1,4 @@
-// Heat map of an observation: the counts that are high at each step.
+// Heat map of an observation: the counts that are high at each step. All boxes of a colour are one path.
 
 import { line, text } from "./chart.js";
 import { h } from "./dom.js";
@@ -9,6 +9,8 @@ const MOST_STEPS = 41;
 const [NARROWEST, WIDEST] = [13, 40];
 const ROW = 20;
 
+const box = (x, y, width, height) => `M${x.toFixed(2)} ${y}h${width.toFixed(2)}v${height}h${(-width).toFixed(2)}z`;
+
 /** Shapes, size and steps of the heat map, about `room` wide. `high[t][k]`: whether the count of state k is high at step t. */
 export function heatmap(high, names, step, room, look) {
   const left = Math.min(120, 12 + 7.4 * Math.max(...names.map((name) => short(name).length)));
@@ -17,16 +19,14 @@ export function heatmap(high, names, step, room, look) {
   const last = Math.min(high.length, first + most);
   const cell = Math.max(NARROWEST, Math.min(WIDEST, (room - left - 5) / (last - first)));
   const bottom = ROW * names.length;
-  const shapes = [];
+  const [shapes, boxes] = [[], [[], []]];
   for (let t = first; t < last; t++) {
     const x = left + (t - first) * cell;
-    names.forEach((_, k) => {
-      const fill = high[t][k] ? look.backward : look.low;
-      shapes.push(h("rect", { x: x + 0.5, y: k * ROW + 1.5, width: cell - 1, height: ROW - 1, fill }));
-    });
+    names.forEach((_, k) => boxes[Number(high[t][k])].push(box(x + 0.5, k * ROW + 1.5, cell - 1, ROW - 1)));
     if (t === step || ((t + 1) % 5 === 0 && Math.abs(t - step) > 2))
       shapes.push(text(x + cell / 2, bottom + 17, String(t + 1), look.soft, { "text-anchor": "middle" }));
   }
+  boxes.forEach((some, at) => shapes.push(h("path", { d: some.join(""), fill: [look.low, look.backward][at] })));
   names.forEach((name, k) =>
     shapes.push(text(left - 8, k * ROW + 15, [h("title", {}, name), short(name)], look.soft, { "text-anchor": "end" })),
   );

@@ -75,7 +75,7 @@ function refresh(k) {
   const wrong = state.failed[k] || incomplete(setting);
   if (wrong) {
     drop(`view ${k}`);
-    slots[k] = { ...base, problem: wrong };
+    slots[k] = { ...base, problem: wrong, failed: Boolean(state.failed[k]) };
     return;
   }
   if (old?.key === key) {
@@ -125,13 +125,11 @@ function show() {
 /** Draw everything anew. */
 function draw() {
   const { settings, active } = state;
-  dataset.shown = theme();
   place("panels").classList.toggle("two", settings.length > 1);
   const tops = slots.filter((slot) => slot?.found).map((slot) => highest(curvesOf(slot)));
   panels.forEach((panel, k) => {
-    const step = slots[k]?.found ? chosen(k) : 0;
     const letter = settings.length > 1 ? "AB"[k] : "";
-    panel.show(slots[k], { letter, step, stale: isStale(k), top: Math.max(...tops) * 1.08 });
+    panel.show(slots[k], isStale(k), letter, slots[k]?.found ? chosen(k) : 0, Math.max(...tops) * 1.08);
   });
   showTabs();
   const slot = slots[active];
@@ -200,7 +198,7 @@ function moved(fields, from) {
   const before = state.settings[k];
   state.settings = state.settings.with(k, consistent(before, fields));
   if (state.settings[k].horizon !== before.horizon || "source" in fields || "values" in fields) state.steps[k] = null;
-  if (from === "failed") state.failed[k] = "The file could not be read; the reason is beside the form.";
+  if (from === "failed") state.failed[k] = "The file could not be read; the reason is in the form.";
   else if ("source" in fields) state.failed[k] = "";
   state.uploading = from === "upload" || from === "failed" || (state.uploading && !("source" in fields));
   drop(`slow ${k}`);

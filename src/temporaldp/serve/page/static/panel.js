@@ -5,7 +5,7 @@ import { python, shell } from "./commands.js";
 import { copy, fill, h, say } from "./dom.js";
 import { save } from "./exports.js";
 import { heatmap } from "./heatmap.js";
-import { CURVES, colours } from "./look.js";
+import { CURVES, colours, theme } from "./look.js";
 import { atDelta } from "./setting.js";
 import { down, level, listed, nats, steps, up } from "./words.js";
 
@@ -61,11 +61,13 @@ export class Panel {
   }
 
   /** Show a slot; `stale`: it belongs to an earlier setting. `top`: the largest number of the axis. */
-  show(slot, { letter, step, stale, top }) {
-    Object.assign(this, { slot, step });
-    const { name, headline, slider, chosen } = this.parts;
+  show(slot, stale, letter, step, top) {
     this.element.classList.toggle("stale", stale);
-    fill(name, letter ? h("span", { class: "letter" }, letter) : "", slot ? h("span", {}, titled(slot)) : "");
+    const drawn = [slot, letter, step, top, theme()];
+    if (drawn.every((one, k) => Object.is(one, this.drawn?.[k])) && slot) return;
+    Object.assign(this, { slot, step, drawn });
+    const { name, headline, slider, chosen } = this.parts;
+    fill(name, letter ? h("span", { class: "letter" }, letter) : "", slot ? h("span", {}, slot.failed ? "a file" : titled(slot)) : "");
     for (const part of this.element.querySelectorAll(":scope > .card, :scope > .pair")) part.hidden = !slot?.found;
     if (!slot?.found) {
       const problem = slot ? slot.problem : "";

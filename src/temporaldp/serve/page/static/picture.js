@@ -69,7 +69,8 @@ function paint(to, shape) {
     Object.assign(to, { strokeStyle: own("stroke"), lineWidth: Number(own("stroke-width")) });
     to.lineCap = own("stroke-linecap") ?? "butt";
     to.setLineDash(own("stroke-dasharray")?.split(" ").map(Number) ?? []);
-    to.stroke(new Path2D(own("d")));
+    if (own("stroke")) to.stroke(new Path2D(own("d")));
+    else to.fill(new Path2D(own("d")));
   }
   if (shape.tagName === "text") {
     to.font = `${own("font-weight") ?? ""} ${own("font-size")}px ${FONT}`;
