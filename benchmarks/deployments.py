@@ -1,4 +1,4 @@
-"""Records of published systems, one by one: what they state, what was assumed, what leaks over a range of chains.
+"""Records of published systems: their fields, the assumptions, and the leakage over a range of chains.
 
 Writes docs/measured/deployments.md from a folder of records of the deployments registry.  Run with:  make deployments
 """
@@ -16,41 +16,39 @@ import temporaldp as tdp
 from temporaldp.deployment import Question
 from temporaldp.deployment.card import overview_of
 from temporaldp.deployment.page import stated_fields
-from temporaldp.report.words import factor, number
+from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, UNKNOWN_FIT, at_delta, factor, upper
 
-HEAD = """# What published promises are worth over time
+HEAD = f"""# Leakage over time under published promises
 
 **Limits first.**
 
-- These are bounds on what can be inferred about a person's values under a correlation that we assume. They are not a break of anybody's
-  differential privacy: what a deployment promises for its unit, it promises.
-- A unit is what its record says it is. Whoever is several such units in a step (several devices, accounts, more contributions than the
-  unit holds) is promised less, and leaks more.
-- Whether a chain of values fits the people in these data, we cannot know. The secret and the range of chains are assumptions, and stand
-  beside every number.
-- Nothing is said of a deployment beyond its record and the arithmetic. The records are those of the OpenDP Differential Privacy
-  Deployments Registry (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence), which marks all of them as
-  pending or draft: their statements are its authors' readings of the sources that they name.
+- {INFERENCE_ONLY}
+- The privacy unit is that of the record. A person who has several units in a step (devices, accounts, more contributions than the unit
+  bounds) is covered by several units, and the leakage about this person is larger.
+- {UNKNOWN_FIT}
+- The page uses only the records and the arithmetic. The records are those of the OpenDP Differential Privacy Deployments Registry
+  (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence), which marks all of them as pending or draft: their
+  statements are its authors' readings of the sources that they name.
 
-Leakage about a step is how far everything that is ever released changes the odds between two values of one person at that step, in nats:
-1 nat is a factor of 2.72, 4.5 nats are 90. If one step has nothing to do with the next (a value stays with probability 0.5), it is what
-the step promises by itself. Made by `make deployments`; a test keeps it current. Every part names the command that prints the same and more.
+Leakage about a step is the largest change of the odds between two values of one person at that step by all releases, in nats: 1 nat is a
+factor of 2.72, 4.5 nats are a factor of 90. For independent steps (a value stays with probability 0.5) it is the promise of the step by
+itself. `make deployments` writes this page, and a test compares it. Every section names the command that prints the same numbers and more.
 """
 
-OVERVIEW = """
-## All records, at one look
+OVERVIEW = f"""
+## All records
 
-Two values of which one contributes and the other does not, and which stay with the probability at the head of a column from one step to
-the next: what leaks about one step for ever. `temporaldp deployment FOLDER` prints this table.
+Leakage about one step ({INFINITE_HORIZON}) for two values, of which one contributes, that stay with the probability at the head of a
+column from one step to the next. `temporaldp deployment FOLDER` prints this table.
 
-| record | unit | promised a step | 0.7 | 0.9 | 0.99 | |
+| record | unit | promise of a step | 0.7 | 0.9 | 0.99 | |
 | --- | --- | --- | ---: | ---: | ---: | --- |
 """
 
 
 @dataclass(frozen=True)
 class Case:
-    """A record and what is asked of it; `why` says where in the record the options come from."""
+    """A record and the assumptions about it; `why` names the fields that the options come from."""
 
     file: str
     title: str
@@ -79,7 +77,7 @@ CASES = (
     ),
     Case(
         "google_mobility.yaml",
-        "Google, Community Mobility: whether somebody's data of a day are there at all",
+        "Google, Community Mobility: whether the data of a person and day are present",
         MOBILITY_OPTIONS,
         f"privacy_unit_details speaks of adding or removing a single user's data in a single day. {MOBILITY_WHY}",
         MOBILITY_DAYS,
@@ -88,7 +86,7 @@ CASES = (
         "movement_ranges_maps.yaml",
         "Meta, Movement Range Maps",
         "",
-        "The record names no days and no parts of the total epsilon: a year, and the whole of it.",
+        "The record states no days and no parts of the total epsilon: the options are a year, and the whole epsilon.",
     ),
     Case(
         "covid19_search_trends_symptoms.yaml",
@@ -144,15 +142,14 @@ def _overview(folder: Path) -> list[str]:
             continue
         line = overview_of(tdp.Deployment.load(path), Question())
         stem = path.stem
-        unit, promise = line.unit_text, line.promise.sentence
+        unit, promise = line.deployment.record.unit, line.promise.sentence
         if line.misfit is not None:
-            lines.append(f"| {stem} | {unit} | {promise} | - | - | - | {line.misfit.brief} |\n")
+            lines.append(f"| {stem} | {unit} | {promise} | - | - | - | {line.remark} |\n")
             reasons.append(f"- **{stem}**: {line.misfit.sentence}\n")
             continue
-        cells = " | ".join(number(leak, up=True) for leak in line.lasting)
-        kind = f"at most, at delta {line.delta:g}" if line.delta else "exact" if line.exact else "at most"
-        lines.append(f"| {stem} | {unit} | {promise} | {cells} | {kind} |\n")
-    return [OVERVIEW, *lines, "\nWithout a number, and why:\n\n", *reasons]
+        cells = " | ".join(map(upper, line.lasting))
+        lines.append(f"| {stem} | {unit} | {promise} | {cells} | {line.remark} |\n")
+    return [OVERVIEW, *lines, "\nRecords without a number, and the reasons:\n\n", *reasons]
 
 
 def _case(folder: Path, case: Case) -> str:
@@ -165,33 +162,32 @@ def _case(folder: Path, case: Case) -> str:
         if name in FIELDS
     ]
     curve = [
-        f"| {p:g} | {number(leak, up=True)} | {factor(leak)} |\n"
-        for p, leak in zip(found.stays, found.lasting, strict=True)
+        f"| {p:g} | {upper(leakage)} | {factor(leakage)} |\n"
+        for p, leakage in zip(card.stays, card.lasting, strict=True)
     ]
-    at = f", at delta {found.delta:g}" if found.delta else ""
-    kind = "exact" if found.limit.exact else "upper bound"
+    unit = f"nats{at_delta(found.delta)}; {found.limit.kind}"
     return "".join(
         (
             f"\n## {case.title}\n\n",
             f"`temporaldp deployment {case.file} {case.options}".rstrip() + "`\n\n",
             "Limits: " + " ".join(sentence for sentence in card.limits if _of_this_record(sentence)) + "\n\n",
-            "What the record states:\n\n| field | |\n| --- | --- |\n",
+            "Fields of the record:\n\n| field | |\n| --- | --- |\n",
             *stated,
-            f"\nWhere the options come from: {case.why}\n",
-            "\nWhat we assumed:\n\n",
+            f"\nOrigin of the options: {case.why}\n",
+            "\nAssumptions:\n\n",
             *(f"- {sentence}\n" for sentence in card.assumptions),
-            "\nWhat follows:\n\n",
+            "\nLeakage over time:\n\n",
             *(f"- {sentence}\n" for sentence in card.sentences),
-            f"\n| stays with probability | leaks for ever (nats{at}; {kind}) | odds change by at most |\n| ---: | ---: | ---: |\n",
+            f"\n| stays with probability | {INFINITE_HORIZON} ({unit}) | odds change by at most |\n| ---: | ---: | ---: |\n",
             *curve,
-            f"\nWhat we would write to its publisher:\n\n> {card.to_publisher}\n",
+            f"\nSuggested message to the publisher:\n\n> {card.to_publisher}\n",
         )
     )
 
 
 def _of_this_record(limit: str) -> bool:
     """Whether a limit is about this record, and not about all, which the head of the page says."""
-    return limit.startswith(("Its privacy unit", "The record lists"))
+    return limit.startswith(("The privacy unit", "The record lists"))
 
 
 def _cell(text: str) -> str:
@@ -200,7 +196,7 @@ def _cell(text: str) -> str:
 
 def _end() -> str:
     return (
-        "\n## What a record would have to say\n\nThe registry has no field for correlation between steps. "
+        "\n## A field for correlation\n\nThe registry has no field for correlation between steps. "
         "[A field for the registry](registry-field.md) proposes one, and `temporaldp deployment RECORD --emit` writes it.\n"
     )
 

@@ -149,11 +149,11 @@ def test_the_picture_of_a_series_draws_its_numbers():
 
 
 def test_what_cannot_be_drawn_says_why():
-    with pytest.raises(tdp.InputError, match="without a horizon"):
+    with pytest.raises(tdp.InputError, match="expected a plan with a horizon"):
         FOR_EVER.plot()
     with pytest.raises(tdp.InputError, match="a label for each of the 3 steps, got 2"):
         SERIES.plot(times=["a", "b"])
-    with pytest.raises(tdp.InputError, match="no method has a plan"):
+    with pytest.raises(tdp.InputError, match="at least one method with a plan"):
         tdp.PlanComparison({}, {}).plot()
 
 

@@ -95,7 +95,7 @@ def test_the_record_of_the_tutorial_is_the_one_that_its_lines_are_run_with():
 
 
 def test_the_readme_is_read_in_two_minutes():
-    assert len((REPOSITORY / "README.md").read_text().split()) <= 600
+    assert len((REPOSITORY / "README.md").read_text().split()) <= 500
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Differential privacy under temporal correlations: quantify the leakage, bound it, and spend it on real releases."""
 
-import temporaldp.report.plots  # noqa: F401  # how results are drawn
+import temporaldp.report  # noqa: F401  # registers the figures of results
 from temporaldp import adapters, studies
 from temporaldp.accounting import (
     ApproximateDP,
@@ -11,6 +11,7 @@ from temporaldp.accounting import (
     LeakageCurves,
     LeakageSeries,
     LeakageSupremum,
+    MarkovQuilt,
     MetricPrivacy,
     Observation,
     PairwiseLeakage,
@@ -32,6 +33,7 @@ from temporaldp.correlation import (
     Trajectories,
     TransitionMatrix,
     estimate_adversaries,
+    estimate_adversary,
     estimate_dwell_times,
     estimate_periodic,
     estimate_transition_matrix,
@@ -184,6 +186,7 @@ __all__ = [
     "LedgerMismatchError",
     "LiftedChain",
     "LikelihoodBox",
+    "MarkovQuilt",
     "MatrixError",
     "MetricPrivacy",
     "MissingExtraError",
@@ -235,6 +238,7 @@ __all__ = [
     "compare_plans",
     "consistent_counts",
     "estimate_adversaries",
+    "estimate_adversary",
     "estimate_dwell_times",
     "estimate_periodic",
     "estimate_transition_matrix",

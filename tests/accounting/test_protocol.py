@@ -16,6 +16,7 @@ from temporaldp import (
     Exact,
     GaussianNoise,
     IntervalBound,
+    MarkovQuilt,
     MetricPrivacy,
     OutputTable,
     PaperBound,
@@ -80,6 +81,12 @@ class TestInterval(FilterContract):
 
     tested = TestedMethod("interval", IntervalBound(), worst_mechanism)
     room_is_used = False
+
+
+class TestQuilt(FilterContract):
+    """An upper bound for noise of any kind, so that independent noise leaves much of it unused."""
+
+    tested = TestedMethod("quilt", MarkovQuilt(), worst_mechanism)
 
 
 class TestCurve(Contract):

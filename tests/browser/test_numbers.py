@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from browsing import Visit, browsing
-from temporaldp.report import words
+from temporaldp.report import sentences
 
 pytestmark = pytest.mark.browser
 
@@ -28,7 +28,7 @@ def test_numbers_are_rounded_as_in_reports(compute):
     values = [float(value) for value in values]
     here = compute("x.map((v) => [m.up(v), m.down(v), m.nats(v)])", values)
     for value, (up, down, nats) in zip(values, here, strict=True):
-        assert [up, down] == [words.number(value, up=True), words.number(value, down=True)], value
+        assert [up, down] == [sentences.number(value, up=True), sentences.number(value, down=True)], value
         assert value * (1.0 - 1e-12) <= float(nats) <= float(up)
         assert float(nats) - value <= max(1e-4, 1e-3 * value if value > 1e4 else 0.0) + 1e-12
     assert compute("[m.nats(1.03324988), m.nats(0.66317619), m.nats(null), m.level(null)]") == [

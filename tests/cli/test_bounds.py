@@ -44,10 +44,14 @@ def words_of(result, code=0):
 @pytest.mark.long
 def test_audit_leads_with_the_exact_number_and_says_why():
     words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1"))
-    assert "leakage, at worst (exact) 0.6632, 6.6 times the promise" in words
-    assert "where step 26 of 47, time s25" in words
-    assert words.count("1.034") == words.count("by the paper's upper bound 1.034; 1.051 for ever") == 1
-    assert "W is told apart from N3 best, by 0.6632 nats." in words
+    assert "largest leakage (exact) 0.6632, 6.6 times epsilon" in words
+    assert "at step 26 of 47, time s25" in words
+    assert (
+        words.count("1.034")
+        == words.count("by the paper's upper bound 1.034; supremum over an infinite horizon 1.051")
+        == 1
+    )
+    assert "W is distinguished from N3 best, by 0.6632 nats." in words
     assert "N1, R and W at steps 23 to 25; W at step 26; N1 and W at steps 27 to 34" in words
 
 
@@ -75,7 +79,7 @@ def test_audit_as_json_has_both_sides_the_observation_and_the_paper():
 @pytest.mark.long
 def test_the_paper_s_bound_alone_says_nothing_of_another():
     words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper"))
-    assert "leakage, at worst (upper bound) 1.034, 10.3 times the promise" in words
+    assert "largest leakage (upper bound) 1.034, 10.3 times epsilon" in words
     assert "0.663" not in words
     assert "exact" not in words
     found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper", "--json").stdout)
@@ -89,10 +93,10 @@ def test_the_number_that_is_shown_decides():
     assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.664").returncode == 0
     gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.663")
     assert gate.returncode == 3
-    assert "0.6632 is above" in gate.stderr
+    assert "the leakage is 0.6632 nats, above alpha = 0.663" in " ".join(gate.stderr.split())
     gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.7", "--bound", "paper", "--json")
     assert gate.returncode == 3
-    assert "(by the paper's upper bound)" in " ".join(gate.stderr.split())
+    assert "leakage by the paper's upper bound is 1.034 nats" in " ".join(gate.stderr.split())
 
 
 @pytest.mark.parametrize("name", ["uniform", "pairwise", "auto", "both"])
@@ -122,8 +126,8 @@ def test_the_figure_of_an_audit(tmp_path):
 def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     words = words_of(temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--compare", "-o", plan))
-    assert "optimality not proved: another plan that holds the level could need less noise" in words
-    assert "leakage, at worst (exact) 1 of 1" in words
+    assert "optimality not proved: another plan for this level could have less noise" in words
+    assert "largest leakage (exact) 1 of 1" in words
     loaded = load_plan(plan)
     assert loaded.accounting == Exact()
     assert temporaldp("release", SAMPLE, "--plan", plan, "-o", counts).returncode == 0
@@ -131,7 +135,7 @@ def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
     report = ("report", SAMPLE, "--plan", plan, "--released", counts)
     words_of(temporaldp(*report, "-o", page))
     text = " ".join(page.read_text().split())
-    assert "The plan holds its level: at most <strong>1</strong> nats" in text
+    assert "The plan satisfies 1-DP_T: at most <strong>1</strong> nats" in text
     assert "(nats, exact)</th><td>1</td>" in text
     message = refused(*report, "--bound", "paper", "-o", "q.html", cwd=tmp_path)
     assert "of which the paper's bound is no evidence: leave out --bound paper" in " ".join(message.split())
@@ -142,15 +146,15 @@ def test_a_plan_by_the_paper_s_bound_says_so_and_is_held(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     words = words_of(temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--bound", "paper", "-o", plan))
     assert "method optimal: the least noise that was found for this horizon, held by the paper's upper bound" in words
-    assert "no plan that holds the level by the same accounting has less noise by more than" in words
+    assert "no plan for this level by the same accounting reduces the noise by more than" in words
     words = words_of(temporaldp("release", SAMPLE, "--plan", plan, "-o", counts))
-    assert "by the paper's upper bound of the leakage" in words
+    assert "leakage upper bound (accounting method: paper)" in words
     assert load_released(counts).accounting == PaperBound()
     worst = {}
     for bound in ("exact", "paper"):
         words_of(temporaldp("report", SAMPLE, "--plan", plan, "--bound", bound, "-o", page))
         text = " ".join(page.read_text().split())
-        worst[bound] = float(re.search(r"The plan holds its level: at most <strong>(\S+)</strong>", text).group(1))
+        worst[bound] = float(re.search(r"The plan satisfies 1-DP_T: at most <strong>(\S+)</strong>", text).group(1))
     assert worst["exact"] < 0.8
     assert worst["paper"] == 1.0
 
@@ -206,12 +210,12 @@ def test_where_and_why_are_about_one_step_and_ties_are_said_to_be_ties(tmp_path)
         "0.1",
     )
     words = words_of(shown)
-    assert "where step 11 of 20" in words
+    assert "at step 11 of 20" in words
     assert "from c is tied with it." in words
     alone = words_of(
         temporaldp("audit", "--set", f"correlation.backward={matrix}", "--horizon", "1", "--epsilon", "0.1")
     )
-    assert "Any two values are told apart equally well, by 0.1 nats." in alone
+    assert "Any two states are distinguished equally well, by 0.1 nats." in alone
 
 
 @pytest.mark.long
@@ -229,8 +233,8 @@ def test_a_person_of_many_is_named_with_the_observation():
         "10",
     )
     words = words_of(shown)
-    who = re.search(r"about (\d+) if it went on", words).group(1)
-    assert f"that '{who}' was in " in words
+    who = re.search(r"about (\d+) supremum over", words).group(1)
+    assert f"in favour of '{who}' in " in words
 
 
 LONG = (

@@ -11,7 +11,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from command import temporaldp
 from conftest import REPOSITORY
 from temporaldp import TransitionMatrix, load_plan, load_released, save_matrix
-from temporaldp.report.words import number, span
+from temporaldp.report.sentences import number, span
 
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
 
@@ -47,11 +47,11 @@ def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
     )
     assert f"{number(found['epsilon'], up=True)} at delta 0.01" in words and "nats at delta 0.01" in words
     assert (
-        f"leakage, at worst (upper bound) {number(found['worst_leakage'], up=True)}, " in words
-        and "times the promise" in words
+        f"largest leakage (upper bound) {number(found['worst_leakage'], up=True)}, " in words
+        and "times epsilon" in words
     )
     assert "of the release itself, by simulation between" in words and "1e-05 that the draws deceive" in words
-    assert "no two values are told apart better" in words and found["accounting"]["pairwise"] is True
+    assert "no two states are distinguished better" in words and found["accounting"]["pairwise"] is True
     found = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--delta", "1e-2", "--json").stdout)
     pure = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--json").stdout)
     assert found["delta"] == 1e-2 and found["gap"] is None and found["accounting"]["pairwise"] is True
@@ -86,16 +86,20 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
     assert "Plan for alpha = 1, delta = 0.001" in words and f"discrete Gaussian noise of scale {scales} counts" in words
     words = said(temporaldp("release", traces, "--plan", plan, "-o", counts))
     assert (
-        "at most 1 nats at delta 0.001" in words and f"exact discrete Gaussian (OpenDP), scale {scales} counts" in words
+        "at most 1 nats at delta 0.001" in words
+        and f"exact discrete Gaussian noise (OpenDP), scale {scales} counts" in words
     )
     assert load_released(counts).noise == "gaussian"
     said(temporaldp("report", traces, "--set", "correlation.prior=1", "--plan", plan, "--released", counts, "-o", page))
     text = " ".join(page.read_text().split())
-    assert "The plan holds its level" in text
+    assert "The plan satisfies (1, 0.001)-DP_T" in text
     level = number(load_plan(plan).leakage.worst, up=True)  # pair by pair the search ends within a thousandth of alpha
-    assert f"The release is ({level}, 0.001)-DP_T" in text and "times as likely as under the other, plus 0.001" in text
+    assert f"satisfy ({level}, 0.001)-DP_T" in text and "as under another, plus a probability of 0.001" in text
     assert f"discrete Gaussian noise of scale {scales} counts" in text
-    assert "exact discrete Gaussian noise from OpenDP" in text and "How much noise each has was decided before" in text
+    assert (
+        "exact discrete Gaussian noise (OpenDP)" in text
+        and "The amount of noise of every release is fixed before" in text
+    )
     other = tmp_path / "pure.parquet"
     said(temporaldp("plan", traces, "--set", "correlation.prior=1", "--alpha", "1", "-o", tmp_path / "pure.json"))
     said(temporaldp("release", traces, "--plan", tmp_path / "pure.json", "-o", other))
@@ -156,3 +160,16 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
 def test_bad_arguments(arguments, message):
     result = temporaldp(*arguments)
     assert result.returncode == 2 and message in " ".join(result.stderr.split())
+
+
+def test_noise_of_an_unknown_kind_is_audited_and_planned_for_by_quilts(tmp_path):
+    found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--noise", "unknown", "--json").stdout)
+    assert found["accounting"] == {"method": "quilt"} and found["paper"] is None
+    assert found["worst_leakage"] == pytest.approx(2.1996, abs=1e-4)
+    assert max(found["attained"]["temporal"]) == pytest.approx(0.6632, abs=1e-4)
+    plan = json.loads(temporaldp("plan", SAMPLE, "--alpha", "1", "--noise", "unknown", "--json").stdout)
+    assert plan["accounting"] == {"method": "quilt"}
+    for command in (("audit", "--epsilon", "0.1"), ("plan", "--alpha", "1")):
+        for other in (("--delta", "1e-6"), ("--bound", "paper")):
+            message = temporaldp(command[0], SAMPLE, *command[1:], "--noise", "unknown", *other)
+            assert message.returncode == 2 and "--noise unknown is accounted" in message.stderr

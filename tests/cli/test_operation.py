@@ -102,12 +102,14 @@ def test_a_dry_run_leaves_a_database_as_it_was(days, postgres_server):
 
 @pytest.mark.long
 def test_the_life_of_a_release(days):
-    assert "says little" in words_of(
+    assert "carries little information" in words_of(
         run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--set", "release.log=log.jsonl").stderr
     )
     first = (days / "out.csv").read_text()
     warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--set", "release.warn_at=0.3").stderr
-    assert "the data of 4 steps" in words_of(warned) and "says little" not in words_of(warned)  # said once
+    assert "the data of 4 steps" in words_of(warned) and "carries little information" not in words_of(
+        warned
+    )  # said once
     assert "may be used" not in words_of(warned)  # it spends what lasts for ever
     assert (days / "again.csv").read_text() == first
     head = json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["head"]
@@ -146,7 +148,7 @@ def test_the_life_of_a_release(days):
     page = days / "report.html"
     run(days, "report", "--ledger", "release.db", "-o", page)
     text = words_of(page.read_text())
-    assert "The release holds its level" in text and "another one from step 5 on" in text
+    assert "The release satisfies 1-DP_T" in text and "another one from step 5 on" in text
     run(days, "ledger", "export", "release.db", "-o", "all.csv")
     with (days / "all.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 7
@@ -334,9 +336,11 @@ def test_a_plan_is_renewed(days):
     told = json.loads(run(days, "release", "morning.csv", *asked, "-o", "out.parquet", "--json").stdout)
     assert told["alpha_of_epoch"] == 1.0 < told["worst_leakage"] <= told["alpha"]
     for command in (("show",), ("verify",)):
-        assert "every 2 steps; each epoch by itself holds 1 nats" in run(days, "ledger", *command, "renewed.db").stdout
+        assert (
+            "every 2 steps; each epoch satisfies 1-DP_T by itself" in run(days, "ledger", *command, "renewed.db").stdout
+        )
     run(days, "report", "--ledger", "renewed.db", "-o", "renewed.html")
-    assert "Each of the 2 epochs holds its level by itself" in (days / "renewed.html").read_text()
+    assert "Each of the 2 epochs by itself satisfies 1-DP_T" in (days / "renewed.html").read_text()
     assert "--history" in refused("release", "morning.csv", *asked[:4], *asked[-2:], "-o", "out.parquet", cwd=days)
     assert "--plan FILE" in refused("release", "morning.csv", "--alpha", "1", *asked[2:], "-o", "out.parquet", cwd=days)
     assert "renewal" in refused("release", "morning.csv", *asked[:2], *asked[4:], "-o", "x.parquet", cwd=days, code=4)

@@ -23,8 +23,7 @@ from temporaldp import (
 )
 from temporaldp.deployment import Question
 from temporaldp.deployment.lasting import leaking
-from temporaldp.report.odds import percent, posterior
-from temporaldp.report.words import factor
+from temporaldp.report.sentences import factor, percent, posterior
 
 
 @pytest.fixture
@@ -117,11 +116,11 @@ def test_every_number_of_a_card(load):
 
 def test_in_words(load):
     told = " ".join(load().card(horizon=10).sentences)
-    assert "Someone who was 50 % sure becomes at most 99 % sure" in told
+    assert "increases from 50 % to at most 99 % and from 10 % to at most 91 %" in told
     assert "4.5 nats about one day" in told
-    assert "(user level), whatever the correlation: at most 10 nats" in told
-    assert "could promise epsilon = 0.1157" in told  # 0.11573: what is granted is rounded down
-    assert "both values, a change is a removal and an addition" in told
+    assert "at the user level (all steps of a person), for every correlation: at most 10 nats" in told
+    assert "With a promise of epsilon = 0.1157 for each day" in told  # 0.11573: what is granted is rounded down
+    assert "both values are contributed, a change is a removal and an addition" in told
 
 
 @pytest.mark.parametrize(("prior", "leakage"), [(0.5, 4.499), (0.1, 2.0), (0.9, 0.3)])
@@ -143,10 +142,10 @@ def test_probabilities_and_factors_are_never_rounded_down():
 
 def test_limits_are_said_first_and_assumptions_name_everything(load):
     card = load().card(states=("home", "away"), stays=(0.6, 0.95))
-    assert "not a break" in " ".join(card.limits)
-    assert "cannot be known from the record" in " ".join(card.limits)
+    assert "do not show that the differential privacy of the deployment is broken" in " ".join(card.limits)
+    assert "The record does not show whether a chain" in " ".join(card.limits)
     assumed = " ".join(card.assumptions)
-    for part in ("home, away", "0.6 to 0.95", "365 days", "One step is a day", "one promise"):
+    for part in ("home, away", "0.6 to 0.95", "365 days", "One step is a day", "one unit apart"):
         assert part in assumed
     assert list(card.to_dict())[-1] == "to_publisher"
     json.dumps(card.to_dict(), allow_nan=False)
@@ -213,7 +212,7 @@ def test_default_deltas(load):
     )
     text = with_parameters("epsilon: 1.0", "delta: 1e-8", variant="Approximate DP")
     assert load(text).card(stays=(0.5, 0.5)).leakage.delta == pytest.approx(1e-5)
-    with pytest.raises(InputError, match="a delta above what a step promises"):
+    with pytest.raises(InputError, match="a delta above that of the promise"):
         load(text).card(delta=1e-9)
     with pytest.raises(InputError, match="leave it out"):
         load().card(delta=1e-6)
@@ -227,7 +226,7 @@ def test_a_matrix_in_place_of_a_range(load):
     assert card.stays == pytest.approx((0.75 * 0.9 + 0.25 * 0.7,))
     assert 1.0 < card.lasting[0] <= 2.0 * fixed_point(0.9, 0.7, 1.0) - 1.0 + 1e-9
     assert "matrix.csv" in " ".join(card.assumptions)
-    with pytest.raises(StateError, match="the matrix names home, away"):
+    with pytest.raises(StateError, match="states of the matrix, home, away"):
         load().card(correlation=adversary, states=("a", "b"))
     both = Adversary(sticky(2, stays=(0.7, 0.9)), sticky(2, stays=(0.7, 0.9)))
     known = load().card(correlation=both)
@@ -238,7 +237,7 @@ def test_a_matrix_in_place_of_a_range(load):
 def test_tables_take_the_place_of_the_promise(load):
     card = load().card(tables={"country": 0.1, "county": 0.3})
     assert card.leakage.promised == pytest.approx(0.4)
-    assert "for the tables that this secret enters" in card.to_publisher
+    assert "for the tables of this secret" in card.to_publisher
     with pytest.raises(InputError, match=r"part of what the record promises, epsilon = 1, but they add up to 1\.2"):
         load().card(tables={"country": 0.9, "county": 0.3})
     with pytest.raises(InputError, match="pure differential privacy"):

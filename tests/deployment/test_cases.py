@@ -29,7 +29,7 @@ def test_the_page_is_current():
 
 def test_the_page_says_its_limits_first_and_has_every_case():
     text = PAGE.read_text()
-    assert text.index("Limits first") < text.index("not a break") < text.index("| record |")
+    assert text.index("Limits first") < text.index("do not show") < text.index("| record |")
     for title in (
         "count of people at work",
         "Movement Range Maps",
@@ -38,4 +38,4 @@ def test_the_page_says_its_limits_first_and_has_every_case():
         "Symptoms",
     ):
         assert f"{title}\n" in text
-    assert text.count("What we would write to its publisher") == text.count("What the record states:") >= 6
+    assert text.count("Suggested message to the publisher") == text.count("Fields of the record:") >= 6

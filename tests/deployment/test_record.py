@@ -8,7 +8,7 @@ from conftest import shared_folder
 from registry_records import VISITS, record, with_parameters
 from temporaldp import Deployment, InputError, MissingFileError
 from temporaldp.deployment import Question
-from temporaldp.deployment.promise import ApproximatePromise, ConcentratedPromise, PurePromise
+from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise
 from temporaldp.deployment.stated_unit import StatedUnit
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -27,8 +27,12 @@ def load(tmp_path):
 
 def test_what_is_read(load):
     found = load(VISITS)
-    assert (found.slug, found.name, found.curators) == ("visits-nobody-2026", "Counts of visits", ("Nobody",))
-    assert found.promise == PurePromise(1.0)
+    assert (found.record.slug, found.name, found.record.curators) == (
+        "visits-nobody-2026",
+        "Counts of visits",
+        ("Nobody",),
+    )
+    assert found.promise == EpsilonPromise(1.0)
     assert found.repeats
     assert found.said_period == "day"
     assert not found.about_replacing
@@ -38,11 +42,11 @@ def test_what_is_read(load):
 @pytest.mark.parametrize(
     ("text", "promise"),
     [
-        (with_parameters("epsilon: 1e-1"), PurePromise(0.1)),
-        (with_parameters("epsilon: 2"), PurePromise(2.0)),
-        (with_parameters("epsilon: 2", "delta: 0.0"), PurePromise(2.0)),
-        (with_parameters("epsilon: 2", "delta: 1.0e-9", variant="Approximate DP"), ApproximatePromise(2.0, 1e-9)),
-        (with_parameters("epsilon: 2", "delta: '1e-9'", variant="Approximate DP"), ApproximatePromise(2.0, 1e-9)),
+        (with_parameters("epsilon: 1e-1"), EpsilonPromise(0.1)),
+        (with_parameters("epsilon: 2"), EpsilonPromise(2.0)),
+        (with_parameters("epsilon: 2", "delta: 0.0"), EpsilonPromise(2.0)),
+        (with_parameters("epsilon: 2", "delta: 1.0e-9", variant="Approximate DP"), EpsilonPromise(2.0, 1e-9)),
+        (with_parameters("epsilon: 2", "delta: '1e-9'", variant="Approximate DP"), EpsilonPromise(2.0, 1e-9)),
         (with_parameters("rho: 0.5", variant="Zero-concentrated DP"), ConcentratedPromise(0.5)),
         (
             with_parameters("rho: 0.5", "epsilon: 3", "delta: 1e-9", variant="Zero-concentrated DP"),
@@ -50,7 +54,7 @@ def test_what_is_read(load):
         ),
         (
             with_parameters("rho: 0.5", "epsilon: 3", "delta: 1e-9", variant="Approximate DP"),
-            ApproximatePromise(3.0, 1e-9),
+            EpsilonPromise(3.0, 1e-9),
         ),
     ],
 )
@@ -81,15 +85,21 @@ def test_parameters_by_variant(load, text, promise):
         ("a: 1\n---\nb: 2\n", "in YAML, got something else"),
         ("a: '" + "x" * 300_000 + "'", "at most 256 KiB"),
         ("a: 1\nb: 2\n", "the field 'deployment', got the fields a, b"),
-        ("type: object\nproperties: {}\n", "the registry's schema, which is no record"),
+        ("type: object\nproperties: {}\n", "got the registry's schema"),
         ("deployment: 3\n", "deployment to be a mapping of fields, got 3"),
-        ("deployment: {basic: {name: x}}\n", "deployment.privacy_loss to be a mapping of fields, got nothing"),
-        ("deployment: {privacy_loss: {}}\n", "deployment.basic to be a mapping of fields, got nothing"),
+        (
+            "deployment: {basic: {name: x}}\n",
+            "deployment.privacy_loss.privacy_unit, such as 'User-day-level', got nothing",
+        ),
+        ("deployment: {deployment_model: 3}\n", "deployment.deployment_model to be a mapping of fields, got 3"),
         (record(privacy_unit=None), "privacy_unit, such as 'User-day-level', got nothing"),
-        (record(privacy_unit="[1, 2]"), "deployment.privacy_loss.privacy_unit to be text"),
-        (record(release_type="3"), "deployment.deployment_model.release_type to be text, got 3"),
-        (record(epsilon=None), "epsilon, epsilon and delta, or rho, got nothing"),
-        (record(epsilon="'1.0'"), "privacy_parameters.epsilon to be a number, such as epsilon: 0.5, got '1.0'"),
+        (record(privacy_unit="[1, 2]"), "deployment.privacy_loss.privacy_unit, such as 'User-day-level', got [1, 2]"),
+        (record(release_type="3"), "deployment.deployment_model.release_type, got 3"),
+        (record(epsilon=None), "epsilon, epsilon and delta, or rho, numbers such as 'epsilon: 0.5', got nothing"),
+        (
+            record(epsilon="'1.0'"),
+            "numbers such as 'epsilon: 0.5', got '1.0'",
+        ),
         (record(epsilon="about one"), "got 'about one'"),
         (record(epsilon="yes"), "got 'yes'"),
         (record(epsilon="true"), "got True"),
@@ -99,12 +109,12 @@ def test_parameters_by_variant(load, text, promise):
         (record(epsilon="0"), "expected epsilon to be a number > 0"),
         (record(epsilon="1e9"), "at most 10000"),
         (record(epsilon="1" * 400), "epsilon"),
-        (with_parameters("sigma: 1"), "privacy_parameters.epsilon, which Pure DP has, got sigma"),
+        (with_parameters("sigma: 1"), "privacy_parameters.epsilon, which Pure DP has, got none"),
         (with_parameters("epsilon: 1", variant="Approximate DP"), "privacy_parameters.delta, which Approximate DP has"),
-        (with_parameters("epsilon: 1", "delta: small", variant="Approximate DP"), "delta to be a number"),
+        (with_parameters("epsilon: 1", "delta: small", variant="Approximate DP"), "privacy_parameters.delta with"),
         (with_parameters("epsilon: 1", "delta: 2", variant="Approximate DP"), "expected delta between 0 and 1"),
         (with_parameters("rho: 1e9", variant="Zero-concentrated DP"), "expected rho from"),
-        (record(data_curators="3").replace("      - Nobody\n", ""), "data_curators to be a list"),
+        (record(data_curators="3").replace("      - Nobody\n", ""), "deployment.basic.data_curators, got 3"),
     ],
 )
 def test_what_is_no_record_is_refused(load, text, says):
@@ -154,9 +164,9 @@ def test_units_that_nobody_knows_are_refused(load, text):
     ("text", "brief", "asked"),
     [
         (record(release_type="One release"), "one release", {"every": "day"}),
-        (record(release_type=None), "how often is not said", {"every": "day"}),
+        (record(release_type=None), "frequency not stated", {"every": "day"}),
         (record(privacy_unit="User-level"), "all steps of a person", {"every": "day"}),
-        (record(privacy_unit="Event-level"), "events: how many is not said", {"contributions": 3}),
+        (record(privacy_unit="Event-level"), "number of events not stated", {"contributions": 3}),
         (record(model_name="Local"), "noise on the device", {"fresh_noise": True}),
         (record(release_type_details="Reports are memoized.", model_name="Local"), "memoised noise", None),
         (

@@ -11,7 +11,7 @@ import pytest
 from temporaldp import Adversary, InputError, PrivacyUnit, TransitionMatrix
 from temporaldp.deployment.lasting import leaking
 from temporaldp.deployment.plain_yaml import read_plain_yaml
-from temporaldp.deployment.promise import ApproximatePromise, ConcentratedPromise, PurePromise
+from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise
 
 
 def enumerated(matrix, low, high, horizon):
@@ -49,7 +49,7 @@ def test_three_values_against_every_mechanism_enumerated(unit, low, high):
     states = ("absent", "home", "work")
     rows = np.where(np.eye(3, dtype=bool), 0.8, 0.1)
     chain = TransitionMatrix(rows, states)
-    steps, adversary = leaking(PurePromise(0.7), unit, states, 0.0), Adversary(chain, chain)
+    steps, adversary = leaking(EpsilonPromise(0.7), unit, states, 0.0), Adversary(chain, chain)
     limit = steps.lasting(adversary)
     within = steps.within(adversary, 7, limit)
     assert within == pytest.approx(enumerated(rows, low, high, 7), rel=1e-12)
@@ -96,14 +96,14 @@ def test_units_that_mean_nothing_are_refused(make, says):
 
 
 def test_group_privacy():
-    assert PurePromise(0.5).mechanism(3).epsilon == pytest.approx(1.5)
+    assert EpsilonPromise(0.5).mechanism(3).epsilon == pytest.approx(1.5)
     assert ConcentratedPromise(0.1).mechanism(2).rho == pytest.approx(0.4)
-    two = ApproximatePromise(0.5, 1e-6).mechanism(2)
+    two = EpsilonPromise(0.5, 1e-6).mechanism(2)
     assert (two.epsilon, two.delta) == (1.0, pytest.approx(1e-6 * (1.0 + math.exp(0.5))))
     with pytest.raises(InputError, match="by group privacy its delta"):
-        ApproximatePromise(34.9, 7e-9).mechanism(2)
-    assert ApproximatePromise(1.0, 1e-8).together(1, 10, 1e-7) == 10.0
-    assert ApproximatePromise(1.0, 1e-8).together(1, 11, 1e-7) == math.inf
+        EpsilonPromise(34.9, 7e-9).mechanism(2)
+    assert EpsilonPromise(1.0, 1e-8).together(1, 10, 1e-7) == 10.0
+    assert EpsilonPromise(1.0, 1e-8).together(1, 11, 1e-7) == math.inf
 
 
 def test_numbers_are_read_as_yaml_1_2_has_them(tmp_path):

@@ -59,7 +59,7 @@ def test_a_verified_plan_is_kept_and_tells_what_it_leaks(plans, tmp_path):
         (WALK,), again.leakage_to(WALK, 3), Provenance("matrices", name="walk"), ("1", "2", "3"), plan=again
     )
     page = render_report(told)
-    assert "The plan holds its level" in page and "1e-05 that the draws deceive" in page
+    assert "The plan satisfies (" in page and "1e-05 that the draws deceive" in page
     noise = [DiscreteGaussianNoise(scale) for scale in plan.scales.tolist()]
     known = temporal_leakage(WALK, noise, accounting=ApproximateDP(0.01)).user_level
     assert told.leakage.user_level == pytest.approx(known, rel=1e-4)  # on another grid

@@ -82,6 +82,7 @@ def test_from_the_table_of_an_agency_to_a_report_in_four_commands(tmp_path):
         done = temporaldp(*command, cwd=tmp_path)
         assert done.returncode == (3 if command == ("audit",) else 0), done.stderr  # 0.1 a step leaks more than alpha
         assert len(command) <= 4
+    assert (tmp_path / "published.csv").read_text().startswith("timestamp,zone,count,epsilon\n")
     released = load_released(tmp_path / "published.csv")
     with Ledger(tmp_path / "release.db") as ledger:
         assert len(ledger) == 96 == len(released.times)

@@ -22,6 +22,7 @@ from temporaldp import (
     DiscreteLaplaceHistogram,
     InputError,
     NoisyHistogram,
+    ReleasedHistograms,
     StateError,
     Trajectories,
     TransitionMatrix,
@@ -279,3 +280,16 @@ def test_a_name_that_a_spreadsheet_would_run_is_quoted_and_comes_back(tmp_path):
         cells = [cell for row in csv.reader(file) for cell in row]
     assert {"'=1+1", "'+cmd", "'-2+3", "'@SUM(A1)", "''=x", "-5", "'quoted'"} <= set(cells)
     assert not [cell for cell in cells if re.match("[=+@]|-[^0-9.]", cell)]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_columns_of_time_and_state_may_have_names_of_their_own(suffix, tmp_path):
+    released = ReleasedHistograms([[3, 4], [5, 6]], [0.1, 0.2], [20.0, 10.0], ("a", "b"), ("1", "2"), 1.0)
+    place = tmp_path / f"r{suffix}"
+    save_released(released, place, time="at", state="zone")
+    loaded = load_released(place)
+    assert (loaded.counts.tolist(), loaded.states, loaded.times) == ([[3, 4], [5, 6]], ("a", "b"), ("1", "2"))
+    if suffix == ".csv":
+        assert place.read_text().startswith("at,zone,count,epsilon\n")
+    with pytest.raises(InputError, match="expected names for time and state other than count, epsilon"):
+        save_released(released, place, state="count")

@@ -29,7 +29,7 @@ from temporaldp import (
     release_histograms,
     temporal_leakage,
 )
-from temporaldp.report import Evidence, Provenance, render_report, words, write_report
+from temporaldp.report import Evidence, Provenance, explanation, render_report, write_report
 from temporaldp.report.figures import (
     audit_figure,
     budget_figure,
@@ -75,11 +75,11 @@ def text_of(page):
 
 def test_the_page_of_an_audit_says_what_leaks(audited):
     page = text_of(render_report(audited))
-    assert "promises 0.1 at each step can leak up to 0.6632 nats about one step, 6.6 times as much" in page
+    assert "spends 0.1 at each step leaks up to 0.6632 nats about one step, 6.6 times as much" in page
     assert "differ in the value of one person at one step (replace one)" in page
-    assert "at most a factor e^0.6632" in page
+    assert "odds between two values by at most a factor of 1.941 (the factor is e^0.6632)" in page
     assert "4.7-differential privacy" in page
-    assert "Learnt from other traces (past.csv)" in page
+    assert "Estimated from other traces (past.csv)" in page
     assert "Warning" not in page
     assert "Internal" not in page
 
@@ -87,12 +87,12 @@ def test_the_page_of_an_audit_says_what_leaks(audited):
 @pytest.mark.long
 def test_the_page_of_a_release_warns_and_is_marked_internal(released):
     page = text_of(render_report(released))
-    assert "The plan holds its level: at most 1 nats" in page
+    assert "The plan satisfies 1-DP_T: at most 1 nats" in page
     assert "Internal. Do not publish this page. It shows the true counts" in page
-    assert "It shows a correlation that was learnt from the protected traces" in page
-    assert "The adversary of this report, though not the plan, was learnt from the protected traces" in page
+    assert "It shows a correlation that was estimated from the protected traces" in page
+    assert "The adversary of this report, but not the plan, was estimated from the protected traces" in page
     assert re.search(r"The largest leakage is at (\d+ of 47 steps|step \d+ of 47, time s\d+)\.", page)
-    assert "L1 sensitivity of 2" in page
+    assert "the L1 sensitivity is 2" in page
     assert "A prior of 1 per cell was added" in page
 
 
@@ -101,16 +101,16 @@ def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
     adversary = audited.worst_adversary
     paper = temporal_leakage(adversary, audited.leakage.epsilons, accounting=PaperBound())
     limit = leakage_supremum(adversary, 0.1, accounting=PaperBound())
-    assert words.paper(audited) is None
+    assert explanation.paper(audited) is None
     both = dataclasses.replace(audited, paper=paper, paper_supremum=limit)
     page = text_of(render_report(both))
     assert "Largest temporal privacy leakage of a step (nats, exact) 0.6632" in page
-    assert page.count("1.034") == page.count("1.034; 1.051 for ever") == 1
+    assert page.count("1.034") == page.count("1.034; supremum over an infinite horizon 1.051") == 1
     assert "the paper's upper bound of TPL" in legend_of(leakage_figure(both.leakage, both.times, paper=paper))
     alone = text_of(render_report(dataclasses.replace(audited, leakage=paper, supremum=limit)))
     assert "(nats, upper bound) 1.034" in alone
     assert "0.6632" not in alone
-    assert "By the paper's recursion, at step 32" in alone
+    assert "At step 32, time s31 (upper bound)" in alone
     with pytest.raises(InputError, match="the paper's bound is of another release"):
         dataclasses.replace(audited, paper=temporal_leakage(adversary, [0.2] * 47, accounting=PaperBound()))
 
@@ -124,22 +124,20 @@ def test_a_level_is_held_by_the_leakage_of_the_report(audited):
     exact = dataclasses.replace(
         audited, leakage=temporal_leakage(adversary, plan.epsilons), paper=paper, plan=plan, supremum=None
     )
-    assert exact.level_held
+    assert exact.is_satisfied
     page = text_of(render_report(exact))
-    assert "The plan holds its level: at most 1 nats" in page
-    assert not dataclasses.replace(exact, leakage=paper, paper=None).level_held
+    assert "The plan satisfies 1-DP_T: at most 1 nats" in page
+    assert not dataclasses.replace(exact, leakage=paper, paper=None).is_satisfied
     for_ever = dataclasses.replace(exact, plan=plan_budget(adversary, alpha=1.0))
-    assert not dataclasses.replace(for_ever, supremum=leakage_supremum(adversary, 0.3)).level_held
+    assert not dataclasses.replace(for_ever, supremum=leakage_supremum(adversary, 0.3)).is_satisfied
 
 
 def test_the_observation_is_told_and_is_the_one_of_the_library(audited):
     seen = audited.observation
-    told = words.witness(audited)
-    assert told.startswith(
-        "The observation that gives most away about step 26, that a person was in W rather than N3: "
-    )
+    told = explanation.witness(audited)
+    assert told.startswith("The most revealing observation about step 26, in favour of a person in W rather than N3: ")
     assert "e^0.6632 = 1.941 times as likely if the person was in W." in told
-    runs = told.split("low: ")[1].split(". Seen")[0].split("; ")
+    runs = told.split("low: ")[1].split(". The whole")[0].split("; ")
     found = {}
     for run in runs:
         names, first, last = re.match(r"(.*) at steps? (\d+)(?: to (\d+))?$", run).groups()
@@ -154,28 +152,30 @@ def test_of_a_long_series_the_steps_around_the_worst_are_told(audited):
     high[np.arange(400), np.arange(400) % 3] = True
     seen = Observation(200, "c", "a", states, high, 1.0)
     evidence = SimpleNamespace(observation=seen, who="one person")
-    told = words.witness(evidence)
-    assert "that one person was in c rather than a" in told
+    told = explanation.witness(evidence)
+    assert "in favour of one person in c rather than a" in told
     assert "low: b at step 197; c at step 198; a at step 199" in told
-    assert "and so on at 391 steps further away, which add less" in told
+    assert "and 391 steps further away, which add less" in told
     assert told.count(" at step ") == 9
     high[:] = True
     high[200] = [False, False, True]
-    told = words.witness(evidence)
-    assert "low: c at step 201. Seen together" in told
+    told = explanation.witness(evidence)
+    assert "low: c at step 201. The whole observation" in told
 
 
-def test_pairs_that_tie_are_said_to_tie(audited):
+def test_tied_pairs_are_reported_as_tied(audited):
     walk = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]], ["x", "y"])
     cycle = TransitionMatrix([[0.7, 0.2, 0.1], [0.2, 0.7, 0.1], [0.0, 0.0, 1.0]], ["a", "b", "c"])
 
     def first(matrix, steps):
         series = temporal_leakage(Adversary(matrix), [0.1] * steps)
-        return words.reasons(Evidence((Adversary(matrix),), series, Provenance("matrices"), ("t",) * steps))[0]
+        return explanation.reasons(Evidence((Adversary(matrix),), series, Provenance("matrices"), ("t",) * steps))[0]
 
-    assert first(walk, 5).startswith("Any two values are told apart equally well, by 0.2")
-    assert re.fullmatch(r"[ab] is told apart from c best, by \S+ nats\. [ab] from c is tied with it\.", first(cycle, 5))
-    assert words.reasons(audited)[0] == "W is told apart from N3 best, by 0.6632 nats."
+    assert first(walk, 5).startswith("Any two states are distinguished equally well, by 0.2")
+    assert re.fullmatch(
+        r"[ab] is distinguished from c best, by \S+ nats\. [ab] from c is tied with it\.", first(cycle, 5)
+    )
+    assert explanation.reasons(audited)[0] == "W is distinguished from N3 best, by 0.6632 nats."
 
 
 def test_states_of_several_tables_are_told_apart_in_a_sentence():
@@ -183,7 +183,7 @@ def test_states_of_several_tables_are_told_apart_in_a_sentence():
     matrix = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], names)
     series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 3)
     evidence = Evidence((Adversary(matrix, matrix),), series, Provenance("matrices"), ("a", "b", "c"))
-    told = " ".join([*words.reasons(evidence), words.witness(evidence)])
+    told = " ".join([*explanation.reasons(evidence), explanation.witness(evidence)])
     assert '"W, home"' in told and '"N"' not in told
     assert told.count("W, ") == told.count('"W, ')
 
@@ -204,8 +204,8 @@ def test_a_report_about_many_people_looks_for_the_worst_of_them_a_few_times(monk
         LeakageSeries, "worst_member", property(lambda one: asked.append(len(one.members)) or find(one))
     )
     evidence = Evidence((Adversary(matrix),) * people, series, Provenance("matrices"), ("t",) * 5, name_users=True)
-    assert "'worst'" in words.witness(evidence)
-    assert words.reasons(evidence)
+    assert "'worst'" in explanation.witness(evidence)
+    assert explanation.reasons(evidence)
     render_report(evidence)
     assert 0 < asked.count(people) < 100
 
@@ -277,7 +277,7 @@ def test_a_browser_shows_the_page_and_all_its_pictures(released, tmp_path):
 def test_reasons_name_the_values_and_are_true(audited):
     paper = temporal_leakage(audited.worst_adversary, audited.leakage.epsilons, accounting=PaperBound())
     for evidence, share in ((audited, ""), (dataclasses.replace(audited, leakage=paper), ", (.*) of the 1.034 nats")):
-        *_, backward, forward = words.reasons(evidence)
+        *_, backward, forward = explanation.reasons(evidence)
         matrix = evidence.adversaries[0].backward
         names = re.match(rf"Backward{share}: a person in (\w+) was in (.*) one step before with", backward).groups()
         value, likely = names[-2], [part.strip() for part in re.split(",| or ", names[-1])]
@@ -291,8 +291,8 @@ def test_reasons_name_the_values_and_are_true(audited):
 
 def test_reasons_of_an_adversary_who_knows_nothing():
     evidence = Evidence((Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Provenance("matrices"), ("a", "b"))
-    assert words.reasons(evidence) == []
-    assert "learns nothing from other steps" in text_of(render_report(evidence))
+    assert explanation.reasons(evidence) == []
+    assert "has no temporal correlation" in text_of(render_report(evidence))
     same = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
     evidence = Evidence(
         (Adversary(same, same),),
@@ -300,42 +300,20 @@ def test_reasons_of_an_adversary_who_knows_nothing():
         Provenance("matrices"),
         ("a", "b"),
     )
-    assert words.reasons(evidence)[1:] == ["Backward: nothing leaks this way, as 0 and 1 do not differ."]
+    assert explanation.reasons(evidence)[1:] == [
+        "Backward: no leakage in this direction, because the rows of 0 and 1 are equal."
+    ]
     paper = temporal_leakage(Adversary(same, same), [1.0, 2.0], accounting=PaperBound())
     evidence = dataclasses.replace(evidence, leakage=paper)
-    assert words.reasons(evidence) == ["Backward: all rows of the matrix are equal, so nothing leaks this way."]
-
-
-@pytest.mark.parametrize(
-    ("value", "shown", "up"),
-    [
-        (1.03325, "1.033", "1.034"),
-        (0.1, "0.1", "0.1"),
-        (0.30000000000000004, "0.3", "0.3"),
-        (12345.6, "12350", "12350"),
-        (123.41, "123.4", "123.5"),
-        (1e-7, "1e-07", "1e-07"),
-        (1.00001, "1", "1.001"),
-        (0.0, "0", "0"),
-        (float("inf"), "inf", "inf"),
-    ],
-)
-def test_numbers_of_guarantees_are_rounded_up(value, shown, up):
-    assert float(words.number(value)) == float(shown)
-    assert float(words.number(value, up=True)) == float(up)
-
-
-def test_what_may_be_spent_is_rounded_down():
-    assert words.number(0.0211543, up=True) == "0.02116"
-    assert words.number(0.0211589, down=True) == "0.02115"
-    assert words.number(0.3 - 1e-16, down=True) == "0.3"
-    assert words.span(np.array([0.021151, 0.021159]), up=True) == "0.02116"
+    assert explanation.reasons(evidence) == [
+        "Backward: no leakage in this direction, because all rows of the matrix are equal."
+    ]
 
 
 def test_evidence_that_does_not_fit_is_refused(released):
     with pytest.raises(InputError, match="47 time labels"):
         Evidence(released.adversaries, released.leakage, released.provenance, ("a",))
-    with pytest.raises(InputError, match="nothing was released"):
+    with pytest.raises(InputError, match="got true counts alone"):
         Evidence(
             released.adversaries,
             released.leakage,

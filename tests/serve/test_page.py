@@ -25,7 +25,7 @@ import temporaldp as tdp
 from command import SAMPLE
 from serve_places import token_for
 from served import served
-from temporaldp.report import odds
+from temporaldp.report import sentences
 from temporaldp.serve import Settings
 from temporaldp.serve.bodies import LARGEST_UPLOAD
 from temporaldp.serve.page import assets
@@ -107,8 +107,7 @@ def test_one_answer_has_all_about_a_leakage(ask):
     seen = series.evidence.witness(series.worst_time)
     assert (found["step"], found["high"]) == (series.worst_time, seen.high.tolist())
     assert ["ab"[k] for k in found["pairs"][found["step"]]] == [seen.value, seen.other_value]
-    assert odds.odds(series.worst, 0.0) in found["meaning"]
-    assert all(clause in found["meaning"] for clause in odds.surest(series.worst))
+    assert found["meaning"] == f"{sentences.odds(series.worst, 0.0)}. {sentences.posteriors(series.worst, 0.0)}"
     other = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.3, "step": 0}).json
     assert (other["step"], other["high"]) == (0, series.evidence.witness(0).high.tolist())
     endless = ask.post("/v1/view/leakage", KNOWN | {"forward": [[1.0, 0.0], [0.0, 1.0]], "epsilon": 0.3}).json
@@ -160,7 +159,7 @@ def test_other_answers_are_the_librarys(ask):
     noisy = [tdp.DiscreteLaplaceNoise(8.0)] * 4
     series = tdp.temporal_leakage(adversary(), noisy, accounting=tdp.ApproximateDP(1e-3, pairwise=False))
     assert delta["curves"]["temporal"] == series.temporal.tolist()
-    assert odds.guess(series.worst, 1e-3) in delta["meaning"]
+    assert sentences.posteriors(series.worst, 1e-3) in delta["meaning"]
     sweep = ask.post("/v1/view/sweep", KNOWN | {"epsilon": 0.3}).json
     at = sweep["stays"].index(0.8)
     assert sweep["exact"][at] == pytest.approx(tdp.temporal_leakage(adversary(), [0.3] * 4).worst, rel=1e-12)

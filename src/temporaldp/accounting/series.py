@@ -122,19 +122,18 @@ class LeakageSeries:
 
     @property
     def attained(self) -> Attained | None:
-        """What observations reach at every step, the lower sides of exact numbers; None where there are only upper bounds."""
-        if not self.accounting.is_exact:
-            return None
+        """Lower bounds of the leakage of every step, which observations reach; None where there are only upper bounds."""
         if self.members:
             each = [member.attained for member in self.members]
-            return Attained(*(np.max([one[k] for one in each if one is not None], axis=0) for k in range(3)))
+            known = [one for one in each if one is not None]
+            return Attained(*(np.max([one[k] for one in known], axis=0) for k in range(3))) if known == each else None
         if self.evidence is not None:
             return self.evidence.attained
-        return Attained(self.backward, self.forward, self.temporal)
+        return Attained(self.backward, self.forward, self.temporal) if self.accounting.is_exact else None
 
     @property
     def gap(self) -> float:
-        """The largest distance between what is reported and what is attained, of any step; 0 without an exact number."""
+        """Largest distance between upper and attained leakage of any step, in nats; 0 where there are only upper bounds."""
         attained = self.attained
         if attained is None:
             return 0.0
@@ -304,7 +303,7 @@ def temporal_leakage(
 
     Examples
     --------
-    >>> from temporaldp import Adversary, PaperBound, TransitionMatrix
+    >>> from temporaldp import Adversary, Exact, PaperBound, TransitionMatrix
     >>> adversary = Adversary(backward=TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]))
     >>> temporal_leakage(adversary, [0.1] * 5).backward.round(4)
     array([0.1   , 0.1808, 0.2471, 0.3024, 0.3488])

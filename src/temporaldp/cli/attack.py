@@ -1,4 +1,4 @@
-"""`temporaldp attack`: what somebody who knows everybody else makes of a release."""
+"""`temporaldp attack`: an attack on a finished release, with knowledge of all other users."""
 
 from __future__ import annotations
 

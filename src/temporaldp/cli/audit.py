@@ -1,8 +1,7 @@
-"""`temporaldp audit`: how much does this release really leak?"""
+"""`temporaldp audit`: the leakage of a release."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ from temporaldp import (
     Adversary,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
+    Exact,
     ExactLeakage,
     InputError,
     LeakageCurves,
@@ -26,18 +26,29 @@ from temporaldp import (
 from temporaldp.accounting import Attained
 from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.accounting.protocol import DIRECTIONS
+from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
-from temporaldp.report import Evidence
+from temporaldp.report import Evidence, explanation
 from temporaldp.report.figures import audit_figure, leakage_figure
+from temporaldp.report.sentences import (
+    INFINITE_HORIZON,
+    PAPER_BOUND,
+    USER_LEVEL,
+    at_delta,
+    learning_cost,
+    nats,
+    number,
+    steps,
+    supremum,
+    upper,
+)
 from temporaldp.report.style import figure_suffix, save_figure
-from temporaldp.report.uncertainty import range_figure, uncertainty_figure, uncertainty_sentence
-from temporaldp.report.words import number, paper, reasons, steps, supremum, witness
+from temporaldp.report.uncertainty import range_figure, uncertainty_figure
 from temporaldp.studies import LeakageUncertainty, OwnLeakage, own_leakage
 
 if TYPE_CHECKING:
@@ -89,6 +100,7 @@ def audit(
     promise = _promise(privacy)
     if verification.enabled and isinstance(promise, float):
         raise InputError("verification simulates the noise of a release: give --noise M --scale S --delta D")
+    method = privacy.accounting
     if privacy.delta is not None and privacy.bound == "paper":
         raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
     if figure is not None:
@@ -104,7 +116,7 @@ def audit(
                 found = replace(found, own=_own(inputs, promise, privacy.delta, n_steps, verification))
         else:
             assert isinstance(promise, float)
-            found = audit_of(inputs, promise, n_steps, is_paper=privacy.bound == "paper")
+            found = audit_of(inputs, promise, n_steps, method)
             found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.series))
         evidence = found.evidence(inputs)
     warn(inputs.scarcity)
@@ -124,7 +136,7 @@ def audit(
         warn("whether the leakage is within alpha is unknown: too few transitions were observed")
         raise typer.Exit(3)
     if privacy.alpha is not None and found.series.worst > privacy.alpha:
-        warn(f"the leakage {number(found.series.worst, up=True)} is above alpha = {privacy.alpha:g}{found.by}")
+        warn(f"the leakage{found.by} is {nats(found.series.worst)}, above alpha = {privacy.alpha:g}")
         raise typer.Exit(3)
 
 
@@ -136,14 +148,14 @@ def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | Discre
         return privacy.epsilon
     if privacy.epsilon is not None:
         raise InputError("expected one of --epsilon E and --noise M --scale S: a scale determines the epsilon")
-    if privacy.noise is None or privacy.delta is None:
+    if privacy.drawn_noise is None or privacy.delta is None:
         raise InputError("expected --noise, --scale and --delta together: noise of a scale is accounted at a delta")
-    return histogram_profile(privacy.noise, privacy.scale)
+    return histogram_profile(privacy.drawn_noise, privacy.scale)
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What a constant budget leaks and, beside exact numbers, what the paper's bound makes of it."""
+    """Leakage of a constant budget and, beside exact numbers, the paper's bound."""
 
     series: LeakageSeries
     limits: LeakageSupremum
@@ -154,13 +166,12 @@ class Audit:
 
     @property
     def by(self) -> str:
-        """What the number is where it is not exact, in words."""
-        if self.series.delta:
-            return f" (at delta {self.series.delta:g})"
-        return " (by the paper's upper bound)" if isinstance(self.series.accounting, PaperBound) else ""
+        """Qualification of a number that is not exact."""
+        paper = f" by {PAPER_BOUND}" if isinstance(self.series.accounting, PaperBound) else ""
+        return at_delta(self.series.delta) or paper
 
     def evidence(self, inputs: Inputs) -> Evidence:
-        """What there is to show."""
+        """Content of the tables, the figure and the sentences."""
         times = inputs.times(len(self.series))
         return Evidence(
             inputs.adversaries,
@@ -175,17 +186,17 @@ class Audit:
         )
 
 
-def audit_of(inputs: Inputs, epsilon: float, n_steps: int, *, is_paper: bool = False) -> Audit:
+def audit_of(inputs: Inputs, epsilon: float, n_steps: int, accounting: Accounting[Any, Any] | None = None) -> Audit:
     """Leakage of a release that spends epsilon at every step, and its supremum."""
-    spent = np.full(n_steps, epsilon)
-    by_paper = (
-        temporal_leakage(inputs.everyone, spent, accounting=PaperBound()),
-        leakage_supremum(inputs.everyone, epsilon, accounting=PaperBound()),
-    )
-    if is_paper:
-        return Audit(*by_paper)
-    exact = temporal_leakage(inputs.everyone, spent), leakage_supremum(inputs.everyone, epsilon)
-    return Audit(*exact, *by_paper)
+    spent, method = np.full(n_steps, epsilon), accounting or Exact()
+
+    def by(one: Accounting[Any, Any]) -> tuple[LeakageSeries, LeakageSupremum]:
+        return (
+            temporal_leakage(inputs.everyone, spent, accounting=one),
+            leakage_supremum(inputs.everyone, epsilon, accounting=one),
+        )
+
+    return Audit(*by(method), *by(PaperBound())) if isinstance(method, Exact) else Audit(*by(method))
 
 
 def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -> Audit:
@@ -254,7 +265,7 @@ def _supremum(limits: LeakageSupremum) -> dict[str, Any]:
 
 
 def _uncertainty(found: LeakageUncertainty) -> dict[str, Any]:
-    """The three numbers, and what lies between them."""
+    """The estimate, quantiles and bounds."""
     people = None if found.people is None else found.people.quantile(found.confidence)
     return {
         "confidence": found.confidence,
@@ -267,7 +278,7 @@ def _uncertainty(found: LeakageUncertainty) -> dict[str, Any]:
 
 
 def _witness(series: LeakageSeries) -> dict[str, Any] | None:
-    """The observation that gives most away about the worst step; None where none is known."""
+    """The observation that attains the leakage of the worst step; None where none is known."""
     if not isinstance(series.worst_member.evidence, ExactLeakage):
         return None
     seen = series.witness()
@@ -292,7 +303,7 @@ def _figure(inputs: Inputs, evidence: Evidence) -> Figure:
 
 
 def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) -> Figure:
-    """Leakage if every value stays with the same probability and else goes anywhere alike, over the range."""
+    """Leakage of chains that stay with a given probability and otherwise move uniformly, over the range."""
     chances = np.linspace(*stays, RANGE_POINTS)
     apart = (1.0 - np.eye(n_states)) / (n_states - 1)
     known = [TransitionMatrix(p * np.eye(n_states) + (1.0 - p) * apart) for p in chances]
@@ -302,7 +313,7 @@ def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) 
 
 
 def _gap(series: LeakageSeries) -> float | None:
-    """How much of the worst leakage discretisation can be; None where that is not known: pair by pair, and without a delta."""
+    """Bound of the discretisation error of the largest leakage; None if it is unknown: for each pair, and without a delta."""
     curves = series.worst_member.evidence
     if not isinstance(curves, LeakageCurves) or curves.pairs is not None:
         return None
@@ -311,58 +322,50 @@ def _gap(series: LeakageSeries) -> float | None:
 
 def show_audit(inputs: Inputs, found: Audit, evidence: Evidence) -> None:
     """Print the audit as tables."""
-    series, times, gap = found.series, evidence.times, _gap(found.series)
-    epsilon, worst_user = float(series.epsilons[0]), series.worst_user
-    at = f" at delta {series.delta:g}" if series.delta else ""
-    kind = series.accounting.label
+    series, times, gap, learnt = found.series, evidence.times, _gap(found.series), inputs.provenance.epsilon
+    epsilon, at, step = float(series.epsilons[0]), at_delta(series.delta), evidence.explained_step
+    sides = [f"{name} {upper(getattr(found.limits, name))}" for name in ("backward", "forward")]
+    least = _least(series)
     rows = [
-        ("correlation", inputs.provenance.sentence),
-        ("states", ", ".join(inputs.states or ())),
-        ("promised at each step", number(epsilon, up=True) + at),
-        (f"leakage, at worst ({kind})", _worst(inputs, series.worst, epsilon)),
-        ("where", _where(evidence.explained_step, times)),
-        *([("about", worst_user)] if worst_user else []),
-        ("if it went on for ever", _limits(found.limits)),
-        *([("by the paper's upper bound", paper(evidence) or "")] if found.paper is not None else []),
-        *([("of the release itself, by simulation", found.own.sentence)] if found.own is not None else []),
-        *([("of it discretisation, at most", number(gap, up=True))] if gap is not None else []),
-        *([("learning the correlation cost", _learning(inputs, series))] if inputs.provenance.epsilon else []),
-        ("user level (all steps together)", number(series.user_level, up=True)),
+        ("correlation", inputs.provenance.sentence, True),
+        ("states", ", ".join(inputs.states or ()), True),
+        ("epsilon of each step", number(epsilon, up=True) + at, True),
+        (f"largest leakage ({series.accounting.label})", _largest(inputs, series.worst, epsilon), True),
+        ("at", f"step {step + 1} of {len(times)}, time {times[step]}", True),
+        ("about", series.worst_user or "", bool(series.worst_user)),
+        (INFINITE_HORIZON, f"{', '.join(sides)}, temporal {supremum(found.limits)}", True),
+        (f"by {PAPER_BOUND}", explanation.paper(evidence) or "", found.paper is not None),
+        ("if the noise of each step is fresh", least, bool(least)),
+        ("of the release itself, by simulation", found.own.sentence if found.own else "", found.own is not None),
+        ("discretisation error, at most", number(gap or 0.0, up=True), gap is not None),
+        ("cost of learning the correlation", learning_cost(learnt, series.worst + learnt, series.delta), bool(learnt)),
+        (USER_LEVEL, number(series.user_level, up=True), True),
     ]
+    shown = [(name, value) for name, value, applies in rows if applies]
     data = inputs.trajectories
     people = "" if data is None else f"{data.n_users} people, "
     title = f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's value)"
     if inputs.scarcity is not None:
-        facts(title, rows[:4])
+        facts(title, shown[:4])
         return
-    facts(title, rows)
+    facts(title, shown)
     steps_table(series, times)
-    uncertain = None if found.uncertainty is None else uncertainty_sentence(found.uncertainty)
-    for sentence in (uncertain, *reasons(evidence), witness(evidence)):
+    uncertain = None if found.uncertainty is None else explanation.uncertainty(found.uncertainty)
+    for sentence in (uncertain, *explanation.reasons(evidence), explanation.witness(evidence)):
         if sentence:
             console.print(sentence, markup=False)
 
 
-def _learning(inputs: Inputs, series: LeakageSeries) -> str:
-    spent = inputs.provenance.epsilon
-    return f"{number(spent, up=True)}, so {number(series.worst + spent, up=True)} in all"
+def _least(series: LeakageSeries) -> str:
+    """The leakage of fresh noise, where the noise is unknown: the least that such a release can leak."""
+    if series.accounting.assumes_fresh_noise or series.attained is None:
+        return ""
+    least = number(float(series.attained.temporal.max()), down=True)
+    return f"{least} (exact); more is possible where noise is shared between steps"
 
 
-def _where(step: int, times: Sequence[str]) -> str:
-    return f"step {step + 1} of {len(times)}, time {times[step]}"
-
-
-def _times(leakage: float, epsilon: float) -> str:
-    return f"{number(leakage, up=True)}, {leakage / epsilon:.1f} times the promise"
-
-
-def _worst(inputs: Inputs, leakage: float, epsilon: float) -> str:
-    """The number beside the promise; where too little was observed, that it says nothing."""
+def _largest(inputs: Inputs, leakage: float, epsilon: float) -> str:
+    """The leakage as a multiple of epsilon; where too little was observed, only the number under the prior."""
     if inputs.scarcity is not None:
-        return f"cannot be told from so few transitions (by the prior, {number(leakage, up=True)})"
-    return _times(leakage, epsilon)
-
-
-def _limits(limits: LeakageSupremum) -> str:
-    sides = [f"{name} {number(getattr(limits, name), up=True)}" for name in ("backward", "forward")]
-    return ", ".join(sides).replace(" inf", " without bound") + f", temporal {supremum(limits)}"
+        return f"not determined by so few transitions (under the prior, {number(leakage, up=True)})"
+    return f"{number(leakage, up=True)}, {leakage / epsilon:.1f} times epsilon"

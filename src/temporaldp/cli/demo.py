@@ -133,7 +133,7 @@ def demo(
             ("witness.png", witness_figure(found.series.witness(audited.explained_step), data.times)),
             ("plan.png", leakage_figure(planned, data.times, alpha=ALPHA)),
             ("budgets.png", budget_figure(planned, data.times)),
-            ("comparison.png", comparison_figure(compared.plans, data.times)),
+            ("comparison.png", comparison_figure(compared, data.times)),
             ("matrix.png", matrix_figure(adversary.backward, backward=True)),
             ("released.png", release_figure(released, truth)),
             ("smoothed.png", release_figure(noisy, true_half, smoothed=smoothed)),

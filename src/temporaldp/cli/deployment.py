@@ -1,4 +1,4 @@
-"""`temporaldp deployment`: what is the promise of a published system worth over time?"""
+"""`temporaldp deployment`: leakage over time under the promise of a published system."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from temporaldp import (
 )
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, warn, working
-from temporaldp.deployment.card import Overview, overview_of
-from temporaldp.deployment.figure import card_figure
+from temporaldp.deployment.card import overview_of
+from temporaldp.deployment.figure import card_figure, heading
 from temporaldp.deployment.page import write_card
 from temporaldp.deployment.question import Question
 from temporaldp.deployment.registry_field import registry_yaml
 from temporaldp.files.atomic import brief, require_writable
+from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor, upper
 from temporaldp.report.style import save_figure
-from temporaldp.report.words import factor, number
 
 MOST_RECORDS = 2_000
 """Files of a folder; more are no records that somebody put there to be read at once."""
@@ -141,26 +141,25 @@ def _write_cards(card: DeploymentCard, places: list[Path]) -> None:
 
 
 def show_card(card: DeploymentCard) -> None:
-    """The card for people: limits first."""
-    record, found = card.deployment, card.leakage
-    who = ", ".join(record.curators)
-    console.print(record.name + (f" ({who})" if who else ""), style="bold", markup=False)
-    _listing("What this is not", card.limits)
+    """Print the card, limits first."""
+    found = card.leakage
+    console.print(heading(card), style="bold", markup=False)
+    _listing("Limits", card.limits)
     if found is None:
-        _listing("Answer", card.sentences)
+        _listing("Result", card.sentences)
     else:
-        _listing("What the promise is worth over time", card.sentences)
-        table = Table(title="For ever, by the probability that a value stays", title_justify="left", title_style="bold")
-        for name in ("stays", "leaks (nats)", "odds, at most times"):
+        _listing("Leakage over time", card.sentences)
+        title = f"{INFINITE_HORIZON.capitalize()}, by the probability that a value stays"
+        table = Table(title=title, title_justify="left", title_style="bold")
+        for name in ("stays", "leakage (nats)", "odds change by at most"):
             table.add_column(name, justify="right")
-        for p, leak in zip(found.stays, found.lasting, strict=True):
-            shown = "without bound" if leak == float("inf") else number(leak, up=True)
-            table.add_row(f"{p:g}", shown, factor(leak), style="bold" if p == found.at else None)
+        for p, leakage in zip(card.stays, card.lasting, strict=True):
+            table.add_row(f"{p:g}", upper(leakage), factor(leakage), style="bold" if p == found.at else None)
         console.print(table)
     if card.assumptions:
-        _listing("Assumed", card.assumptions)
+        _listing("Assumptions", card.assumptions)
     if card.to_publisher:
-        _listing("What one could write to the publisher", (card.to_publisher,))
+        _listing("Suggested message to the publisher", (card.to_publisher,))
 
 
 def _listing(title: str, sentences: tuple[str, ...]) -> None:
@@ -169,7 +168,7 @@ def _listing(title: str, sentences: tuple[str, ...]) -> None:
 
 
 def _folder(folder: Path, asked: Question, as_json: bool) -> None:
-    """A line for each record; whatever cannot be read is named, and the rest goes on."""
+    """Print one row for each record; records that cannot be read are listed."""
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".yaml", ".yml"} and path.is_file())
     except OSError as error:
@@ -178,7 +177,7 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
         raise MissingFileError(f"expected records (.yaml) in {folder}, but there are none")
     if len(files) > MOST_RECORDS:
         raise InputError(f"expected at most {MOST_RECORDS} records in {folder}, got {len(files)}")
-    lines: list[Overview] = []
+    lines: list[DeploymentCard] = []
     unread: list[tuple[str, str]] = []
     with working("accounting"):
         for path in files:
@@ -190,46 +189,37 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
         raise InputError(f"{folder}: expected records, but none could be used; {unread[0][0]}: {unread[0][1]}")
     if as_json:
         named = [{"file": name, "reason": reason} for name, reason in unread]
-        say_json({"records": [line.to_dict() for line in lines], "not_used": named, "unit": "nats"})
+        say_json({"records": [line.row() for line in lines], "not_used": named, "unit": "nats"})
         return
     _show_folder(lines, unread)
 
 
-def _show_folder(lines: list[Overview], unread: list[tuple[str, str]]) -> None:
+def _show_folder(lines: list[DeploymentCard], unread: list[tuple[str, str]]) -> None:
     points = sorted({p for line in lines for p in line.stays})
-    title = "Leakage about one step for ever (nats), by the probability that a value stays"
+    title = f"Leakage about one step (nats): {INFINITE_HORIZON}, by the probability that a value stays"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name, most in (("record", 26), ("epsilon (delta)", 16)):
+    for name, most in (("record", 26), ("promise", 30)):
         table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=most)
     for p in points:
         table.add_column(f"{p:g}", justify="right", no_wrap=True, min_width=6)
     table.add_column("", no_wrap=True, overflow="ellipsis")
     for line in lines:
-        known = dict(zip(line.stays, line.lasting, strict=True))
-        cells = [number(known[p], up=True).replace("inf", "no bound") if p in known else "-" for p in points]
-        kind = f"at most, delta {line.delta:g}" if line.delta else "exact" if line.exact else "at most"
-        told = kind if line.misfit is None else line.misfit.brief
-        table.add_row(
-            escape(_file(line)),
-            line.promise.brief,
-            *cells,
-            escape(told),
-        )
+        cells = [upper(line.suprema[p].temporal) if p in line.suprema else "-" for p in points]
+        table.add_row(escape(_file(line)), line.promise.sentence, *cells, escape(line.remark))
     console.print(table)
     listed = [(_file(line), line.misfit.sentence) for line in lines if line.misfit is not None] + unread
     if listed:
         console.print()
         facts("Without a number", listed)
     console.print(
-        "\nBounds on inference under a correlation that is assumed; no break of anybody's differential privacy. What is "
-        "assumed of a record: temporaldp deployment RECORD.",
+        f"\n{INFERENCE_ONLY} Assumptions about a record: temporaldp deployment RECORD.",
         markup=False,
     )
     for name, _ in unread:
-        warn(f"{name} could not be used; the reason stands below the table")
+        warn(f"{name} could not be used; the reason is below the table")
 
 
-def _file(line: Overview) -> str:
+def _file(line: DeploymentCard) -> str:
     return line.deployment.source.removesuffix(".yaml") or line.deployment.name
 
 

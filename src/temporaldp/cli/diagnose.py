@@ -13,9 +13,9 @@ from temporaldp.cli.render import console, say_json, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
 from temporaldp.project.inputs import read_data
+from temporaldp.report.sentences import number
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.uncertainty import diagnosis_figure
-from temporaldp.report.words import number
 from temporaldp.studies import Diagnosis
 from temporaldp.studies import diagnose as diagnosed
 
@@ -70,7 +70,7 @@ def diagnose(
 
 
 def show_diagnosis(found: Diagnosis) -> None:
-    """The diagnosis for people: what is known of each model, the tests, and the verdict."""
+    """Print the leakage of each model, the tests, and the verdict."""
     table = Table(
         title=f"Largest leakage of any step (nats), {found.epsilon:g} a step", title_justify="left", title_style="bold"
     )

@@ -11,7 +11,7 @@ from temporaldp.cli.render import console, facts, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import read_data
 from temporaldp.release.learning import CONTRIBUTED
-from temporaldp.report.words import number
+from temporaldp.report.sentences import number
 
 
 def learn(

@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from temporaldp import InputError, Ledger, OutputError, adopt_correlation, export_ledger, load_plan
+from temporaldp.accounting.methods import accounting_from
 from temporaldp.cli import options as o
 from temporaldp.cli.ledger_share import share
-from temporaldp.cli.released import promised, renewed_words
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import gather
@@ -25,7 +25,18 @@ from temporaldp.release.ledger import ADOPT
 from temporaldp.release.renewal import renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.release.tables import LEDGER
-from temporaldp.report.words import number, span, steps
+from temporaldp.report.sentences import (
+    NOT_SUSTAINABLE,
+    accounting_line,
+    discrete_noise,
+    guarantee_line,
+    nats,
+    number,
+    renewed_line,
+    span,
+    steps,
+    sustainable,
+)
 
 app = typer.Typer(help="Look at the ledger of a release, check it, and keep it up.", no_args_is_help=True)
 
@@ -39,15 +50,7 @@ ReleaseOption: TypeAlias = Annotated[
 ]
 
 TERMS = ("alpha", "accounting", "delta", "noise", "plan")
-"""What `verify` repeats of what the ledger is for: the head vouches for it."""
-
-ACCOUNTED = {
-    "exact": "the exact leakage",
-    "paper": "the paper's upper bound of the leakage",
-    "metric": "an upper bound of the leakage, pair by pair",
-    "interval": "an upper bound of the leakage for every matrix of a set",
-}
-"""By which leakage a release of budgets holds its level, in words."""
+"""Terms of the release that `verify` prints; the head covers them."""
 
 
 @app.command("show")
@@ -57,7 +60,7 @@ def show(
     every_row: Annotated[bool, typer.Option("--all", help="Every step instead of the last ten.")] = False,
     as_json: o.JsonOption = False,
 ) -> None:
-    """What the ledger is for, what was spent, and how much leaked. Published counts are not printed."""
+    """Print the terms of the release, what was spent, and the leakage. Published counts are not printed."""
     with Ledger(o.place_of(place), release) as ledger:
         if as_json:
             say_json(_document(ledger))
@@ -68,7 +71,7 @@ def show(
             console.print(_table(ledger[:] if every_row else ledger[-LAST_ROWS:], called))
             if ledger.configuration["correlations"] is None:
                 console.print(
-                    "A plan alone holds the level: no accountant notes how much leaked at each step.",
+                    "The release follows a plan: the ledger has no accountant and does not store the leakage of each step.",
                     style="dim",
                 )
 
@@ -109,7 +112,7 @@ def export(
     release: ReleaseOption = LEDGER,
     overwrite: o.OverwriteOption = False,
 ) -> None:
-    """Every step with its time, budget or noise, leakage so far and what was released, as one table."""
+    """Export every step with its time, budget or noise, leakage so far and output, as one table."""
     export_suffix(output)
     place = o.place_of(place)
     require_writable(output, reads=(file_of(place),))
@@ -149,7 +152,7 @@ def adopt(
         if None not in (found.step, ledger.configuration["step"]) and found.step != ledger.configuration["step"]:
             raise InputError(
                 f"one step of the history is {found.step}, one step of the release {ledger.configuration['step']}: a "
-                "correlation over another length of time says nothing about it"
+                "correlation over another length of time does not apply"
             )
         with working("what the level allows now"):
             adopted = None if plan is None else load_plan(plan)
@@ -161,27 +164,27 @@ def adopt(
         facts(
             "Adopted",
             [
-                ("from step", f"{event.step + 1} on" + (", the larger of both counts" if both else "")),
+                ("from step", f"{event.step + 1} on" + (", the larger leakage of both correlations" if both else "")),
                 ("by", f"{event.by}, {event.at}"),
                 *(_spent_from_now_on(event.details) if renewal is None else _renewed_from_now_on(event.details)),
                 ("head", ledger.head),
             ],
         )
         if renewal is None and event.details["reserve"] == 0.0:
-            warn("nothing can be spent for ever under this correlation: steps to come are held back (exit code 3)")
+            warn(NOT_SUSTAINABLE)
         what = "this correlation" if renewal is None else "this correlation and this plan"
-        console.print(f"Release from now on with {what}.", style="dim")
+        console.print(f"Later releases need {what}.", style="dim")
 
 
 def _spent_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
-    return [("every step can spend", f"{number(adopted['reserve'], down=True)} nats, for ever")]
+    return [sustainable(adopted["reserve"])]
 
 
 def _renewed_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
     share = 100.0 * adopted["share"]
     return [
-        ("this epoch spends", f"{number(share, down=True)} % of what the plan has for its other steps"),
-        ("never more than", f"{number(adopted['for_ever'], up=True)} nats about any step, with all epochs"),
+        ("this epoch spends", f"{number(share, down=True)} % of the planned budgets of its other steps"),
+        ("all epochs together", f"at most {nats(adopted['for_ever'])} about any step"),
     ]
 
 
@@ -238,7 +241,7 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
         epochs = renewal.epochs_of(ledger.times)
         first, end = epochs[-1]
         rows.append(("epochs", f"{len(epochs)}; the last one has {steps(end - first)} of at most {renewal.n_steps}"))
-    rows.append(("held by", _held_by({**known, "plan": ledger.plan})))
+    rows.append(("enforced by", _enforced_by({**known, "plan": ledger.plan})))
     rows.append(("mechanism", str(known["mechanism"])))
     if known["states"] is not None:
         rows.append(("states", (" | " if known.get("tables") else ", ").join(known["states"])))
@@ -246,14 +249,14 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
         rows.append(("one step", str(known["step"])))
     rows += [(f"table {escape(one.name)}", _table_words(one)) for one in tables_of(ledger)]
     for event in (one for one in ledger.events if one.kind == ADOPT):
-        what = "another correlation" + (", and the one before it" if event.details.get("both") else "")
+        what = "another correlation" + (" beside the previous one" if event.details.get("both") else "")
         rows.append(("adopted", f"{what}, from step {event.step + 1} on, by {event.by}, {event.at}"))
     spent = ledger.epsilons[ledger.epsilons > 0.0]
     if spent.size:
         rows.append(("spent per step", span(spent, up=True)))
     if len(ledger) and ledger[-1].leakage is not None:
         of = ", of all tables together" if tables_of(ledger) else ""
-        rows.append(("worst leakage so far", f"{number(ledger[-1].leakage, up=True)} nats{of}"))
+        rows.append(("largest leakage so far", nats(ledger[-1].leakage) + of))
     return [*rows, ("head", ledger.head)]
 
 
@@ -265,7 +268,7 @@ def _table_words(table: TableSpent) -> str:
 
 
 def _terms(ledger: Ledger) -> list[tuple[str, str]]:
-    """What the release promises and, if that is at a delta, the noise that it had so far."""
+    """The guarantee of the release and, at a delta, the noise so far."""
     known = ledger.configuration
     if "accounting" not in known:
         cost = number(known["alpha"], up=True)
@@ -275,13 +278,13 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
         ]
     renewal = renewal_of(ledger)
     level = known["alpha"] if renewal is None else renewal.for_ever
-    promise = ("guarantee", promised(level, known.get("delta", 0.0)))
+    promise = ("guarantee", guarantee_line(level, known.get("delta", 0.0)))
     if "noise" not in known:
-        renewed = [] if renewal is None else [("renewed", renewed_words(renewal))]
-        return [promise, ("by", ACCOUNTED[known["accounting"]["method"]]), *renewed]
+        renewed = [] if renewal is None else [("renewed", renewed_line(renewal))]
+        return [promise, ("leakage", accounting_line(accounting_from(known["accounting"]))), *renewed]
     scales = np.array([row.parameter for row in ledger[:] if row.output is not None])
     drawn = "" if not scales.size else f", scale {span(scales)} counts so far"
-    return [promise, ("noise", f"discrete {known['noise'].capitalize()}, fixed beforehand{drawn}")]
+    return [promise, ("noise", f"{discrete_noise(known['noise'])}, fixed before the first release{drawn}")]
 
 
 def _span(ledger: Ledger) -> str:
@@ -292,7 +295,7 @@ def _span(ledger: Ledger) -> str:
     return text if published == len(ledger) else f"{text}; {published} of them published"
 
 
-def _held_by(known: dict[str, Any]) -> str:
+def _enforced_by(known: dict[str, Any]) -> str:
     parts = []
     if known["correlations"] is not None:
         users = len(known["correlations"]["users"])
@@ -305,16 +308,16 @@ def _held_by(known: dict[str, Any]) -> str:
     elif known["correlations"] is not None and "renewal" not in known:
         kept = known["reserve"]
         parts.append(
-            "what lasts for ever is kept"
+            "a sustainable budget is reserved"
             if kept is None
-            else f"{number(kept, down=True)} nats a step are kept for ever"
+            else f"{number(kept, down=True)} nats a step are reserved over an infinite horizon"
         )
     return ", ".join(parts)
 
 
 def _table(rows: list[LedgerRow], called: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = ("step", "time", called, "epsilon", "worst leakage")
+    columns = ("step", "time", called, "epsilon", "largest leakage")
     for name in columns:
         table.add_column(name, justify="left" if name == "time" else "right")
     for row in rows:

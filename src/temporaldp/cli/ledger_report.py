@@ -1,4 +1,4 @@
-"""`report --ledger`: what a report says of a release, from its ledger."""
+"""`report --ledger`: the content of a report on a release, from its ledger."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from temporaldp.release.ledger import ADOPT
 from temporaldp.release.outputs import counts_of
 from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
-from temporaldp.report import EpochLeakage, Evidence, Provenance, RenewedLeakage, TableLeakage
+from temporaldp.report import EpochLeakage, Evidence, Provenance, TableLeakage
 
 
 def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:
-    """Everything that a report on a ledger shows.
+    """Return the content of a report on a ledger.
 
-    Of a release with an accountant, its own matrices are kept beside the ledger, and what it held with them is reported.
-    Otherwise, or where other matrices are given, `inputs` says against whom.
+    The matrices of a release with an accountant are stored beside the ledger. Otherwise, or if other matrices are given,
+    `inputs` has the adversaries.
     """
     if not len(ledger):
         raise InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")
@@ -32,7 +32,7 @@ def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, nam
         raise InputError(f"{ledger.place} was not made with this plan: give the one that it was released with")
     if "noise" in known and plan is None:
         raise InputError(
-            f"{ledger.place} was released with noise at a delta: give its plan too (--plan), which says how much"
+            f"{ledger.place} was released with noise at a delta: give its plan too (--plan), which has the scales"
         )
     released = released_in(ledger)
     if plan is not None and plan.delta:
@@ -80,12 +80,13 @@ def _evidence(
         name_users=name_users,
         paper=paper,
         tables=tuple(_alone(table, inputs) for table in tables_of(ledger)),
-        renewal=None if renewal is None else _renewed(ledger, renewal, inputs),
+        renewal=renewal,
+        epochs=() if renewal is None else _epochs(ledger, renewal, inputs),
     )
 
 
-def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage:
-    """What each epoch leaks by itself; most of them spend the same under the same correlation."""
+def _epochs(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> tuple[EpochLeakage, ...]:
+    """Leakage of each epoch by itself; most of them spend the same under the same correlation."""
     epsilons, times = ledger.epsilons, ledger.times
     method = accounting_from(ledger.configuration["accounting"])
     changes = [event.step for event in ledger.events if event.kind == ADOPT]
@@ -98,11 +99,11 @@ def _renewed(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> RenewedLeakage
             people = [user.between(first, len(spent)) for user in inputs.adversaries]
             known[key] = temporal_leakage(people, spent, accounting=method).worst
         found.append(EpochLeakage(times[first], len(spent), known[key]))
-    return RenewedLeakage(renewal.every, renewal.n_steps, renewal.alpha, renewal.for_ever, tuple(found))
+    return tuple(found)
 
 
 def _alone(table: TableSpent, inputs: Inputs) -> TableLeakage:
-    """What one table of an account leaks by itself."""
+    """Leakage of one table of an account by itself."""
     n_published = int((table.epsilons > 0.0).sum())
     alone = temporal_leakage(inputs.everyone, table.epsilons).worst if n_published else 0.0
     return TableLeakage(table.name, n_published, float(table.epsilons.max()), alone)
@@ -133,7 +134,7 @@ def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     changes = [f"another one from step {event.step + 1} on" for event in ledger.events if event.kind == ADOPT]
     name = ", ".join(["kept beside the ledger", *changes])
     if not users:
-        raise LedgerError(f"{ledger.place} accounts for nobody")
+        raise LedgerError(f"{ledger.place} has an accountant without users")
     return Inputs(
         users,
         Provenance("matrices", per_user=len(account_of(accountant).population) > 1 + len(changes), name=name),

@@ -21,11 +21,10 @@ from temporaldp import (
     joint_trajectories,
 )
 from temporaldp.cli import options as o
-from temporaldp.cli.released import promised
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.project.inputs import read
 from temporaldp.release.store import store_at
-from temporaldp.report.words import number
+from temporaldp.report.sentences import NOT_SUSTAINABLE, guarantee_line, sustainable
 from temporaldp.values import positive
 
 ROUNDED = 1e-9
@@ -83,25 +82,25 @@ def share(
     ) as made:
         head, where = made.ledger.head, made.ledger.place
     if kept == 0.0:
-        warn("nothing can be spent for ever under this correlation: every step will be held back (exit code 3)")
+        warn(NOT_SUSTAINABLE)
     if as_json:
         say_json(
             {"ledger": where, "alpha": level, "reserve": kept, "shares": parts, "states": states, "step": step, "head": head,
              "independent": independent, "unit": "nats"}
         )  # fmt: skip
         return
-    rows = [("ledger", where), ("guarantee", promised(level, 0.0) + ", of all tables together")]
+    rows = [("ledger", where), ("guarantee", guarantee_line(level, 0.0) + ", of all tables together")]
     rows += [
         (f"table {escape(name)}", f"{100.0 * parts[name]:g} % of every step, {len(states[name])} states")
         for name in parts
     ]
     how = (
-        "independent of one another: an assumption"
+        "assumed to be independent of one another"
         if independent
-        else f"learnt together, from who is in all histories; {len(known.states or ())} combinations occur there, and all "
-        "others are taken for impossible"
+        else f"estimated jointly, from the people in all histories; {len(known.states or ())} combinations occur there, and "
+        "all others are assumed to be impossible"
     )
-    rows += [("values", how), ("every step can spend", f"{number(kept, down=True)} nats, for ever"), ("head", head)]
+    rows += [("values", how), sustainable(kept), ("head", head)]
     facts("Account", rows)
     console.print(
         "Publish each table with `temporaldp release DATA --ledger LEDGER --set release.table=NAME -o FILE`.",

@@ -22,7 +22,7 @@ from temporaldp.release.guards import Forecast
 from temporaldp.release.ledger import ADOPT
 from temporaldp.release.postgres import PostgresDatabase
 from temporaldp.release.store import Store
-from temporaldp.report.words import number, steps
+from temporaldp.report.sentences import number, steps
 
 MOST_NAMED = 3
 """Times that a warning names."""

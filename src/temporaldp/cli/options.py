@@ -96,7 +96,8 @@ DeltaOption: TypeAlias = Annotated[
     float | None, option("--delta", help="Account in (epsilon, delta)-DP_T.", metavar="D")
 ]
 NoiseOption: TypeAlias = Annotated[
-    str | None, option("--noise", help="Discrete noise on counts (with --delta).", metavar="gaussian|laplace")
+    str | None,
+    option("--noise", help="Noise on counts (with --delta), or unknown.", metavar="gaussian|laplace|unknown"),
 ]
 HorizonOption: TypeAlias = Annotated[int | None, option("--horizon", help="Number of steps.", metavar="T")]
 BoundOption: TypeAlias = Annotated[

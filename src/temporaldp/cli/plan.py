@@ -29,15 +29,14 @@ from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.project.inputs import Inputs, absences
 from temporaldp.report.figures import comparison_figure
-from temporaldp.report.noise_beside_counts import NoiseBesideCounts
+from temporaldp.report.sentences import NOISE_FIXED, NoiseBesideCounts, number, steps
 from temporaldp.report.style import figure_suffix, save_figure
-from temporaldp.report.words import number, steps
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
 
-SAME = 1e-6
-"""Relative difference of noise below which two plans have as much: plans leave up to 1e-7 of alpha unspent."""
+NOISE_TOLERANCE = 1e-6
+"""Relative difference of noise below which two plans are equal: plans leave up to 1e-7 of alpha unspent."""
 
 
 def plan(
@@ -92,7 +91,7 @@ def plan(
     if output is not None:
         save_plan(made, output)
     if figure is not None and made.horizon is not None:
-        save_figure(comparison_figure(comparison.plans, inputs.times(made.horizon)), figure)
+        save_figure(comparison_figure(comparison, inputs.times(made.horizon)), figure)
     beside = _beside(inputs, made, settings.release.population)
     warn(None if beside is None else beside.warning)
     if as_json:
@@ -108,7 +107,7 @@ def plan(
 
 
 def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCounts | None:
-    """The noise beside an average count; None if nobody said how many people there are."""
+    """The noise beside an average count; None if the number of people is unknown."""
     n_people = population if population is not None or inputs.trajectories is None else inputs.trajectories.n_users
     if n_people is None or inputs.states is None:
         return None
@@ -124,10 +123,12 @@ def _say_written(**places: Path | None) -> None:
 def _require_together(settings: Settings, *, compared: bool) -> None:
     """Refuse settings that contradict each other or have no effect."""
     privacy = settings.privacy
+    if privacy.noise == "unknown" and privacy.delta is not None:
+        raise BudgetError("--noise unknown is accounted at delta = 0: leave out --delta, or name the noise")
     if privacy.delta is None:
         if compared and privacy.horizon is None:
             raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
-        if privacy.noise is not None:
+        if privacy.drawn_noise is not None:
             raise BudgetError("--noise is planned at a delta: give --delta D, such as 1e-6")
         if settings.verification.enabled:
             raise BudgetError("verification needs a delta and a number of steps: give --delta D and --horizon T")
@@ -150,7 +151,7 @@ def _comparison(found: PlanComparison) -> dict[str, Any]:
 
 
 def _row(plan: BudgetPlan) -> dict[str, Any]:
-    """What one method costs and leaks."""
+    """Noise, budgets and leakage of one method."""
     return {
         "method": plan.method,
         "accounting": plan.accounting.document(),
@@ -163,10 +164,10 @@ def _row(plan: BudgetPlan) -> dict[str, Any]:
 
 
 def show_comparison(found: PlanComparison) -> None:
-    """Every method side by side, for people, and why a method has no plan."""
-    table = Table(title="All methods side by side", title_justify="left", title_style="bold")
+    """Print the plans of all methods side by side, and why a method has no plan."""
+    table = Table(title="All methods", title_justify="left", title_style="bold")
     table.add_column("method")
-    for name in ("noise per count", "least budget", "largest", "worst leakage"):
+    for name in ("noise per count", "smallest budget", "largest budget", "largest leakage"):
         table.add_column(name, justify="right")
     for plan in found.plans.values():
         row = _row(plan)
@@ -181,7 +182,7 @@ def show_comparison(found: PlanComparison) -> None:
 
 @singledispatch
 def _particulars(plan: Plan) -> list[tuple[str, str]]:
-    """What there is to say of one kind of plan, beside what there is to say of all."""
+    """The rows that only one kind of plan has."""
     raise NotImplementedError(type(plan).__name__)
 
 
@@ -193,11 +194,11 @@ def _(plan: BudgetPlan) -> list[tuple[str, str]]:
 
 @_particulars.register
 def _(plan: NoisePlan) -> list[tuple[str, str]]:
-    at = f"{plan.delta:g}: budgets and leakage are the epsilon at this delta"
+    at = f"{plan.delta:g} (leakage and budgets are the epsilon at this delta)"
     found = plan.verification
     verified = [] if found is None else [("verified", found.sentence)]
     optimality = [] if plan.optimality is None else [("optimality", _optimality(plan.optimality))]
-    return [("noise", f"{plan.description}, fixed beforehand"), ("delta", at), *verified, *optimality]
+    return [("noise", f"{plan.description}. {NOISE_FIXED}"), ("delta", at), *verified, *optimality]
 
 
 def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = None) -> None:
@@ -213,10 +214,10 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
         (
-            f"leakage, at worst ({made.accounting.label})",
+            f"largest leakage ({made.accounting.label})",
             f"{number(made.leakage.worst, up=True)} of {made.alpha:g}",
         ),
-        ("mean absolute noise per count", f"{made.mean_absolute_noise:.4g}"),
+        ("mean absolute noise per count", number(made.mean_absolute_noise)),
         (
             "noise beside counts",
             "unknown: give TRACES, or --set release.population=N" if beside is None else beside.sentence,
@@ -227,20 +228,18 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
     if isinstance(made.leakage, LeakageSeries):
         steps_table(made.leakage, inputs.times(len(made.leakage)), granted=True)
         naive = mean_absolute_noise(laplace_scales([made.alpha / len(made.leakage)]))
-        if naive < made.mean_absolute_noise * (1.0 - SAME):
+        if naive < made.mean_absolute_noise * (1.0 - NOISE_TOLERANCE):
             warn(
-                f"alpha / T at every step has less noise here ({naive:.4g} per count on average) and holds the same level: try "
-                "--method optimal without --delta, which is never worse"
+                f"alpha / T at every step satisfies the same level with less noise ({number(naive)} per count on average): use "
+                "--set plan.method=optimal without --delta, which never has more noise"
             )
 
 
 def _optimality(found: Optimality) -> str:
-    """How much less noise another plan can have at most, accounted for alike; a share above 100 % would say nothing."""
+    """Bound of the noise that another plan by the same accounting could save; not proved if it is above 100 %."""
     least = found.error_bound
     short = math.inf if least is None or least <= 0.0 else found.error / least - 1.0
     if short > 1.0:
-        return "not proved: another plan that holds the level could need less noise"
+        return "not proved: another plan for this level could have less noise"
     most = number(100.0 * max(short, 0.0), up=True)
-    return (
-        f"no plan that holds the level by the same accounting has less noise by more than {most} % ({found.objective})"
-    )
+    return f"no plan for this level by the same accounting reduces the noise by more than {most} % ({found.objective})"

@@ -16,8 +16,8 @@ from temporaldp.files.columns import save_columns
 from temporaldp.files.plans import json_number
 from temporaldp.project.inputs import absences, read_data, scarcity
 from temporaldp.report.population import population_figure
+from temporaldp.report.sentences import PAPER_BOUND, number, steps, upper
 from temporaldp.report.style import figure_suffix, save_figure
-from temporaldp.report.words import number, steps
 from temporaldp.studies import LeakageDistribution, leakage_distribution
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
@@ -141,23 +141,19 @@ def _document(found: LeakageDistribution, level: float | None) -> dict[str, Any]
 
 
 def _show(found: LeakageDistribution, level: float | None, whose: str, plans: dict[str, Any]) -> None:
-    """The distribution for people."""
-    kind = "exact" if found.accounting.is_exact else "the paper's upper bound"
-    rows = [("promised at each step", number(found.epsilon, up=True)), ("leakage is", kind)]
-    rows += [(f"{100.0 * share:g} % of people leak at most", _level(found.quantile(share))) for share in SHARES]
-    worst = [f"{name} ({_level(value)})" for name, value in zip(found.names[:MOST_NAMED], found.leakage, strict=False)]
-    rows.append(("worst-off", ", ".join(worst)))
+    """Print the distribution."""
+    kind = "exact" if found.accounting.is_exact else PAPER_BOUND
+    rows = [("epsilon of each step", number(found.epsilon, up=True)), ("leakage", kind)]
+    rows += [(f"{100.0 * share:g} % of people leak at most", upper(found.quantile(share))) for share in SHARES]
+    worst = [f"{name} ({upper(value)})" for name, value in zip(found.names[:MOST_NAMED], found.leakage, strict=False)]
+    rows.append(("largest leakage", ", ".join(worst)))
     if level is not None:
-        rows.append((f"above {level:g}", f"{100.0 * found.share_above(level):.3g} % of people"))
+        rows.append((f"above {level:g}", f"{number(100.0 * found.share_above(level))} % of people"))
     if "budgets" in plans:
         granted = [f"{name} {number(budget, down=True)}" for name, budget in plans["budgets"].items()]
-        rows.append((f"each step may spend (alpha = {plans['alpha']:g})", ", ".join(granted)))
+        rows.append((f"budget of each step (alpha = {plans['alpha']:g})", ", ".join(granted)))
     if "budget" in plans:
-        rows.append((f"each step may spend (alpha = {plans['alpha']:g})", number(plans["budget"], down=True)))
-        rows.append(("what that leaves", plans["says"]))
-    long = "for ever" if found.horizon is None else steps(found.horizon)
-    facts(f"Leakage of {found.n_people} people, {whose} by {whose}, {long} (nats, replace one person's value)", rows)
-
-
-def _level(value: float) -> str:
-    return number(value, up=True).replace("inf", "without bound")
+        rows.append((f"budget of each step (alpha = {plans['alpha']:g})", number(plans["budget"], down=True)))
+        rows.append(("people above alpha", plans["says"]))
+    horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
+    facts(f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's value)", rows)

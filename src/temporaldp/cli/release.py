@@ -107,13 +107,13 @@ def _release_with_ledger(
         with working("drawing noise", stored=stream), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDiffersWarning)
             released = release_histograms(setup.data, stream, consistent=asked.consistent)
-        save_released(released, output)
+        save_released(released, output, **settings.traces.own_names)
         line |= {"new_steps": len(stream) - before, **ledger_facts(stream)}
         warn(gap)
         warn(other_data(stream, setup.data, [t for t in setup.data.times if _published(stream, t) is not None]))
         warn(nearly_used(stream, asked.warn_at))
         found = None if public is None else filtered_histograms(setup.data, stream)
-        smoothing = Smoothing.of(found, public, asked.smoothed, asked.synthetic)
+        smoothing = Smoothing.of(found, public, settings)
         say_release(released, setup, output, (stream, before), as_json, smoothing)
 
 
@@ -133,13 +133,13 @@ def _release_by_plan(settings: Settings, output: Path, *, dry_run: bool, overwri
         public = None if asked.smoothed is None else public_correlation(settings, setup.data.states)
     with working("drawing noise"):
         released = release_histograms(setup.data, planned, consistent=asked.consistent)
-    save_released(released, output)
+    save_released(released, output, **settings.traces.own_names)
     found = None
     if public is not None:
         totals = setup.data.histogram().sum(axis=1)
         with working("smoothing"):
             found = smooth_released(released, public, total=totals, times=setup.data.times)
-    smoothing = Smoothing.of(found, public, asked.smoothed, asked.synthetic)
+    smoothing = Smoothing.of(found, public, settings)
     say_release(released, setup, output, None, as_json, smoothing)
 
 

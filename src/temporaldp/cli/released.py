@@ -1,49 +1,59 @@
-"""What `temporaldp release` says of what it has published."""
+"""Output of `temporaldp release`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from temporaldp import ContinualRelease, PublicCorrelation, ReleasedHistograms, SmoothedHistograms
-from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.cli.render import console, facts, learning_facts, say_json, warn
 from temporaldp.cli.smoothing import save_all, smoothed_document
 from temporaldp.planning.histogram_noise import mean_absolute_noise
 from temporaldp.project.inputs import absences
 from temporaldp.project.release import ReleaseSetup
-from temporaldp.release.epochs import STEPS
-from temporaldp.release.renewal import Renewal, renewal_of
-from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
-from temporaldp.report.words import number, span, steps
+from temporaldp.release.renewal import renewal_of
+from temporaldp.report.sentences import (
+    NoiseBesideCounts,
+    accounting_line,
+    at_delta,
+    discrete_noise,
+    guarantee_line,
+    impossible_counts,
+    nats,
+    renewed_line,
+    span,
+    steps,
+)
+
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """Smoothed counts, what they were smoothed by, and where to write them."""
+    """Smoothed counts, the correlation that smoothed them, and the files to write."""
 
     found: SmoothedHistograms
     correlation: PublicCorrelation
     output: Path
-    synthetic: Path | None
+    settings: Settings
 
     @classmethod
     def of(
-        cls,
-        found: SmoothedHistograms | None,
-        correlation: PublicCorrelation | None,
-        output: Path | None,
-        synthetic: Path | None,
+        cls, found: SmoothedHistograms | None, correlation: PublicCorrelation | None, settings: Settings
     ) -> Smoothing | None:
-        """None where nothing was smoothed."""
-        if found is None or correlation is None or output is None:
-            return None
-        return cls(found, correlation, output, synthetic)
+        """Return None where nothing was smoothed."""
+        output = settings.release.smoothed
+        return (
+            None
+            if found is None or correlation is None or output is None
+            else cls(found, correlation, output, settings)
+        )
 
     def save(self) -> list[tuple[str, str]]:
-        """Write them; what to say of them."""
-        return save_all(self.found, self.correlation, self.output, self.synthetic)
+        """Write the files and return the rows that describe them."""
+        return save_all(self.found, self.correlation, self.output, self.settings)
 
 
 def say_release(
@@ -54,7 +64,7 @@ def say_release(
     as_json: bool,
     smoothing: Smoothing | None,
 ) -> None:
-    """Write what is still to be written, and tell everything."""
+    """Write smoothed counts and print the release."""
     warn(setup.source.warning)
     warn(absences(setup.data))
     beside = NoiseBesideCounts(
@@ -62,7 +72,7 @@ def say_release(
     )
     source = setup.source if smoothing is None else setup.source.with_learning_of(smoothing.correlation.source)
     smoothed = [] if smoothing is None else smoothing.save()
-    if smoothing is None and (ledger is None or not ledger[1]):  # at the first steps of a ledger; then it is no news
+    if smoothing is None and (ledger is None or not ledger[1]):  # only at the first steps of a ledger
         warn(beside.warning)
         warn(impossible_counts(released, setup.data.n_users))
     if as_json:
@@ -81,9 +91,7 @@ def say_release(
     )
     show_release(released, output, more)
     if ledger is None:
-        console.print(
-            "Keep this file: a second release of the same data spends the budgets a second time.", style="dim"
-        )
+        console.print("Keep this file: a second release of the same data spends the budgets again.", style="dim")
 
 
 def _ledger_document(stream: ContinualRelease[Any, Any], before: int) -> dict[str, Any]:
@@ -101,14 +109,14 @@ def _ledger_facts(stream: ContinualRelease[Any, Any], before: int) -> tuple[tupl
     rows = [("ledger", f"{stream.ledger.place}: {steps(before)} before, {steps(len(stream))} now")]
     worst = stream.ledger[-1].leakage
     renewal = renewal_of(stream.ledger)
-    rows += [] if renewal is None else [("renewed", renewed_words(renewal))]
+    rows += [] if renewal is None else [("renewed", renewed_line(renewal))]
     if worst is not None:
-        rows.append(("worst leakage so far", f"{number(worst, up=True)} nats"))
-    return (*rows, ("head", f"{stream.ledger.head[:16]} (note it: `temporaldp ledger verify --head` looks for it)"))
+        rows.append(("largest leakage so far", nats(worst)))
+    return (*rows, ("head", f"{stream.ledger.head[:16]} (note it for `temporaldp ledger verify --head`)"))
 
 
 def release_document(released: ReleasedHistograms, output: Path) -> dict[str, Any]:
-    """What was released just now, for programs."""
+    """Return the release as JSON values."""
     return {
         "output": str(output),
         "alpha": released.alpha,
@@ -126,35 +134,16 @@ def release_document(released: ReleasedHistograms, output: Path) -> dict[str, An
     }
 
 
-def renewed_words(renewal: Renewal) -> str:
-    """What a renewed level is, in a line."""
-    every = f"every {steps(renewal.n_steps)}" if renewal.every == STEPS else renewal.every
-    return f"{every}; each epoch by itself holds {renewal.alpha:g} nats, all together {number(renewal.for_ever, up=True)} nats"
-
-
-def promised(alpha: float, delta: float) -> str:
-    """The guarantee of a release in a line."""
-    level = f"{alpha:g}" if float(f"{alpha:g}") >= alpha else number(alpha, up=True)
-    if delta:
-        return (
-            f"at most {level} nats at delta {delta:g} about any step ((alpha, delta)-DP_T), replace one person's value"
-        )
-    return f"at most {level} nats about any step (alpha-DP_T), replace one person's value"
-
-
 def show_release(released: ReleasedHistograms, output: Path, more: tuple[tuple[str, str], ...] = ()) -> None:
-    """What was released just now, for people."""
+    """Print the release."""
     assert released.alpha is not None
     rows = [
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
-        ("guarantee", promised(released.alpha, released.delta)),
-        *([("by", "the paper's upper bound of the leakage")] if isinstance(released.accounting, PaperBound) else []),
-        (
-            "spent per step",
-            span(released.epsilons, up=True) + (f" at delta {released.delta:g}" if released.delta else ""),
-        ),
-        ("noise", f"exact discrete {released.noise.capitalize()} (OpenDP), scale {span(released.scales)} counts"),
+        ("guarantee", guarantee_line(released.alpha, released.delta)),
+        *([] if released.accounting is None else [("leakage", accounting_line(released.accounting))]),
+        ("spent per step", span(released.epsilons, up=True) + at_delta(released.delta)),
+        ("noise", f"{discrete_noise(released.noise)}, scale {span(released.scales)} counts"),
         (
             "post-processing",
             "non-negative, public total kept" if released.consistent else "none: counts may be negative",

@@ -1,4 +1,4 @@
-"""What people see: tables and progress on a terminal."""
+"""Tables and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from temporaldp import LeakageSeries
 from temporaldp.cli.interruption import Interrupted, computing
 from temporaldp.planning import Source
 from temporaldp.progress import watched
-from temporaldp.report.words import number, steps
+from temporaldp.report.sentences import learning_cost, number, steps
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 
 class Terminal(Console):
-    """A console that leaves quietly when its reader has gone (`| head`): that is no error of ours."""
+    """A console that exits with success when its reader has closed the pipe (`| head`)."""
 
     def on_broken_pipe(self) -> None:
-        """Stop without a word, with the code for success."""
+        """Stop silently, with the exit code of success."""
         self.quiet = True
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, sys.stdout.fileno())
@@ -43,10 +43,10 @@ errors = Console(stderr=True, highlight=False, emoji=False)
 MOST_ROWS = 12
 
 PATIENCE = 2.0
-"""Seconds after which somebody who watches is shown how far it is."""
+"""Seconds after which progress is shown on a terminal."""
 
 ENOUGH = 0.05
-"""Share from which on the time left is estimated: the first steps take longer than later ones."""
+"""Share from which the remaining time is estimated: the first steps take longer than later ones."""
 
 
 def say_json(document: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, granted: bool = 
 
 
 class _Watch:
-    """What is being done and how far it is; from `PATIENCE` on, as a bar where somebody watches."""
+    """The current task and its progress; after `PATIENCE` seconds, as a bar on a terminal."""
 
     def __init__(self, doing: str, stored: Sized | None = None) -> None:
         self.doing, self.share, self._stored = doing, 0.0, stored
@@ -125,7 +125,7 @@ class _Watch:
             self._bar.stop()
 
     def how_far(self) -> str:
-        """What to say if it ends here."""
+        """Message of an interruption at this point."""
         if self._stored is not None:
             return (
                 f"interrupted while {self.doing}; the ledger has {steps(len(self._stored))}: run the same command again to "
@@ -149,7 +149,7 @@ class _Watch:
 
 @contextmanager
 def working(doing: str, *, writes: bool = False, stored: Sized | None = None) -> Iterator[None]:
-    """Progress on standard error where something takes long and somebody watches; an interruption says how far it was.
+    """Show progress of a long task on a terminal (standard error); the message of an interruption states the progress.
 
     Unless the block `writes`, the process may end within it at any moment; what is `stored` in a ledger by then is kept.
     """
@@ -172,11 +172,6 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
 
 
 def learning_facts(source: Source, alpha: float, delta: float) -> list[tuple[str, str]]:
-    """What learning the correlation with privacy has cost, and what is held in all; nothing where it was not learnt so."""
+    """The cost of a correlation that was learnt with differential privacy; nothing for other correlations."""
     spent = source.learning_epsilon
-    if not spent:
-        return []
-    level, failure = source.in_all(alpha, delta)
-    at = f" at delta {number(failure, up=True)}" if delta else ""
-    told = f"{number(spent, up=True)}: alpha + epsilon = {alpha:g} + {spent:g} = {number(level, up=True)} in all{at}"
-    return [("learning the correlation cost", told)]
+    return [("cost of learning the correlation", learning_cost(spent, *source.in_all(alpha, delta)))] if spent else []

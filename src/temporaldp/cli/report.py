@@ -1,4 +1,4 @@
-"""`temporaldp report`: one page for the person who signs a release off."""
+"""`temporaldp report`: one page for the approval of a release."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _subject(settings: Settings, *, epsilon: bool, plan: bool, ledger: bool) -> 
 
 
 def _write(evidence: Evidence, inputs: Inputs | None, output: Path, title: str) -> None:
-    """Write the page, and say what its reader must know; exit code 3 if the level is not held."""
+    """Write the page and print its warnings; exit code 3 if the level is not satisfied."""
     with working("drawing", writes=True):
         write_report(evidence, output, title=title)
     told = (None, None) if inputs is None else (inputs.scarcity, absences(inputs.trajectories))
@@ -153,9 +153,9 @@ def _write(evidence: Evidence, inputs: Inputs | None, output: Path, title: str) 
     if evidence.internal:
         warn("the page is marked as internal: " + " ".join(evidence.internal))
     console.print(f"report written to {output}", soft_wrap=True, markup=False)
-    if evidence.level_held is False:
+    if evidence.is_satisfied is False:
         whose = "release" if evidence.plan is None else "plan"
-        warn(f"the {whose}'s level is not held against this report's adversary; the page says so")
+        warn(f"the level of the {whose} is not satisfied against the adversary of this report; see the page")
         raise typer.Exit(3)
 
 

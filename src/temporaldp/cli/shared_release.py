@@ -24,8 +24,7 @@ from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_no
 from temporaldp.project.inputs import absences, read_data
 from temporaldp.release.histograms import gap_before, require_same_step
 from temporaldp.release.store import Store, store_at
-from temporaldp.report.noise_beside_counts import NoiseBesideCounts, impossible_counts
-from temporaldp.report.words import number, steps
+from temporaldp.report.sentences import NoiseBesideCounts, impossible_counts, number, steps
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -52,7 +51,7 @@ def release_table(
         again = [time for time in data.times if shared.has(time)]
         with working("drawing noise", stored=shared.ledger):
             released = _released(shared, data, asked.consistent)
-        save_released(released, output)
+        save_released(released, output, **settings.traces.own_names)
         line |= {"table": asked.table, "new_tables": data.n_times - len(again), **ledger_facts(shared.stream)}
         line |= {"new_steps": len(shared.ledger) - before}
         warn(gap)

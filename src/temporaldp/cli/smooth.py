@@ -1,4 +1,4 @@
-"""`temporaldp smooth`: what a finished release says about the true counts."""
+"""`temporaldp smooth`: smoothed counts of a finished release."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def smooth(
         correlation = public_correlation(without_traces(settings), counts.states)
     with working("smoothing"):
         found = smooth_released(counts, correlation, total=release.population)
-    rows = save_all(found, correlation, release.smoothed, release.synthetic)
+    rows = save_all(found, correlation, release.smoothed, settings)
     if figure is not None:
         save_figure(release_figure(counts, smoothed=found), figure)
     if as_json:

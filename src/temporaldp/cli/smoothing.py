@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,16 @@ from temporaldp import (
     synthetic_traces,
 )
 
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
+
 
 def save_all(
-    smoothed: SmoothedHistograms, correlation: PublicCorrelation, output: Path, synthetic: Path | None
+    smoothed: SmoothedHistograms, correlation: PublicCorrelation, output: Path, settings: Settings
 ) -> list[tuple[str, str]]:
-    """Write the smoothed counts, and synthetic traces if asked; what to say of both."""
-    save_smoothed(smoothed, output)
+    """Write the smoothed counts, and synthetic traces if asked; return the lines that describe both."""
+    synthetic = settings.release.synthetic
+    save_smoothed(smoothed, output, **settings.traces.own_names)
     width = float(np.median(smoothed.upper - smoothed.lower)) / 2.0
     rows = [
         (

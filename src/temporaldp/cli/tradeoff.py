@@ -14,13 +14,12 @@ from temporaldp.cli.render import console, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import gather
 from temporaldp.project.release import public_part
-from temporaldp.report.noise_beside_counts import NoiseBesideCounts
+from temporaldp.report.sentences import USER_LEVEL, NoiseBesideCounts, number
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.tradeoff_figure import tradeoff_figure
-from temporaldp.report.words import number
 
 ENOUGH = 2.0
-"""Up to so many times alpha, the user level of the same noise is worth a sentence."""
+"""Ratio of the user level to alpha up to which the user level of the same noise is printed."""
 
 
 def tradeoff(
@@ -84,7 +83,7 @@ def tradeoff(
             epsilons=study.epsilons,
             scales=study.scales,
             delta=privacy.delta or 0.0,
-            noise=privacy.noise,
+            noise=privacy.drawn_noise,
             window=study.window,
             largest_error=study.error,
         )
@@ -100,13 +99,13 @@ def tradeoff(
 
 
 def show_tradeoff(found: Tradeoff, n_states: int) -> None:
-    """The table, and what follows from it."""
+    """Print the table and the conclusions."""
     at = f", all at delta {found.delta:g}" if found.delta else ""
     title = f"{found.n_people} people, {n_states} states, {found.horizon} steps; leakage in nats{at}, errors in people"
     table = Table(title=title, title_justify="left", title_style="bold")
     names = [
-        "alpha (leaks)",
-        "promised a step",
+        "alpha",
+        "epsilon of a step",
         "noise scale",
         "error",
         "smoothed",
@@ -119,10 +118,10 @@ def show_tradeoff(found: Tradeoff, n_states: int) -> None:
         table.add_column(name, justify="right")
     for k, point in enumerate(found.points):
         row = [number(one, up=True) for one in (point.alpha, point.epsilon)]
-        row += [f"{one:.3g}" for one in (point.scale, point.error, point.smoothed_error)]
+        row += [number(one) for one in (point.scale, point.error, point.smoothed_error)]
         row += [number(one, up=True) for one in (point.window_level, point.user_level)]
         if found.user_points:
-            row += [f"{other[k].smoothed_error:.3g}" for other in (found.window_points, found.user_points)]
+            row += [number(other[k].smoothed_error) for other in (found.window_points, found.user_points)]
         table.add_row(*row)
     console.print(table)
     for sentence in _conclusions(found):
@@ -140,16 +139,16 @@ def _conclusions(found: Tradeoff) -> list[str]:
     if near:
         point = near[-1]
         told.append(
-            f"The noise of alpha = {number(point.alpha, up=True)} protects all values of a person together at "
-            f"{number(point.user_level, up=True)} (user level), whatever the correlation: if that will do, promise it instead."
+            f"The noise of alpha = {number(point.alpha, up=True)} satisfies {number(point.user_level, up=True)}-differential "
+            f"privacy at the {USER_LEVEL}, for every correlation: this guarantee can be stated instead if it suffices."
         )
     return told
 
 
 def _smallest(point: TradeoffPoint | None, error: float, how: str) -> str:
     if point is None:
-        return f"No noise that is worth the name has an error of at most {error:g} people {how}."
+        return f"No amount of noise in the searched range has an error of at most {error:g} people {how}."
     return (
         f"The smallest alpha with an error of at most {error:g} people {how}: {number(point.alpha, up=True)} "
-        f"({number(point.epsilon, up=True)} a step, noise of scale {point.scale:.3g})."
+        f"({number(point.epsilon, up=True)} a step, noise of scale {number(point.scale)})."
     )

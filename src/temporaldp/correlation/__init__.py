@@ -2,7 +2,7 @@
 
 from temporaldp.correlation.adversary import Adversary
 from temporaldp.correlation.counted import CountedTraces
-from temporaldp.correlation.estimation import estimate_adversaries, estimate_transition_matrix
+from temporaldp.correlation.estimation import estimate_adversaries, estimate_adversary, estimate_transition_matrix
 from temporaldp.correlation.generators import random_correlation, smoothed_correlation, strongest_correlation
 from temporaldp.correlation.interval_matrix import IntervalMatrix, sticky
 from temporaldp.correlation.joint import independent_adversary, joint_trajectories
@@ -34,6 +34,7 @@ __all__ = [
     "Trajectories",
     "TransitionMatrix",
     "estimate_adversaries",
+    "estimate_adversary",
     "estimate_dwell_times",
     "estimate_periodic",
     "estimate_transition_matrix",

@@ -63,6 +63,36 @@ def estimate_transition_matrix(
     return _estimate(table, counts, direction, prior, user)
 
 
+def estimate_adversary(
+    traces: Traces | Any,
+    *,
+    prior: float = 0.0,
+    directions: tuple[Direction, ...] = BOTH,
+    confidence: float | None = None,
+) -> Adversary:
+    """Estimate one adversary for the whole population of traces.
+
+    Parameters
+    ----------
+    traces, prior, directions, confidence
+        As for `estimate_adversaries`, which also estimates one adversary per user or group.
+
+    Raises
+    ------
+    EstimationError
+        A state has no transition, and there is no prior.
+
+    Examples
+    --------
+    >>> from temporaldp import Trajectories
+    >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    >>> estimate_adversary(walks).forward.dense()
+    array([[0.33333333, 0.66666667],
+           [0.66666667, 0.33333333]])
+    """
+    return next(estimate_adversaries(traces, prior=prior, directions=directions, confidence=confidence))
+
+
 def estimate_adversaries(
     traces: Traces | Any,
     *,

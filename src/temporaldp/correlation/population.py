@@ -114,8 +114,9 @@ def _named(
             f"expected an Adversary or several of them, got {type(adversaries).__name__}; a TransitionMatrix m becomes one by "
             "Adversary(backward=m) or Adversary(forward=m)"
         )
-    pairs = adversaries.items() if isinstance(adversaries, Mapping) else ((None, item) for item in adversaries)
-    seen: set[str] = set()
+    pairs = list(adversaries.items() if isinstance(adversaries, Mapping) else ((None, item) for item in adversaries))
+    several = len(pairs) > 1
+    seen: set[str | None] = set()
     count = 0
     for key, adversary in pairs:
         if not isinstance(adversary, Adversary):
@@ -124,7 +125,7 @@ def _named(
                 "becomes one by Adversary(backward=matrix), Adversary(forward=matrix), or "
                 "Adversary.from_forward(matrix) for both"
             )
-        name = key or adversary.name or f"user {count}"
+        name = key or adversary.name or (f"user {count}" if several else None)
         if name in seen:
             raise InputError(f"two adversaries are named {name!r}; give each its own name, so that none is left out")
         seen.add(name)

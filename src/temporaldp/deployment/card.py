@@ -1,58 +1,58 @@
-"""The answer: what a promise of each step is worth over time, to a person whose steps resemble each other."""
+"""The card of a deployment: leakage over time under a promise for each step, for people whose steps resemble each other."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from temporaldp.correlation import Adversary
-from temporaldp.deployment import words
+from temporaldp.deployment import explanation
 from temporaldp.deployment.lasting import Lasting, Leaking, leaking
-from temporaldp.deployment.promise import Promise, PurePromise
+from temporaldp.deployment.promise import EpsilonPromise, Promise
 from temporaldp.deployment.question import Question, stay_probability
 from temporaldp.deployment.record import Deployment, Misfit
-from temporaldp.deployment.stated_unit import Period
 from temporaldp.deployment.unit import PrivacyUnit
 from temporaldp.errors import InputError, StateError
 from temporaldp.files.plans import json_number
+from temporaldp.report.sentences import at_delta
+
+OVERVIEW = (0.7, 0.9)
+"""Probabilities of staying in a table of records, besides the end of the range."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeakageOverTime:
-    """Numbers of a card, in nats; with a delta the epsilon at it.
+    """Numbers of a card at one probability of staying, in nats; at a delta, the epsilon at this delta.
 
     Parameters
     ----------
     promised : float
-        What a step promises about one privacy unit.
+        Promise of a step about one privacy unit.
     alone : float
-        What a step says by itself of the two values furthest apart: so many units as a change of value is.
+        Leakage of one step by itself, between the two values that are furthest apart.
     delta : float
-    stays, lasting : tuple of float
-        Probabilities of staying, and what leaks about one step for ever at each; inf where it grows for ever.
     at : float
-        The probability of staying that the following are about.
+        The probability of staying.
     limit : Lasting
-        What leaks for ever there, and whether it is exact.
+        The supremum of the leakage about one step.
     settles : int or None
-        Releases after which what the past says is within 1 % of its limit; None where it has none.
+        Number of releases after which backward leakage is within 1 % of its supremum; None if it is not.
     within : float
-        The most about any step in the horizon.
+        Largest leakage about any step of the horizon.
     together : float
-        About all values of a person in the horizon together (user level), whatever the correlation; inf where nothing is
-        known.
+        Leakage about all values of a person within the horizon (user level), for every correlation; inf if no bound is known.
     held : Promise or None
-        The largest promise a step that is found with which no more leaks for ever than a step says alone now.
+        The largest promise found with which the supremum is at most `alone`.
     doubled : float or None
-        What would leak for ever if both of two values contribute, where one is assumed not to; None elsewhere.
+        The supremum if both of two values contribute, where one is assumed not to; None elsewhere.
     """
 
     promised: float
     alone: float
     delta: float
-    stays: tuple[float, ...]
-    lasting: tuple[float, ...]
     at: float
     limit: Lasting
     settles: int | None
@@ -62,119 +62,124 @@ class LeakageOverTime:
     doubled: float | None
 
 
-OVERVIEW = (0.7, 0.9)
-"""Probabilities of staying that a table of records shows, besides the end of the range."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """A record in one line: what is promised, and what leaks for ever at a few probabilities of staying, in nats.
-
-    `misfit` says why there is no number where there is none; then `stays` and `lasting` are empty.
-    """
-
-    deployment: Deployment
-    promise: Promise
-    unit_text: str
-    period: Period | str
-    misfit: Misfit | None
-    promised: float = math.nan
-    delta: float = 0.0
-    stays: tuple[float, ...] = ()
-    lasting: tuple[float, ...] = ()
-    exact: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """The line as JSON values."""
-        record = self.deployment
-        return {
-            "file": record.source,
-            "record": record.slug,
-            "name": record.name,
-            "privacy_unit": self.unit_text,
-            "promise": self.promise.sentence,
-            "fits": self.misfit is None,
-            "reason": None if self.misfit is None else self.misfit.sentence,
-            "promised": None if self.misfit is not None else json_number(self.promised),
-            "delta": self.delta,
-            "stays": list(self.stays),
-            "lasting": [json_number(value) for value in self.lasting],
-            "kind": None if self.misfit is not None else "exact" if self.exact else "upper bound",
-        }
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class DeploymentCard:
-    """What a promise of each step is worth over time; from `Deployment.card`.
+    """Leakage over time under a promise for each step; from `Deployment.card`.
 
     Parameters
     ----------
     deployment : Deployment
     question : Question
     promise : Promise
-        What a step promises for this secret: the record's, or that of the tables that the value enters.
+        Promise of a step about this secret: that of the record, or of the tables that the value enters.
     period : str
-        Length of a step, "" where the record does not say it.
+        Length of a step, "" if the record does not state it.
     unit : PrivacyUnit
     horizon : int
-        Steps asked about; 0 where the length of a step is not known.
-    leakage : LeakageOverTime or None
-        None where the deployment is outside of what is modelled: then `reason` says why.
-    reason : str
+        Number of steps; 0 if the length of a step is unknown.
+    misfit : Misfit or None
+        Reason why the deployment is outside of the model; then there are no numbers.
+    delta : float
+    suprema : mapping of float to Lasting
+        The supremum of the leakage about one step by probability of staying.
     """
 
     deployment: Deployment
     question: Question
     promise: Promise
-    period: Period | str
+    period: str
     unit: PrivacyUnit
     horizon: int
-    leakage: LeakageOverTime | None
-    reason: str = ""
+    misfit: Misfit | None
+    delta: float
+    suprema: Mapping[float, Lasting]
+
+    @cached_property
+    def leakage(self) -> LeakageOverTime | None:
+        """All numbers at the explained probability of staying; computed once. None if there is no number."""
+        if self.misfit is not None:
+            return None
+        asked, steps = self.question, self._leaking(self.unit)
+        at = asked.explained if asked.correlation is None else next(iter(self.suprema))
+        adversary, limit = asked.correlation or asked.chain(at), self.suprema[at]
+        return LeakageOverTime(
+            promised=self._leaking(PrivacyUnit.replace_one()).alone,
+            alone=steps.alone,
+            delta=self.delta,
+            at=at,
+            limit=limit,
+            settles=steps.settles(adversary, limit),
+            within=steps.within(adversary, self.horizon, limit),
+            together=steps.together(self.horizon),
+            held=steps.held(adversary),
+            doubled=self._doubled(adversary),
+        )
+
+    @property
+    def step(self) -> str:
+        """The word for a step."""
+        return self.period or "step"
+
+    @property
+    def reason(self) -> str:
+        """Reason why there is no number; "" if there is one."""
+        return "" if self.misfit is None else self.misfit.sentence
 
     @property
     def stays(self) -> tuple[float, ...]:
-        """Probabilities of staying; empty where there is no number."""
-        return () if self.leakage is None else self.leakage.stays
+        """Probabilities of staying; empty if there is no number."""
+        return tuple(self.suprema)
 
     @property
     def lasting(self) -> tuple[float, ...]:
-        """What leaks for ever at each of `stays`, in nats."""
-        return () if self.leakage is None else self.leakage.lasting
+        """The supremum of the leakage about one step at each of `stays`, in nats."""
+        return tuple(limit.temporal for limit in self.suprema.values())
+
+    @property
+    def remark(self) -> str:
+        """Kind of the numbers, or the brief reason why there are none."""
+        if self.misfit is not None:
+            return self.misfit.brief
+        is_exact = all(limit.exact for limit in self.suprema.values())
+        return "exact" if is_exact else "upper bound" + at_delta(self.delta)
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What the numbers are not, to be said first."""
-        return words.limits(self)
+        """Limits of the numbers, to be read first."""
+        return explanation.limits(self)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Everything that the record does not say, and the numbers rest on."""
-        return words.assumptions(self)
+        """Assumptions that the record does not state."""
+        return explanation.assumptions(self)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The answer in words."""
-        return words.answers(self)
+        """The numbers in sentences."""
+        return explanation.answers(self)
 
     @property
     def to_publisher(self) -> str:
-        """What one would write to the publisher."""
-        return words.to_publisher(self)
+        """A suggested message to the publisher."""
+        return explanation.to_publisher(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The card as JSON values; infinity as the string "inf"."""
-        found, record = self.leakage, self.deployment
-        known: dict[str, Any] = {
+    def row(self) -> dict[str, Any]:
+        """What the record states and the suprema, as JSON values; infinity as the string "inf"."""
+        record, fits = self.deployment.record, self.misfit is None
+        promised = self._leaking(PrivacyUnit.replace_one()).alone if fits else None
+        if not fits and not self.promise.default_delta:
+            promised = self.promise.together(1, 1, 0.0)
+        return {
+            "file": self.deployment.source,
             "record": record.slug,
-            "name": record.name,
+            "name": self.deployment.name,
             "curators": list(record.curators),
             "status": record.status,
-            "privacy_unit": record.unit_text,
+            "privacy_unit": record.unit,
             "promise": self.promise.sentence,
-            "promised": None,
-            "delta": None,
-            "fits": found is not None,
+            "promised": promised,
+            "delta": self.delta if fits else None,
+            "fits": fits,
             "reason": self.reason or None,
             "step": self.period or None,
             "states": list(self.question.states),
@@ -182,89 +187,88 @@ class DeploymentCard:
             "stays": list(self.stays),
             "lasting": [json_number(value) for value in self.lasting],
             "horizon": self.horizon or None,
-            "limits": list(self.limits),
-            "assumptions": list(self.assumptions),
+            "kind": self.remark.partition(" at ")[0] if fits else None,
             "unit": "nats",
         }
-        if found is not None:
-            known |= {
-                "promised": json_number(found.promised),
-                "delta": found.delta,
-                "alone": json_number(found.alone),
-                "at": found.at,
-                "lasting_at": json_number(found.limit.temporal),
-                "kind": words.kind(found),
-                "settles": found.settles,
-                "within_horizon": json_number(found.within),
-                "user_level": json_number(found.together),
-                "holding_promise": None if found.held is None else found.held.sentence,
-                "lasting_if_both_values_contribute": None if found.doubled is None else json_number(found.doubled),
-                "sentences": list(self.sentences),
-                "to_publisher": self.to_publisher,
-            }
-        elif isinstance(self.promise, PurePromise):
-            known["promised"] = self.promise.epsilon
-        return known
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as JSON values; infinity as the string "inf"."""
+        found = self.leakage
+        known = self.row() | {"limits": list(self.limits), "assumptions": list(self.assumptions)}
+        if found is None:
+            return known
+        return known | {
+            "alone": json_number(found.alone),
+            "at": found.at,
+            "lasting_at": json_number(found.limit.temporal),
+            "kind": found.limit.kind,
+            "settles": found.settles,
+            "within_horizon": json_number(found.within),
+            "user_level": json_number(found.together),
+            "holding_promise": None if found.held is None else found.held.sentence,
+            "lasting_if_both_values_contribute": None if found.doubled is None else json_number(found.doubled),
+            "sentences": list(self.sentences),
+            "to_publisher": self.to_publisher,
+        }
+
+    def _leaking(self, unit: PrivacyUnit) -> Leaking:
+        return leaking(self.promise, unit, self.question.states, self.delta)
+
+    def _doubled(self, adversary: Adversary) -> float | None:
+        """The supremum if both values contribute; inf if no bound is known."""
+        if self.unit.name != "binary-count":
+            return None
+        both = PrivacyUnit.at_most(self.unit.contributions, of=PrivacyUnit.category_histogram())
+        try:
+            return self._leaking(both).lasting(adversary).temporal
+        except InputError:  # by group privacy, two units of a promise with a delta may have no guarantee
+            return math.inf
 
 
-def card_of(deployment: Deployment, question: Question) -> DeploymentCard:
-    """The card; see `Deployment.card`."""
-    deployment.stated_unit  # noqa: B018  an unknown unit is an error, not a reason
+def card_of(deployment: Deployment, question: Question, points: Iterable[float] | None = None) -> DeploymentCard:
+    """Return the card, with suprema at given probabilities of staying; see `Deployment.card`."""
+    misfit, period = deployment.misfit(question), question.every or deployment.said_period
     question = _with_states_of_the_matrix(question)
     unit = question.privacy_unit(deployment)
+    promise, horizon = _promise_for(deployment, unit), 0 if period is None else question.steps(period)
     unit.distances(question.states)
-    promise = _promise_for(deployment, unit)
-    misfit = deployment.misfit(question)
-    period = question.every or deployment.said_period or ""
-    horizon = question.steps(period) if period else 0
-    found = None if misfit is not None else _leakage(promise, unit, question, horizon)
-    reason = "" if misfit is None else misfit.sentence
-    return DeploymentCard(deployment, question, promise, period, unit, horizon, found, reason)
+    delta, suprema = 0.0, {}
+    if misfit is None:
+        delta = _delta(promise, question)
+        steps = _accounted(promise, unit, question, delta)
+        chains = {p: question.chain(p) for p in points or question.points}
+        if question.correlation is not None:
+            chains = {round(stay_probability(question.correlation), 6): question.correlation}
+        suprema = {p: steps.lasting(chain) for p, chain in chains.items()}
+    return DeploymentCard(deployment, question, promise, period or "", unit, horizon, misfit, delta, suprema)
 
 
-def overview_of(deployment: Deployment, question: Question) -> Overview:
-    """One line of a table of records: what leaks for ever at a few probabilities of staying."""
-    stated = deployment.stated_unit
-    question = _with_states_of_the_matrix(question)
-    unit = question.privacy_unit(deployment)
-    promise = _promise_for(deployment, unit)
-    misfit = deployment.misfit(question)
-    period = question.every or deployment.said_period or ""
-    line = Overview(deployment, promise, stated.text, period, misfit)
-    if misfit is not None:
-        return line
-    steps, delta = _accounted(promise, unit, question)
-    few = [p for p in (*OVERVIEW, question.explained, question.stays[1]) if question.stays[0] <= p <= question.stays[1]]
-    chains = _chains(question) if question.correlation is not None else {p: question.chain(p) for p in sorted(set(few))}
-    limits = {p: steps.lasting(chain) for p, chain in chains.items()}
-    return replace(
-        line,
-        promised=_one_unit(promise, question, delta).alone,
-        delta=delta,
-        stays=tuple(limits),
-        lasting=tuple(found.temporal for found in limits.values()),
-        exact=all(found.exact for found in limits.values()),
-    )
+def overview_of(deployment: Deployment, question: Question) -> DeploymentCard:
+    """The card for a row of a table of records, with suprema at a few probabilities of staying."""
+    least, most = question.stays
+    return card_of(deployment, question, sorted(p for p in {*OVERVIEW, question.explained, most} if least <= p <= most))
 
 
 def _with_states_of_the_matrix(question: Question) -> Question:
-    """With a given correlation, its values are the secret's."""
+    """The states of a given correlation are the values of the secret."""
     if question.correlation is None:
         return question
     known = question.correlation.states
     if known is None:
-        raise InputError("expected a correlation that knows something, got an adversary without matrices")
+        raise InputError("expected a correlation with a matrix, got an adversary without matrices")
     if question.states != Question().states and set(question.states) != set(known):
-        raise StateError(f"--states names {', '.join(question.states)}, but the matrix names {', '.join(known)}")
+        raise StateError(
+            f"expected the states of the matrix, {', '.join(known)}, got --states {', '.join(question.states)}"
+        )
     return replace(question, states=known)
 
 
 def _promise_for(deployment: Deployment, unit: PrivacyUnit) -> Promise:
-    """The record's promise, or what its tables promise together."""
+    """The promise of the record, or the sum of its tables."""
     stated = deployment.promise
     if unit.epsilon is None:
         return stated
-    if not isinstance(stated, PurePromise):
+    if not isinstance(stated, EpsilonPromise) or stated.delta:
         raise InputError(
             f"expected --tables with a record of pure differential privacy, but this one promises {stated.sentence}"
         )
@@ -273,65 +277,23 @@ def _promise_for(deployment: Deployment, unit: PrivacyUnit) -> Promise:
             f"expected --tables that are part of what the record promises, {stated.sentence}, but they add up to "
             f"{unit.epsilon:.10g}"
         )
-    return PurePromise(unit.epsilon)
+    return EpsilonPromise(unit.epsilon)
 
 
-def _leakage(promise: Promise, unit: PrivacyUnit, question: Question, horizon: int) -> LeakageOverTime:
-    steps, delta = _accounted(promise, unit, question)
-    chains = _chains(question)
-    limits = {p: steps.lasting(chain) for p, chain in chains.items()}
-    at = question.explained if question.correlation is None else next(iter(chains))
-    adversary, limit = chains[at], limits[at]
-    return LeakageOverTime(
-        promised=_one_unit(promise, question, delta).alone,
-        alone=steps.alone,
-        delta=delta,
-        stays=tuple(limits),
-        lasting=tuple(found.temporal for found in limits.values()),
-        at=at,
-        limit=limit,
-        settles=steps.settles(adversary, limit),
-        within=steps.within(adversary, horizon, limit),
-        together=steps.together(horizon),
-        held=steps.held(adversary),
-        doubled=_doubled(promise, unit, question, delta, adversary),
-    )
-
-
-def _accounted(promise: Promise, unit: PrivacyUnit, question: Question) -> tuple[Leaking, float]:
-    """The accounting method, and at which delta."""
-    delta = 0.0
-    if promise.default_delta:
-        delta = promise.default_delta if question.delta is None else question.delta
-    elif question.delta is not None:
+def _delta(promise: Promise, question: Question) -> float:
+    """The delta of the accounting: 0 for a pure promise, else as given or by default."""
+    if not promise.default_delta and question.delta is not None:
         raise InputError(
-            f"expected --delta for a promise that is no pure one, but this one is {promise.sentence} alone: leave it out"
+            f"expected no --delta for a pure promise ({promise.sentence}), got {question.delta:g}: leave it out"
         )
+    return promise.default_delta if question.delta is None else question.delta
+
+
+def _accounted(promise: Promise, unit: PrivacyUnit, question: Question, delta: float) -> Leaking:
+    """The leakage of the promise, if its epsilon at the delta is finite."""
     steps = leaking(promise, unit, question.states, delta)
     if not math.isfinite(steps.alone):
         raise InputError(
-            f"expected a delta above what a step promises ({promise.sentence}), got {delta:g}; give a larger --delta"
+            f"expected a delta above that of the promise ({promise.sentence}), got {delta:g}; give a larger --delta"
         )
-    return steps, delta
-
-
-def _one_unit(promise: Promise, question: Question, delta: float) -> Leaking:
-    return leaking(promise, PrivacyUnit.replace_one(), question.states, delta)
-
-
-def _chains(question: Question) -> dict[float, Adversary]:
-    if question.correlation is not None:
-        return {round(stay_probability(question.correlation), 6): question.correlation}
-    return {p: question.chain(p) for p in question.points}
-
-
-def _doubled(promise: Promise, unit: PrivacyUnit, question: Question, delta: float, chain: Adversary) -> float | None:
-    if unit.name != "binary-count":
-        return None
-    both = PrivacyUnit.category_histogram()
-    if unit.contributions > 1:
-        both = PrivacyUnit.at_most(unit.contributions, of=both)
-    try:
-        return leaking(promise, both, question.states, delta).lasting(chain).temporal
-    except InputError:  # two units of a promise with a delta may say nothing at all
-        return math.inf
+    return steps

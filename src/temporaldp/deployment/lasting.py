@@ -1,10 +1,10 @@
-"""What steps leak about one value, now and for ever: a promise and a unit against a chain, by the ways of the accounting."""
+"""Leakage about one step's value under a promise for each step, a privacy unit and a chain."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,40 +20,36 @@ from temporaldp.accounting import (
     temporal_leakage,
 )
 from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.deployment.promise import Promise, PurePromise
+from temporaldp.deployment.promise import Promise
 from temporaldp.deployment.unit import PrivacyUnit
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.protocol import epsilon_of_one
 from temporaldp.planning import sustainable_budget
 
-FloatArray = NDArray[np.float64]
+GRID_POINTS, COARSEST_GRID = 128, 0.01
+"""Points of a privacy curve up to the epsilon of one step, and the largest distance between them in nats: two more digits than
+a card shows would cost ten times as long."""
 
-GRID = 128
-"""Points of a privacy curve up to the epsilon of one step: two digits more than a card shows cost ten times as long."""
+SETTLED_SHARE = 0.01
+"""Distance from the supremum, as a share of it, at which backward leakage has settled."""
 
-COARSEST = 0.01
-"""Nats between them at most."""
-
-SETTLED = 0.01
-"""Share of the limit by which what arrives from the past may still be short of it when it is said to have settled."""
-
-LONGEST, LONGEST_AT_DELTA = 20_000, 400
-"""Steps beyond which nobody looks for where it settles, and what a horizon leaks is bounded by what leaks for ever."""
+SERIES_LENGTHS, SERIES_LENGTHS_AT_DELTA = (64, 1024, 20_000), (50, 400)
+"""Numbers of steps of the series in which backward leakage is searched for the step at which it settles."""
 
 HALVINGS = 14
-"""Of the search for a budget at a delta: to a ten-thousandth."""
+"""Bisection steps for a budget at a delta: to a ten-thousandth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """What leaks about one step's value, however long the release goes on, in nats.
+    """Supremum of the leakage about one step's value over an infinite horizon, in nats.
 
     Parameters
     ----------
     temporal : float
-        inf where it grows for ever.
+        From all releases; inf if it is unbounded.
     past : float
-        What all releases so far say about the present value.
+        From the releases up to the step.
     exact : bool
         Whether it is the least such number for every mechanism with the promise; an upper bound otherwise.
     """
@@ -62,173 +58,123 @@ class Lasting:
     past: float
     exact: bool
 
-
-class Leaking(Protocol):
-    """A promise about values, against any chain."""
-
     @property
-    def alone(self) -> float:
-        """What one step says by itself of the two values that are furthest apart."""
-
-    def lasting(self, adversary: Adversary) -> Lasting:
-        """For ever."""
-
-    def within(self, adversary: Adversary, horizon: int, limit: Lasting) -> float:
-        """The most about any of so many steps; an upper bound where `limit` is one."""
-
-    def settles(self, adversary: Adversary, limit: Lasting) -> int | None:
-        """Releases after which what is known from them is within a hundredth of its limit; None if it never is."""
-
-    def held(self, adversary: Adversary) -> Promise | None:
-        """What a step could promise so that for ever no more leaks than a step says now; None if there is no such budget."""
-
-    def together(self, horizon: int) -> float:
-        """About all values of a person in so many steps together, whatever the correlation."""
+    def kind(self) -> str:
+        """Exact or upper bound."""
+        return "exact" if self.exact else "upper bound"
 
 
 def leaking(promise: Promise, unit: PrivacyUnit, states: tuple[str, ...], delta: float) -> Leaking:
-    """The accounting method that a promise asks for."""
-    distances = unit.distances(states)
-    if isinstance(promise, PurePromise) and delta == 0.0:
-        return PureLeaking(promise, distances)
-    if delta == 0.0:
+    """Return the leakage under a promise about these states.
+
+    Raises
+    ------
+    InputError
+        The promise needs a delta, and delta is 0.
+    """
+    if delta == 0.0 and promise.default_delta:
         raise InputError(f"expected a delta > 0 for a promise of {promise.sentence}; give --delta D, such as 1e-6")
-    return LeakingAtDelta(promise, int(distances.max()), delta)
-
-
-def _tight_method(adversary: Adversary) -> Accounting[Any, Any]:
-    """The closed form where it is exact, rollouts elsewhere."""
-    return PaperBound() if symmetric_pair(adversary) else Exact()
-
-
-def symmetric_pair(adversary: Adversary) -> bool:
-    """Whether there are two values that may change places: then the paper's recursion is exact (docs/theory.md, section 10)."""
-    known = (adversary.backward, adversary.forward)
-    return all(m is None or _symmetric(m) for m in known)
-
-
-def _symmetric(matrix: Any) -> bool:
-    if not isinstance(matrix, TransitionMatrix) or matrix.n_states != 2:
-        return False
-    rows = matrix.dense()
-    return bool(rows[0, 0] == rows[1, 1] and rows[0, 1] == rows[1, 0])
+    return Leaking(promise, unit.distances(states), delta)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PureLeaking:
-    """Pure differential privacy: exact for every mechanism with the promise."""
+class Leaking:
+    """A promise for each step about states at given distances.
 
-    promise: PurePromise
-    distances: FloatArray
+    At delta = 0, leakage is exact over all mechanisms with the promise if a tight method exists. At a delta, one privacy curve
+    for all pairs of states gives an upper bound.
+
+    Parameters
+    ----------
+    promise : Promise
+        About one privacy unit.
+    distances : float array, shape (n, n)
+        Privacy units between any two states.
+    delta : float
+    """
+
+    promise: Promise
+    distances: NDArray[np.float64]
+    delta: float
+
+    @property
+    def units(self) -> int:
+        """Privacy units between the two states that are furthest apart."""
+        return int(self.distances.max())
 
     @property
     def alone(self) -> float:
-        """Promises between the two values, times epsilon."""
-        return self.promise.epsilon * float(self.distances.max())
+        """Leakage of one release by itself, between the two states that are furthest apart."""
+        if not self.delta:
+            return self.promise.together(self.units, 1, 0.0)
+        return epsilon_of_one(self.promise.mechanism(self.units), delta=self.delta)
 
     def lasting(self, adversary: Adversary) -> Lasting:
-        """By the closed form for two values that may change places, by certified rollouts elsewhere."""
-        epsilon, method = self._spends(adversary)
-        found = leakage_supremum(adversary, epsilon, accounting=method)
+        """Supremum over an infinite horizon."""
+        release, method = self._accounted(adversary)
+        found = leakage_supremum(adversary, release, accounting=method)
         is_tight = isinstance(method, PaperBound) or (found.accounting.is_exact and found.certified)
         return Lasting(found.temporal, found.backward, is_tight)
 
     def within(self, adversary: Adversary, horizon: int, limit: Lasting) -> float:
-        """The largest temporal leakage of the series."""
-        if horizon > LONGEST:
+        """Largest leakage about any step of a horizon; of a long one, a bound from the supremum."""
+        if self.delta and horizon > SERIES_LENGTHS_AT_DELTA[0]:
+            return limit.temporal
+        if horizon > SERIES_LENGTHS[-1]:
             return min(limit.temporal, self.together(horizon))
         return min(self._series(adversary, horizon).worst, limit.temporal)
 
     def settles(self, adversary: Adversary, limit: Lasting) -> int | None:
-        """From the backward leakage."""
-        if not math.isfinite(limit.past):
-            return None
-        for length in (64, 1024, LONGEST):
-            arrived = np.flatnonzero(self._series(adversary, length).backward >= (1.0 - SETTLED) * limit.past)
-            if arrived.size:
-                return int(arrived[0]) + 1
-        return None
-
-    def held(self, adversary: Adversary) -> PurePromise | None:
-        """By planning: the largest budget that lasts, from below."""
-        budget = sustainable_budget(adversary, self.alone, accounting=self._spends(adversary)[1])
-        budget /= float(self.distances.max()) if len(self.distances) == 2 else 1.0
-        return PurePromise(budget) if budget > 0.0 else None
-
-    def together(self, horizon: int) -> float:
-        """Corollary 1: the sum."""
-        return self.alone * horizon
-
-    def _spends(self, adversary: Adversary) -> tuple[float, Accounting[Any, Any]]:
-        """The epsilon of each step, and the method that is exact for it."""
-        if len(self.distances) > 2:
-            return self.promise.epsilon, MetricPrivacy(self.distances)
-        return self.alone, _tight_method(adversary)
-
-    def _series(self, adversary: Adversary, length: int) -> LeakageSeries:
-        epsilon, method = self._spends(adversary)
-        return temporal_leakage(adversary, epsilon, accounting=method, horizon=length)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LeakingAtDelta:
-    """At a delta: one privacy curve for all pairs of values, an upper bound for every mechanism with the promise."""
-
-    promise: Promise
-    units: int
-    delta: float
-
-    @property
-    def alone(self) -> float:
-        """The epsilon of one release at the delta."""
-        return epsilon_of_one(self._mechanism, delta=self.delta)
-
-    @property
-    def _mechanism(self) -> Any:
-        return self.promise.mechanism(self.units)
-
-    @property
-    def _step(self) -> float:
-        alone = self.alone
-        return min(COARSEST, alone / GRID) if 0.0 < alone < math.inf else COARSEST
-
-    def lasting(self, adversary: Adversary) -> Lasting:
-        """By a certified fixed point of curves."""
-        found = leakage_supremum(adversary, self._mechanism, accounting=ApproximateDP(self.delta, grid=self._step))
-        return Lasting(found.temporal, found.backward, False)
-
-    def within(self, adversary: Adversary, horizon: int, limit: Lasting) -> float:
-        """The largest temporal leakage of the series, or what leaks for ever if that is less or the horizon is long."""
-        if horizon > LONGEST_AT_DELTA // 8:
-            return limit.temporal
-        return min(self._series(adversary, horizon).worst, limit.temporal)
-
-    def settles(self, adversary: Adversary, limit: Lasting) -> int | None:
-        """From the backward leakage."""
+        """Number of releases after which backward leakage is within 1 % of its supremum; None if it is not."""
         if not math.isfinite(limit.past):
             return None
         past = Adversary(backward=adversary.backward)
-        for length in (50, LONGEST_AT_DELTA):
-            arrived = np.flatnonzero(self._series(past, length).backward >= (1.0 - SETTLED) * limit.past)
-            if arrived.size:
-                return int(arrived[0]) + 1
+        for length in SERIES_LENGTHS_AT_DELTA if self.delta else SERIES_LENGTHS:
+            settled = np.flatnonzero(self._series(past, length).backward >= (1.0 - SETTLED_SHARE) * limit.past)
+            if settled.size:
+                return int(settled[0]) + 1
         return None
 
     def held(self, adversary: Adversary) -> Promise | None:
-        """By halving; the side that was seen to hold."""
+        """Largest promise found whose supremum is at most the leakage of one release now; None if there is none."""
+        if not self.delta:
+            budget = sustainable_budget(adversary, self.alone, accounting=self._accounted(adversary)[1])
+            share = budget / self.promise.together(self.units if len(self.distances) == 2 else 1, 1, 0.0)
+            return self.promise.times(share) if share > 0.0 else None
         level, low, high = self.alone, 0.0, 1.0
         for _ in range(HALVINGS):
             share = 0.5 * (low + high)
-            if LeakingAtDelta(self.promise.times(share), self.units, self.delta).lasting(adversary).temporal <= level:
-                low = share
-            else:
-                high = share
+            smaller = Leaking(self.promise.times(share), self.distances, self.delta)
+            low, high = (share, high) if smaller.lasting(adversary).temporal <= level else (low, share)
         return self.promise.times(low) if low > 0.0 else None
 
     def together(self, horizon: int) -> float:
-        """By composition of the promise itself."""
+        """Leakage about all values of a person within a horizon, by composition of the promise."""
         return self.promise.together(self.units, horizon, self.delta)
 
+    def _accounted(self, adversary: Adversary) -> tuple[Any, Accounting[Any, Any]]:
+        """The release of each step, and the tightest accounting method for it."""
+        if self.delta:
+            alone = self.alone
+            grid = min(COARSEST_GRID, alone / GRID_POINTS) if 0.0 < alone < math.inf else COARSEST_GRID
+            return self.promise.mechanism(self.units), ApproximateDP(self.delta, grid=grid)
+        if len(self.distances) > 2:
+            return self.promise.together(1, 1, 0.0), MetricPrivacy(self.distances)
+        return self.alone, PaperBound() if _symmetric(adversary) else Exact()
+
     def _series(self, adversary: Adversary, length: int) -> LeakageSeries:
-        releases = [self._mechanism] * length
-        return temporal_leakage(adversary, releases, accounting=ApproximateDP(self.delta, grid=self._step))
+        release, method = self._accounted(adversary)
+        return temporal_leakage(adversary, [release] * length, accounting=method)
+
+
+def _symmetric(adversary: Adversary) -> bool:
+    """Whether the two states are interchangeable: then the paper's recursion is exact (docs/theory.md, section 10)."""
+    return all(
+        matrix is None
+        or (
+            isinstance(matrix, TransitionMatrix)
+            and matrix.n_states == 2
+            and np.array_equal(matrix.dense(), matrix.dense()[::-1, ::-1])
+        )
+        for matrix in (adversary.backward, adversary.forward)
+    )

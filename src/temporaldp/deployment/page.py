@@ -1,35 +1,33 @@
-"""A card as one self-contained HTML page, and what a record states, field by field."""
+"""A card as one self-contained HTML page, and the fields of its record."""
 
 from __future__ import annotations
 
-import base64
-import math
 import re
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from temporaldp.extras import needing
-from temporaldp.files.atomic import replacing
-from temporaldp.report.words import factor, level, number
+from temporaldp.report.page import Picture, rendered, write_page
+from temporaldp.report.sentences import nats
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
     from temporaldp.deployment.record import Deployment
 
 LETTERS = {r"\epsilon": "ε", r"\delta": "δ", r"\rho": "ρ", r"\tau": "τ", r"\times": "×", r"\max": "max"}
+"""TeX commands in records, which the pages of the registry typeset."""
 
 LONGEST_FIELD = 400
-"""Letters of a field that a card quotes; the record has the rest."""
+"""Letters of a field that a card quotes."""
 
 
-def stated_fields(record: Deployment, *, longest: int = LONGEST_FIELD) -> list[tuple[str, str]]:
-    """What the record states that bears on leakage over time: names of fields and their text, empty ones left out."""
+def stated_fields(deployment: Deployment, *, longest: int = LONGEST_FIELD) -> list[tuple[str, str]]:
+    """Names and text of the fields of the record that determine leakage over time, without empty ones."""
+    record = deployment.record
     fields = [
-        ("privacy_parameters", record.promise.sentence),
+        ("privacy_parameters", deployment.promise.sentence),
         ("privacy_parameters_details", record.parameter_details),
         ("variant_name", record.variant),
-        ("privacy_unit", record.unit_text),
+        ("privacy_unit", record.unit),
         ("privacy_unit_details", record.unit_details),
         ("release_type", record.release_type),
         ("release_type_details", record.release_details),
@@ -41,35 +39,20 @@ def stated_fields(record: Deployment, *, longest: int = LONGEST_FIELD) -> list[t
 
 
 def render_card(card: DeploymentCard) -> str:
-    """The card as an HTML document that refers to nothing outside itself."""
-    with needing("report"):
-        from jinja2 import Environment, StrictUndefined
-
-    from temporaldp import __version__
+    """Return the card as an HTML document that loads nothing from outside."""
     from temporaldp.deployment.figure import curve_figure
-    from temporaldp.report.style import figure_svg
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    template = environment.from_string((files("temporaldp.deployment") / "card.html.j2").read_text(encoding="utf-8"))
-    picture = alternative = ""
+    picture = None
     if card.leakage is not None:
-        picture = f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(curve_figure(card))).decode('ascii')}"
-        ends = [level(card.lasting[k]) for k in (0, -1)]
-        alternative = (
-            f"Line chart of leakage for ever against the probability of staying: {ends[0]} at {card.stays[0]:g}, {ends[1]} at "
-            f"{card.stays[-1]:g}."
+        ends = [f"{nats(card.lasting[k])} at {card.stays[k]:g}" for k in (0, -1)]
+        picture = Picture.of(
+            curve_figure(card),
+            f"Line chart of the leakage over an infinite horizon against the probability of staying: {', '.join(ends)}.",
+            f"Leakage about one {card.step} over an infinite horizon, by the probability that a value stays from one "
+            f"{card.step} to the next; dotted, the leakage of one {card.step} by itself.",
         )
-    return template.render(
-        card=card,
-        record=card.deployment,
-        stated=stated_fields(card.deployment),
-        points=list(zip(card.stays, card.lasting, strict=True)),
-        picture=picture,
-        alternative=alternative,
-        number=number,
-        factor=factor,
-        infinity=math.inf,
-        version=__version__,
+    return rendered(
+        "temporaldp.deployment", "card.html.j2", card=card, stated=stated_fields(card.deployment), picture=picture
     )
 
 
@@ -79,15 +62,13 @@ def write_card(card: DeploymentCard, path: str | Path) -> None:
     Raises
     ------
     OutputError
-        The file cannot be written; what stood there is untouched.
+        The file cannot be written; its previous content is unchanged.
     """
-    page = render_card(card)
-    with replacing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_page(render_card(card), path)
 
 
 def _quoted(text: str, longest: int) -> str:
-    """On one line; letters that the registry's pages typeset are shown as letters."""
+    """A field on one line, with TeX letters as letters."""
     line = re.sub(r"\\\\[()]|\$", "", " ".join(text.split()))
     for name, letter in LETTERS.items():
         line = line.replace(name, letter)

@@ -1,4 +1,4 @@
-"""What a record cannot say, and somebody has to: which secret, which chains, how many steps, what a change of value is."""
+"""What a record does not state: the secret, the chains, the number of steps, and the units of a change of value."""
 
 from __future__ import annotations
 
@@ -23,57 +23,51 @@ if TYPE_CHECKING:
 UnitName: TypeAlias = Literal["replace-one", "add-or-remove", "binary-count", "category-histogram"]
 
 STATES = ("present", "absent")
-"""The secret unless somebody names another: whether the person's data of a step are in the release."""
+"""The secret by default: whether the person's data of a step are in the release."""
 
 STAYS = (0.5, 0.99)
-"""From two values that have nothing to do with one another, to those that change once in a hundred steps."""
+"""From independent steps to a change once in a hundred steps."""
 
 EXPLAINED = 0.9
-"""The probability of staying by which a card is explained, where the range has it."""
+"""Probability of staying of the explanation, if the range contains it."""
 
 MOST_STEPS = 10_000_000
-
-SPACING = 0.05
-"""Between points of the curve; near 1, where leakage grows fast, a fifth of it."""
-
-FEW = 5
-"""With fewer round points than this in a range, eleven are spread evenly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a deployment; every field has a default, which the card's assumptions name.
+    """Assumptions about a deployment; every field has a default, and the card lists all of them.
 
     Parameters
     ----------
     states : tuple of str
-        The values that a step's secret can have; 2 or more.
+        The values of the secret of a step; 2 or more.
     stays : tuple of two float
-        Range of the probability with which a value stays from one step to the next; the rest goes to every other value alike.
+        Range of the probability that a value stays from one step to the next; all other values are equally likely.
     correlation : Adversary, optional
-        In place of `stays`: what is known.
+        In place of `stays`: the correlation that the adversary knows.
     correlation_name : str
-        Of the file it came from.
+        Name of its file.
     at : float, optional
-        Of the range, the probability of staying by which the card is explained; 0.9 where the range has it, else its worse end.
+        Probability of staying of the explanation; by default 0.9 if the range contains it, else the end with more leakage.
     horizon : int, optional
-        Steps; a year's where it is not given, and `since` is not.
+        Number of steps; by default those of a year.
     since, until : date, optional
-        Instead: from a day to a day (today, if only the first is given).
+        In place of a horizon: first and last day (by default today).
     unit : str, optional
         "replace-one", "add-or-remove", "binary-count" or "category-histogram".
     absent : str, optional
-        The value at which there are no data.
+        The value without data.
     contributions : int, optional
-        Promised units that a step holds at most.
+        Largest number of promised units in a step.
     tables : mapping of str to float, optional
         Epsilons of the tables that the value enters, in place of the record's; kept as pairs.
     delta : float, optional
-        At which leakage is told where the promise is no pure one.
+        Delta of the accounting, where the promise is not pure.
     every : str, optional
-        Length of a step, where the record does not say that, or how often, it releases.
+        Length of a step, where the record does not state repeated releases or their frequency.
     fresh_noise : bool
-        Whether noise that is drawn on a device is known to be drawn anew at every step.
+        Whether noise that is drawn on a device is drawn anew at every step.
     """
 
     states: tuple[str, ...] = STATES
@@ -99,25 +93,62 @@ class Question:
         object.__setattr__(self, "states", names)
         if self.tables is not None:
             object.__setattr__(self, "tables", tuple(dict(self.tables).items()))
-        self._check_range()
-        if self.unit is not None and self.unit not in get_args(UnitName):
-            raise InputError(f"expected a unit among {', '.join(get_args(UnitName))}, got {self.unit!r}")
-        if self.every is not None and self.every not in STEPS_A_YEAR:
-            raise InputError(f"expected a length of a step among {', '.join(STEPS_A_YEAR)}, got {self.every!r}")
+        least, most = self._range()
+        object.__setattr__(self, "stays", (least, most))
         if self.horizon is not None:
             whole_number(self.horizon, "the horizon", least=1, error=BudgetError)
-            if self.horizon > MOST_STEPS:
-                raise BudgetError(f"expected a horizon of at most {MOST_STEPS} steps, got {self.horizon}")
-            if self.since is not None or self.until is not None:
-                raise InputError("expected either a horizon or dates (since, until), got both")
-        if self.until is not None and self.since is None:
-            raise InputError("expected since, the first day, with until, the last one")
-        if self.delta is not None and not 0.0 < self.delta < 1.0:
-            raise BudgetError(f"expected delta between 0 and 1, got {self.delta!r}")
-        if self.absent is not None and self.unit not in {None, "add-or-remove"}:
-            raise InputError(f"expected absent with the unit 'add-or-remove' alone, got {self.unit!r}")
+        refused: tuple[tuple[bool, type[InputError], str], ...] = (
+            (
+                self.at is not None and not least <= self.at <= most,
+                InputError,
+                f"expected a probability within the range {least:g} to {most:g}, got {self.at}",
+            ),
+            (
+                self.correlation is not None and self.at is not None,
+                InputError,
+                "expected either a correlation or a probability of staying to explain, got both",
+            ),
+            (
+                self.unit not in {None, *get_args(UnitName)},
+                InputError,
+                f"expected a unit among {', '.join(get_args(UnitName))}, got {self.unit!r}",
+            ),
+            (
+                self.every not in {None, *STEPS_A_YEAR},
+                InputError,
+                f"expected a length of a step among {', '.join(STEPS_A_YEAR)}, got {self.every!r}",
+            ),
+            (
+                (self.horizon or 0) > MOST_STEPS,
+                BudgetError,
+                f"expected a horizon of at most {MOST_STEPS} steps, got {self.horizon}",
+            ),
+            (
+                self.horizon is not None and (self.since is not None or self.until is not None),
+                InputError,
+                "expected either a horizon or dates (since, until), got both",
+            ),
+            (
+                self.until is not None and self.since is None,
+                InputError,
+                "expected since, the first day, with until, the last one",
+            ),
+            (
+                self.delta is not None and not 0.0 < self.delta < 1.0,
+                BudgetError,
+                f"expected delta between 0 and 1, got {self.delta!r}",
+            ),
+            (
+                self.absent is not None and self.unit not in {None, "add-or-remove"},
+                InputError,
+                f"expected absent with the unit 'add-or-remove' alone, got {self.unit!r}",
+            ),
+        )
+        for applies, error, message in refused:
+            if applies:
+                raise error(message)
 
-    def _check_range(self) -> None:
+    def _range(self) -> tuple[float, float]:
         try:
             least, most = (float(value) for value in self.stays)
         except (TypeError, ValueError):
@@ -126,15 +157,11 @@ class Question:
             raise InputError(
                 f"expected 0 <= smallest <= largest <= 1 for the probability of staying, got {least:g} and {most:g}"
             )
-        object.__setattr__(self, "stays", (least, most))
-        if self.at is not None and not least <= self.at <= most:
-            raise InputError(f"expected a probability within the range {least:g} to {most:g}, got {self.at:g}")
-        if self.correlation is not None and self.at is not None:
-            raise InputError("expected either a correlation or a probability of staying to explain, got both")
+        return least, most
 
     @property
     def explained(self) -> float:
-        """The probability of staying by which the card is explained."""
+        """The probability of staying of the explanation."""
         least, most = self.stays
         if self.at is not None:
             return self.at
@@ -144,23 +171,23 @@ class Question:
 
     @property
     def points(self) -> tuple[float, ...]:
-        """The range as the curve shows it: round numbers and both ends; closer together near 1."""
+        """Points of the curve: round numbers and both ends, closer together near 1; eleven equidistant in a short range."""
         least, most = self.stays
-        steps = [round(SPACING * k, 2) for k in range(20)] + [0.96, 0.97, 0.98, 0.99]
+        steps = [round(0.05 * k, 2) for k in range(20)] + [0.96, 0.97, 0.98, 0.99]
         inside = [p for p in steps if least <= p <= most]
-        if len(inside) < FEW and least < most:
+        if len(inside) < 5 and least < most:
             inside = [round(float(p), 6) for p in np.linspace(least, most, 11)]
         return tuple(sorted({least, most, self.explained, *inside}))
 
     def chain(self, stays: float) -> Adversary:
-        """Who knows that a value stays with this probability, and else goes to every other value alike."""
+        """The adversary with a chain that stays with this probability and otherwise moves uniformly."""
         n = len(self.states)
         away = (1.0 - stays) / (n - 1)
         matrix = TransitionMatrix(np.where(np.eye(n, dtype=bool), stays, away), self.states)
         return Adversary(matrix, matrix)
 
     def steps(self, period: Period) -> int:
-        """How many steps are asked about."""
+        """The number of steps."""
         if self.horizon is not None:
             return self.horizon
         if self.since is None:
@@ -181,7 +208,7 @@ class Question:
         }[period]
 
     def privacy_unit(self, deployment: Deployment) -> PrivacyUnit:
-        """How many promised units a change of value is: as asked, or by what the record and the values suggest."""
+        """Promised units of a change of value: as given, or by the record and the values."""
         name = self.unit
         if name is None:
             if self.absent is not None or (len(self.states) > 2 and "absent" in self.states):
@@ -190,22 +217,19 @@ class Question:
                 name = "replace-one"
             else:
                 name = "binary-count" if len(self.states) == 2 else "category-histogram"
-        match name:
-            case "replace-one":
-                unit = PrivacyUnit.replace_one()
-            case "add-or-remove":
-                unit = PrivacyUnit.add_or_remove(absent=self.absent or "absent")
-            case "binary-count":
-                unit = PrivacyUnit.binary_count()
-            case "category-histogram":
-                unit = PrivacyUnit.category_histogram()
+        unit = {
+            "replace-one": PrivacyUnit.replace_one(),
+            "add-or-remove": PrivacyUnit.add_or_remove(absent=self.absent or "absent"),
+            "binary-count": PrivacyUnit.binary_count(),
+            "category-histogram": PrivacyUnit.category_histogram(),
+        }[name]
         if self.contributions is not None:
             unit = PrivacyUnit.at_most(self.contributions, of=unit)
         return unit if self.tables is None else PrivacyUnit.tables(dict(self.tables), of=unit)
 
 
 def stay_probability(adversary: Adversary) -> float:
-    """How often a value stays under a given correlation: on average if it is stationary, at most if it is a set."""
+    """Probability of staying under a given correlation: the stationary mean of a matrix, the largest of a set."""
     known = adversary.forward or adversary.backward
     if isinstance(known, IntervalMatrix):
         return float(np.diag(known.upper).max())

@@ -1,29 +1,26 @@
-"""A record of the public registry of differentially private deployments, as far as leakage over time depends on it."""
+"""A record of the public registry of differentially private deployments, and the promise that it states."""
 
 from __future__ import annotations
 
-import math
 import re
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.deployment.plain_yaml import read_plain_yaml
-from temporaldp.deployment.promise import ApproximatePromise, ConcentratedPromise, Promise, PurePromise
+from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise, Promise
 from temporaldp.deployment.stated_unit import Period, StatedUnit, period_in
 from temporaldp.errors import InputError
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
     from temporaldp.deployment.question import Question
-
-PARAMETERS = "deployment.privacy_loss.privacy_parameters"
+    from temporaldp.deployment.schema import Parameters, Record
 
 NEEDED = {"Zero-concentrated DP": ("rho",), "Approximate DP": ("epsilon", "delta"), "Pure DP": ("epsilon",)}
-"""Parameters of a variant; of any other one, whatever there is."""
-
-NUMBER = r"\s*[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*"
+"""Required parameters of a variant; any other one needs epsilon or rho."""
 
 ON_DEVICE = ("Local", "Shuffle", "Federated")
 """Deployment models in which the noise is drawn before the data reach the curator."""
@@ -31,7 +28,7 @@ ON_DEVICE = ("Local", "Shuffle", "Federated")
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why a deployment has no number here: in a few words for a table, and in a sentence."""
+    """Reason why a deployment has no number: brief for a table, and as a sentence."""
 
     brief: str
     sentence: str
@@ -39,26 +36,14 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What a record states, read and checked: promise, unit, how often, where the noise is drawn.
+    """A validated record with its promise.
 
     Parameters
     ----------
-    slug, name : str
-    curators : tuple of str
-    status : str
-        How far the registry has got with the record: "Pending", "Draft", ...
-    promise : PurePromise, ApproximatePromise or ConcentratedPromise
-        Of the privacy parameters.
-    variant : str
-        Of differential privacy.
-    unit_text : str
-        The privacy unit, as the record has it.
-    unit_details, parameter_details, release_details, source_details, mechanisms, composition, unprotected : str
-        The fields that say more, "" where they are empty.
-    release_type : str
-        "One release", "Many releases", or "".
-    model : str
-        "Central", "Local", ..., or "".
+    record : Record
+        Fields of the record (`temporaldp.deployment.schema`): slug, name, curators, status, variant, unit, model, ...
+    promise : EpsilonPromise or ConcentratedPromise
+        By the privacy parameters.
     source : str
         Name of the file.
 
@@ -72,22 +57,8 @@ class Deployment:
     4.5
     """
 
-    slug: str
-    name: str
-    curators: tuple[str, ...]
-    status: str
+    record: Record
     promise: Promise
-    variant: str
-    unit_text: str
-    unit_details: str = ""
-    parameter_details: str = ""
-    release_type: str = ""
-    release_details: str = ""
-    source_details: str = ""
-    model: str = ""
-    mechanisms: str = ""
-    composition: str = ""
-    unprotected: str = ""
     source: str = ""
 
     @classmethod
@@ -104,110 +75,73 @@ class Deployment:
         MissingFileError
             There is no such file.
         InputError
-            It is no YAML, no record, or has no usable parameters: names the field.
+            It is not YAML, not a record, or has no usable parameters; the message names the field.
         """
         return cls.from_record(read_plain_yaml(path, "a record of a deployment"), source=str(path))
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], *, source: str = "") -> Deployment:
-        """Check a record that was read already.
+        """Validate a record that was read already.
 
         Raises
         ------
         InputError
-            It is no record, or has no usable parameters: names the field.
+            It is not a record, or has no usable parameters; the message names the field.
         """
+        from temporaldp.deployment.schema import validated
+
         try:
-            return cls._checked(record, Path(source).name)
+            known = validated(record)
+            return cls(known, _promise(known.parameters, known.variant), Path(source).name)
         except InputError as error:
             raise InputError(f"{source}: {error}" if source else str(error)) from None
 
-    @classmethod
-    def _checked(cls, record: Mapping[str, Any], source: str) -> Deployment:
-        if "deployment" not in record:
-            schema = "properties" in record and "type" in record
-            what = "the registry's schema, which is no record" if schema else f"the fields {_listed(record)}"
-            raise InputError(f"expected a record with the field 'deployment', got {what}")
-        deployment = _section(record, "deployment", "deployment", needed=True)
-        basic = _section(deployment, "basic", "deployment.basic", needed=True)
-        loss = _section(deployment, "privacy_loss", "deployment.privacy_loss", needed=True)
-        model = _section(deployment, "deployment_model", "deployment.deployment_model")
-        variant = _section(deployment, "dp_variant", "deployment.dp_variant")
-        how = _section(deployment, "implementation", "deployment.implementation")
-        accounting = _section(deployment, "accounting", "deployment.accounting")
-        stated = _text(variant, "variant_name", "deployment.dp_variant")
-        unit = _text(loss, "privacy_unit", "deployment.privacy_loss")
-        if not unit:
-            raise InputError("expected deployment.privacy_loss.privacy_unit, such as 'User-day-level', got nothing")
-        curators = basic.get("data_curators") or []
-        if not (isinstance(curators, list) and all(isinstance(one, str) for one in curators)):
-            raise InputError("expected deployment.basic.data_curators to be a list of names")
-        place = "deployment.deployment_model"
-        return cls(
-            slug=_text(record, "url_slug", "the record"),
-            name=_text(basic, "name", "deployment.basic") or _text(record, "url_slug", "the record") or "(no name)",
-            curators=tuple(curators),
-            status=_text(record, "status", "the record"),
-            promise=_promise(loss, stated),
-            variant=stated,
-            unit_text=unit,
-            unit_details=_text(loss, "privacy_unit_details", "deployment.privacy_loss"),
-            parameter_details=_text(loss, "privacy_parameters_details", "deployment.privacy_loss"),
-            release_type=_text(model, "release_type", place),
-            release_details=_text(model, "release_type_details", place),
-            source_details=_text(model, "data_source_type_details", place),
-            model=_text(model, "model_name", place),
-            mechanisms=_text(how, "mechanisms", "deployment.implementation"),
-            composition=_text(accounting, "composition", "deployment.accounting"),
-            unprotected=_text(variant, "unprotected_quantities", "deployment.dp_variant"),
-            source=source,
-        )
+    @property
+    def name(self) -> str:
+        """Name of the deployment, or of its record."""
+        return self.record.name or self.record.slug or "(no name)"
 
     @property
     def stated_unit(self) -> StatedUnit:
-        """The unit that the record names.
+        """The privacy unit that the record states.
 
         Raises
         ------
         InputError
-            It is not known.
+            Its words are not recognised.
         """
         try:
-            return StatedUnit.read(self.unit_text)
+            return StatedUnit.read(self.record.unit)
         except InputError as error:
             raise InputError(f"{self.source or self.name}: deployment.privacy_loss.privacy_unit: {error}") from None
 
     @property
     def about_replacing(self) -> bool:
-        """Whether the record says that its promise is about replacing, rather than adding or removing, the data of a unit."""
-        return re.search(r"change-one|modif|replac|bounded neighbo", self.unit_details.lower()) is not None
+        """Whether the promise is about replacing, rather than adding or removing, the data of a unit."""
+        return re.search(r"change-one|modif|replac|bounded neighbo", self.record.unit_details.lower()) is not None
 
     @property
     def repeats(self) -> bool:
-        """Whether the record says that it releases repeatedly."""
-        return self.release_type == "Many releases"
+        """Whether the record states repeated releases."""
+        return self.record.release_type == "Many releases"
 
     @property
     def said_period(self) -> Period | None:
-        """How often it releases: by the unit, or by the details of the release type; None if neither says it."""
-        return self.stated_unit.period or period_in(self.release_details)
-
-    def misfit(self, question: Question) -> Misfit | None:
-        """Why there is no number: what the record says, or does not say; None if there is one."""
-        return next((reason for reason in self._reasons(question) if reason), None)
+        """Length of a step by the unit or by the details of the release type; None if neither states it."""
+        return self.stated_unit.period or period_in(self.record.release_details)
 
     def card(self, question: Question | None = None, **asked: Any) -> DeploymentCard:
-        """What the promise of a step is worth over time, with all that was assumed.
+        """Return the leakage over time under the promise, with all assumptions.
 
         Parameters
         ----------
         question : Question, optional
-            What a record cannot say. Or its fields by keyword: ``states``, ``stays``, ``horizon``, ``unit``, ...
+            What a record does not state. Or its fields by keyword: ``states``, ``stays``, ``horizon``, ``unit``, ...
 
         Raises
         ------
         InputError, StateError, BudgetError
-            Unknown unit, values that do not fit it, a range that is none.
+            The unit is unknown, the states do not fit it, or the range is empty.
         """
         from temporaldp.deployment.card import card_of
         from temporaldp.deployment.question import Question
@@ -216,157 +150,88 @@ class Deployment:
             raise InputError("expected a Question or its fields by keyword, got both")
         return card_of(self, Question(**asked) if question is None else question)
 
-    def _reasons(self, question: Question) -> list[Misfit | None]:
-        return [
-            self._about_variant(),
-            self._about_releases(question),
-            self._about_kept_noise(),
-            self._about_unit(question),
-            self._about_fresh_noise(question),
-        ]
-
-    def _about_variant(self) -> Misfit | None:
-        if self.variant not in {"Custom", "Renyi DP"}:
-            return None
-        return Misfit(
-            f"{self.variant} is not modelled",
-            f"dp_variant.variant_name is {self.variant!r}: the parameters alone do not say what is promised, and only pure, "
-            "approximate and zero-concentrated differential privacy are modelled.",
-        )
-
-    def _about_releases(self, question: Question) -> Misfit | None:
-        if self.repeats or question.every is not None:
-            return None
-        said = f"release_type is {self.release_type!r}" if self.release_type else "release_type says nothing"
-        details = f" (release_type_details: {_brief(self.release_details)!r})" if self.release_details else ""
-        unit, period = self.stated_unit, self.said_period
-        if self.release_type and period is None:
-            return Misfit(
+    def misfit(self, question: Question) -> Misfit | None:
+        """Return the first reason why there is no number; None if there is one."""
+        record, unit, period = self.record, self.stated_unit, self.said_period
+        text = " ".join((record.mechanisms, record.release_details, record.parameter_details)).lower()
+        on_device = record.model in ON_DEVICE
+        unstated = not self.repeats and question.every is None
+        is_asked = question.every is not None and question.unit is not None
+        details = " ".join(record.release_details.split())
+        stated = f"release_type is {record.release_type!r}" if record.release_type else "release_type is empty"
+        stated += f" (release_type_details: {textwrap.shorten(details, 60, placeholder=' ...')!r})" if details else ""
+        repeated = f"the unit {unit.text!r} names a step" if unit.period else "release_type_details names a frequency"
+        reasons = (
+            (
+                record.variant in {"Custom", "Renyi DP"},
+                f"{record.variant} is not modelled",
+                f"dp_variant.variant_name is {record.variant!r}: the parameters alone do not determine the guarantee, and only "
+                "pure, approximate and zero-concentrated differential privacy are modelled.",
+            ),
+            (
+                unstated and record.release_type != "" and period is None,
                 "one release",
-                f"{said}{details}: without releases at other steps there is nothing that a correlation over time could add.",
-            )
-        named = f"the unit {unit.text!r}" if unit.period else "release_type_details"
-        repeated = f"{named} speaks of steps" if period else "no field says how often it releases"
-        return Misfit(
-            "one release" if self.release_type else "how often is not said",
-            f"{said}{details}, but {repeated}: if a person's data are released at many steps, say so with "
-            f"--set deployment.every="
-            f"{period or 'day'}.",
-        )
-
-    def _about_unit(self, question: Question) -> Misfit | None:
-        unit = self.stated_unit
-        if question.every is not None and question.unit is not None:
-            return None
-        if unit.period is None and unit.of_people and question.every is None:
-            return Misfit(
-                "all steps of a person",
-                f"the unit is {unit.text!r}: the promise is about all data of a person together, and no correlation between "
-                "steps changes what it is worth.",
-            )
-        if not unit.of_people and unit.period is None and question.contributions is None:
-            return Misfit(
-                "events: how many is not said",
-                f"the unit is {unit.text!r}: the record bounds no number of them in a step. How many a person has in one step "
-                "at most is said with --set deployment.contributions=N.",
-            )
-        if self.said_period is None and question.every is None:
-            return Misfit(
-                "how often is not said",
-                "the record does not say how often it releases: say so with --set deployment.every=day.",
-            )
-        return None
-
-    def _about_kept_noise(self) -> Misfit | None:
-        text = " ".join((self.mechanisms, self.release_details, self.parameter_details)).lower()
-        if re.search(r"memoi[sz]", text):
-            return Misfit(
+                f"{stated}: without releases at other steps, a correlation over time adds nothing.",
+            ),
+            (
+                unstated,
+                "one release" if record.release_type else "frequency not stated",
+                f"{stated}, but {repeated if period else 'no field states a frequency'}: if a person's data are released at "
+                f"many steps, give --set deployment.every={period or 'day'}.",
+            ),
+            (
+                re.search(r"memoi[sz]", text) is not None,
                 "memoised noise",
-                "the record speaks of memoised noise: noise that is drawn once and used again makes later releases depend on "
+                "the record mentions memoised noise: noise that is drawn once and reused makes later releases depend on "
                 "earlier ones, which is not modelled.",
-            )
-        if self.model in ON_DEVICE and re.search(r"\bsampl(es|ed|ing)\b", text):
-            return Misfit(
+            ),
+            (
+                on_device and re.search(r"\bsampl(es|ed|ing)\b", text) is not None,
                 "sampling on the device",
-                f"model_name is {self.model!r}, and the record speaks of sampling on the device: which of a person's data a "
-                "step's release is about is then itself random, which is not modelled.",
-            )
-        return None
-
-    def _about_fresh_noise(self, question: Question) -> Misfit | None:
-        if self.model not in ON_DEVICE or question.fresh_noise:
-            return None
-        return Misfit(
-            "noise on the device",
-            f"model_name is {self.model!r}: noise is drawn on the device, and the record does not say that it is drawn anew at "
-            "every step. Noise that is kept and used again (memoised) is not modelled. If it is fresh, say so with "
-            "--fresh-noise.",
+                f"model_name is {record.model!r}, and the record mentions sampling on the device: the data that the release "
+                "of a step is about are then random, which is not modelled.",
+            ),
+            (
+                not is_asked and unit.period is None and unit.of_people and question.every is None,
+                "all steps of a person",
+                f"the unit is {unit.text!r}: the promise covers all data of a person together, for every correlation between "
+                "steps.",
+            ),
+            (
+                not is_asked and unit.period is None and not unit.of_people and question.contributions is None,
+                "number of events not stated",
+                f"the unit is {unit.text!r}: the record does not bound the number of units in a step. Give the largest number "
+                "of a person in one step with --set deployment.contributions=N.",
+            ),
+            (
+                not is_asked and period is None and question.every is None,
+                "frequency not stated",
+                "the record does not state how often it releases: give --set deployment.every=day.",
+            ),
+            (
+                on_device and not question.fresh_noise,
+                "noise on the device",
+                f"model_name is {record.model!r}: noise is drawn on the device, and the record does not state that it is drawn "
+                "anew at every step. Reused (memoised) noise is not modelled. If the noise is fresh, give "
+                "--set deployment.fresh_noise=true.",
+            ),
         )
+        return next((Misfit(brief, sentence) for applies, brief, sentence in reasons if applies), None)
 
 
-def _promise(loss: Mapping[str, Any], variant: str) -> Promise:
-    """The parameters, by the variant where there are several."""
-    given = loss.get("privacy_parameters")
-    if given is None or given == {}:
-        raise InputError(f"expected {PARAMETERS} with epsilon, epsilon and delta, or rho, got nothing")
-    if not isinstance(given, dict):
-        raise InputError(f"expected {PARAMETERS} to be a mapping such as 'epsilon: 1.0', got {_shown(given)}")
-    numbers = {name: _number(given[name], name) for name in ("epsilon", "delta", "rho") if given.get(name) is not None}
-    lacking = [name for name in NEEDED.get(variant, ()) if name not in numbers]
-    if lacking:
-        raise InputError(f"expected {PARAMETERS}.{lacking[0]}, which {variant} has, got {_listed(given)}")
-    if not {"epsilon", "rho"} & set(numbers):
-        raise InputError(f"expected {PARAMETERS} with epsilon, epsilon and delta, or rho, got {_listed(given)}")
+def _promise(parameters: Parameters, variant: str) -> Promise:
+    """The promise by the parameters; by the variant where there are several."""
+    place = "deployment.privacy_loss.privacy_parameters"
+    given = parameters.model_dump(exclude_none=True)
+    names = ", ".join(given) or "none"
+    missing = [name for name in NEEDED.get(variant, ()) if name not in given]
+    if missing:
+        raise InputError(f"expected {place}.{missing[0]}, which {variant} has, got {names}")
+    if not {"epsilon", "rho"} & set(given):
+        raise InputError(f"expected {place} with epsilon, epsilon and delta, or rho, got {names}")
     try:
-        if "rho" in numbers and (variant == "Zero-concentrated DP" or "epsilon" not in numbers):
-            return ConcentratedPromise(numbers["rho"])
-        if numbers.get("delta", 0.0) != 0.0:
-            return ApproximatePromise(numbers["epsilon"], numbers["delta"])
-        return PurePromise(numbers["epsilon"])
+        if "rho" in given and (variant == "Zero-concentrated DP" or "epsilon" not in given):
+            return ConcentratedPromise(given["rho"])
+        return EpsilonPromise(given["epsilon"], given.get("delta", 0.0))
     except InputError as error:
-        raise InputError(f"{PARAMETERS}: {error}") from None
-
-
-def _number(value: Any, name: str) -> float:
-    """A number; of delta also one that is written as text, which the registry's schema allows."""
-    number = math.nan
-    if (isinstance(value, int | float) and not isinstance(value, bool)) or (
-        name == "delta" and isinstance(value, str) and re.fullmatch(NUMBER, value)
-    ):
-        number = float(value)
-    if not math.isfinite(number):
-        raise InputError(f"expected {PARAMETERS}.{name} to be a number, such as {name}: 0.5, got {_shown(value)}")
-    return number
-
-
-def _section(parent: Mapping[str, Any], name: str, place: str, *, needed: bool = False) -> Mapping[str, Any]:
-    found = parent.get(name)
-    if found is None and not needed:
-        return {}
-    if not isinstance(found, dict):
-        raise InputError(f"expected {place} to be a mapping of fields, got {_shown(found)}")
-    return found
-
-
-def _text(parent: Mapping[str, Any], name: str, place: str) -> str:
-    found = parent.get(name)
-    if found is None:
-        return ""
-    if not isinstance(found, str):
-        raise InputError(f"expected {place}.{name} to be text, got {_shown(found)}")
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in found).strip()
-
-
-def _shown(value: Any) -> str:
-    text = "nothing" if value is None else repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
-
-
-def _listed(fields: Mapping[str, Any]) -> str:
-    names = [str(name)[:40] for name in fields]
-    return ", ".join(names[:6]) + (", ..." if len(names) > 6 else "") if names else "none"
-
-
-def _brief(text: str, most: int = 60) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[:most]}..."
+        raise InputError(f"{place}: {error}") from None

@@ -1,22 +1,17 @@
-"""What a record would have to say about correlation: a proposed field of the registry, written from a card."""
+"""A proposed field of the registry about correlation, written from a card."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
+from temporaldp.report.sentences import INFERENCE_ONLY, number
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
-
-FIELD = "temporal_correlation"
-
-COMMENT = """\
-# Proposed field of the deployments registry: goes under `deployment:`, beside `privacy_loss:`. Leakage is in nats.
-# Bounds on inference under the correlation that is stated here; no statement that the people in the data follow it.
-"""
 
 
 def registry_field(card: DeploymentCard) -> dict[str, Any]:
@@ -25,16 +20,19 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
     Raises
     ------
     InputError
-        There is no number, and so nothing to state.
+        The card has no number.
     """
     found, asked = card.leakage, card.question
     if found is None:
-        raise InputError(f"expected a record with a number to state, but there is none: {card.reason}")
+        raise InputError(f"expected a record with a number, but there is none: {card.reason}")
     chains: dict[str, Any] = {"order": 1}
     if asked.correlation is None:
-        chains |= {"form": "stays, else goes to every other value alike", "stays": list(asked.stays)}
+        chains |= {
+            "form": "stays, otherwise moves to every other value with equal probability",
+            "stays": list(asked.stays),
+        }
     else:
-        chains |= {"form": f"given as a matrix ({asked.correlation_name})", "stays": list(found.stays)}
+        chains |= {"form": f"given as a matrix ({asked.correlation_name})", "stays": list(card.stays)}
     stated = {
         "step": card.period,
         "steps": card.horizon,
@@ -49,24 +47,27 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
             "delta": found.delta,
             "one_step_alone": _rounded(found.alone),
             "for_ever": [
-                {"stays": p, "at_most": _rounded(leak)} for p, leak in zip(found.stays, found.lasting, strict=True)
+                {"stays": p, "at_most": _rounded(leak)} for p, leak in zip(card.stays, card.lasting, strict=True)
             ],
-            "kind": "exact" if found.limit.exact else "upper bound",
+            "kind": found.limit.kind,
             "all_steps_together": _rounded(found.together),
         },
     }
-    return {FIELD: stated}
+    return {"temporal_correlation": stated}
 
 
 def registry_yaml(card: DeploymentCard) -> str:
-    """The proposed field of a card as YAML, with a comment that says what it is."""
+    """The proposed field of a card as YAML, with a comment about its place and its limits."""
     with needing("deployment"):
         import yaml
 
     field = registry_field(card)
-    return COMMENT + yaml.safe_dump(field, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+    about = "Proposed field of the deployments registry, for `deployment:` beside `privacy_loss:`. Leakage is in nats."
+    assumed = "The chains are an assumption about the people in the data."
+    comment = "".join(f"# {line}\n" for line in textwrap.wrap(f"{about} {INFERENCE_ONLY} {assumed}", 110))
+    return comment + yaml.safe_dump(field, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
 
 
 def _rounded(leakage: float) -> float | str:
-    """Four decimals, upwards; YAML 1.2's word for infinity would be read differently by different parsers."""
-    return math.ceil(leakage * 1e4 - 1e-6) / 1e4 if math.isfinite(leakage) else "without bound"
+    """Four digits, rounded up; parsers of YAML differ about infinity."""
+    return float(number(leakage, up=True)) if math.isfinite(leakage) else "without bound"

@@ -1,8 +1,7 @@
-"""What a promise about a privacy unit is worth for a change of one step's value: units as values.
+"""Privacy units of a change of one step's value.
 
-A registry states a promise for a unit: the data whose presence, or whose content, may change. The question here is another one:
-how well can two *values* of one step be told apart? Between the two stands how many promised units separate one value from
-another: a distance between values, which a `LikelihoodBox` or a metric of the accounting is.
+A registry states a promise for a unit: the data whose presence or content may change. Leakage is about two *values* of a step.
+The number of units that separate the values is a distance, which the accounting takes as a `LikelihoodBox` or a metric.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """How many promised units a change of one step's value is; made by its named constructors.
+    """Promised units of a change of one step's value; made by its named constructors.
 
     Parameters
     ----------
     name : str
         Of the constructor.
     reasoning : tuple of str
-        Why the sensitivity is what it is, one sentence each, as cards say it.
+        Reasons for the sensitivity, one sentence each, as cards print them.
     between : int
-        Promises that stand between two values at both of which something is contributed: 1 or 2.
+        Units between two values that both contribute: 1 or 2.
     absent : str or None
-        The value at which a person contributes nothing: one promise from every other value. None if there is none.
+        The value that contributes nothing: one unit from every other value. None if there is none.
     contributions : int
-        Promised units that one step may hold.
+        Largest number of promised units in one step.
     parts : tuple of (str, float)
-        Epsilons of the tables that the value enters; empty if the record's promise is taken whole.
+        Epsilons of the tables that the value enters; empty for the whole promise of the record.
 
     Examples
     --------
@@ -62,14 +61,14 @@ class PrivacyUnit:
 
     @classmethod
     def replace_one(cls) -> PrivacyUnit:
-        """The promise is about replacing one step's value by another: one promise between any two values.
+        """The promise is about replacing the value of one step: any two values are one unit apart.
 
-        Neighbouring databases have as many rows, and differ in the content of one ("change-one distance", "bounded"). Whatever
-        the values, changing one into another is one such change.
+        Neighbouring databases have the same number of rows, and differ in the content of one ("change-one distance",
+        "bounded").
         """
         return cls(
             "replace-one",
-            ("The promise is about replacing one step's value: between any two values stands one promise.",),
+            ("The promise is about replacing the value of one step: any two values are one unit apart.",),
         )
 
     @classmethod
@@ -83,8 +82,8 @@ class PrivacyUnit:
         return cls(
             "add-or-remove",
             (
-                f"The promise is about adding or removing the data of a step; at {absent!r} there are none. Between {absent!r} "
-                "and another value stands one promise; between two other values, a removal and an addition: two.",
+                f"The promise is about adding or removing the data of a step; at {absent!r} there are none. {absent!r} is one "
+                "unit apart from every other value; two other values are two units apart (a removal and an addition).",
             ),
             between=2,
             absent=absent,
@@ -92,56 +91,47 @@ class PrivacyUnit:
 
     @classmethod
     def binary_count(cls) -> PrivacyUnit:
-        """Two values; at one of them the person is counted, at the other not: one promise between them.
+        """Two values, at one of which the person is counted: they are one unit apart.
 
-        A count of those who did something: whoever changes from the one value to the other is one more or one less, an L1
-        sensitivity of 1, which is what adding or removing is about. Too low where both values are contributed: that is
-        `category_histogram`.
+        A change of value changes the count by 1, an L1 sensitivity of 1, as adding or removing does. This is too low if both
+        values are counted; use `category_histogram` then.
         """
         return cls(
             "binary-count",
             (
-                "At one of the two values the person's data of the step are in the release, at the other they are not: "
-                "between the two stands one promise, whether it is about adding and removing or about replacing. (Where both "
-                "values are contributed, and the promise is about adding and removing, there are two: --unit "
-                "category-histogram.)",
+                "At one of the two values the person's data of the step are in the release, at the other they are not: the "
+                "values are one unit apart, for a promise about adding and removing and for one about replacing. (They are two "
+                "units apart if both are contributed and the promise is about adding and removing: --unit category-histogram.)",
             ),
         )
 
     @classmethod
     def category_histogram(cls) -> PrivacyUnit:
-        """Every value is a category that is counted, and the promise is about adding or removing: two promises between any two.
+        """Every value is a category that is counted, and the promise is about adding or removing: two units between any two.
 
-        Changing a value takes one count down by 1 and another up by 1, an L1 sensitivity of 2 where adding a person has 1:
-        a removal and an addition.
+        A change of value lowers one count by 1 and raises another by 1, an L1 sensitivity of 2; adding a person has 1.
         """
         return cls(
             "category-histogram",
             (
                 "Every value is counted in a category of its own, and the promise is about adding or removing: a change of "
-                "value is a removal and an addition, so between any two values stand two promises.",
+                "value is a removal and an addition, so any two values are two units apart.",
             ),
             between=2,
         )
 
     @classmethod
     def at_most(cls, contributions: int, *, of: PrivacyUnit) -> PrivacyUnit:
-        """The promise is for one contribution (an event, a trip), and a step holds at most so many: promises add up.
-
-        By group privacy: `contributions` changes one after the other, epsilon each.
-        """
+        """The promise is about one contribution (an event, a trip), of at most so many in a step; units add up."""
         most = whole_number(contributions, "contributions", least=1)
         reason = (
-            f"A step holds at most {most} contributions, and the promise is about each by itself: {most} times as much."
+            f"A step has at most {most} contributions, and the promise is about each of them: {most} times the units."
         )
         return replace(of, contributions=of.contributions * most, reasoning=(*of.reasoning, reason))
 
     @classmethod
     def tables(cls, epsilons: Mapping[str, float], *, of: PrivacyUnit) -> PrivacyUnit:
-        """A value enters several tables, or levels of places, at a step, each with an epsilon of its own: they add up.
-
-        By sequential composition, or as boxes that are multiplied.
-        """
+        """A value enters several tables of a step, each with its own epsilon; epsilons add up by sequential composition."""
         if not epsilons:
             raise InputError("expected at least one table with its epsilon, got none")
         parts = tuple((str(name), positive(value, f"the epsilon of {name}")) for name, value in epsilons.items())
@@ -154,30 +144,29 @@ class PrivacyUnit:
 
     @property
     def epsilon(self) -> float | None:
-        """What the tables promise together, in nats; None where the record's promise is taken whole."""
+        """Sum of the epsilons of the tables, in nats; None for the whole promise of the record."""
         return math.fsum(value for _, value in self.parts) if self.parts else None
 
     def distances(self, states: tuple[str, ...]) -> FloatArray:
-        """Promises between any two values, shape (n, n).
+        """Privacy units between any two values, shape (n, n).
 
         Raises
         ------
         InputError
-            The unit has no such values: `absent` is none of them, or they are not two.
+            The values do not fit the unit: `absent` is not among them, or a binary count has other than two.
         """
         n = len(states)
         if self.name == "binary-count" and n != 2:
             raise InputError(
-                f"expected two values for --unit binary-count, got {n} ({', '.join(states[:6])}); several that are counted are "
-                "--unit category-histogram, or --unit add-or-remove if at one of them there is nothing to count"
+                f"expected two values for --unit binary-count, got {n} ({', '.join(states[:6])}); use --unit "
+                "category-histogram, or --unit add-or-remove if one value contributes nothing"
             )
         found = np.full((n, n), float(self.between))
         if self.absent is not None:
             if self.absent not in states:
                 raise InputError(
                     f"expected deployment.absent to be one of the values {', '.join(states[:6])}, got "
-                    f"{self.absent!r}; name it among "
-                    "--states"
+                    f"{self.absent!r}; add it to --states"
                 )
             k = states.index(self.absent)
             found[k, :] = found[:, k] = 1.0
@@ -185,5 +174,5 @@ class PrivacyUnit:
         return found * self.contributions
 
     def most(self, states: tuple[str, ...]) -> int:
-        """Promises between the two values that are furthest apart."""
+        """Privacy units between the two values that are furthest apart."""
         return int(self.distances(states).max())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from temporaldp.correlation.states import NUMBER
+from temporaldp.errors import InputError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing
 
@@ -48,6 +49,23 @@ def save_columns(columns: Mapping[str, Sequence[Any]], path: str | Path, said: M
                 writer = csv.writer(file)
                 writer.writerow(map(guarded, columns))
                 writer.writerows(map(guarded, row) for row in zip(*columns.values(), strict=True))
+
+
+def with_names(columns: Mapping[str, Sequence[Any]], time: str, state: str) -> dict[str, Sequence[Any]]:
+    """Return columns whose first two, time and state, have the names of the user's own table.
+
+    Raises
+    ------
+    InputError
+        Another column has one of these names.
+    """
+    _, _, *others = columns
+    names = [time, state, *others]
+    if len(set(names)) < len(names):
+        raise InputError(
+            f"expected names for time and state other than {', '.join(others)}, got {time!r} and {state!r}"
+        )
+    return dict(zip(names, columns.values(), strict=True))
 
 
 def _write_parquet(columns: Mapping[str, Sequence[Any]], path: Path, said: Mapping[str, Any]) -> None:

@@ -114,6 +114,8 @@ class BudgetPlan(Plan):
 
     @property
     def _chosen(self) -> Accounting[Any, Any]:
-        """The method for other adversaries: the exact leakage, of the plan's distances if it has some."""
+        """The method for other adversaries: the exact leakage of fresh noise, of the plan's distances if it has some."""
+        if not self.accounting.assumes_fresh_noise:
+            return self.accounting
         distances = self.accounting.distances
         return Exact() if distances is None else MetricPrivacy(distances)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from temporaldp.accounting import ApproximateDP
-from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Adversary, Traces
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
@@ -99,7 +98,7 @@ class Project:
             made = plan_noise(
                 found.everyone,
                 alpha=privacy.alpha,
-                noise=privacy.noise or "gaussian",
+                noise=privacy.drawn_noise or "gaussian",
                 horizon=privacy.horizon,
                 accounting=ApproximateDP(privacy.delta),
                 **self._verification(),
@@ -115,7 +114,7 @@ class Project:
             "alpha": privacy.alpha,
             "horizon": privacy.horizon,
             "objective": self.settings.plan.objective,
-            "accounting": accounting_from({"method": privacy.bound or "exact"}),
+            "accounting": privacy.accounting,
         }
 
     def _verification(self) -> dict[str, Any]:
@@ -152,5 +151,5 @@ class Project:
             with setup.opened(release.ledger, public) as stream:
                 released = release_histograms(setup.data, stream, consistent=release.consistent)
         if output is not None:
-            save_released(released, output)
+            save_released(released, output, **self.settings.traces.own_names)
         return released

@@ -10,6 +10,9 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
+from temporaldp.accounting.methods import accounting_from
+from temporaldp.accounting.protocol import Accounting
+from temporaldp.errors import InputError
 from temporaldp.extras import needing
 
 with needing("tables"):
@@ -97,6 +100,11 @@ class TracesSettings(TableSettings):
     counts: Path | None = Field(None, description="In place of path: table with the columns time, state, count.")
 
     @property
+    def own_names(self) -> dict[str, str]:
+        """Names of the columns of time and state in what is published."""
+        return {"time": self.time, "state": self.state}
+
+    @property
     def is_counted(self) -> bool:
         """Whether counts take the place of traces."""
         return self.transitions is not None or self.counts is not None
@@ -141,8 +149,9 @@ class PrivacySettings(Section):
         None, description="Epsilon of every step that `audit` and `report` assume, in nats."
     )
     delta: Share | None = Field(None, description="Account in (epsilon, delta)-DP_T instead of delta = 0.")
-    noise: Literal["gaussian", "laplace"] | None = Field(
-        None, description="Discrete noise on every count (with delta)."
+    noise: Literal["gaussian", "laplace", "unknown"] | None = Field(
+        None,
+        description="Discrete noise on every count (with delta); unknown: any noise with this epsilon, also shared.",
     )
     scale: Positive | None = Field(None, description="Scale of that noise, in counts (`audit`).")
     horizon: Count | None = Field(None, description="Number of steps; without it, any number of steps.")
@@ -152,6 +161,28 @@ class PrivacySettings(Section):
     renew: Literal["steps", "daily", "weekly", "monthly", "yearly"] | None = Field(
         None, description="Begin the plan again with each day, week, month or year, or after its last step."
     )
+
+    @property
+    def accounting(self) -> Accounting[Any, Any]:
+        """The accounting method at delta = 0.
+
+        Raises
+        ------
+        InputError
+            Noise of an unknown kind has another bound or a delta.
+        """
+        if self.noise != "unknown":
+            return accounting_from({"method": self.bound or "exact"})
+        if self.bound is not None or self.delta is not None:
+            raise InputError(
+                "--noise unknown is accounted by Markov quilts at delta = 0: leave out --bound and --delta, or name the noise"
+            )
+        return accounting_from({"method": "quilt"})
+
+    @property
+    def drawn_noise(self) -> Literal["gaussian", "laplace"] | None:
+        """The noise, where it is of a known kind."""
+        return None if self.noise == "unknown" else self.noise
 
 
 class PlanSettings(Section):

@@ -19,7 +19,7 @@ from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file, suffix_of
-from temporaldp.files.columns import METADATA_KEY, save_columns, unguarded
+from temporaldp.files.columns import METADATA_KEY, save_columns, unguarded, with_names
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
 from temporaldp.values import REPLACE_ONE, compared_by_value, copy_in
 
@@ -153,8 +153,15 @@ class ReleasedHistograms:
         return arrow_stream(self.columns(), requested_schema)
 
 
-def save_released(released: ReleasedHistograms, path: str | Path) -> None:
+def save_released(released: ReleasedHistograms, path: str | Path, *, time: str = "time", state: str = "state") -> None:
     """Write released histograms: Parquet (with the guarantee in its metadata) or CSV, one row per time and state.
+
+    Parameters
+    ----------
+    released : ReleasedHistograms
+    path : path
+    time, state : str
+        Names of the first two columns.
 
     Raises
     ------
@@ -164,7 +171,7 @@ def save_released(released: ReleasedHistograms, path: str | Path) -> None:
         The file cannot be written; what stood there is untouched.
     """
     release_suffix(path)
-    save_columns(released.columns(), path, _guarantee(released))
+    save_columns(with_names(released.columns(), time, state), path, _guarantee(released))
 
 
 def load_released(path: str | Path) -> ReleasedHistograms:
@@ -213,7 +220,8 @@ def _read_parquet(path: Path) -> ReleasedHistograms:
 
     table = parquet.read_table(str(path))
     said = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))
-    return _assembled({name: table.column(name).to_pylist() for name in COLUMNS}, said)
+    named = _canonical(table.column_names)
+    return _assembled({name: table.column(named[name]).to_pylist() for name in COLUMNS}, said)
 
 
 def _read_csv(path: Path) -> ReleasedHistograms:
@@ -221,18 +229,24 @@ def _read_csv(path: Path) -> ReleasedHistograms:
         rows = list(csv.DictReader(file, strict=True))
     if any(None in row or None in row.values() for row in rows):
         raise InputError(f"expected {len(COLUMNS)} cells in every row ({', '.join(COLUMNS)})")
-    return _assembled({name: [unguarded(row[name]) for row in rows] for name in COLUMNS}, _noise_said(rows))
+    named = _canonical(list(rows[0])) if rows else dict(zip(COLUMNS, COLUMNS, strict=True))
+    columns = {name: [unguarded(row[named[name]]) for row in rows] for name in COLUMNS}
+    return _assembled(columns, _noise_said(rows, named["time"]))
 
 
-def _noise_said(rows: list[dict[str, str]]) -> dict[str, Any]:
+def _canonical(header: list[str]) -> dict[str, str]:
+    """How a file calls the columns: where it has no time and state, the first two are these under their own names."""
+    own = header[:2] if not {"time", "state"} <= set(header) else ["time", "state"]
+    return dict(zip(COLUMNS, (*own, "count", "epsilon"), strict=True))
+
+
+def _noise_said(rows: list[dict[str, str]], time: str) -> dict[str, Any]:
     """What the columns delta, noise and scale of a CSV file say; nothing if there are none: its epsilons have delta = 0."""
     if not rows or "delta" not in rows[0]:
         return {}
     kinds = {(float(row["delta"]), row["noise"]) for row in rows}
     scales: dict[str, float] = {}
-    if len(kinds) != 1 or any(
-        scales.setdefault(row["time"], float(row["scale"])) != float(row["scale"]) for row in rows
-    ):
+    if len(kinds) != 1 or any(scales.setdefault(row[time], float(row["scale"])) != float(row["scale"]) for row in rows):
         raise InputError("expected one delta, one kind of noise, and one scale a time")
     ((delta, noise),) = kinds
     return {"delta": delta, "noise": noise, "scales": list(scales.values())}

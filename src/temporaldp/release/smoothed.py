@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.arrow import arrow_stream
 from temporaldp.errors import InputError
-from temporaldp.files.columns import save_columns
+from temporaldp.files.columns import save_columns, with_names
 from temporaldp.planning import Source
 from temporaldp.planning.histogram_noise import Noise, noise_quantile, noise_variance
 from temporaldp.release.released import ReleasedHistograms, release_suffix
@@ -247,8 +247,15 @@ def step_release(counts: NDArray[np.int64], scale: float, noise: Noise, total: f
     return StepRelease(counts.astype(np.float64), variance, float(np.clip(reach, 1.0, LARGEST_TAIL)), total)
 
 
-def save_smoothed(smoothed: SmoothedHistograms, path: str | Path) -> None:
+def save_smoothed(smoothed: SmoothedHistograms, path: str | Path, *, time: str = "time", state: str = "state") -> None:
     """Write smoothed histograms: Parquet (with what was used in its metadata) or CSV, one row per time and state.
+
+    Parameters
+    ----------
+    smoothed : SmoothedHistograms
+    path : path
+    time, state : str
+        Names of the first two columns.
 
     Raises
     ------
@@ -267,4 +274,4 @@ def save_smoothed(smoothed: SmoothedHistograms, path: str | Path) -> None:
         "totals": smoothed.totals.tolist(),
         "intervals": "95 %, of each count by itself",
     }
-    save_columns(smoothed.columns(), path, used)
+    save_columns(with_names(smoothed.columns(), time, state), path, used)

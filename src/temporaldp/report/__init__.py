@@ -1,13 +1,13 @@
-"""Showing it: the guarantee in words, figures, and one self-contained page."""
+"""Reports: the guarantee in sentences, figures, and one self-contained page."""
 
-from temporaldp.report.content import EpochLeakage, Evidence, Provenance, RenewedLeakage, TableLeakage
+from temporaldp.report import figures, population, tradeoff_figure  # noqa: F401  # the figures that `plot` draws
+from temporaldp.report.content import EpochLeakage, Evidence, Provenance, TableLeakage
 from temporaldp.report.page import render_report, write_report
 
 __all__ = [
     "EpochLeakage",
     "Evidence",
     "Provenance",
-    "RenewedLeakage",
     "TableLeakage",
     "render_report",
     "write_report",

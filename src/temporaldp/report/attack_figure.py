@@ -1,4 +1,4 @@
-"""What an attack recognises, against what is guaranteed: what alpha means, as a picture."""
+"""The figure of an attack: its true and false positives beside those that the guarantee allows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from temporaldp.report.sentences import at_delta, number
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
-from temporaldp.report.words import number
 from temporaldp.studies import ReleaseAttack
 
 if TYPE_CHECKING:
@@ -16,15 +16,13 @@ if TYPE_CHECKING:
 
 @styled
 def attack_figure(found: ReleaseAttack) -> Figure:
-    """True over false positives: guessing, the attack on the release, the mean over other draws, and what is not allowed."""
+    """True over false positives: guessing, the attack on the release, the mean over other draws, and the excluded region."""
     figure, axes = new_figure(5.6, width=5.6)
     rates = np.linspace(0.0, 1.0, 501)
-    at = f" at delta {found.delta:g}" if found.delta else ""
     limit = found.allowed(rates)
     axes.fill_between(rates, limit, 1.0, color="0.9", linewidth=0.0)
-    axes.plot(
-        rates, limit, color=ORANGE, linewidth=2, label=f"the most that {number(found.epsilon, up=True)} nats{at} allow"
-    )
+    allowed = f"largest rate for {number(found.epsilon, up=True)} nats{at_delta(found.delta)}"
+    axes.plot(rates, limit, color=ORANGE, linewidth=2, label=allowed)
     axes.plot(found.false_positives, found.true_positives, color=BLUE, linewidth=2, label="attack on this release")
     if found.repeats:
         axes.plot(
@@ -36,11 +34,8 @@ def attack_figure(found: ReleaseAttack) -> Figure:
             label=f"mean over {found.repeats} other draws of the noise",
         )
     axes.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="guessing")
-    axes.annotate("ruled out by the guarantee", (0.03, 0.97), fontsize=9, va="top", color="0.35")
-    axes.set_xlim(0.0, 1.0)
-    axes.set_ylim(0.0, 1.0)
-    axes.set_aspect("equal")
-    axes.set_xlabel("false alarms: another value is taken for the one in question")
-    axes.set_ylabel("recognised: the value in question is taken for itself")
+    axes.annotate("excluded by the guarantee", (0.03, 0.97), fontsize=9, va="top", color="0.35")
+    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    axes.set(xlabel="false positive rate", ylabel="true positive rate")
     legend_above(axes, 1)
     return figure

@@ -1,4 +1,4 @@
-"""What a report is made of."""
+"""The content of a report."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from temporaldp.errors import InputError
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release import ReleasedHistograms
+from temporaldp.release.renewal import Renewal
 from temporaldp.studies import LeakageUncertainty
 
-COUNTED_AGAIN = 1e-9
-"""Relative: by which an epoch may miss its level as it is counted again, on another machine."""
+RECOMPUTE_TOLERANCE = 1e-9
+"""Relative amount by which an epoch may exceed its level when it is recomputed on another machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where the adversary's correlation comes from.
+    """Origin of the adversary's correlation.
 
     Parameters
     ----------
     source : {"matrices", "history", "protected", "stated", "learnt"}
-        Given matrices; learnt from other traces; learnt from the very traces that are to be protected; a range that somebody
-        states; learnt from protected traces with differential privacy.
+        Given matrices; estimated from other traces; estimated from the protected traces themselves; a stated range; learnt
+        from protected traces with differential privacy.
     prior : float
-        Dirichlet concentration used in learning; 0 for maximum likelihood.
+        Dirichlet concentration of the estimate; 0 for maximum likelihood.
     per_user : bool
         One correlation per user, or one for all.
     name : str
@@ -39,11 +40,11 @@ class Provenance:
     states_given : bool
         Whether the list of states was given rather than taken from what occurs in the traces.
     text : str
-        What is stated, or how it was learnt, in words.
+        Description of a stated range, or of learning with differential privacy.
     epsilon : float
-        What learning it has cost for all values of a person together, in nats; 0 unless it was learnt with privacy.
+        Cost of learning it for all values of a person together, in nats; 0 unless it was learnt with differential privacy.
     confidence : float
-        Of intervals; 0 where one matrix was estimated.
+        Confidence of intervals; 0 where one matrix was estimated.
     period : int
         Steps of a clock; 0 where there is none.
     """
@@ -59,13 +60,8 @@ class Provenance:
     period: int = 0
 
     @property
-    def depends_on_protected_data(self) -> bool:
-        """Whether everything computed from the correlation depends on the data that are to be protected."""
-        return self.source == "protected"
-
-    @property
     def sentence(self) -> str:
-        """One sentence that says where the correlation comes from."""
+        """Origin of the correlation in one sentence."""
         if self.source == "matrices":
             return f"Given as transition matrices ({self.name})."
         if self.source in {"stated", "learnt"}:
@@ -77,32 +73,33 @@ class Provenance:
             else "by maximum likelihood, without a prior"
         )
         if self.confidence:
-            how = f"as intervals that hold all entries at {100.0 * self.confidence:g} % confidence"
+            how = f"as intervals that contain all entries at {100.0 * self.confidence:g} % confidence"
         if self.period:
-            how += f", a matrix for each of {self.period} phases of a clock, tied to that of all"
+            how += f", one matrix for each of {self.period} phases of a clock, tied to that of all phases"
         what = (
             f"the protected traces themselves ({self.name})"
             if self.source == "protected"
             else f"other traces ({self.name})"
         )
-        return f"Learnt from {what}: {whose}, {how}."
+        return f"Estimated from {what}: {whose}, {how}."
 
     @property
     def warning(self) -> str | None:
-        """What a reader must know before publishing anything computed from this correlation; None if nothing."""
-        if not self.depends_on_protected_data:
+        """The warning to read before anything computed from this correlation is published; None if there is none."""
+        if self.source != "protected":
             return None
-        states = "" if self.states_given else " So does the list of states, unless --states gives it."
+        states = "" if self.states_given else " So does the list of states, unless traces.states gives it."
         return (
-            "The correlation was learnt from the very traces that are to be protected. The budgets, and everything published "
-            f"about them, then depend on the protected data outside the guarantee.{states} Learn it from public or historical "
-            "data (--history), or with differential privacy (temporaldp learn, then correlation.file), before you publish."
+            "The correlation was estimated from the protected traces themselves. The budgets, and everything published about "
+            f"them, depend on the protected data outside the guarantee.{states} Before publishing, estimate the correlation "
+            "from "
+            "public or historical data (--history), or with differential privacy (temporaldp learn, then correlation.file)."
         )
 
 
 @dataclass(frozen=True, slots=True)
 class TableLeakage:
-    """One table of an account that several are charged to.
+    """Leakage of one table of a shared account.
 
     Parameters
     ----------
@@ -110,9 +107,9 @@ class TableLeakage:
     n_published : int
         Steps at which it was published.
     largest_budget : float
-        Of a step, in nats.
+        Largest budget of a step, in nats.
     alone : float
-        What it has leaked by itself about a person's values in all tables, in nats; 0 where nothing was published.
+        Leakage of this table alone about a person's values in all tables, in nats; 0 if nothing was published.
     """
 
     name: str
@@ -123,16 +120,16 @@ class TableLeakage:
 
 @dataclass(frozen=True, slots=True)
 class EpochLeakage:
-    """One epoch of a level that is renewed.
+    """Leakage of one epoch of a renewed level.
 
     Parameters
     ----------
     first : str
-        The time of its first step.
+        Time of its first step.
     n_steps : int
-        So far.
+        Number of steps so far.
     alone : float
-        What it has leaked by itself about any of its steps, in nats.
+        Leakage of its releases alone about any of its steps, in nats.
     """
 
     first: str
@@ -140,71 +137,44 @@ class EpochLeakage:
     alone: float
 
 
-@dataclass(frozen=True, slots=True)
-class RenewedLeakage:
-    """A level that is renewed.
-
-    Parameters
-    ----------
-    every : str
-        "steps", or "daily", "weekly", "monthly" or "yearly".
-    n_steps : int
-        Of an epoch; by the calendar at most.
-    alpha : float
-        What each epoch is to hold by itself, in nats.
-    for_ever : float
-        What all together never exceed, in nats.
-    epochs : tuple of EpochLeakage
-    """
-
-    every: str
-    n_steps: int
-    alpha: float
-    for_ever: float
-    epochs: tuple[EpochLeakage, ...]
-
-    @property
-    def alone(self) -> float:
-        """The largest leakage of an epoch by itself."""
-        return max(epoch.alone for epoch in self.epochs)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """Everything that a report shows.
+    """Content of a report.
 
     Parameters
     ----------
     adversaries : tuple of Adversary
         One, or one per user.
     leakage : LeakageSeries
-        Of the release that is reported on.
+        Leakage of the reported release.
     provenance : Provenance
     times : tuple of str
         One label per step.
     supremum : LeakageSupremum, optional
-        Where every step spends the same.
+        Supremum over an infinite horizon, where every step spends the same.
     plan : BudgetPlan or NoisePlan, optional
-        If one was followed.
+        The plan that was followed.
     released : ReleasedHistograms, optional
     true_counts : int array, shape (T, n), optional
-        The true histogram. Private: with it, the report must not leave the house.
+        The true histogram. With it, the report is internal.
     n_users : int, optional
         Number of people in the data.
     name_users : bool
-        Whether the person who is leaked about most may be named.
+        Whether the person with the largest leakage may be named.
     paper : LeakageSeries, optional
-        The same release by the paper's recursions, shown once beside its exact leakage.
+        The same release by the paper's recursions, shown beside its exact leakage.
     paper_supremum : LeakageSupremum, optional
         The supremum by the paper's bound.
     held : float, optional
-        Without a plan: the level that an accountant held, in nats, and goes on to hold.
+        Without a plan: the level that an accountant enforces, in nats.
     uncertainty : LeakageUncertainty, optional
-        What is plausible and what is guaranteed, as far as traces tell the correlation.
+        Plausible and guaranteed leakage, given the traces that the correlation was estimated from.
     tables : tuple of TableLeakage
-        Where several tables about the same people are charged to one account: each of them.
-    renewal : RenewedLeakage, optional
-        Where the level is renewed; `held` is then what all epochs together never exceed.
+        The tables of a shared account.
+    renewal : Renewal, optional
+        Terms of a renewed level; `held` is then the bound of all epochs together.
+    epochs : tuple of EpochLeakage
+        The epochs of a renewed level.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -222,14 +192,15 @@ class Evidence:
     held: float | None = None
     uncertainty: LeakageUncertainty | None = None
     tables: tuple[TableLeakage, ...] = ()
-    renewal: RenewedLeakage | None = None
+    renewal: Renewal | None = None
+    epochs: tuple[EpochLeakage, ...] = ()
     _observed: dict[int, Observation] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.leakage):
             raise InputError(f"expected {len(self.leakage)} time labels, one per step, got {len(self.times)}")
         if self.true_counts is not None and self.released is None:
-            raise InputError("true counts are shown against released ones, but nothing was released")
+            raise InputError("expected released histograms beside the true counts, got true counts alone")
         if self.paper is not None and not np.array_equal(self.paper.epsilons, self.leakage.epsilons):
             raise InputError("the paper's bound is of another release: its epsilons differ from those of the leakage")
         if self.released is not None and len(self.released.times) != len(self.leakage):
@@ -247,7 +218,7 @@ class Evidence:
             raise InputError(f"expected true counts of shape {shapes[1]} like the released ones, got {shapes[0]}")
 
     def _require_accounted(self, released: ReleasedHistograms) -> None:
-        """What was released has the noise of the plan, or more; without a plan, it spent what is accounted for, or less."""
+        """Require at least the noise of the plan, or without a plan of the accounted epsilons, at every step."""
         noise = "laplace" if self.plan is None else self.plan.noise
         n_steps = len(self.leakage)
         least = laplace_scales(self.leakage.epsilons) if self.plan is None else self.plan.scales_for(n_steps)
@@ -260,14 +231,14 @@ class Evidence:
 
     @property
     def worst_adversary(self) -> Adversary:
-        """The adversary whose target is leaked about most."""
+        """The adversary with the largest leakage."""
         worst = self.leakage.worst_member
         position = next((k for k, member in enumerate(self.leakage.members) if member is worst), 0)
         return self.adversaries[position]
 
     @property
     def who(self) -> str | None:
-        """The person who is leaked about most, as the report may call them; None where there is one correlation for all."""
+        """The person with the largest leakage, named if that is allowed; None where there is one correlation for all."""
         worst = self.leakage.worst_user
         if not worst:
             return None
@@ -275,36 +246,37 @@ class Evidence:
 
     @property
     def internal(self) -> list[str]:
-        """Why the report must stay inside; empty if it may be shown to anybody."""
-        reasons = []
-        if self.true_counts is not None:
-            reasons.append("It shows the true counts, which the guarantee does not cover.")
-        if self.provenance.depends_on_protected_data:
-            reasons.append("It shows a correlation that was learnt from the protected traces.")
-        if self.provenance.per_user:
-            reasons.append("It shows the correlation of a single person.")
-        return reasons
+        """Reasons why the report must not be published; empty if it may be."""
+        reasons = [
+            (self.true_counts is not None, "It shows the true counts, which the guarantee does not cover."),
+            (
+                self.provenance.source == "protected",
+                "It shows a correlation that was estimated from the protected traces.",
+            ),
+            (self.provenance.per_user, "It shows the correlation of a single person."),
+        ]
+        return [reason for applies, reason in reasons if applies]
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader must know before publishing anything that the report is about."""
+        """Warnings to read before anything that the report is about is published."""
         if self.plan is None:
             return [self.provenance.warning] if self.provenance.warning else []
-        warning = self.plan.source.warning
-        found = [f"The plan: {warning}"] if warning else []
-        if self.provenance.depends_on_protected_data and not warning:
-            found.append("The adversary of this report, though not the plan, was learnt from the protected traces.")
-        return found
+        if self.plan.source.warning:
+            return [f"The plan: {self.plan.source.warning}"]
+        if self.provenance.source == "protected":
+            return ["The adversary of this report, but not the plan, was estimated from the protected traces."]
+        return []
 
     @property
     def explained_step(self) -> int:
-        """The step whose leakage is explained: the middle one of all at which the worst-off person is leaked about most."""
+        """The step whose leakage is explained: the middle one of those with the largest leakage about the worst-off person."""
         tied = np.flatnonzero(self.leakage.worst_member.temporal >= self.leakage.worst * (1.0 - 1e-9))
         return int(tied[len(tied) // 2])
 
     @property
     def observation(self) -> Observation | None:
-        """The observation that gives most away about that step; None where none is known."""
+        """The observation that attains the leakage of the explained step; None where none is known."""
         if not isinstance(self.leakage.worst_member.evidence, ExactLeakage):
             return None
         step = self.explained_step
@@ -313,18 +285,26 @@ class Evidence:
         return self._observed[step]
 
     @property
+    def largest_epoch(self) -> float:
+        """The largest leakage of an epoch by itself, in nats; 0 where the level is not renewed."""
+        return max((epoch.alone for epoch in self.epochs), default=0.0)
+
+    @property
     def alpha(self) -> float | None:
-        """The level, of a plan or of an accountant; None for a mere promise."""
+        """The level of a plan, of an epoch or of an accountant; None where only epsilons are promised."""
+        if self.renewal is not None:
+            return self.renewal.alpha
         return self.held if self.plan is None else self.plan.alpha
 
     @property
-    def level_held(self) -> bool | None:
-        """Whether the level is held against this report's adversary; None where there is none, but a promise.
+    def is_satisfied(self) -> bool | None:
+        """Whether the level is satisfied against this report's adversary; None where there is no level.
 
-        A plan for ever must hold for ever. An accountant refuses later steps that would break its level.
+        A plan without a horizon must satisfy its level over an infinite horizon. An accountant refuses later steps that would
+        exceed its level.
         """
         if self.plan is None:
-            within = self.renewal is None or self.renewal.alone <= self.renewal.alpha * (1.0 + COUNTED_AGAIN)
+            within = self.renewal is None or self.largest_epoch <= self.renewal.alpha * (1.0 + RECOMPUTE_TOLERANCE)
             return None if self.held is None else within and self.leakage.worst <= self.held
-        for_ever = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
-        return max(self.leakage.worst, for_ever) <= self.plan.alpha
+        limit = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
+        return max(self.leakage.worst, limit) <= self.plan.alpha

@@ -1,11 +1,12 @@
-"""Pictures: leakage over time, budgets over time, the matrix, released against true counts.
+"""Figures of leakage and budgets over time, of a matrix, and of released counts.
 
-Each function returns a matplotlib ``Figure`` that belongs to nobody's global state; all are readable in grey.
+Each function returns a Matplotlib ``Figure`` outside of pyplot. Functions that are registered with `figure_of` are the `plot`
+methods of results; Matplotlib is loaded with the first figure. All figures are readable in grey.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,51 +14,56 @@ from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, Observation
 from temporaldp.correlation import TransitionMatrix
+from temporaldp.display import figure_of
+from temporaldp.errors import InputError
 from temporaldp.extras import needing
-from temporaldp.planning import BudgetPlan, NoisePlan
+from temporaldp.planning import BudgetPlan, NoisePlan, PlanComparison
 from temporaldp.planning.histogram_noise import noise_quantile
-from temporaldp.planning.plan import Method
 from temporaldp.release import ReleasedHistograms, SmoothedHistograms
+from temporaldp.report.sentences import PAPER_BOUND, number
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, one_plot, styled
 from temporaldp.report.thinning import drawn_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
 
 FloatArray = NDArray[np.float64]
 
-MOST_TICKS = 12
-MOST_PANELS = 6
 MOST_LABELS = 30
-MOST_LETTERS = 40
+"""States named on an axis."""
+
 MOST_NUMBERED = 10
+"""States of a matrix whose probabilities are written into its cells."""
+
 MOST_STEPS = 121
+"""Steps drawn of an observation."""
+
 MOST_BARS = 2_000
 
 
+@figure_of.register(LeakageSeries)
 @styled
 def leakage_figure(
     series: LeakageSeries,
-    times: Sequence[str],
+    times: Sequence[object] | None = None,
     *,
     alpha: float | None = None,
     paper: LeakageSeries | None = None,
     axes: Axes | None = None,
 ) -> Figure:
-    """BPL, FPL and TPL over time against what each release promises on its own, and the level alpha if there is one.
+    """BPL, FPL and TPL over time, with the epsilon of each release and the level alpha if there is one.
 
     With `paper`, the paper's bound of TPL as a thin line.
     """
     figure, axes = one_plot(3.6, axes)
-    _draw_leakage(axes, series, times, alpha, paper)
+    _draw_leakage(axes, series, _step_labels(times, len(series)), alpha, paper)
     return figure
 
 
 @styled
 def witness_figure(observation: Observation, times: Sequence[str]) -> Figure:
-    """Steps by values: dark where the count comes out high in the observation that gives most away about one step."""
+    """Steps by states: the high counts of the most revealing observation about one step are dark."""
     figure, axes = new_figure(1.3 + _height(observation))
     _draw_witness(axes, observation, times)
     return figure
@@ -67,7 +73,7 @@ def witness_figure(observation: Observation, times: Sequence[str]) -> Figure:
 def audit_figure(
     series: LeakageSeries, times: Sequence[str], observation: Observation, *, paper: LeakageSeries | None = None
 ) -> Figure:
-    """`leakage_figure` with the picture of `witness_figure` below it."""
+    """`leakage_figure` above `witness_figure`."""
     heights = 3.4, 1.2 + _height(observation)
     figure, (above, below) = new_figure(sum(heights), subplots=(2, 1), height_ratios=heights)
     _draw_leakage(above, series, times, None, paper)
@@ -79,53 +85,51 @@ def _draw_leakage(
     axes: Axes, series: LeakageSeries, times: Sequence[str], alpha: float | None, paper: LeakageSeries | None
 ) -> None:
     mark: dict[str, Any] = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
+    alone = "of the release by itself (epsilon)"
     _draw_line(axes, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
     _draw_line(axes, series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
     _draw_line(axes, series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
-    _draw_line(
-        axes,
-        series.epsilons,
-        color=GREY,
-        linestyle=":",
-        linewidth=2,
-        drawstyle="steps-mid",
-        label="promised at the step (epsilon)",
-    )
+    _draw_line(axes, series.epsilons, color=GREY, linestyle=":", linewidth=2, drawstyle="steps-mid", label=alone)
     if paper is not None:
-        _draw_line(axes, paper.temporal, color=GREY, linewidth=0.8, label="the paper's upper bound of TPL")
+        _draw_line(axes, paper.temporal, color=GREY, linewidth=0.8, label=f"{PAPER_BOUND} of TPL")
     if alpha is not None:
         axes.axhline(alpha, color=DARK, linewidth=0.8)
         axes.annotate(
             f"alpha = {alpha:g}", (len(series) - 1, alpha), (0, 6), textcoords="offset points", fontsize=9, ha="right"
         )
-    axes.set_ylabel("privacy leakage (nats)")
-    axes.set_ylim(0, 1.12 * max(float((paper or series).temporal.max()), alpha or 0.0))
+    highest = max(float((paper or series).temporal.max()), alpha or 0.0)
+    axes.set(ylabel="privacy leakage (nats)", ylim=(0.0, 1.12 * highest))
     _time_axis(axes, times)
     legend_above(axes, 2)
 
 
 def _draw_line(axes: Axes, values: NDArray[Any], **look: Any) -> None:
-    """One value a step."""
+    """A line with one value per step, thinned if it is long."""
     steps = drawn_points(values)
     axes.plot(steps, values[steps], **look)
 
 
 def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) -> None:
-    """Of a long series the steps around the one in question."""
+    """Draw an observation, of a long series the steps around the explained one."""
+    with needing("report"):
+        from matplotlib.patches import Rectangle
+
     at, n = observation.time, len(observation.states)
     first = max(0, min(at - MOST_STEPS // 2, len(observation) - MOST_STEPS))
     high = observation.high[first : first + MOST_STEPS]
     shown = times[first : first + MOST_STEPS]
+    frame: dict[str, Any] = {"fill": False, "edgecolor": ORANGE, "linewidth": 2, "clip_on": False, "zorder": 3}
+    framed = Rectangle((at - first - 0.5, -0.5), 1.0, n, **frame)
     axes.imshow(high.T, cmap="Greys", vmin=-0.1, vmax=1.3, aspect="auto", interpolation="nearest")
     axes.grid(visible=False)
     for line in range(n + 1) if n <= MOST_LABELS else ():
         axes.axhline(line - 0.5, color="white", linewidth=1)
-    axes.add_patch(_frame(at - first, n))
+    axes.add_patch(framed)
     axes.set_yticks(*_labels(observation.states))
     axes.set_ylim(n - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.set_title(
-        f"Counts that come out high (dark) if most is to be learnt about step {at + 1} (framed):\n"
+        f"High counts (dark) of the most revealing observation about step {at + 1} (framed):\n"
         f"{_short(observation.value, 30)} rather than {_short(observation.other_value, 30)}",
         fontsize=9,
         loc="left",
@@ -133,93 +137,93 @@ def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) ->
     _time_axis(axes, shown)
 
 
-def _frame(step: int, n: int) -> Rectangle:
-    with needing("report"):
-        from matplotlib.patches import Rectangle
-
-    return Rectangle((step - 0.5, -0.5), 1.0, n, fill=False, edgecolor=ORANGE, linewidth=2, clip_on=False, zorder=3)
-
-
 def _height(observation: Observation) -> float:
-    """Inches for the rows of a witness: more values, more room, up to half a page."""
+    """Inches for the rows of an observation: at most half a page."""
     return min(5.0, 0.2 * len(observation.states))
 
 
 @styled
 def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
-    """The budget of each step."""
+    """The budget of each step, and the mean."""
     figure, axes = new_figure(2.8)
-    _draw_budgets(axes, series.epsilons)
-    axes.axhline(
-        float(series.epsilons.mean()),
-        color=DARK,
-        linestyle="--",
-        linewidth=1,
-        label=f"mean {series.epsilons.mean():.3g}",
-    )
+    mean = float(series.epsilons.mean())
+    _draw_budgets(axes, series.epsilons, times)
+    axes.axhline(mean, color=DARK, linestyle="--", linewidth=1, label=f"mean {number(mean)}")
+    legend_above(axes, 2)
+    return figure
+
+
+@figure_of.register(BudgetPlan)
+@figure_of.register(NoisePlan)
+@styled
+def plan_figure(
+    plan: BudgetPlan | NoisePlan, times: Sequence[object] | None = None, *, axes: Axes | None = None
+) -> Figure:
+    """Leakage under a plan with a horizon, and below it the budget of each step; on `axes`, both in one plot."""
+    if not isinstance(plan.leakage, LeakageSeries):
+        raise InputError(
+            "expected a plan with a horizon, got one that spends the same at every step: give a horizon, or draw "
+            "plan.leakage_to(adversary, n_steps)"
+        )
+    if axes is not None:
+        return leakage_figure(plan.leakage, times, alpha=plan.alpha, axes=axes)
+    labels = _step_labels(times, len(plan.leakage))
+    heights = 3.2, 2.0
+    figure, (above, below) = new_figure(sum(heights), subplots=(2, 1), height_ratios=heights)
+    _draw_leakage(above, plan.leakage, labels, plan.alpha, None)
+    above.set_xlabel("")
+    _draw_budgets(below, plan.epsilons, labels)
+    return figure
+
+
+def _draw_budgets(axes: Axes, epsilons: FloatArray, times: Sequence[str]) -> None:
+    """Draw one bar per step; of a long series one per run of steps, as high as the largest budget of the run."""
+    n, together = len(epsilons), -(-len(epsilons) // MOST_BARS)
+    starts = np.arange(0, n, together)
+    if together == 1:
+        axes.bar(starts, epsilons, width=0.8, color=BLUE, label="budget of the step (epsilon)")
+    else:
+        largest = np.maximum.reduceat(epsilons, starts)
+        label = f"largest budget of {together} steps (epsilon)"
+        axes.stairs(largest, np.append(starts, n) - 0.5, fill=True, color=BLUE, label=label)
     axes.set_ylabel("budget (nats)")
     axes.grid(visible=False, axis="x")
     _time_axis(axes, times)
-    legend_above(axes, 2)
-    return figure
 
 
+@figure_of.register(PlanComparison)
 @styled
-def plan_figure(plan: BudgetPlan | NoisePlan, times: Sequence[str]) -> Figure:
-    """What leaks under a plan with a horizon, and below it what each step spends."""
-    assert isinstance(plan.leakage, LeakageSeries)
-    heights = 3.2, 2.0
-    figure, (above, below) = new_figure(sum(heights), subplots=(2, 1), height_ratios=heights)
-    _draw_leakage(above, plan.leakage, times, plan.alpha, None)
-    above.set_xlabel("")
-    _draw_budgets(below, plan.epsilons)
-    below.set_ylabel("budget (nats)")
-    below.grid(visible=False, axis="x")
-    _time_axis(below, times)
-    return figure
-
-
-def _draw_budgets(axes: Axes, epsilons: FloatArray) -> None:
-    """A bar a step; of a long series one for so many steps, as high as the largest of them."""
-    n, together = len(epsilons), -(-len(epsilons) // MOST_BARS)
-    if together == 1:
-        axes.bar(np.arange(n), epsilons, width=0.8, color=BLUE, label="budget of the step (epsilon)")
-        return
-    starts = np.arange(0, n, together)
-    largest = np.maximum.reduceat(epsilons, starts)
-    label = f"budget of a step (epsilon), the largest of {together}"
-    axes.stairs(largest, np.append(starts, n) - 0.5, fill=True, color=BLUE, label=label)
-
-
-@styled
-def comparison_figure(plans: Mapping[Method, BudgetPlan], times: Sequence[str], *, axes: Axes | None = None) -> Figure:
-    """Budgets over time of several plans for the same level; less noise is a larger budget."""
+def comparison_figure(
+    plans: PlanComparison, times: Sequence[object] | None = None, *, axes: Axes | None = None
+) -> Figure:
+    """Budgets over time of several plans for the same level; a larger budget means less noise."""
+    if not plans.plans:
+        raise InputError("expected at least one method with a plan, got none; see plans.refusals for the reasons")
+    labels = _step_labels(times, len(next(iter(plans.plans.values())).epsilons))
     figure, axes = one_plot(3.4, axes)
-    lines = {"optimal": "-", "quantified": "--", "upper_bound": "-.", "uniform": ":"}
-    colours = {"optimal": DARK, "quantified": BLUE, "upper_bound": ORANGE, "uniform": GREY}
-    for method, plan in plans.items():
-        noise = float(np.mean(1.0 / plan.epsilons))
-        label = f"{method.replace('_', ' ')}: mean 1/epsilon {noise:.4g}"
+    looks = {"optimal": ("-", DARK), "quantified": ("--", BLUE), "upper_bound": ("-.", ORANGE), "uniform": (":", GREY)}
+    for method, plan in plans.plans.items():
+        line, colour = looks[method]
         axes.plot(
-            np.arange(len(times)),
+            np.arange(len(labels)),
             plan.epsilons,
-            color=colours[method],
-            linestyle=lines[method],
+            color=colour,
+            linestyle=line,
             linewidth=2.2 if method == "optimal" else 1.6,
-            marker="o" if len(times) <= 60 and method == "optimal" else None,
+            marker="o" if len(labels) <= 60 and method == "optimal" else None,
             markersize=3,
-            label=label,
+            label=f"{method.replace('_', ' ')}: mean 1/epsilon {number(float(np.mean(1.0 / plan.epsilons)))}",
         )
-    axes.set_ylabel("budget (nats)")
-    axes.set_ylim(bottom=0.0)
-    _time_axis(axes, times)
+    axes.set(ylabel="budget (nats)", ylim=(0.0, None))
+    _time_axis(axes, labels)
     legend_above(axes, 2)
     return figure
 
 
+@figure_of.register(TransitionMatrix)
 @styled
-def matrix_figure(matrix: TransitionMatrix, *, backward: bool, axes: Axes | None = None) -> Figure:
-    """The transition matrix as a heat map, with numbers where they fit, and every k-th value named where not all names fit."""
+def matrix_figure(matrix: TransitionMatrix, *, backward: bool = False, axes: Axes | None = None) -> Figure:
+    """A transition matrix as a heat map, with numbers in up to ten rows, and every k-th state named if not all names fit."""
     n = matrix.n_states
     side = min(6.0, 2.2 + 0.42 * n)
     figure, axes = one_plot(side, axes, width=side + 1.0)
@@ -228,19 +232,20 @@ def matrix_figure(matrix: TransitionMatrix, *, backward: bool, axes: Axes | None
     axes.grid(visible=False)
     now, other = "state now", "state one step before" if backward else "state one step later"
     positions, names = _labels(matrix.states)
-    axes.set_ylabel(now if len(names) == n else f"{now} ({len(names)} of {n} are named)")
-    axes.set_xlabel(other)
-    upright = max(map(len, names)) > 3 or sum(map(len, names)) > MOST_LETTERS
+    axes.set(xlabel=other, ylabel=now if len(names) == n else f"{now} ({len(names)} of {n} are named)")
+    upright = max(map(len, names)) > 3 or sum(map(len, names)) > 40
     axes.set_xticks(positions, names, rotation=90 if upright else 0)
     axes.set_yticks(positions, names)
     if n <= MOST_NUMBERED:
         for (i, j), value in np.ndenumerate(matrix.dense()):
+            shown = "0" if value == 0.0 else "<.005" if value < 0.005 else f"{value:.2f}"
             shade = "white" if value > 0.55 else "black"
-            axes.text(j, i, _cell(float(value)), ha="center", va="center", color=shade, fontsize=9)
+            axes.text(j, i, shown, ha="center", va="center", color=shade, fontsize=9)
     figure.colorbar(image, ax=axes, label="probability", shrink=0.8)
     return figure
 
 
+@figure_of.register(ReleasedHistograms)
 @styled
 def release_figure(
     released: ReleasedHistograms,
@@ -248,12 +253,11 @@ def release_figure(
     *,
     smoothed: SmoothedHistograms | None = None,
 ) -> Figure:
-    """Released counts per state over time; with the true counts, these and the band that holds 95 % of the noise.
+    """Released counts over time of the six largest states; with true counts, the band that contains 95 % of the noise.
 
-    With smoothed counts of the same steps, these and their 95 % intervals in place of that band, released counts as dots.
+    With smoothed counts of the same steps, their 95 % intervals replace the band, and released counts are dots.
     """
-    chosen = np.argsort(-released.counts.sum(axis=0), kind="stable")[:MOST_PANELS]
-    chosen = np.sort(chosen)
+    chosen = np.sort(np.argsort(-released.counts.sum(axis=0), kind="stable")[:6])
     columns = min(2, len(chosen))
     rows = -(-len(chosen) // columns)
     figure, grid = new_figure(0.6 + 1.75 * rows, subplots=(rows, columns))
@@ -279,7 +283,7 @@ def release_figure(
         panel.set_title(_short(released.states[state], 40), fontsize=10, loc="left")
         panel.set_ylabel("people")
         _time_axis(panel, released.times, most=6)
-    for panel in panels[: len(chosen) - columns]:  # the panel below says it
+    for panel in panels[: len(chosen) - columns]:  # the panel below has the label
         panel.set_xlabel("")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(
@@ -289,37 +293,39 @@ def release_figure(
 
 
 def _draw_smoothed(panel: Axes, released: ReleasedHistograms, smoothed: SmoothedHistograms, state: int) -> None:
-    """Dots as released, cut off where most of the picture would be noise; a line and its band as smoothed."""
+    """Draw released counts as dots, clipped to the range of the smoothed counts, and smoothed counts with their band."""
     steps = np.arange(len(released.times))
     rows = [smoothed.times.index(time) for time in released.times]
     lower, upper = smoothed.lower[rows, state], smoothed.upper[rows, state]
     most = 1.25 * float(upper.max()) + 2.0
     shown = np.clip(released.counts[:, state], -0.15 * most, most)
-    panel.plot(steps, shown, ".", color=ORANGE, markersize=4, label="released (on the edge: beyond)")
+    panel.plot(steps, shown, ".", color=ORANGE, markersize=4, label="released (clipped at the edge)")
     panel.fill_between(steps, lower, upper, color=BLUE, alpha=0.25, linewidth=0.0, label="95 % interval")
     panel.plot(steps, smoothed.counts[rows, state], color=BLUE, linewidth=1.8, label="smoothed")
     panel.set_ylim(-0.19 * most, 1.04 * most)
 
 
 def _labels(states: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Where an axis of values has its labels, and what they say: every k-th where not all of them fit."""
+    """Positions and names of the labels of an axis of states: every k-th if not all of them fit."""
     shown = list(range(0, len(states), -(-len(states) // MOST_LABELS)))
     return shown, [_short(states[k]) for k in shown]
 
 
-def _time_axis(axes: Axes, times: Sequence[str], most: int = MOST_TICKS) -> None:
+def _step_labels(times: Sequence[object] | None, n_steps: int) -> list[str]:
+    """The given labels of the steps, or their numbers from 0."""
+    if times is not None and len(times) != n_steps:
+        raise InputError(f"expected a label for each of the {n_steps} steps, got {len(times)}")
+    return [str(time) for time in (range(n_steps) if times is None else times)]
+
+
+def _time_axis(axes: Axes, times: Sequence[str], most: int = 12) -> None:
     every = max(1, -(-len(times) // most))
     shown = list(range(0, len(times), every))
     crowded = sum(len(times[k]) for k in shown) > 5 * most
     axes.set_xticks(
         shown, [_short(times[k]) for k in shown], rotation=30 if crowded else 0, ha="right" if crowded else "center"
     )
-    axes.set_xlim(-0.6, len(times) - 0.4)
-    axes.set_xlabel("time")
-
-
-def _cell(value: float) -> str:
-    return "0" if value == 0.0 else "<.005" if value < 0.005 else f"{value:.2f}"
+    axes.set(xlim=(-0.6, len(times) - 0.4), xlabel="time")
 
 
 def _short(name: str, most: int = 20) -> str:

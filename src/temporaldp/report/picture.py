@@ -1,4 +1,4 @@
-"""A figure that notebooks show by itself."""
+"""A figure that notebooks display."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ with needing("report"):
 
 
 class Picture(Figure):
-    """A Matplotlib figure outside of pyplot: a notebook shows it where it is the last value of a cell, once."""
+    """A Matplotlib figure outside of pyplot; a notebook displays it if it is the last value of a cell."""
 
     def _repr_png_(self) -> bytes:
-        """What a notebook asks for."""
+        """Return the figure as PNG for a notebook."""
         buffer = io.BytesIO()
         with figure_style():
             self.savefig(buffer, format="png", dpi=100)

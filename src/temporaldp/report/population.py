@@ -1,4 +1,4 @@
-"""The picture of a population: which share of people is leaked about up to how much."""
+"""The figure of a population: the distribution of leakage over people."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from temporaldp.display import figure_of
+from temporaldp.report.sentences import number
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, one_plot, styled
 from temporaldp.studies import LeakageDistribution
 
@@ -14,19 +16,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_NAMES = 20
-"""Groups up to which each has a bar with its name."""
+"""Groups that are drawn as one bar each."""
 
 
+@figure_of.register(LeakageDistribution)
 @styled
 def population_figure(
     found: LeakageDistribution, *, level: float | None = None, groups: bool = False, axes: Axes | None = None
 ) -> Figure:
-    """The share of people whose leakage is at most each level; of few groups, a bar each. `level` is drawn as a line."""
+    """Share of people with at most each leakage, or one bar for each of a few groups; `level` is drawn as a line."""
     finite = np.isfinite(found.leakage)
     if groups and len(found.names) <= MOST_NAMES:
         figure, axes = one_plot(1.2 + 0.3 * len(found.names), axes)
         places = np.arange(len(found.names))[::-1]
-        axes.barh(places[finite], found.leakage[finite], color=BLUE, height=0.6, label="leakage at worst")
+        axes.barh(places[finite], found.leakage[finite], color=BLUE, height=0.6, label="largest leakage of a step")
         axes.set_yticks(places, found.names)
         axes.grid(axis="y", visible=False)
     else:
@@ -34,17 +37,15 @@ def population_figure(
         order = np.flatnonzero(finite)[::-1]
         share = np.cumsum(found.people[order]) / found.n_people
         axes.step(
-            found.leakage[order], 100.0 * share, where="post", color=BLUE, label="people leaked about at most so much"
+            found.leakage[order], 100.0 * share, where="post", color=BLUE, label="people with at most this leakage"
         )
-        axes.set_ylabel("% of people")
-        axes.set_ylim(0.0, 103.0)
-    axes.axvline(found.epsilon, color=GREY, linestyle="--", label=f"each release on its own: {found.epsilon:g}")
+        axes.set(ylabel="% of people", ylim=(0.0, 103.0))
+    axes.axvline(found.epsilon, color=GREY, linestyle="--", label=f"each release by itself: {found.epsilon:g}")
     if level is not None:
-        axes.axvline(level, color=ORANGE, label=f"{100.0 * found.share_above(level):.2g} % are above {level:g}")
+        axes.axvline(level, color=ORANGE, label=f"{number(100.0 * found.share_above(level))} % are above {level:g}")
     if not finite.all():
         lost = found.people[~finite].sum() / found.n_people
-        axes.plot([], [], color=DARK, linestyle="none", label=f"{100.0 * lost:.2g} % without bound")
-    axes.set_xlim(left=0.0)
-    axes.set_xlabel("temporal privacy leakage at worst (nats)")
+        axes.plot([], [], color=DARK, linestyle="none", label=f"{number(100.0 * lost)} % without bound")
+    axes.set(xlim=(0.0, None), xlabel="largest temporal privacy leakage of a step (nats)")
     legend_above(axes, 2)
     return figure

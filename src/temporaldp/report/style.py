@@ -1,4 +1,4 @@
-"""The look that all pictures share, and how they are written: readable in print, in grey, and the same for the same data."""
+"""The style of all figures, readable in print and in grey, and their files, which are the same for the same data."""
 
 from __future__ import annotations
 
@@ -32,47 +32,36 @@ STYLE: Any = {
     "legend.frameon": False,
     "figure.dpi": 100,
     "svg.hashsalt": "temporaldp",
-    "text.parse_math": False,  # a name with two dollar signs is a name
+    "text.parse_math": False,  # names may contain dollar signs
 }
 BLUE, ORANGE, DARK, GREY = "#2166ac", "#d6604d", "#1a1a1a", "#8c8c8c"
-GREEN, PURPLE = "#4d9221", "#762a83"
 WIDTH = 7.2
 
 
 @contextmanager
-def figure_style() -> Iterator[None]:
-    """Our style; and no warnings on names that a font cannot show or that leave little room: the figure stays readable."""
+def figure_style(style: Any = STYLE) -> Iterator[None]:
+    """Apply the style of the package, without warnings about names that a font cannot show or that leave little room."""
     with needing("report"):
         import matplotlib as mpl
 
-    with mpl.rc_context(STYLE), warnings.catch_warnings():
+    with mpl.rc_context(style), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield
 
 
-@contextmanager
-def _names_as_given() -> Iterator[None]:
-    """Names with dollar signs are names, whatever the style."""
-    with needing("report"):
-        import matplotlib as mpl
-
-    with mpl.rc_context({"text.parse_math": False}):
-        yield
-
-
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Draw with our style from the first to the last artist; on `axes` that somebody gives, with theirs."""
+    """Draw with the style of the package; on given `axes`, with their style, in which names are no formulas."""
 
     @wraps(draw)
     def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:
-        with figure_style() if kwargs.get("axes") is None else _names_as_given():
+        with figure_style(STYLE if kwargs.get("axes") is None else {"text.parse_math": False}):
             return draw(*args, **kwargs)
 
     return drawn
 
 
 def figure_suffix(path: str | Path) -> str:
-    """The suffix of a place for a figure, if it is one that can be drawn."""
+    """Return the suffix of a figure file, .png or .svg."""
     suffix = Path(path).suffix.lower()
     if suffix not in {".png", ".svg"}:
         raise InputError(f"expected a figure file ending in .png or .svg, got {str(path)!r}")
@@ -81,22 +70,22 @@ def figure_suffix(path: str | Path) -> str:
 
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png or .svg, whole or not at all."""
-    suffix = figure_suffix(path)
-    with figure_style(), replacing(path) as temporary:
-        figure.savefig(temporary, format=suffix.lstrip("."), dpi=160, metadata=_metadata(path))
+    suffix = figure_suffix(path).lstrip(".")
+    with replacing(path) as temporary:
+        _write(figure, temporary, suffix)
 
 
 def figure_svg(figure: Figure) -> bytes:
     """A figure as an SVG document."""
     buffer = io.BytesIO()
-    with figure_style():
-        figure.savefig(buffer, format="svg", metadata=_metadata("x.svg"))
+    _write(figure, buffer, "svg")
     return buffer.getvalue()
 
 
-def _metadata(path: str | Path) -> dict[str, Any]:
-    """No creation date: the same data give the same file."""
-    return {"Date": None} if Path(path).suffix.lower() == ".svg" else {}
+def _write(figure: Figure, target: Path | io.BytesIO, suffix: str) -> None:
+    """Write a figure without its creation date: the same data give the same file."""
+    with figure_style():
+        figure.savefig(target, format=suffix, dpi=160, metadata={"Date": None} if suffix == "svg" else {})
 
 
 def new_figure(
@@ -106,7 +95,7 @@ def new_figure(
     subplots: tuple[int, int] = (1, 1),
     height_ratios: Sequence[float] | None = None,
 ) -> tuple[Figure, Any]:
-    """A figure that belongs to nobody's global state, and its axes."""
+    """A figure outside of pyplot, and its axes."""
     from temporaldp.report.picture import Picture
 
     figure = Picture(figsize=(width, height), layout="constrained")
@@ -114,10 +103,10 @@ def new_figure(
 
 
 def one_plot(height: float, axes: Axes | None, *, width: float = WIDTH) -> tuple[Figure, Axes]:
-    """A figure with one plot in it; or the `axes` that somebody gave, and their figure."""
+    """A figure with one plot; or given `axes` and their figure."""
     return new_figure(height, width=width) if axes is None else (cast("Figure", axes.figure), axes)
 
 
 def legend_above(axes: Axes, columns: int) -> None:
-    """The legend over the axes, where it hides nothing."""
+    """Place the legend above the axes."""
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=9, frameon=False)

@@ -1,4 +1,4 @@
-"""Which points of a long line are drawn: a picture has fewer columns than that."""
+"""Points of a long line that are drawn: a figure has fewer columns than the line has points."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 MOST_POINTS = 4_000
-"""Of a line: twice as many as a page has pixels across."""
+"""Points of a line: twice the pixels across a page."""
 
 
 def drawn_points(values: ArrayLike) -> NDArray[np.intp]:
-    """The positions of a line's points that are drawn: all, or of each stretch of a long line its least and its largest value.
+    """Return positions of the points to draw: all, or the smallest and the largest value of each stretch of a long line.
 
     Parameters
     ----------

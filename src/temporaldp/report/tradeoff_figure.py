@@ -1,9 +1,11 @@
-"""Alpha against the error of a count: the picture to choose from."""
+"""The figure of the tradeoff between alpha and the error of a count."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from temporaldp.display import figure_of
+from temporaldp.report.sentences import at_delta, number
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, one_plot, styled
 from temporaldp.smoothing import Tradeoff
 
@@ -11,12 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TICKS = [digit * 10.0**power for power in range(-6, 9) for digit in (1, 2, 5)]
 
-
+@figure_of.register(Tradeoff)
 @styled
 def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
-    """Error of a count over alpha, as released and smoothed; where it is known, also under w-event and user-level privacy."""
+    """Error of released and smoothed counts over alpha; where computed, also under w-event and user-level privacy."""
     figure, axes = one_plot(3.8, axes)
     alphas = [point.alpha for point in found.points]
     axes.plot(alphas, [p.error for p in found.points], color=ORANGE, marker="o", markersize=4, label="as released")
@@ -35,17 +36,18 @@ def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
         if found.within is not None:
             where = (found.within.alpha, found.largest_error)
             axes.plot(*where, marker="D", color=DARK, markersize=6)
-            axes.annotate(f"alpha = {found.within.alpha:.3g}", where, (6, 6), textcoords="offset points", fontsize=9)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+            axes.annotate(
+                f"alpha = {number(found.within.alpha, up=True)}", where, (6, 6), textcoords="offset points", fontsize=9
+            )
+    axes.set(xscale="log", yscale="log")
+    round_numbers = [digit * 10.0**power for power in range(-6, 9) for digit in (1, 2, 5)]
     errors = [error for point in found.points for error in (point.error, point.smoothed_error)]
     for axis, values in ((axes.xaxis, alphas), (axes.yaxis, errors)):
         low, high = min(values) / 1.1, max(values) * 1.1
-        ticks = [tick for tick in TICKS if low <= tick <= high]
+        ticks = [tick for tick in round_numbers if low <= tick <= high]
         axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.set_ticks([], minor=True)
-    at = f" at delta {found.delta:g}" if found.delta else ""
-    axes.set_xlabel(f"alpha: what can leak about any step (nats{at})")
-    axes.set_ylabel("mean error of a count (people)")
+    xlabel = f"alpha: largest leakage of any step (nats{at_delta(found.delta)})"
+    axes.set(xlabel=xlabel, ylabel="mean error of a count (people)")
     legend_above(axes, 2)
     return figure

@@ -1,4 +1,4 @@
-"""How much is not known of a correlation: one sentence and one picture."""
+"""Figures of the uncertainty of a correlation."""
 
 from __future__ import annotations
 
@@ -9,64 +9,39 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
-from temporaldp.report.words import number
 from temporaldp.studies import Diagnosis, LeakageUncertainty
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BINS = 30
-
-
-def uncertainty_sentence(found: LeakageUncertainty) -> str:
-    """The three numbers, and what the worst matrices that were found reach."""
-    level = f"{100.0 * found.confidence:g} %"
-    known = math.isfinite(found.estimate)
-    estimate = f"{number(found.estimate)} for the estimate" if known else "no estimate without a prior"
-    parts = [
-        estimate,
-        f"below {number(found.posterior.quantile(found.confidence), up=True)} with {level} of the posterior",
-    ]
-    if found.people is not None:
-        parts.append(
-            f"below {number(found.people.quantile(found.confidence), up=True)} with {level} of people drawn anew"
-        )
-    return (
-        f"As far as the traces tell the correlation, the largest leakage is {', '.join(parts)}, and at most "
-        f"{number(found.guaranteed, up=True)} guaranteed at {level} confidence, if values form a Markov chain; the worst "
-        f"matrices found within the intervals reach {number(found.attained)}."
-    )
-
 
 @styled
 def uncertainty_figure(found: LeakageUncertainty) -> Figure:
-    """Draws of the posterior and of people, the estimate, the worst matrices that were found, and the guarantee."""
+    """Draws of the posterior and of resampled people, the estimate, the worst matrices found, and the guarantee."""
     figure, axes = new_figure(3.2)
     drawn = [found.posterior.worst] + ([] if found.people is None else [found.people.worst])
     low, high = min(one.min() for one in drawn), max(one.max() for one in drawn)
-    bins = np.linspace(low, high, BINS + 1).tolist() if high > low else [low * 0.99, low * 1.01]
+    bins = np.linspace(low, high, 31).tolist() if high > low else [low * 0.99, low * 1.01]
     axes.hist(drawn[0], bins=bins, color=BLUE, alpha=0.6, label="posterior")
     if found.people is not None:
-        axes.hist(drawn[1], bins=bins, histtype="step", color=ORANGE, linewidth=1.5, label="people drawn anew")
+        axes.hist(drawn[1], bins=bins, histtype="step", color=ORANGE, linewidth=1.5, label="resampled people")
     if math.isfinite(found.estimate):
         axes.axvline(found.estimate, color=DARK, linestyle=":", linewidth=2, label="estimate")
     axes.axvline(found.attained, color=DARK, linestyle="--", linewidth=1.5, label="worst matrices found")
     axes.axvline(found.guaranteed, color=DARK, linewidth=2, label=f"guaranteed at {100.0 * found.confidence:g} %")
-    axes.set_xlim(0.0, 1.05 * max(found.guaranteed, high))
-    axes.set_xlabel("largest temporal privacy leakage of any step (nats)")
-    axes.set_ylabel("draws")
+    xlabel = "largest temporal privacy leakage of any step (nats)"
+    axes.set(xlim=(0.0, 1.05 * max(found.guaranteed, high)), xlabel=xlabel, ylabel="draws")
     legend_above(axes, 3)
     return figure
 
 
 @styled
 def range_figure(stays: Sequence[float], leakage: Sequence[float], guaranteed: float) -> Figure:
-    """Exact leakage if values stay with one probability and else go anywhere alike, over a range; and the range's guarantee."""
+    """Exact leakage of chains that stay with a given probability and otherwise move uniformly, and the bound of the range."""
     figure, axes = new_figure(3.2)
-    axes.plot(stays, leakage, color=BLUE, marker="o", markersize=3, label="all values alike (exact)")
-    axes.axhline(guaranteed, color=DARK, linewidth=2, label="guaranteed for every matrix of the range")
-    axes.set_xlabel("probability of staying")
-    axes.set_ylabel("largest leakage of any step (nats)")
+    axes.plot(stays, leakage, color=BLUE, marker="o", markersize=3, label="uniform otherwise (exact)")
+    axes.axhline(guaranteed, color=DARK, linewidth=2, label="every matrix of the range (upper bound)")
+    axes.set(xlabel="probability of staying", ylabel="largest leakage of any step (nats)")
     axes.set_ylim(0.0, 1.08 * max(guaranteed, *leakage))
     legend_above(axes, 2)
     return figure
@@ -74,13 +49,13 @@ def range_figure(stays: Sequence[float], leakage: Sequence[float], guaranteed: f
 
 @styled
 def diagnosis_figure(found: Diagnosis) -> Figure:
-    """The leakage under each model: a bar to what is attained, a line to what is proved."""
+    """Leakage under each model: bars from below, lines up to the upper bound."""
     known = [one for one in found.models if math.isfinite(one.proved)]
     figure, axes = new_figure(1.2 + 0.35 * max(1, len(known)))
     places = np.arange(len(known))
     axes.barh(places, [one.attained for one in known], color=BLUE, height=0.6, label="attained")
     axes.hlines(places, [one.attained for one in known], [one.proved for one in known], color=GREY, linewidth=2)
-    axes.plot([one.proved for one in known], places, "|", color=DARK, markersize=12, label="at most (upper bound)")
+    axes.plot([one.proved for one in known], places, "|", color=DARK, markersize=12, label="upper bound")
     axes.set_yticks(places.tolist(), [one.model for one in known])
     axes.invert_yaxis()
     axes.set_xlabel(f"largest temporal leakage of any step (nats),\nepsilon {found.epsilon:g} a step")

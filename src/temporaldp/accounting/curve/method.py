@@ -154,7 +154,12 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             if self.pairwise
             else "one privacy curve for all pairs of states"
         )
-        return f"Leakage is the epsilon at delta = {self.delta:g}, an upper bound by {kept}."
+        return (
+            f"Leakage is the epsilon at delta = {self.delta:g}, an upper bound by {kept}: each transition maps the curve by "
+            "the "
+            "kernel of its matrix, and the curves of earlier releases, of the release at t and of later ones are composed, "
+            "on a grid of privacy losses that is rounded up."
+        )
 
     def document(self) -> dict[str, Any]:
         """The name, delta, and what was chosen."""

@@ -119,7 +119,9 @@ class Exact(Accounting[Releases, Any]):
             self._unit = Releases(box.high[None], box.low[None])
 
     sentence = (
-        "Leakage is exact: the largest likelihood ratio of any observation, over every mechanism with these budgets."
+        "Leakage is exact: BPL(t), FPL(t) and TPL(t) are the largest log-likelihood ratios of two states at step t, over "
+        "all observations of the releases up to t, from t on and altogether, and over every mechanism with these budgets. "
+        "TPL(t) is at most BPL(t) + FPL(t) - epsilon(t), and usually less."
     )
 
     def document(self) -> dict[str, Any]:

@@ -61,7 +61,11 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         self._paper = PaperBound(distances)
         self.distances, self.largest_distance = self._paper.distances, self._paper.largest_distance
 
-    sentence = "Leakage is an upper bound for every matrix within the intervals, also if it changes at every step."
+    sentence = (
+        "Leakage is an upper bound for every matrix within the intervals, also if it changes at every step: TPL(t) is the "
+        "largest entry of b(t) + f(t), plus epsilon(t), where b(t) and f(t) bound the incoming leakage of each pair of "
+        "states from earlier and from later releases."
+    )
 
     def document(self) -> dict[str, Any]:
         """The name, and the distances if there are some."""

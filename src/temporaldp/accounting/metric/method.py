@@ -56,7 +56,12 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         self.distances: FloatArray = checked_distances(distances, None)
         self._paper = PaperBound(self.distances)
 
-    sentence = "Leakage is an upper bound, computed for each pair of states from the distances between them."
+    sentence = (
+        "Leakage is an upper bound by the distances D between states: TPL(t) is the largest entry of b(t) + epsilon(t) D "
+        "+ f(t), "
+        "where b(t) = K_B(b(t-1) + epsilon(t-1) D) and f(t) = K_F(f(t+1) + epsilon(t+1) D) are the incoming leakages of "
+        "each pair of states and K_B and K_F the liftings of the transition matrices."
+    )
 
     def document(self) -> dict[str, Any]:
         """The name and the distances, in the order of the states."""

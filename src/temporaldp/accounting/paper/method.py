@@ -51,7 +51,11 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         self.distances = None if distances is None else checked_distances(distances, None)
         self.largest_distance = 1.0 if self.distances is None else float(self.distances.max())
 
-    sentence = "Leakage is an upper bound by the recursions of the paper, BPL + FPL - epsilon at every step."
+    sentence = (
+        "Leakage is an upper bound by the recursions of the paper: BPL(t) = L_B(BPL(t-1)) + epsilon(t), FPL(t) = "
+        "L_F(FPL(t+1)) + epsilon(t) and TPL(t) = BPL(t) + FPL(t) - epsilon(t), where L_B and L_F are the temporal privacy "
+        "losses of the backward and the forward transition matrix."
+    )
 
     def document(self) -> dict[str, Any]:
         """The name, and the distances if there are some."""

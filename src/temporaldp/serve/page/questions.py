@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -23,7 +24,7 @@ from temporaldp.errors import InputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.planning import plan_budget, plan_noise
 from temporaldp.planning.histogram_noise import histogram_profile, laplace_scales, mean_absolute_noise
-from temporaldp.report import odds
+from temporaldp.report.sentences import odds, posteriors
 
 with needing("serve"):
     from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -202,11 +203,10 @@ def _sticky(names: list[str], stays: float) -> TransitionMatrix:
 def _shown(adversary: Adversary, series: LeakageSeries, delta: float) -> dict[str, Any]:
     """What every answer about leakage has: the matrices, the curves, and sentences about the largest leakage."""
     known = {side: getattr(adversary, side) for side in ("backward", "forward")}
-    surest = f"An adversary who was {'; one who was '.join(odds.surest(series.worst))}."
     return {
         "matrices": {side: matrix.dense().tolist() if matrix else None for side, matrix in known.items()},
         "curves": _curves(series),
-        "meaning": f"{odds.odds(series.worst, delta)}. {odds.guess(series.worst, delta) if delta else surest}",
+        "meaning": f"{odds(series.worst, delta)}. {posteriors(series.worst, delta)}" if series.worst < math.inf else "",
     }
 
 

@@ -26,6 +26,10 @@ MOST_WAITING = 8
 """Questions that are answered or wait; more are refused at once."""
 
 
+COMPILATION = 60.0
+"""Seconds after its first start in which a process that compiles is not ended: machine code that is not complete is not stored."""
+
+
 class TooLongError(InputError):
     """A computation that the page does not wait for, or that takes more memory than it may."""
 
@@ -45,6 +49,7 @@ class Worker:
         self._seconds, self._compiles, self._n_waiting = seconds, compiles, 0
         self._turn = asyncio.Lock()
         self._process: BaseProcess | None = None
+        self._compiled_by = 0.0
         self._questions: Connection
 
     async def answer(self, function: Callable[..., Any], *arguments: Any, wanted: Callable[[], Awaitable[bool]]) -> Any:
@@ -77,6 +82,8 @@ class Worker:
         began = time.monotonic()
         try:
             while not (await asyncio.wait({task}, timeout=0.1))[0]:
+                if time.monotonic() < self._compiled_by:
+                    continue
                 if not await wanted():
                     return None
                 alone = self._n_waiting == 1
@@ -115,6 +122,8 @@ class Worker:
         process = context.Process(target=work, args=(theirs, self._compiles), daemon=True)
         process.start()
         self._process = process
+        if self._compiles:
+            self._compiled_by = self._compiled_by or time.monotonic() + COMPILATION
         theirs.close()
 
 

@@ -121,7 +121,7 @@ export class Panel {
       h("p", { class: "figure" }, strong(nats(worst)), " nats"),
       h("p", { class: "lead" }, `temporal privacy leakage about one step${delta}, ${where}`),
       h("p", { class: `verdict ${over ? "over" : "kept"}` }, mark, words),
-      h("p", { class: "meaning" }, `In words: ${found.meaning}`),
+      h("p", { class: "meaning" }, found.meaning && `In words: ${found.meaning}`),
       h("dl", { class: "facts" }, facts.map(fact)),
     );
   }

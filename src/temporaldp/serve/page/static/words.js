@@ -1,4 +1,4 @@
-// Numbers as reports write them (report/words.py): leakage is rounded up, budgets are rounded down.
+// Numbers as reports write them (report/sentences.py): leakage is rounded up, budgets are rounded down.
 
 /** Four significant digits, as Python's %.4g writes them. */
 function general(value, digits = 4) {

@@ -1,0 +1,273 @@
+"""The guarantee, the assumptions and the reasons of a report, in sentences."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from temporaldp.accounting import ExactLeakage, PairwiseLeakage
+from temporaldp.accounting.curve.method import Verified
+from temporaldp.correlation.adversary import Matrix
+from temporaldp.kernels import Witness
+from temporaldp.planning import NoisePlan
+from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
+from temporaldp.report import sentences as s
+from temporaldp.report.content import Evidence
+from temporaldp.studies import LeakageUncertainty
+
+TIED = 1e-9
+"""Relative difference of leakage below which pairs of states are reported as tied."""
+
+COMPARED_STATES = 100
+"""With more states than this, tied pairs are not searched for."""
+
+SHOWN_RUNS = 4
+"""Runs of steps with the same high counts, before the worst step and after it, that a sentence names."""
+
+MOST_STATES = 6
+"""A set of more states than this is named by its smaller complement, or by its size."""
+
+
+def guarantee(evidence: Evidence) -> list[str]:
+    """What is guaranteed, for which unit, and against which adversary."""
+    series = evidence.leakage
+    worst = s.number(series.worst, up=True)
+    tied = int((series.temporal >= series.worst * (1.0 - TIED)).sum())
+    where = f"at step {series.worst_time + 1} of {len(series)}, time {evidence.times[series.worst_time]}"
+    if tied > 1:
+        where = f"reached at {tied} of {s.steps(len(series))}"
+    listed = [
+        f"All {len(series)} releases together satisfy {s.satisfied(float(worst), series.delta)}: for any two values of one "
+        f"person at any one step, {s.odds(float(worst), series.delta)} (the factor is e^{worst}). "
+        + (
+            "This is alpha-differential privacy under temporal correlations (Cao et al., ICDE 2017, Definition 8)"
+            + (
+                ", with (epsilon, delta)-differential privacy in place of pure differential privacy."
+                if series.delta
+                else "."
+            )
+        ),
+        "Neighbouring databases differ in the value of one person at one step (replace one). The number of people at each step "
+        "is public.",
+        f"{s.ADVERSARY}. The largest leakage is {where}" + (f", about {evidence.who}." if evidence.who else "."),
+        f"At the {s.USER_LEVEL}, the releases satisfy "
+        + (f"({s.upper(series.user_level)}, {series.delta:g})" if series.delta else s.upper(series.user_level))
+        + "-differential privacy for every correlation.",
+    ]
+    if isinstance(evidence.plan, NoisePlan) and isinstance(series.accounting, Verified):
+        assert evidence.plan.verification is not None
+        listed.append(f"Verification of the level: {evidence.plan.verification.sentence}.")
+    spent = evidence.provenance.epsilon
+    if spent and not series.delta:
+        listed.append(f"Learning the correlation cost {s.learning_cost(spent, series.worst + spent, 0.0)}.")
+    if evidence.released is not None:
+        listed.append(
+            f"The counts have {s.discrete_noise(evidence.released.noise)}. One changed value lowers one count by 1 and raises "
+            f"another by 1: the L1 sensitivity is {HISTOGRAM_SENSITIVITY}, the L2 sensitivity is sqrt(2)."
+        )
+    return listed + ([] if evidence.uncertainty is None else [uncertainty(evidence.uncertainty)])
+
+
+def uncertainty(found: LeakageUncertainty) -> str:
+    """Leakage of the estimate, of draws, and of every matrix within the intervals."""
+    level = f"{100.0 * found.confidence:g} %"
+    draws = [(found.posterior, "of the posterior"), (found.people, "of resampled people")]
+    parts = [
+        f"{s.number(found.estimate)} for the estimate"
+        if math.isfinite(found.estimate)
+        else "no estimate without a prior"
+    ]
+    parts += [
+        f"below {s.number(drawn.quantile(found.confidence), up=True)} with {level} {of}"
+        for drawn, of in draws
+        if drawn is not None
+    ]
+    return (
+        f"Given the traces, the largest leakage is {', '.join(parts)}, and at most {s.number(found.guaranteed, up=True)} at "
+        f"{level} confidence if values form a Markov chain; the worst matrices found within the intervals reach "
+        f"{s.number(found.attained)}."
+    )
+
+
+def assumptions(evidence: Evidence) -> list[str]:
+    """What the guarantee rests on, and what it does not cover."""
+    directions = [name for name in ("backward", "forward") if getattr(evidence.adversaries[0], name) is not None]
+    known = " and ".join(directions) + " correlation" if directions else "no temporal correlation"
+    n_steps, plan, provenance = len(evidence.leakage), evidence.plan, evidence.provenance
+    listed = [
+        f"The values of each person form a first-order Markov chain; the adversary knows the {known}. {s.STRONGER_MODEL}",
+        "The correlation is that of one step of this release; it is weaker over longer steps and stronger over shorter ones.",
+        "Each release by itself satisfies differential privacy with its stated epsilon, with fresh and independent randomness."
+        + (f" {s.NOISE_FIXED}" if evidence.leakage.delta else ""),
+        "The list of states and the times of the releases are public and do not depend on the data.",
+    ]
+    if plan is not None and plan.horizon is not None and plan.horizon > n_steps:
+        listed.append(
+            f"The plan has {plan.horizon} steps, and this report covers the first {n_steps}: later releases raise the leakage "
+            f"of these steps, to at most {plan.alpha:g} if the plan is followed."
+        )
+    if provenance.prior:
+        listed.append(
+            f"A prior of {provenance.prior:g} per cell was added: the adversary is assumed not to rely on zeros in short "
+            "traces. An adversary who does could infer more."
+        )
+    elif provenance.confidence:
+        listed.append(
+            "Transitions from a state are independent given that state; the intervals cover all of them jointly."
+        )
+    elif provenance.source in {"history", "protected"}:
+        listed.append("No prior was used: a transition that does not occur in the traces is assumed to be impossible.")
+    return listed
+
+
+def method(evidence: Evidence) -> str:
+    """The formula of the accounting method that was used, and how far an exact number is from an observation."""
+    series = evidence.leakage
+    if not series.accounting.is_exact:
+        return series.accounting.sentence
+    return (
+        f"{series.accounting.sentence} The upper side is reported; an observation attains it to within "
+        f"{s.number(series.gap, up=True)} nats. For a histogram with Laplace noise it is the leakage of that release itself."
+    )
+
+
+def paper(evidence: Evidence) -> str | None:
+    """The paper's bound of the largest leakage, and of its supremum if that is shown; None if it is not shown."""
+    if evidence.paper is None:
+        return None
+    limit = evidence.paper_supremum
+    more = "" if limit is None else f"; {s.INFINITE_HORIZON} {s.supremum(limit)}"
+    return s.number(evidence.paper.worst, up=True) + more
+
+
+def reasons(evidence: Evidence) -> list[str]:
+    """The states that are distinguished best at the worst step, and the contributions of past and future."""
+    series, step = evidence.leakage.worst_member, evidence.explained_step
+    if (pair := series.worst_pair(step)) is not None:
+        return [_distinguished(evidence, pair), *_before_and_after(evidence)]
+    before = _contribution(evidence, "backward", float(series.backward[step - 1])) if step > 0 else []
+    after = _contribution(evidence, "forward", float(series.forward[step + 1])) if step < len(series) - 1 else []
+    return before + after
+
+
+def _distinguished(evidence: Evidence, pair: tuple[str, str]) -> str:
+    """The pair of states that is distinguished best, and the pairs that are tied with it."""
+    series, step = evidence.leakage.worst_member, evidence.explained_step
+    state, other = map(_state, pair)
+    by = f"by {s.number(float(series.temporal[step]), up=True)} nats"
+    known = series.evidence
+    if not isinstance(known, ExactLeakage | PairwiseLeakage) or len(known.states) > COMPARED_STATES:
+        return f"{state} is distinguished from {other} {by}; no two states are distinguished better."
+    metric = known.metric(step)
+    tied = np.argwhere(metric >= metric.max() * (1.0 - TIED)).tolist()
+    if len(tied) == metric.size - len(metric):
+        return f"Any two states are distinguished equally well, {by}."
+    others = [(known.states[i], known.states[j]) for i, j in tied if (known.states[i], known.states[j]) != pair]
+    also = "" if len(others) != 1 else f" {_state(others[0][0])} from {_state(others[0][1])} is tied with it."
+    if len(others) > 1:
+        also = f" {len(others)} other pairs are tied with it."
+    return f"{state} is distinguished from {other} best, {by}.{also}"
+
+
+def _before_and_after(evidence: Evidence) -> list[str]:
+    """Probabilities of the high counts one step before and one step later, given the two states."""
+    seen = evidence.observation
+    if seen is None:
+        return []
+    listed = []
+    for direction, step in (("backward", seen.time - 1), ("forward", seen.time + 1)):
+        if not 0 <= step < len(seen) or evidence.leakage.epsilons[step] == 0.0:
+            continue
+        matrix = getattr(evidence.worst_adversary, direction).at(min(step, seen.time))
+        if matrix is None or matrix.is_set:
+            continue
+        pair = [matrix.states.index(state) for state in (seen.value, seen.other_value)]
+        likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[step]].sum()) for row in pair)
+        if likely - unlikely <= TIED:
+            rows = f"the rows of {_state(seen.value)} and {_state(seen.other_value)} are equal"
+            listed.append(f"{direction.capitalize()}: no leakage in this direction, because {rows}.")
+        else:
+            event = Witness(seen.value, seen.other_value, seen.counts_high(step), likely, unlikely)
+            listed.append(_likelier(event, direction, matrix))
+    return listed
+
+
+def witness(evidence: Evidence) -> str | None:
+    """The observation that attains the leakage of the explained step; None where none is known."""
+    seen = evidence.observation
+    if seen is None:
+        return None
+    changes = np.flatnonzero((seen.high[1:] != seen.high[:-1]).any(axis=1)) + 1
+    runs = [range(first, end) for first, end in pairwise([0, *changes.tolist(), len(seen)])]
+    runs = [run for run in runs if seen.high[run[0]].any() and not seen.high[run[0]].all()]
+    before = [run for run in runs if run[-1] < seen.time]
+    after = [run for run in runs if run[0] > seen.time]
+    here = [run for run in runs if run[0] <= seen.time <= run[-1]]
+    shown = [*before[-SHOWN_RUNS:], *here, *after[:SHOWN_RUNS]]
+    left = sum(map(len, runs)) - sum(map(len, shown))
+    counts = "; ".join(
+        f"{_named(seen.counts_high(run[0]), seen.states, 'and', 'every state but')} at {_steps_from_to(run)}"
+        for run in shown
+    )
+    leakage, state, other = s.number(seen.leakage, up=True), _state(seen.value), _state(seen.other_value)
+    return (
+        f"The most revealing observation about step {seen.time + 1}, in favour of {evidence.who or 'a person'} in {state} "
+        f"rather than {other}: these counts are high, and all others low: {counts}"
+        + (f"; and {s.steps(left)} further away, which add less" if left else "")
+        + f". The whole observation is e^{leakage} = {s.factor(float(leakage))} times as likely if the person was in {state}."
+    )
+
+
+def _steps_from_to(at: range) -> str:
+    return f"step {at[0] + 1}" if len(at) == 1 else f"steps {at[0] + 1} to {at[-1] + 1}"
+
+
+def _likelier(event: Witness, direction: str, matrix: Matrix, share: str = "") -> str:
+    """Probabilities of an event at the neighbouring step, given one state and given another."""
+    then, when = ("was", "one step before") if direction == "backward" else ("will be", "one step later")
+    where = _named(event.evidence, matrix.states, "or", "any state but")
+    return (
+        f"{direction.capitalize()}{share}: a person in {_state(event.value)} {then} in {where} {when} with probability "
+        f"{s.probability(event.probability)}, a person in {_state(event.other_value)} only with "
+        f"{s.probability(event.other_probability)}."
+    )
+
+
+def _contribution(evidence: Evidence, direction: str, incoming: float) -> list[str]:
+    """The part of the leakage that passes a transition under an upper bound, and the event that it is about."""
+    series, step = evidence.leakage.worst_member, evidence.explained_step
+    matrix = getattr(evidence.worst_adversary, direction).at(step - 1 if direction == "backward" else step)
+    if matrix is None:
+        return []
+    profile = matrix.leakage_profile()
+    event = profile.witness(0.0 if series.delta else incoming)
+    if event is None:
+        return [f"{direction.capitalize()}: no leakage in this direction, because all rows of the matrix are equal."]
+    if series.delta:
+        share = s.probability(event.probability - event.other_probability)
+        most = f"No two states differ by more, so at most {share} of a delta passes from one step to the next."
+        return [f"{_likelier(event, direction, matrix)} {most}"]
+    total = s.number(float(series.temporal[step]), up=True)
+    return [_likelier(event, direction, matrix, f", {s.number(profile.loss(incoming))} of the {total} nats")]
+
+
+def _named(inside: tuple[str, ...], states: tuple[str, ...], joint: str, but: str) -> str:
+    """A set of states: all of it, its complement, or its size."""
+    outside = [state for state in states if state not in set(inside)]
+    if len(inside) <= MOST_STATES:
+        return _listed(inside, joint)
+    if len(outside) <= MOST_STATES:
+        return f"{but} {_listed(outside, joint)}"
+    return f"{'one of ' if joint == 'or' else ''}{len(inside)} states ({', '.join(map(_state, inside[:3]))}, ...)"
+
+
+def _listed(states: tuple[str, ...] | list[str], joint: str) -> str:
+    *some, last = map(_state, states)
+    return f"{', '.join(some)} {joint} {last}" if some else last
+
+
+def _state(name: str) -> str:
+    """A state in a sentence: in quotes if its name has a comma, as those of several tables have."""
+    return f'"{name}"' if "," in name else name

@@ -1,0 +1,245 @@
+"""Numbers and sentences that the report, the card, the command line and the page share; each fact is worded once.
+
+Upper bounds are rounded up to four digits and what may be spent is rounded down; other numbers are rounded to the nearest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from temporaldp.accounting import Accounting, LeakageSupremum
+    from temporaldp.release import ReleasedHistograms
+    from temporaldp.release.renewal import Renewal
+
+TEMPLATES = {
+    "odds": "the releases change the odds between two values by at most a factor of {factor}",
+    "odds_at_delta": (
+        "any set of outputs is at most {factor} times as likely under one value as under another, plus a probability of {delta}"
+    ),
+    "posterior": "from {prior} % to at most {posterior}",
+    "posteriors": "The probability that an adversary assigns to one of two values increases {clauses}.",
+    "guess": "A guess between two equally likely values is correct with probability at most {right}.",
+    "no_guess": "Certainty is not excluded: a guess between two equally likely values may always be correct.",
+}
+"""Templates of `odds` and `posteriors`."""
+
+PRIORS = (0.5, 0.1)
+"""Prior probabilities of `posteriors`."""
+
+CERTAIN = 1e-9
+"""Distance from certainty that is not printed."""
+
+LARGE = 13.0
+"""Nats above which a factor is written as a power of ten."""
+
+USER_LEVEL = "user level (all steps of a person)"
+INFINITE_HORIZON = "supremum over an infinite horizon"
+PAPER_BOUND = "the paper's upper bound"
+ADVERSARY = "The adversary knows the values of all other people at every step, and the correlation"
+STRONGER_MODEL = "A stronger model (longer memory, correlation between people) can leak more."
+NOT_SUSTAINABLE = "no budget is sustainable under this correlation: later steps are refused (exit code 3)"
+NOISE_FIXED = "The amount of noise of every release is fixed before the first release."
+INFERENCE_ONLY = (
+    "The numbers bound what can be inferred about a person's values under an assumed correlation. They do not show that the "
+    "differential privacy of the deployment is broken: its guarantee for its privacy unit stands."
+)
+UNKNOWN_FIT = (
+    "The record does not show whether a chain of this kind fits the people in these data: the range of chains and the secret "
+    "are assumptions."
+)
+
+
+def number(value: float, *, up: bool = False, down: bool = False) -> str:
+    """Four digits: rounded up for an upper bound, down for what may be spent, to the nearest otherwise."""
+    if not math.isfinite(value) or value == 0.0:
+        return f"{value:g}"
+    digits = 3 - math.floor(math.log10(abs(value)))
+    scaled = value * 10.0**digits
+    # A value that is a four-digit decimal but for rounding stays what it is.
+    rounded = math.ceil(scaled - 1e-9) if up else math.floor(scaled + 1e-9) if down else round(scaled)
+    return f"{rounded / 10.0**digits:.4g}"
+
+
+def upper(leakage: float) -> str:
+    """An upper bound, rounded up; "without bound" where it is infinite."""
+    return "without bound" if math.isinf(leakage) else number(leakage, up=True)
+
+
+def nats(leakage: float) -> str:
+    """An upper bound with its unit."""
+    return upper(leakage) + ("" if math.isinf(leakage) else " nats")
+
+
+def span(values: NDArray[np.float64], *, up: bool = False) -> str:
+    """The smallest and the largest number, or the one number if they are equal."""
+    low, high = (number(float(value), up=up) for value in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def steps(count: int) -> str:
+    """1 step, 2 steps."""
+    return f"{count} step{'' if count == 1 else 's'}"
+
+
+def at_delta(delta: float) -> str:
+    """Qualification of a number, such as at delta 1e-06; empty for pure differential privacy."""
+    return f" at delta {delta:g}" if delta else ""
+
+
+def probability(value: float) -> str:
+    """A probability to the nearest tenth of a per cent: 85.2 %."""
+    if 0.0 < value < 0.001:
+        return "less than 0.1 %"
+    return "more than 99.9 %" if 0.999 < value < 1.0 else f"{100.0 * value:.1f} %"
+
+
+def percent(value: float) -> str:
+    """An upper bound of a probability, with as many digits as its distance from certainty requires."""
+    left = 1.0 - value
+    if left < CERTAIN:
+        return "100 %"
+    digits = max(0, math.ceil(-math.log10(left)) - 1)
+    scale = 10.0**digits
+    shown = f"{math.ceil(100.0 * value * scale - 1e-9) / scale:.{digits}f}"
+    return f"{shown.rstrip('0').rstrip('.') if digits else shown} %"
+
+
+def factor(leakage: float) -> str:
+    """The factor by which odds change, rounded up."""
+    if math.isinf(leakage):
+        return "without bound"
+    if leakage >= LARGE:
+        return f"10^{math.ceil(10.0 * leakage / math.log(10.0)) / 10.0:g}"
+    times = math.exp(leakage)
+    return number(times, up=True) if times < 1e4 else f"{10 * math.ceil(times / 10.0 - 1e-9):,}"
+
+
+def posterior(prior: float, leakage: float) -> float:
+    """Largest posterior probability of one of two values, if odds change by at most ``e^leakage``."""
+    return 1.0 / (1.0 + (1.0 - prior) / prior * math.exp(-leakage))
+
+
+def odds(leakage: float, delta: float) -> str:
+    """What a leakage means for the odds between two values, as a clause."""
+    kind = "odds_at_delta" if delta else "odds"
+    return TEMPLATES[kind].format(factor=factor(leakage), delta=f"{delta:g}")
+
+
+def posteriors(leakage: float, delta: float) -> str:
+    """What a leakage means for posterior probabilities, or at a delta for the best guess between two values."""
+    if delta:
+        right = (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
+        return TEMPLATES["no_guess" if 1.0 - right < CERTAIN else "guess"].format(right=percent(right))
+    clauses = [
+        TEMPLATES["posterior"].format(prior=f"{100 * prior:g}", posterior=percent(posterior(prior, leakage)))
+        for prior in PRIORS
+    ]
+    return TEMPLATES["posteriors"].format(clauses=" and ".join(clauses))
+
+
+def satisfied(alpha: float, delta: float = 0.0) -> str:
+    """The level as a property of a release: 1-DP_T, or (1, 1e-06)-DP_T."""
+    level = f"{alpha:g}" if float(f"{alpha:g}") >= alpha else number(alpha, up=True)
+    return f"({level}, {delta:g})-DP_T" if delta else f"{level}-DP_T"
+
+
+def guarantee_line(alpha: float, delta: float) -> str:
+    """The guarantee of a release in one line."""
+    level = satisfied(alpha, delta)
+    bound = level.partition("-DP_T")[0].strip("()").partition(",")[0]
+    return f"at most {bound} nats{at_delta(delta)} about any step ({level}), replace one person's value"
+
+
+def renewed_line(renewal: Renewal) -> str:
+    """A renewed level in one line."""
+    every = f"every {steps(renewal.n_steps)}" if renewal.every == "steps" else renewal.every
+    alone, together = satisfied(renewal.alpha), satisfied(float(number(renewal.for_ever, up=True)))
+    return f"{every}; each epoch satisfies {alone} by itself, all epochs together satisfy {together}"
+
+
+def sustainable(budget: float) -> tuple[str, str]:
+    """A sustainable budget as a row of a table: its name, and the budget rounded down."""
+    return "sustainable budget", f"{number(budget, down=True)} nats at every step"
+
+
+def accounting_line(method: Accounting[Any, Any]) -> str:
+    """Kind of the numbers of an accounting method, and its name if they are upper bounds."""
+    return method.label + ("" if method.is_exact else f" (accounting method: {method.name})")
+
+
+def learning_cost(spent: float, in_all: float, delta: float) -> str:
+    """The cost of a correlation that was learnt with differential privacy, and the total with the release."""
+    return (
+        f"{number(spent, up=True)} nats for all values of a person together; with the release, "
+        f"{number(in_all, up=True)} nats{at_delta(float(number(delta, up=True)))} in all"
+    )
+
+
+def supremum(limits: LeakageSupremum) -> str:
+    """A temporal supremum; "at most" where it is not proved to be the least bound."""
+    if math.isfinite(limits.temporal):
+        return ("" if limits.certified else "at most ") + number(limits.temporal, up=True)
+    return "without bound" if limits.certified else "not known to be bounded"
+
+
+def discrete_noise(name: str) -> str:
+    """The noise of a histogram."""
+    return f"exact discrete {name.capitalize()} noise (OpenDP)"
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseBesideCounts:
+    """The mean absolute noise of a count beside the average count; both are public.
+
+    Parameters
+    ----------
+    noise : float
+        In people.
+    n_people, n_states : int
+    """
+
+    noise: float
+    n_people: int
+    n_states: int
+
+    @property
+    def share(self) -> float:
+        """The noise as a share of the average count."""
+        return self.noise * self.n_states / self.n_people
+
+    @property
+    def sentence(self) -> str:
+        """Both numbers."""
+        return (
+            f"{number(self.noise)} on a count, beside {number(self.n_people / self.n_states)} people a state on average "
+            f"({self.n_people} people, {self.n_states} states): {number(100.0 * self.share)} %"
+        )
+
+    @property
+    def warning(self) -> str | None:
+        """A warning if the noise exceeds half of an average count; None otherwise."""
+        if self.share <= 0.5:
+            return None
+        return (
+            f"the noise is more than {'' if self.share > 1.0 else 'half of '}an average count: {self.sentence}. A single count "
+            "carries little information. Smooth it with a public correlation (release.smoothed, tdp.smooth), compare other "
+            "levels (`temporaldp tradeoff`), or count fewer states"
+        )
+
+
+def impossible_counts(released: ReleasedHistograms, n_people: int) -> str | None:
+    """The number of released counts that no true count can have; None if there are none."""
+    outside = int(((released.counts < 0) | (released.counts > n_people)).sum())
+    if not outside:
+        return None
+    return (
+        f"{outside} of {released.counts.size} released counts are below 0 or above {n_people}, the number of people (from "
+        f"{released.counts.min()} to {released.counts.max()}), because of the noise. Smooth them (release.smoothed), or make "
+        "them consistent (release.consistent)"
+    )
