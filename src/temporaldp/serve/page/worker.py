@@ -27,7 +27,7 @@ MOST_WAITING = 8
 
 
 COMPILATION = 60.0
-"""Seconds after its first start in which a process that compiles is not ended: machine code that is not complete is not stored."""
+"""Seconds after its first start in which a process that compiles is not ended: incomplete machine code is not stored."""
 
 
 class TooLongError(InputError):
