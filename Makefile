@@ -53,7 +53,7 @@ test-tumult: $(READY) $(TUMULT)/.ready  ## sessions of Tumult Analytics on Spark
 
 # Chromium is Debian's, or the one that TEMPORALDP_CHROMIUM names; playwright only speaks to it.
 CHROMIUM_NEEDED = @command -v "$${TEMPORALDP_CHROMIUM:-chromium}" > /dev/null || { echo "make $@ needs Chromium: apt-get install chromium, or its path in TEMPORALDP_CHROMIUM" >&2; exit 1; }
-PLAYWRIGHT = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt playwright
+PLAYWRIGHT = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt axe-playwright-python playwright
 
 test-browser: $(READY)  ## the page in a real Chromium (three minutes)
 	$(CHROMIUM_NEEDED)

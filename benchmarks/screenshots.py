@@ -12,7 +12,7 @@ TWO = (
     "#from=sticky&values=5&stays=0.8&epsilon=0.1&horizon=47&alpha=1&b.from=sticky&b.values=5&b.stays=0.95&b.epsilon=0.1"
 )
 PLANNED = "[...document.querySelectorAll('.plan')].every((plan) => /[Bb]udgets (of|that)/.test(plan.textContent))"
-FOR_EVER = "!document.querySelector('.headline').textContent.includes('being computed')"
+OTHER_CHAINS = "[...document.querySelectorAll('[data-part=sweep]')].every((place) => place.firstChild)"
 
 PICTURES = {
     "page": (SAMPLE, {"viewport": {"width": 1440, "height": 1130}, "color_scheme": "light"}),
@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
         for name, (fragment, how) in PICTURES.items():
             visit = Visit(browser, address, **how).open(fragment)
             visit.wait(PLANNED)
-            visit.wait(FOR_EVER)
+            visit.wait(OTHER_CHAINS)
             visit.page.screenshot(path=folder / f"{name}.png")
             visit.close()
 

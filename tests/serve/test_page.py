@@ -55,7 +55,7 @@ def test_the_page_has_no_script_or_style_of_its_own_and_every_file_is_there(ask)
     assert "<style" not in page.text
     assert " style=" not in page.text
     scripts = re.findall(r"<script([^>]*)>(.*?)</script>", page.text, flags=re.DOTALL)
-    assert [content for attributes, content in scripts if "application/json" not in attributes] == ["", ""]
+    assert [content for attributes, content in scripts if "application/json" not in attributes] == [""]
     for name in re.findall(r'"/page/([^"]*)"', page.text):
         assert ask.get(f"/page/{name}").status == 200
     for name in assets.MODULES:
@@ -79,52 +79,112 @@ def test_the_page_as_one_file_runs_only_what_is_in_it(ask):
     inline += [
         text for kind, text in re.findall(r"<script([^>]*)>(.*?)</script>", page, flags=re.DOTALL) if "json" not in kind
     ]
-    assert len(inline) == 3
+    assert len(inline) == 2
     for content in inline:
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
     assert not re.search(r'(src|href)="(?!data:|#)', page)
 
 
-def test_the_page_begins_with_the_sample_and_the_sentences_of_reports(ask):
+def test_the_page_begins_with_the_sample(ask):
     setup = json.loads(re.search(r'id="setup">(.*?)</script>', ask.get("/").text, flags=re.DOTALL).group(1))
     sample = next(iter(tdp.estimate_adversaries(tdp.load_sample())))
-    assert setup["sentences"] == sentences.TEMPLATES
     assert np.array_equal(setup["sample"]["backward"], sample.backward.dense())
     assert np.array_equal(setup["sample"]["forward"], sample.forward.dense())
     assert setup["sample"]["names"] == list(sample.states)
 
 
-def test_the_library_is_the_one_that_its_note_names():
-    note = (assets.files("temporaldp.serve.page") / "vendor" / "README.md").read_text()
-    version = re.search(r"uPlot (\d+\.\d+\.\d+)", note).group(1)
-    assert f"(v{version})" in assets.text(assets.LIBRARY)[:100]
+def test_one_answer_has_all_about_a_leakage(ask):
+    found = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.3}).json
+    series = tdp.temporal_leakage(adversary(), [0.3] * 4)
+    paper = tdp.temporal_leakage(adversary(), [0.3] * 4, accounting=tdp.PaperBound())
+    for name in ("backward", "forward", "temporal"):
+        assert found["curves"][name] == getattr(series, name).tolist()
+        assert found["paper"][name] == getattr(paper, name).tolist()
+    assert (found["curves"]["worst"], found["curves"]["worst_time"]) == (series.worst, series.worst_time)
+    assert found["matrices"] == {"backward": STICKY, "forward": STICKY}
+    assert found["supremum"] == {"temporal": tdp.leakage_supremum(adversary(), 0.3).temporal, "certified": True}
+    seen = series.evidence.witness(series.worst_time)
+    assert (found["step"], found["high"]) == (series.worst_time, seen.high.tolist())
+    assert ["ab"[k] for k in found["pairs"][found["step"]]] == [seen.value, seen.other_value]
+    assert found["meaning"] == f"{sentences.odds(series.worst, 0.0)}. {sentences.posteriors(series.worst, 0.0)}"
+    other = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.3, "step": 0}).json
+    assert (other["step"], other["high"]) == (0, series.evidence.witness(0).high.tolist())
+    endless = ask.post("/v1/view/leakage", KNOWN | {"forward": [[1.0, 0.0], [0.0, 1.0]], "epsilon": 0.3}).json
+    assert endless["supremum"] == {"temporal": None, "certified": True}
 
 
-def test_answers_are_the_librarys(ask):
-    supremum = ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.3}).json
-    assert supremum == {"temporal": tdp.leakage_supremum(adversary(), 0.3).temporal, "certified": True}
-    endless = ask.post("/v1/view/supremum", KNOWN | {"forward": [[1.0, 0.0], [0.0, 1.0]], "epsilon": 0.3}).json
-    assert endless == {"temporal": None, "certified": True}
+def test_what_the_adversary_knows_is_part_of_the_question(ask):
+    asked = {
+        "names": ["a", "b"],
+        "horizon": 4,
+        "epsilon": 0.3,
+        "forward": [[0.9, 0.1], [0.4, 0.6]],
+        "backward": "bayes",
+    }
+    chain = tdp.TransitionMatrix(asked["forward"])
+    reverse = chain.reversed(chain.stationary_distribution()).dense().tolist()
+    known = {
+        "both": (reverse, chain.dense().tolist()),
+        "past": (reverse, None),
+        "future": (None, chain.dense().tolist()),
+    }
+    for knows, (backward, forward) in known.items():
+        found = ask.post("/v1/view/leakage", asked | {"knows": knows}).json
+        assert found["matrices"] == {"backward": backward, "forward": forward}
+    absorbing = asked | {"forward": [[1.0, 0.0], [0.5, 0.5]]}
+    assert "cannot be reached" in ask.post("/v1/view/leakage", absorbing).json["detail"]
+    assert ask.post("/v1/view/leakage", absorbing | {"knows": "future"}).status == 200
+    sticky = {"names": ["a", "b"], "horizon": 4, "epsilon": 0.3, "stays": 0.8}
+    series = tdp.temporal_leakage(adversary(), [0.3] * 4)
+    assert ask.post("/v1/view/leakage", sticky).json["curves"]["worst"] == pytest.approx(series.worst, rel=1e-12)
+    nothing = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.3, "backward": None, "knows": "past"})
+    assert (nothing.status, "expected a matrix" in nothing.json["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 1.0, 4.0])
+def test_a_constant_budget_satisfies_alpha_and_is_the_largest(ask, alpha):
+    found = ask.post("/v1/view/constant", KNOWN | {"horizon": 20, "alpha": alpha}).json
+    epsilon = found["epsilon"]
+    assert tdp.temporal_leakage(adversary(), [epsilon] * 20).worst <= alpha
+    assert tdp.temporal_leakage(adversary(), [epsilon * (1.0 + 1e-6)] * 20).worst > alpha
+    assert found["scale"] == 2.0 / epsilon
+
+
+def test_other_answers_are_the_librarys(ask):
     plan = ask.post("/v1/view/plan", KNOWN | {"alpha": 1.0}).json
     there = tdp.plan_budget(adversary(), alpha=1.0, horizon=4)
     assert plan["epsilons"] == there.epsilons.tolist()
-    assert max(plan["leakage"]) <= 1.0
     delta = ask.post("/v1/view/delta", KNOWN | {"noise": "laplace", "scale": 8.0, "delta": 1e-3}).json
     noisy = [tdp.DiscreteLaplaceNoise(8.0)] * 4
     series = tdp.temporal_leakage(adversary(), noisy, accounting=tdp.ApproximateDP(1e-3, pairwise=False))
-    assert delta["temporal"] == series.temporal.tolist()
+    assert delta["curves"]["temporal"] == series.temporal.tolist()
+    assert sentences.posteriors(series.worst, 1e-3) in delta["meaning"]
+    sweep = ask.post("/v1/view/sweep", KNOWN | {"epsilon": 0.3}).json
+    at = sweep["stays"].index(0.8)
+    assert sweep["exact"][at] == pytest.approx(tdp.temporal_leakage(adversary(), [0.3] * 4).worst, rel=1e-12)
+    assert all(exact <= paper * (1.0 + 1e-12) for exact, paper in zip(sweep["exact"], sweep["paper"], strict=True))
+
+
+def test_columns_of_an_upload_can_be_chosen(ask):
+    content = b"person,time,zone\n" + b"".join(b"u,%d,%s\n" % (t, b"ab"[t % 2 : t % 2 + 1]) for t in range(5))
+    found = ask.post("/v1/view/correlation?kind=traces", body=content).json
+    assert found["columns"] == ["person", "time", "zone"]
+    assert "=..." not in found["problem"]
+    chosen = "/v1/view/correlation?kind=traces&user=person&state=zone"
+    assert ask.post(chosen, body=content).json["names"] == ["a", "b"]
+    assert ask.post(chosen, body=b"x,y\n1,2\n").status == 422
 
 
 @pytest.mark.parametrize(
     ("path", "change", "status"),
     [
-        ("supremum", {"epsilon": -1.0}, 422),
-        ("supremum", {"epsilon": math.nan}, 400),
-        ("supremum", {"epsilon": 0.1, "forward": [[0.5, 0.6], [0.5, 0.5]]}, 422),
-        ("supremum", {"epsilon": 0.1, "forward": [[1.0]]}, 422),
-        ("supremum", {"epsilon": 0.1, "names": ["a", "a"]}, 422),
-        ("supremum", {"epsilon": 0.1, "more": 1}, 422),
+        ("leakage", {"epsilon": -1.0}, 422),
+        ("leakage", {"epsilon": math.nan}, 400),
+        ("leakage", {"epsilon": 0.1, "forward": [[0.5, 0.6], [0.5, 0.5]]}, 422),
+        ("leakage", {"epsilon": 0.1, "forward": [[1.0]]}, 422),
+        ("leakage", {"epsilon": 0.1, "names": ["a", "a"]}, 422),
+        ("leakage", {"epsilon": 0.1, "more": 1}, 422),
         ("plan", {"alpha": 1.0, "horizon": 100_000}, 422),
         ("plan", {"alpha": 1.0, "names": [f"v{k}" for k in range(31)]}, 422),
         ("delta", {"noise": "cauchy", "scale": 1.0, "delta": 0.1}, 422),
@@ -220,7 +280,7 @@ def test_matrices_are_read_from_memory(ask, content, names):
         (
             "traces",
             b"user,time,state\n" + b"".join(b"u,%d,s%d\n" % (t, t % 40) for t in range(200)),
-            "at most 30 values",
+            "at most 30 states",
         ),
     ],
 )
@@ -244,7 +304,7 @@ def test_who_goes_away_keeps_nobody_waiting(ask):
     time.sleep(0.3)
     leaving.close()
     begun = time.monotonic()
-    assert ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}).status == 200
+    assert ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.2}).status == 200
     assert time.monotonic() - begun < 29  # the limit of a computation is a minute
 
 
@@ -267,7 +327,7 @@ def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
             assert time.monotonic() - begun < 30
             await hurried.stop()
             with pytest.raises(tdp.InputError, match="expected"):
-                await worker.answer(correlation_of, b"a,b\n", "matrix", wanted=wanted)
+                await worker.answer(correlation_of, b"a,b\n", "matrix", {}, wanted=wanted)
             with pytest.raises(FaultError) as fault:
                 await worker.answer(float, "what somebody uploaded", wanted=wanted)
             assert str(fault.value) == "ValueError"
@@ -343,7 +403,7 @@ def basic(token):
 def test_beside_a_service_there_is_no_page_unless_asked_for(tmp_path):
     with served(Settings(store=str(tmp_path / "service.db"))) as ask:
         assert {ask.get(path).status for path in PAGES} == {404}
-        assert ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}).status == 404
+        assert ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.2}).status == 404
         upload = ask.post("/v1/view/correlation?kind=traces", body=b"a", Content_Length=f"{2 << 20}")
         assert upload.status == 404
 
@@ -358,12 +418,12 @@ def test_a_page_beside_a_service_needs_a_token(tmp_path):
             {"Authorization": f"Bearer {token}"},
         ):
             answers = [ask.get(path, **shown) for path in PAGES]
-            answers.append(ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}, **shown))
+            answers.append(ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.2}, **shown))
             assert {answer.status for answer in answers} == {401}
             assert all(answer.headers["www-authenticate"].startswith("Basic") for answer in answers)
         shown = {"Authorization": basic(token)}
         assert {ask.get(path, **shown).status for path in PAGES} == {200}
-        assert ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2}, **shown).status == 200
+        assert ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.2}, **shown).status == 200
         assert ask.post("/v1/releases", {}, **shown).status == 401  # a password of a browser allows nothing else
 
 
@@ -380,7 +440,7 @@ def test_more_questions_than_may_wait_are_refused_at_once(ask, monkeypatch):
     assert found[:8] == [None] * 8
     assert {type(one).__name__ for one in found[8:]} == {"BusyError"}
     monkeypatch.setattr("temporaldp.serve.page.worker.MOST_WAITING", 0)
-    refused = ask.post("/v1/view/supremum", KNOWN | {"epsilon": 0.2})
+    refused = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.2})
     assert (refused.status, refused.headers["retry-after"]) == (429, "1")
 
 

@@ -1,7 +1,6 @@
 """Numbers and sentences that the report, the card, the command line and the page share; each fact is worded once.
 
-Upper bounds are rounded up to four digits and what may be spent is rounded down; other numbers are rounded to the nearest. The
-page of the service fills in the same templates while a slider moves (`serve/page`).
+Upper bounds are rounded up to four digits and what may be spent is rounded down; other numbers are rounded to the nearest.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ TEMPLATES = {
     "guess": "A guess between two equally likely values is correct with probability at most {right}.",
     "no_guess": "Certainty is not excluded: a guess between two equally likely values may always be correct.",
 }
-"""Templates of `odds` and `posteriors`, which the page fills in as well."""
+"""Templates of `odds` and `posteriors`."""
 
 PRIORS = (0.5, 0.1)
 """Prior probabilities of `posteriors`."""

@@ -45,7 +45,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         lifespan=_until_stopped,
         exception_handlers=HANDLERS,
     )
-    app.state.service, app.state.metrics, app.state.worker = service, Metrics(), Worker()
+    app.state.service, app.state.metrics = service, Metrics()
+    app.state.worker, app.state.quick = Worker(), Worker(seconds=20.0, compiles=True)
     app.state.patience, app.state.in_flight = known.patience, Counter()
     app.include_router(operation.router)
     if service is not None:
@@ -59,6 +60,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 @asynccontextmanager
 async def _until_stopped(app: FastAPI) -> AsyncIterator[None]:
     yield
-    await app.state.worker.stop()
+    for worker in (app.state.worker, app.state.quick):
+        await worker.stop()
     if app.state.service is not None:
         app.state.service.database.close()

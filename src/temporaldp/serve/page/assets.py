@@ -9,18 +9,14 @@ import re
 from functools import cache
 from importlib.resources import files
 
-STYLES = ("uPlot.min.css", "page.css")
-LIBRARY = "uPlot.iife.min.js"
+STYLE, ICON = "page.css", "icon.svg"
 MODULES = (
-    "chain.js", "profile.js", "rollouts.js", "exact.js", "budget.js", "words.js", "setting.js", "server.js", "results.js",
-    "dom.js", "look.js", "chart.js", "heatmap.js", "drawing.js", "picture.js", "commands.js", "exports.js", "matrix.js",
-    "controls.js", "panel.js", "main.js",
+    "words.js", "setting.js", "server.js", "dom.js", "look.js", "chart.js", "heatmap.js", "picture.js", "commands.js",
+    "exports.js", "matrix.js", "controls.js", "panel.js", "main.js",
 )  # fmt: skip
 """Each imports only from those before it."""
 
-ICON = "icon.svg"
-
-FILES = frozenset({*STYLES, LIBRARY, *MODULES, ICON})
+FILES = frozenset({STYLE, ICON, *MODULES})
 
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -28,26 +24,22 @@ MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml
 @cache
 def text(name: str) -> str:
     """One of the page's files."""
-    folder = "vendor" if name.startswith("uPlot") else "static"
-    return (files("temporaldp.serve.page") / folder / name).read_text(encoding="utf-8")
+    return (files("temporaldp.serve.page") / "static" / name).read_text(encoding="utf-8")
 
 
 @cache
 def front() -> str:
     """The page as the server gives it: no script and no style of its own, so that no inline code need ever be allowed."""
-    links = "\n".join(f'<link rel="stylesheet" href="/page/{name}">' for name in STYLES)
-    links += f'\n<link rel="icon" href="/page/{ICON}">'
-    scripts = f'<script defer src="/page/{LIBRARY}"></script>\n<script type="module" src="/page/main.js"></script>'
-    return _document(links, scripts, alone=False)
+    links = f'<link rel="stylesheet" href="/page/{STYLE}">\n<link rel="icon" href="/page/{ICON}">'
+    return _document(links, '<script type="module" src="/page/main.js"></script>')
 
 
 @cache
 def alone() -> str:
     """The page as one file: everything in it, and a policy that lets it fetch nothing and run only what is in it."""
-    style = "\n".join(map(text, STYLES))
-    scripts = [text(LIBRARY), "\n".join(_closed(text(name)) for name in MODULES)]
+    style, script = text(STYLE), "\n".join(_closed(text(name)) for name in MODULES)
     policy = (
-        f"default-src 'none'; style-src {_digest(style)}; script-src {' '.join(map(_digest, scripts))}; img-src data:; "
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     picture = base64.b64encode(text(ICON).encode("utf-8")).decode("ascii")
@@ -55,34 +47,20 @@ def alone() -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
         f'<link rel="icon" href="data:image/svg+xml;base64,{picture}">'
     )
-    tags = f'<script>{scripts[0]}</script>\n<script type="module">{scripts[1]}</script>'
-    return _document(links, tags, alone=True)
+    return _document(links, f'<script type="module">{script}</script>')
 
 
-def _document(links: str, scripts: str, *, alone: bool) -> str:
-    """`page.html` with its links, its scripts and what they begin with."""
-    page = text("page.html")
-    marks = {"<!-- styles -->": links, "<!-- scripts -->": scripts, "<!-- setup -->": _setup(alone=alone)}
+def _document(links: str, scripts: str) -> str:
+    """`page.html` with its links, its scripts and its data, a block of JSON, which no browser runs and no policy forbids.
+
+    The data are the sample's correlation. Its matrices are stored, as to estimate them takes longer than all other work before
+    the first page.
+    """
+    page, data = text("page.html"), json.dumps({"sample": json.loads(text("sample.json"))})
+    marks = {"<!-- styles -->": links, "<!-- scripts -->": scripts, "<!-- setup -->": data.replace("<", "\\u003c")}
     for mark, content in marks.items():
         page = page.replace(mark, content, 1)
     return page
-
-
-def _setup(*, alone: bool) -> str:
-    """What the page begins with: the sample's correlation and the sentences that it shares with reports, as JSON.
-
-    A block of data, which no browser runs and no policy forbids. The sample's matrices are written down, since to estimate them
-    takes longer than everything else that is done before the first page.
-    """
-    from temporaldp.report.sentences import PRIORS, TEMPLATES
-
-    known = {
-        "alone": alone,
-        "sentences": TEMPLATES,
-        "priors": PRIORS,
-        "sample": json.loads(text("sample.json")),
-    }
-    return json.dumps(known).replace("<", "\\u003c")
 
 
 def _closed(module: str) -> str:

@@ -1,27 +1,42 @@
-"""What the page asks of the server: everything that its own arithmetic does not cover. Plain values in, plain values out."""
+"""The questions that the page asks the server, and their answers: plain values in, plain values out."""
 
 from __future__ import annotations
 
 import io
+import math
 from typing import Annotated, Any, Literal
 
-from temporaldp.accounting import LeakageSeries, leakage_supremum, temporal_leakage
-from temporaldp.accounting.curve.method import ApproximateDP
+import numpy as np
+
+from temporaldp.accounting import (
+    ApproximateDP,
+    Exact,
+    ExactLeakage,
+    LeakageSeries,
+    PaperBound,
+    leakage_supremum,
+    temporal_leakage,
+)
+from temporaldp.accounting.monotone_search import largest
 from temporaldp.correlation import Adversary, TransitionMatrix, estimate_adversaries
 from temporaldp.correlation.states import listed
 from temporaldp.errors import InputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.planning import plan_budget, plan_noise
 from temporaldp.planning.histogram_noise import histogram_profile, laplace_scales, mean_absolute_noise
+from temporaldp.report.sentences import odds, posteriors
 
 with needing("serve"):
     from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 MOST_VALUES, MOST_STEPS = 30, 1000
-"""Up to which the page is quick enough to think with; the command line goes on."""
+"""Largest correlation and horizon that the page answers quickly; the command line has no such limit."""
 
 MOST_COLUMNS, MOST_CELLS, MOST_DECODED = 2_000, 20_000_000, 512 << 20
 """Of a table that is uploaded, looked up before it is read: columns, entries, and bytes once it is decompressed."""
+
+SWEEP = [k / 25 for k in range(25)] + [0.99]
+"""Probabilities of staying at which the page shows the same release."""
 
 Small = Field(max_length=MOST_VALUES)
 
@@ -34,45 +49,104 @@ class Question(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     names: list[str] = Field(min_length=2, max_length=MOST_VALUES)
-    backward: Rows | None = None
+    stays: float | None = Field(None, ge=0.0, le=1.0, description="In place of matrices: a chain that stays with this.")
+    backward: Rows | Literal["bayes"] | None = Field(None, description='"bayes": from the stationary forward chain.')
     forward: Rows | None = None
+    knows: Literal["both", "past", "future"] = "both"
     horizon: int = Field(ge=1, le=MOST_STEPS)
 
     def adversary(self) -> Adversary:
-        """Who knows these matrices."""
-        known = [None if rows is None else TransitionMatrix(rows, self.names) for rows in (self.backward, self.forward)]
-        return Adversary(*known)
+        """The adversary who knows these matrices, or one of them.
+
+        Raises
+        ------
+        InputError
+            The matrices are none, or none is known.
+        """
+        if self.stays is not None:
+            known = Adversary(_sticky(self.names, self.stays), _sticky(self.names, self.stays))
+        elif self.backward == "bayes" and self.knows != "future":
+            known = Adversary.from_forward(TransitionMatrix(self.forward, self.names))
+        else:
+            given = [
+                None if rows in (None, "bayes") else TransitionMatrix(rows, self.names)
+                for rows in (self.backward, self.forward)
+            ]
+            known = Adversary(*given)
+        found = Adversary(
+            None if self.knows == "future" else known.backward, None if self.knows == "past" else known.forward
+        )
+        if found.states is None:
+            raise InputError("expected a matrix of what the adversary knows: backward, forward or both")
+        return found
 
 
-class SupremumQuestion(Question):
-    """How much leaks however long the release goes on."""
+class LeakageQuestion(Question):
+    """Leakage at every step, what is behind it, and its supremum."""
 
     epsilon: float = Field(gt=0.0, le=100.0)
+    step: int | None = Field(None, ge=0, description="The step whose observation is shown, from 0; default: the worst.")
 
     def answer(self) -> dict[str, Any]:
-        """Suprema in nats; null where there is none."""
-        found = leakage_supremum(self.adversary(), self.epsilon)
-        return {"temporal": _finite(found.temporal), "certified": found.certified}
+        """Exact leakage and the paper's bound, pairs of states, one observation and the supremum; null where there is none."""
+        adversary, epsilons = self.adversary(), [self.epsilon] * self.horizon
+        series = temporal_leakage(adversary, epsilons)
+        limits = leakage_supremum(adversary, self.epsilon)
+        assert isinstance(series.evidence, ExactLeakage)
+        step = series.worst_time if self.step is None else min(self.step, self.horizon - 1)
+        return _shown(adversary, series, 0.0) | {
+            "paper": _curves(temporal_leakage(adversary, epsilons, accounting=PaperBound())),
+            "pairs": np.transpose(series.evidence.pairs["temporal"]).tolist(),
+            "step": step,
+            "high": series.evidence.witness(step).high.tolist(),
+            "supremum": {"temporal": _finite(limits.temporal), "certified": limits.certified},
+        }
 
 
-class PlanQuestion(Question):
-    """The least noise that keeps alpha."""
+class ConstantQuestion(Question):
+    """The largest constant budget that satisfies alpha."""
 
     alpha: float = Field(gt=0.0, le=100.0)
 
     def answer(self) -> dict[str, Any]:
-        """Budgets a step, and what they mean."""
-        plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
-        assert isinstance(plan.leakage, LeakageSeries)
-        return {
-            "epsilons": plan.epsilons.tolist(),
-            "noise": mean_absolute_noise(laplace_scales(plan.epsilons)),
-            "leakage": plan.leakage.temporal.tolist(),
+        """A budget of each step, a lower bound to 1e-8, and its noise."""
+        adversary = self.adversary()
+        # alpha / T satisfies alpha whatever the correlation; more than alpha never does.
+        safe = self.alpha / self.horizon * (1.0 - 1e-12)
+        epsilon = largest(
+            lambda one: temporal_leakage(adversary, [one] * self.horizon).worst, safe, self.alpha, self.alpha
+        )
+        scales = laplace_scales([epsilon])
+        return {"epsilon": epsilon, "scale": float(scales[0]), "noise": mean_absolute_noise(scales)}
+
+
+class SweepQuestion(Question):
+    """The same release under chains that stay with different probabilities."""
+
+    epsilon: float = Field(gt=0.0, le=100.0)
+
+    def answer(self) -> dict[str, Any]:
+        """Largest leakage of each chain, exact and by the paper's bound."""
+        chains = [self.model_copy(update={"stays": stays}).adversary() for stays in SWEEP]
+        return {"stays": SWEEP} | {
+            name: [temporal_leakage(one, [self.epsilon] * self.horizon, accounting=method).worst for one in chains]
+            for name, method in (("exact", Exact()), ("paper", PaperBound()))
         }
 
 
+class PlanQuestion(Question):
+    """The least noise that satisfies alpha."""
+
+    alpha: float = Field(gt=0.0, le=100.0)
+
+    def answer(self) -> dict[str, Any]:
+        """Budgets of every step, and their noise."""
+        plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
+        return {"epsilons": plan.epsilons.tolist(), "noise": mean_absolute_noise(laplace_scales(plan.epsilons))}
+
+
 class DeltaQuestion(Question):
-    """What noise on every count leaks at a delta."""
+    """Leakage at a delta of noise on every count."""
 
     noise: Literal["gaussian", "laplace"]
     scale: float = Field(ge=0.05, le=50_000.0)
@@ -82,27 +156,22 @@ class DeltaQuestion(Question):
     )
 
     def answer(self) -> dict[str, Any]:
-        """Leakage at every step, an upper bound: quick by one privacy curve for all pairs of values, or tighter."""
-        release = histogram_profile(self.noise, self.scale)
-        found = temporal_leakage(
-            self.adversary(),
-            [release] * self.horizon,
-            accounting=ApproximateDP(self.delta, pairwise=None if self.pairwise else False),
-        )
-        names = ("epsilons", "backward", "forward", "temporal")
-        series = {name: [_finite(float(one)) for one in getattr(found, name)] for name in names}
-        return series | {"error": mean_absolute_noise([self.scale], self.noise)}
+        """Leakage at every step, an upper bound: quick by one privacy curve for all pairs of states, or tighter."""
+        release, adversary = histogram_profile(self.noise, self.scale), self.adversary()
+        method = ApproximateDP(self.delta, pairwise=None if self.pairwise else False)
+        series = temporal_leakage(adversary, [release] * self.horizon, accounting=method)
+        return _shown(adversary, series, self.delta) | {"tight": self.pairwise}
 
 
 class NoiseQuestion(Question):
-    """The least noise that keeps alpha at a delta."""
+    """The least noise that satisfies alpha at a delta."""
 
     noise: Literal["gaussian", "laplace"]
     alpha: float = Field(gt=0.0, le=100.0)
     delta: float = Field(ge=1e-30, lt=1.0)
 
     def answer(self) -> dict[str, Any]:
-        """Scales a step, and what they mean."""
+        """Scales of every step, and the mean absolute noise of a count."""
         plan = plan_noise(
             self.adversary(),
             alpha=self.alpha,
@@ -114,8 +183,10 @@ class NoiseQuestion(Question):
         return {"scales": scales, "noise": mean_absolute_noise(scales, self.noise)}
 
 
-QUESTIONS = {
-    "supremum": SupremumQuestion,
+QUESTIONS: dict[str, type[Any]] = {
+    "leakage": LeakageQuestion,
+    "constant": ConstantQuestion,
+    "sweep": SweepQuestion,
     "plan": PlanQuestion,
     "delta": DeltaQuestion,
     "noise": NoiseQuestion,
@@ -123,8 +194,33 @@ QUESTIONS = {
 """By the last part of their addresses."""
 
 
-def correlation_of(content: bytes, kind: str) -> dict[str, Any]:
-    """Names and matrices from an upload that is held in memory alone.
+def _sticky(names: list[str], stays: float) -> TransitionMatrix:
+    """The chain that stays with a probability, and otherwise moves to each other state equally likely."""
+    n = len(names)
+    return TransitionMatrix(np.where(np.eye(n), stays, (1.0 - stays) / (n - 1)), names)
+
+
+def _shown(adversary: Adversary, series: LeakageSeries, delta: float) -> dict[str, Any]:
+    """What every answer about leakage has: the matrices, the curves, and sentences about the largest leakage."""
+    known = {side: getattr(adversary, side) for side in ("backward", "forward")}
+    return {
+        "matrices": {side: matrix.dense().tolist() if matrix else None for side, matrix in known.items()},
+        "curves": _curves(series),
+        "meaning": f"{odds(series.worst, delta)}. {posteriors(series.worst, delta)}" if series.worst < math.inf else "",
+    }
+
+
+def _curves(series: LeakageSeries) -> dict[str, Any]:
+    """Leakage at every step, and the largest."""
+    names = ("epsilons", "backward", "forward", "temporal")
+    curves = {name: [_finite(float(one)) for one in getattr(series, name)] for name in names}
+    return curves | {"worst": _finite(series.worst), "worst_time": series.worst_time}
+
+
+def correlation_of(content: bytes, kind: str, roles: dict[str, Any]) -> dict[str, Any]:
+    """Names and matrices from an upload that is held in memory alone; or its columns, where they have to be chosen.
+
+    `roles` has the names of the columns "user", "time" and "state" that were chosen.
 
     Raises
     ------
@@ -137,7 +233,16 @@ def correlation_of(content: bytes, kind: str) -> dict[str, Any]:
         matrix = parse_matrix(content)
         _few(matrix.n_states)
         return {"names": matrix.states, "forward": matrix.dense().tolist(), "backward": None, "note": ""}
-    traces = _traces(content)
+    from temporaldp.files import read_traces
+
+    table = _table(content)
+    try:
+        traces = read_traces(table, **roles)
+    except TraceError as error:
+        if roles or {"user", "time", "state"} <= set(table.column_names):
+            raise
+        # What follows are options of the library, which a page does not have.
+        return {"columns": table.column_names[:200], "problem": str(error).partition("; ")[0]}
     _few(traces.n_states)
     adversary = next(iter(estimate_adversaries(traces)))
     backward, forward = adversary.backward, adversary.forward
@@ -152,13 +257,11 @@ def correlation_of(content: bytes, kind: str) -> dict[str, Any]:
     }
 
 
-def _traces(content: bytes) -> Any:
-    """Traces of a CSV file or of a Parquet file."""
+def _table(content: bytes) -> Any:
+    """The table of a CSV file or of a Parquet file."""
     with needing("tables"):
         import pyarrow
         from pyarrow import csv, parquet
-
-    from temporaldp.files import read_traces
 
     try:
         if content.startswith(b"PAR1"):
@@ -179,7 +282,7 @@ def _traces(content: bytes) -> Any:
         ) from None
     if len(set(names)) < len(names):
         raise TraceError(f"expected columns with different names, got {listed(names)}")
-    return read_traces(table)
+    return table
 
 
 def _require_small(n_columns: int, n_rows: int, n_bytes: int) -> None:
@@ -192,9 +295,7 @@ def _require_small(n_columns: int, n_rows: int, n_bytes: int) -> None:
 
 def _few(n: int) -> None:
     if n > MOST_VALUES:
-        raise InputError(
-            f"expected at most {MOST_VALUES} values here, so that the page stays quick, got {n}: use `temporaldp audit`"
-        )
+        raise InputError(f"expected at most {MOST_VALUES} states on this page, got {n}: use `temporaldp audit`")
 
 
 def _finite(value: float) -> float | None:

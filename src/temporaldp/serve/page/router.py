@@ -1,4 +1,4 @@
-"""Where the page is, its files, and what it asks of the server.
+"""The page, its files, and the answers to its questions.
 
 These addresses are the page's own: they may change with it, and are no part of the interface for programs.
 """
@@ -11,7 +11,8 @@ from typing import Any, Literal
 from temporaldp.extras import needing
 from temporaldp.serve.bodies import BoundedRoute
 from temporaldp.serve.page import assets
-from temporaldp.serve.page.questions import QUESTIONS, correlation_of
+from temporaldp.serve.page.questions import QUESTIONS, ConstantQuestion, LeakageQuestion, correlation_of
+from temporaldp.serve.page.worker import Worker
 
 with needing("serve"):
     from fastapi import APIRouter, HTTPException, Request, Response
@@ -21,8 +22,9 @@ router = APIRouter(include_in_schema=False, route_class=BoundedRoute)
 
 
 @router.get("/", response_class=HTMLResponse)
-def page() -> str:
-    """The page."""
+async def page(request: Request) -> str:
+    """Return the page, and start what answers its first question."""
+    request.app.state.quick.start()
     return assets.front()
 
 
@@ -43,21 +45,24 @@ def page_alone() -> str:
 @router.post("/v1/view/correlation")
 async def correlation(request: Request, kind: Literal["traces", "matrix"]) -> Any:
     """Matrices from an upload."""
-    return await _answered(request, correlation_of, await request.body(), kind)
+    roles = {name: request.query_params[name] for name in ("user", "time", "state") if name in request.query_params}
+    return await _answered(request, request.app.state.worker, correlation_of, await request.body(), kind, roles)
 
 
-async def _answered(request: Request, function: Callable[..., Any], *arguments: Any) -> Any:
+async def _answered(request: Request, worker: Worker, function: Callable[..., Any], *arguments: Any) -> Any:
     async def wanted() -> bool:
         return not await request.is_disconnected()
 
-    return await request.app.state.worker.answer(function, *arguments, wanted=wanted)
+    return await worker.answer(function, *arguments, wanted=wanted)
 
 
 def _computed(kind: Any) -> Callable[..., Any]:
     """Return what answers one kind of question."""
 
     async def computed(request: Request, question: Any) -> Any:
-        return await _answered(request, kind.answer, question)
+        state = request.app.state
+        worker = state.quick if kind in (LeakageQuestion, ConstantQuestion) else state.worker
+        return await _answered(request, worker, kind.answer, question)
 
     computed.__annotations__["question"] = kind
     return computed

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
 from temporaldp.errors import InputError, TemporaldpError
+from temporaldp.kernels.compilation import share_arrays
 
 TOO_MUCH = "this takes more memory than the page may use: the command line computes it"
 
@@ -18,8 +20,8 @@ class FaultError(Exception):
     """A fault of the library, by its name alone: its message may contain data, which the server must not log."""
 
 
-def work(questions: Connection) -> None:
-    """Answer, with a bounded address space where the system can."""
+def work(questions: Connection, compiles: bool) -> None:
+    """Answer, with a bounded address space where the system can; compile after the first answer if asked to."""
     if sys.platform != "win32":
         import resource
 
@@ -32,6 +34,15 @@ def work(questions: Connection) -> None:
         while True:
             function, arguments = questions.recv()
             questions.send(_answered(function, arguments))
+            if compiles:
+                compiles = False
+                threading.Thread(target=_compiled, args=(function, arguments), daemon=True).start()
+
+
+def _compiled(function: Any, arguments: tuple[Any, ...]) -> None:
+    """Answer once more by compiled kernels, which the next answers then use: interpreting takes a hundred times as long."""
+    share_arrays()
+    _answered(function, arguments)
 
 
 def _answered(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:

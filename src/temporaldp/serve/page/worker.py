@@ -1,4 +1,4 @@
-"""One process beside the server that computes what takes seconds, so that nobody else waits, and that can be stopped.
+"""A process beside the server that computes, so that the server does not wait, and that can be stopped.
 
 A computation ends with its answer, with its time, or when nobody waits for it any more: then the process is ended, and the
 next question starts another. Questions and answers pass through a pipe and are written nowhere.
@@ -26,6 +26,10 @@ MOST_WAITING = 8
 """Questions that are answered or wait; more are refused at once."""
 
 
+COMPILATION = 60.0
+"""Seconds after its first start in which a process that compiles is not ended: incomplete machine code is not stored."""
+
+
 class TooLongError(InputError):
     """A computation that the page does not wait for, or that takes more memory than it may."""
 
@@ -37,12 +41,15 @@ class Worker:
     ----------
     seconds : float
         That a computation may take.
+    compiles : bool
+        Whether the process compiles its kernels once it has answered its first question, so that the next ones are quick.
     """
 
-    def __init__(self, *, seconds: float = 60.0) -> None:
-        self._seconds, self._n_waiting = seconds, 0
+    def __init__(self, *, seconds: float = 60.0, compiles: bool = False) -> None:
+        self._seconds, self._compiles, self._n_waiting = seconds, compiles, 0
         self._turn = asyncio.Lock()
         self._process: BaseProcess | None = None
+        self._compiled_by = 0.0
         self._questions: Connection
 
     async def answer(self, function: Callable[..., Any], *arguments: Any, wanted: Callable[[], Awaitable[bool]]) -> Any:
@@ -70,12 +77,13 @@ class Worker:
     async def _computed(self, question: tuple[Any, ...], wanted: Callable[[], Awaitable[bool]]) -> Any:
         if not await wanted():
             return None
-        if self._process is None or not self._process.is_alive():
-            self._start()
+        self.start()
         task = asyncio.create_task(asyncio.to_thread(_exchange, self._questions, question))
         began = time.monotonic()
         try:
             while not (await asyncio.wait({task}, timeout=0.1))[0]:
+                if time.monotonic() < self._compiled_by:
+                    continue
                 if not await wanted():
                     return None
                 alone = self._n_waiting == 1
@@ -83,7 +91,7 @@ class Worker:
                 if time.monotonic() - began > longest:
                     raise TooLongError(
                         f"this takes more than {longest:g} seconds{'' if alone else ', and other questions wait'}: "
-                        "the command line below computes it"
+                        "the command line computes it"
                     )
         finally:
             if not task.done():
@@ -104,12 +112,18 @@ class Worker:
             process.kill()
             process.join()
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the process, unless it runs."""
+        if self._process is not None and self._process.is_alive():
+            return
         os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # of the process to come: each arena reserves addresses
         context = get_context("spawn")
         self._questions, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs,), daemon=True)
-        self._process.start()
+        process = context.Process(target=work, args=(theirs, self._compiles), daemon=True)
+        process.start()
+        self._process = process
+        if self._compiles:
+            self._compiled_by = self._compiled_by or time.monotonic() + COMPILATION
         theirs.close()
 
 

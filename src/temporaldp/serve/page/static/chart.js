@@ -1,195 +1,178 @@
-// Curves by uPlot: leakage at every step, and leakage over a range of stickiness.
+// Charts as SVG: leakage at every step, and leakage over a range of chains.
 
 import { h } from "./dom.js";
-import { colours, CURVES } from "./look.js";
-import { up } from "./words.js";
+import { CURVES, colours } from "./look.js";
+import { nats } from "./words.js";
 
-const FONT = "12px Inter, system-ui, sans-serif";
-const PADDING = [12, 12, 0, 0];
+const MARGIN = { left: 54, right: 12, top: 12, bottom: 42 };
 
-function axis(label, look) {
-  return {
-    label,
-    labelFont: FONT,
-    font: FONT,
-    labelSize: 18,
-    gap: 4,
-    stroke: look.soft,
-    grid: { stroke: look.grid, width: 1 },
-    ticks: { show: false },
+/** Steps up to which each one has a point of its own. */
+const MOST_POINTS = 60;
+
+const tidy = (number) => Number(number.toFixed(2));
+
+/** A line of text. */
+export const text = (x, y, words, fill, more = {}) =>
+  h("text", { x: tidy(x), y: tidy(y), fill, "font-size": 12, ...more }, words);
+
+/** A polyline through points [[x, y], ...]; it has a gap where y is null. */
+export function line(points, stroke, width = 1, dash = [], more = {}) {
+  const d = points.map(([x, y], k) =>
+    y === null ? "" : `${k && points[k - 1][1] !== null ? "L" : "M"}${tidy(x)} ${tidy(y)}`,
+  );
+  const dashed = dash.length ? { "stroke-dasharray": dash.join(" ") } : {};
+  return h("path", { d: d.join(""), fill: "none", stroke, "stroke-width": width, ...dashed, ...more });
+}
+
+const dots = (points, stroke, size) =>
+  h("path", {
+    d: points.map(([x, y]) => (y === null ? "" : `M${tidy(x)} ${tidy(y)}h0.01`)).join(""),
+    stroke,
+    "stroke-width": size,
+    "stroke-linecap": "round",
+  });
+
+/** Distance of lines on an axis: 1, 2 or 5 times a power of ten. */
+function spacing(range, most) {
+  const least = range / most;
+  const unit = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((k) => k * unit).find((one) => one >= least * (1 - 1e-9));
+}
+
+/** Axes from [left, right] and from 0 to `top`: their shapes, and where a number is drawn. */
+function axes({ width, height }, [left, right], top, [below, beside], look) {
+  const [wide, high] = [width - MARGIN.left - MARGIN.right, height - MARGIN.top - MARGIN.bottom];
+  const x = (value) => MARGIN.left + wide * (right > left ? (value - left) / (right - left) : 0.5);
+  const y = (value) => (value === null ? null : MARGIN.top + high * (1 - value / top));
+  const shapes = [];
+  const marks = (most, range) => {
+    const every = spacing(range, most);
+    return Array.from({ length: Math.floor(range / every + 1e-9) + 1 }, (_, k) => Number((k * every).toPrecision(6)));
   };
+  for (const mark of marks(6, top)) {
+    shapes.push(line([[x(left), y(mark)], [x(left) + (right > left ? wide : 0), y(mark)]], look.grid));
+    shapes.push(text(MARGIN.left - 8, y(mark) + 4, String(mark), look.soft, { "text-anchor": "end" }));
+  }
+  const [least, most] = [Number.isInteger(right) && right > 1 ? 1 : 0, Math.max(2, Math.floor(wide / 60))];
+  const along = marks(most, right).filter((mark) => mark >= left && (!least || Number.isInteger(mark)));
+  for (const mark of along)
+    shapes.push(text(x(mark), height - MARGIN.bottom + 17, String(mark), look.soft, { "text-anchor": "middle" }));
+  shapes.push(text(MARGIN.left + wide / 2, height - 6, below, look.soft, { "text-anchor": "middle" }));
+  const [bx, by] = [13, MARGIN.top + high / 2];
+  shapes.push(text(bx, by, beside, look.soft, { "text-anchor": "middle", transform: `rotate(-90 ${bx} ${by})` }));
+  return { shapes, x, y, bottom: MARGIN.top + high, right: MARGIN.left + wide };
 }
 
-/** A drawing area that keeps the width of its place, and is drawn anew where its data, its curves or the colours change. */
-class Plot {
-  constructor(place, height, options) {
-    Object.assign(this, { place, height, options, drawn: null, key: "" });
-    new ResizeObserver(() => this.drawn?.setSize(this.size())).observe(place);
+/** The curves of a slot by their names. */
+export function curvesOf({ found: { curves, paper } }) {
+  const { epsilons, backward, forward, temporal } = curves;
+  return { promised: epsilons, ...(paper ? { paper: paper.temporal } : {}), backward, forward, temporal };
+}
+
+/** The largest finite number among curves. */
+export const highest = (curves) => Math.max(...Object.values(curves).flat(), 1e-9);
+
+/** Shapes of the leakage at every step, with the level and the chosen step. */
+export function leakageChart(slot, step, size, top, look) {
+  const curves = curvesOf(slot);
+  const horizon = curves.temporal.length;
+  const { shapes, x, y, bottom, right } = axes(size, [1, horizon], top, ["step", "privacy leakage (nats)"], look);
+  const { alpha } = slot.setting;
+  if (alpha <= top) {
+    shapes.push(line([[x(1), y(alpha)], [right, y(alpha)]], look.alpha, 1.5));
+    shapes.push(text(right - 4, y(alpha) - 6, `α = ${alpha}`, look.alpha, { "text-anchor": "end" }));
+  }
+  for (const { name, dash, width } of CURVES.filter(({ name }) => curves[name])) {
+    const points = curves[name].map((leak, t) => [x(t + 1), y(leak)]);
+    shapes.push(line(points, look[name], width, dash, { class: `curve ${name}` }));
+    if (name === "temporal" && horizon <= MOST_POINTS) shapes.push(dots(points, look[name], 5));
+  }
+  shapes.push(line([[x(step + 1), MARGIN.top], [x(step + 1), bottom]], look.forward, 1.5, [2, 2]));
+  return { shapes, x };
+}
+
+/** A drawing that keeps the width of its place. */
+class Drawing {
+  constructor(place, height) {
+    Object.assign(this, { place, height, draw: null });
+    place.setAttribute("role", "img");
+    new ResizeObserver(() => this.redraw()).observe(place);
   }
 
-  size() {
-    return { width: Math.max(200, this.place.clientWidth), height: this.height };
-  }
-
-  show(data, key, ...more) {
-    const drawn = this.key === key && this.drawn;
-    if (drawn) drawn.setData(data);
-    else {
-      this.drawn?.destroy();
-      const base = { ...this.size(), padding: PADDING, legend: { show: false }, scales: { x: { time: false } } };
-      this.drawn = new uPlot({ ...base, ...this.options(...more) }, data, this.place);
-      this.key = key;
-    }
+  redraw() {
+    if (!this.draw) return;
+    const size = { width: Math.max(200, this.place.clientWidth), height: this.height };
+    this.place.replaceChildren(h("svg", { ...size, "aria-hidden": "true" }, this.draw(size)));
   }
 }
 
-/** Leakage at every step. `chosen` is called with the step, from 0, that somebody clicks on. */
-export class LeakageChart {
-  constructor(place, chosen) {
-    this.view = null;
-    this.readout = h("p", { class: "readout", "aria-hidden": "true" });
-    this.place = h("div", { class: "plot", role: "img" });
-    place.append(this.place, this.readout);
-    this.plot = new Plot(this.place, 280, (curves) => this.options(curves));
-    this.place.addEventListener("click", () => {
-      const at = this.plot.drawn?.cursor.idx;
-      if (at !== null && at !== undefined) chosen(at);
-    });
-  }
-
-  options(curves) {
-    const look = colours();
-    return {
-      scales: { x: { time: false }, y: { range: () => [0, this.top] } },
-      axes: [
-        { ...axis("step", look), size: 26, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500] },
-        { ...axis("privacy leakage (nats)", look), size: 54 },
-      ],
-      cursor: { points: { size: 7 }, drag: { x: false, y: false }, y: false },
-      series: [
-        {},
-        ...curves.map(({ name, label, dash, width }) => ({
-          label,
-          dash,
-          width,
-          stroke: look[name],
-          points: { show: (u) => name === "temporal" && u.data[0].length <= 60, size: 5, fill: look[name] },
-        })),
-      ],
-      hooks: { draw: [(u) => this.marks(u)], setCursor: [(u) => this.tell(u)] },
+/** Leakage at every step. `chosen` is called with the step, from 0, that is clicked. */
+export class LeakageChart extends Drawing {
+  constructor(place, readout, chosen) {
+    super(place, 280);
+    this.readout = readout;
+    const stepAt = (event) => {
+      const along = event.clientX - place.getBoundingClientRect().left;
+      const share = (along - this.x(1)) / Math.max(1, this.x(this.horizon) - this.x(1));
+      return Math.round(Math.min(1, Math.max(0, share)) * (this.horizon - 1));
     };
+    place.addEventListener("click", (event) => chosen(stepAt(event)));
+    place.addEventListener("pointermove", (event) => this.read(stepAt(event)));
+    place.addEventListener("pointerleave", () => this.read(null));
   }
 
-  /** The level and the chosen step. */
-  marks(u) {
-    const { ctx, bbox } = u;
-    const look = colours();
-    const ratio = devicePixelRatio;
-    ctx.save();
-    const line = (x0, y0, x1, y1, colour, dash) => {
-      ctx.beginPath();
-      ctx.setLineDash(dash.map((one) => one * ratio));
-      ctx.strokeStyle = colour;
-      ctx.lineWidth = 1.5 * ratio;
-      ctx.moveTo(x0, y0);
-      ctx.lineTo(x1, y1);
-      ctx.stroke();
-    };
-    const { alpha } = this.view.setting;
-    if (alpha <= this.top) {
-      const y = u.valToPos(alpha, "y", true);
-      line(bbox.left, y, bbox.left + bbox.width, y, look.alpha, []);
-      ctx.fillStyle = look.alpha;
-      ctx.font = `${12 * ratio}px Inter, system-ui, sans-serif`;
-      ctx.textAlign = "right";
-      ctx.fillText(`α = ${alpha}`, bbox.left + bbox.width - 4 * ratio, y - 7 * ratio);
-    }
-    const x = u.valToPos(this.view.step + 1, "x", true);
-    line(x, bbox.top, x, bbox.top + bbox.height, look.forward, [2, 2]);
-    ctx.restore();
-  }
-
-  tell(u) {
-    const at = u.cursor.idx;
-    if (at === null || at === undefined) {
-      this.readout.textContent = "Click on a step to look into it.";
-      return;
-    }
-    const told = this.curves.map(({ name }, k) => `${name} ${up(u.data[k + 1][at])}`).reverse();
-    this.readout.textContent = `Step ${at + 1}: ${told.join(" · ")} nats`;
+  read(at) {
+    const shown = CURVES.filter(({ name }) => this.curves[name]).reverse();
+    this.readout.textContent =
+      at === null
+        ? "Click on a step to select it."
+        : `Step ${at + 1}: ${shown.map(({ name }) => `${name} ${nats(this.curves[name][at])}`).join(" · ")} nats`;
   }
 
   /** `top`: the largest number on the axis, which two charts side by side share. */
-  show(view, top) {
-    this.view = view;
-    this.top = top;
-    this.curves = CURVES.filter(({ name }) => view.curves[name]);
-    const steps = Array.from(view.curves.temporal, (_, t) => t + 1);
-    const data = [steps, ...this.curves.map(({ name }) => Array.from(view.curves[name]))];
-    this.plot.show(
-      data,
-      `${document.documentElement.dataset.shown} ${this.curves.map(({ name }) => name)}`,
-      this.curves,
-    );
-    this.tell(this.plot.drawn);
-    const { temporal } = view.curves;
+  show(slot, step, top) {
+    this.curves = curvesOf(slot);
+    this.horizon = this.curves.temporal.length;
+    this.draw = (size) => {
+      const { shapes, x } = leakageChart(slot, step, size, top, colours());
+      this.x = x;
+      return shapes;
+    };
+    this.redraw();
+    this.read(null);
+    const { temporal } = this.curves;
+    const { worst, worst_time: at } = slot.found.curves;
     this.place.setAttribute(
       "aria-label",
-      `Line chart of leakage in nats over ${temporal.length} steps: temporal leakage is ${up(temporal[0])} at the first step, ` +
-        `${up(view.worst)} at step ${view.worstTime + 1}, where it is largest, and ${up(temporal[temporal.length - 1])} at the ` +
-        "last. The numbers are in the table of all steps.",
+      `Line chart of leakage in nats over ${temporal.length} steps: temporal leakage is ${nats(temporal[0])} at step 1, ` +
+        `${nats(worst)} at step ${at + 1}, where it is largest, and ${nats(temporal.at(-1))} at the last step. The ` +
+        "table of all steps has the numbers.",
     );
   }
 }
 
-/** What the same release leaks under chains that stay with different probabilities. */
-export class SweepChart {
+/** The largest leakage of the same release under chains that stay with different probabilities. */
+export class SweepChart extends Drawing {
   constructor(place) {
-    this.place = h("div", { class: "plot", role: "img" });
-    place.append(this.place);
-    this.plot = new Plot(this.place, 200, () => this.options());
+    super(place, 200);
   }
 
-  options() {
-    const look = colours();
-    const curve = (name) => CURVES.find((one) => one.name === name);
-    const series = (name) => ({
-      stroke: look[name],
-      width: curve(name).width,
-      dash: curve(name).dash,
-      points: { show: false },
-    });
-    return {
-      scales: { x: { time: false, range: () => [0, 1] }, y: { range: (_, low, high) => [0, high * 1.1 || 1] } },
-      axes: [
-        { ...axis("probability of staying", look), size: 26 },
-        { ...axis("worst step (nats)", look), size: 54 },
-      ],
-      cursor: { show: false },
-      series: [
-        {},
-        series("temporal"),
-        series("paper"),
-        { stroke: look.forward, width: 0, points: { show: true, size: 9, fill: look.forward } },
-      ],
+  /** `own` and `worst`: the mean probability of staying of a setting, and its largest leakage. */
+  show({ stays, exact, paper }, own, worst) {
+    this.draw = (size) => {
+      const look = colours();
+      const top = highest({ exact, paper, worst: [worst] }) * 1.1;
+      const { shapes, x, y } = axes(size, [0, 1], top, ["probability of staying", "largest leakage (nats)"], look);
+      const curve = (name, values) => {
+        const { dash, width } = CURVES.find((one) => one.name === name);
+        const points = values.map((leak, k) => [x(stays[k]), y(leak)]);
+        return line(points, look[name], width, dash);
+      };
+      return [...shapes, curve("paper", paper), curve("temporal", exact), dots([[x(own), y(worst)]], look.forward, 9)];
     };
-  }
-
-  show(stays, { exact, paper, own }, worst) {
-    const points = [
-      ...stays.map((p, k) => [p, exact[k], paper[k], null]),
-      ...(own === null ? [] : [[own, null, null, worst]]),
-    ];
-    points.sort((a, b) => a[0] - b[0]);
-    // gaps of single points between curves are joined
-    const columns = [0, 1, 2, 3].map((k) => points.map((point) => (point[k] === null && k < 3 ? undefined : point[k])));
-    this.plot.show(columns, document.documentElement.dataset.shown);
-    const ends = [0, exact.length - 1].map(
-      (k) => `${up(exact[k])} nats where values stay with probability ${stays[k]}`,
-    );
-    this.place.setAttribute(
-      "aria-label",
-      `Line chart of the largest leakage over a range of stickiness: ${ends.join(", ")}.`,
-    );
+    this.redraw();
+    const ends = [0, exact.length - 1].map((k) => `${nats(exact[k])} nats for probability ${stays[k]}`);
+    const label = `Line chart of the largest leakage by the probability of staying: ${ends.join(", ")}.`;
+    this.place.setAttribute("aria-label", label);
   }
 }

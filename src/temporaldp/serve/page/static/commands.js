@@ -1,4 +1,4 @@
-// The same numbers elsewhere: lines of Python, and the command line.
+// Python code and shell commands that compute the same numbers.
 
 import { atDelta } from "./setting.js";
 
@@ -10,7 +10,7 @@ const quoted = (text) => JSON.stringify(text);
 function matrixLines(known) {
   const written = (rows) => rows.map((row) => `    [${row.join(", ")}],`).join("\n");
   const lines = [`names = [${known.names.map(quoted).join(", ")}]`];
-  const alike = known.backward === known.forward;
+  const alike = JSON.stringify(known.backward) === JSON.stringify(known.forward);
   for (const name of MATRICES) {
     if (!known[name]) lines.push(`${name} = None`);
     else if (alike && name === "forward") lines.push("forward = backward");
@@ -19,34 +19,31 @@ function matrixLines(known) {
   return [...lines, "adversary = tdp.Adversary(backward=backward, forward=forward)"];
 }
 
+const SIDES = { past: "backward", future: "forward" };
+
 /** Lines of Python whose `series`, `paper` and `plan` are what the page shows. `tight`: which bound it shows at a delta. */
 export function python(setting, known, tight) {
-  const { epsilon, horizon, alpha, noise, scale, delta, knows } = setting;
-  const lines = ["import temporaldp as tdp", ""];
-  if (setting.source === "sample") {
-    lines.push("adversary = next(iter(tdp.estimate_adversaries(tdp.load_sample())))");
-    if (knows === "past") lines.push("adversary = tdp.Adversary(backward=adversary.backward)");
-    if (knows === "future") lines.push("adversary = tdp.Adversary(forward=adversary.forward)");
-  } else lines.push(...matrixLines(known));
-  lines.push("");
-  if (atDelta(setting)) {
-    const kind = noise === "gaussian" ? "DiscreteGaussianNoise" : "DiscreteLaplaceNoise";
-    const width = noise === "gaussian" ? `${scale}.0`.replace(/(\.\d+)\.0$/, "$1") : `2.0 / ${epsilon}`;
-    lines.push(
-      `noisy = tdp.${kind}(scale=${width})`,
-      `accounting = tdp.ApproximateDP(delta=${delta}${tight ? "" : ", pairwise=False"})`,
-      `series = tdp.temporal_leakage(adversary, [noisy] * ${horizon}, accounting=accounting)`,
-      `one_curve = tdp.ApproximateDP(delta=${delta}, pairwise=False)`,
-      `plan = tdp.plan_noise(adversary, ${alpha}, ${horizon}, noise=${quoted(noise)}, accounting=one_curve)`,
-    );
-  } else {
-    lines.push(
-      `series = tdp.temporal_leakage(adversary, [${epsilon}] * ${horizon})`,
-      `paper = tdp.temporal_leakage(adversary, [${epsilon}] * ${horizon}, accounting=tdp.PaperBound())`,
-      `plan = tdp.plan_budget(adversary, ${alpha}, ${horizon})`,
-    );
-  }
-  lines.push("print(series.worst, series.worst_time + 1)  # nats, and the step (from 1) where it is reached");
+  const { source, epsilon, horizon, alpha, noise, scale, delta, knows } = setting;
+  const sample = ["adversary = next(iter(tdp.estimate_adversaries(tdp.load_sample())))"];
+  if (knows !== "both") sample.push(`adversary = tdp.Adversary(${SIDES[knows]}=adversary.${SIDES[knows]})`);
+  const kind = noise === "gaussian" ? "DiscreteGaussianNoise" : "DiscreteLaplaceNoise";
+  const width = noise === "gaussian" ? `${scale}.0`.replace(/(\.\d+)\.0$/, "$1") : `2.0 / ${epsilon}`;
+  const computed = atDelta(setting)
+    ? [
+        `noisy = tdp.${kind}(scale=${width})`,
+        `accounting = tdp.ApproximateDP(delta=${delta}${tight ? "" : ", pairwise=False"})`,
+        `series = tdp.temporal_leakage(adversary, [noisy] * ${horizon}, accounting=accounting)`,
+        `one_curve = tdp.ApproximateDP(delta=${delta}, pairwise=False)`,
+        `plan = tdp.plan_noise(adversary, ${alpha}, ${horizon}, noise=${quoted(noise)}, accounting=one_curve)`,
+      ]
+    : [
+        `series = tdp.temporal_leakage(adversary, [${epsilon}] * ${horizon})`,
+        `paper = tdp.temporal_leakage(adversary, [${epsilon}] * ${horizon}, accounting=tdp.PaperBound())`,
+        `plan = tdp.plan_budget(adversary, ${alpha}, ${horizon})`,
+      ];
+  const shown = "print(series.worst, series.worst_time + 1)  # nats, and the step (from 1) where it is reached";
+  const adversary = source === "sample" ? sample : matrixLines(known);
+  const lines = ["import temporaldp as tdp", "", ...adversary, "", ...computed, shown];
   return `${lines.join("\n")}\n`;
 }
 
@@ -62,21 +59,15 @@ export function matrixFile(rows, names) {
 }
 
 /**
- * Commands of a shell whose answers are what the page shows: the leakage, and the least noise that keeps alpha. They read the
- * matrices from files, which the page saves: a name that somebody else chose must not become part of a command.
+ * Shell commands that print what the page shows: the leakage, and the least noise that satisfies alpha. They read the matrices
+ * from files that the page saves: the name of a state, which can come from a link, must not become part of a command.
  */
 export function shell(setting, known) {
   const { epsilon, horizon, alpha, noise, scale, delta } = setting;
   const given = MATRICES.filter((name) => known[name]);
-  const lines = [`# Save ${given.map((name) => `${name}.csv`).join(" and ")} here first, with the buttons above.`];
-  const correlation = given.map((name) => `--set correlation.${name}=${name}.csv`).join(" ");
-  const same = `${correlation} --horizon ${horizon}`;
-  if (atDelta(setting)) {
-    const width = noise === "gaussian" ? scale : 2 / epsilon;
-    lines.push(
-      `temporaldp audit ${same} --noise ${noise} --scale ${width} --delta ${delta} --json`,
-      `temporaldp plan ${same} --alpha ${alpha} --delta ${delta} --noise ${noise}`,
-    );
-  } else lines.push(`temporaldp audit ${same} --epsilon ${epsilon} --json`, `temporaldp plan ${same} --alpha ${alpha}`);
-  return `${lines.join("\n")}\n`;
+  const save = `# Save ${given.map((name) => `${name}.csv`).join(" and ")} here first, with the buttons of the page.`;
+  const same = `${given.map((name) => `--set correlation.${name}=${name}.csv`).join(" ")} --horizon ${horizon}`;
+  const release = `--noise ${noise} --scale ${noise === "gaussian" ? scale : 2 / epsilon} --delta ${delta}`;
+  const [audit, plan] = atDelta(setting) ? [release, ` --delta ${delta} --noise ${noise}`] : [`--epsilon ${epsilon}`, ""];
+  return `${save}\ntemporaldp audit ${same} ${audit} --json\ntemporaldp plan ${same} --alpha ${alpha}${plan}\n`;
 }

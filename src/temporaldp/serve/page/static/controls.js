@@ -1,4 +1,4 @@
-// What is moved: the correlation, the release and the level.
+// The form: the correlation, the release and the level.
 
 import { fill, h, say } from "./dom.js";
 import { MatrixEditor } from "./matrix.js";
@@ -11,7 +11,7 @@ const POSITIONS = 1000;
 const three = (value) => Number(value.toPrecision(3));
 
 class Slider {
-  constructor(place, { name, label, unit, hint, digits = three, log = true, most }, changed) {
+  constructor(place, { name, label, unit, digits = three, log = true, most }, changed) {
     const { min, max } = LIMITS[name];
     this.top = most ?? max;
     const whole = name === "horizon" || name === "values";
@@ -25,61 +25,36 @@ class Slider {
       return whole ? Math.round(found) : digits(found);
     };
     const id = `control-${name}`;
-    this.number = h("input", {
-      id,
-      type: "number",
-      min,
-      max,
-      step: whole ? 1 : "any",
-      "aria-describedby": hint ? `${id}-hint` : null,
-      oninput: () => {
-        const typed = this.number.valueAsNumber;
-        const fits = typed >= min && typed <= max && (!whole || Number.isInteger(typed));
-        this.number.setAttribute("aria-invalid", String(!fits));
-        this.problem.textContent = fits
-          ? ""
-          : `Expected ${whole ? "a whole number" : "a number"} from ${min} to ${max}.`;
-        if (fits) {
-          this.range.value = this.at(typed);
-          changed(typed);
-        }
-      },
-    });
-    // arrows move a whole quantity by one, whatever a position of the slider means
-    const step = (by) => {
+    const type = () => {
+      const typed = this.number.valueAsNumber;
+      const fits = typed >= min && typed <= max && (!whole || Number.isInteger(typed));
+      this.number.setAttribute("aria-invalid", String(!fits));
+      this.problem.textContent = fits ? "" : `Expected a${whole ? " whole" : ""} number from ${min} to ${max}.`;
+      if (!fits) return;
+      this.range.value = this.at(typed);
+      changed(typed);
+    };
+    const slide = () => {
+      const moved = value(Number(this.range.value));
+      this.show(moved, false);
+      changed(moved);
+    };
+    // arrow keys move a whole quantity by one, not by one position of the slider
+    const press = (event) => {
+      const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+      if (!whole || !by) return;
+      event.preventDefault();
       const next = Math.min(max, Math.max(min, Math.round(this.number.valueAsNumber) + by));
       this.show(next);
       changed(next);
     };
-    this.range = h("input", {
-      type: "range",
-      min: 0,
-      max: POSITIONS,
-      "aria-label": label,
-      oninput: () => {
-        const moved = value(Number(this.range.value));
-        this.show(moved, false);
-        changed(moved);
-      },
-      onkeydown: (event) => {
-        const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
-        if (whole && by) {
-          event.preventDefault();
-          step(by);
-        }
-      },
-    });
+    this.number = h("input", { id, type: "number", min, max, step: whole ? 1 : "any", oninput: type });
+    const range = { type: "range", min: 0, max: POSITIONS, "aria-label": label };
+    this.range = h("input", { ...range, oninput: slide, onkeydown: press });
     this.problem = h("span", { class: "problem", role: "alert" });
-    this.row = h(
-      "div",
-      { class: "slider" },
-      h("label", { for: id }, label, unit ? h("span", { class: "unit" }, ` (${unit})`) : ""),
-      this.number,
-      this.range,
-      hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : "",
-      this.problem,
-    );
-    place.append(this.row);
+    const named = h("label", { for: id }, label, unit ? h("span", { class: "unit" }, ` (${unit})`) : "");
+    place.append(named, this.number, this.range, this.problem);
+    place.classList.add("slider");
   }
 
   show(value, moveRange = true) {
@@ -91,205 +66,106 @@ class Slider {
   }
 }
 
-const choice = (place, { id, label, options, hint }, changed) => {
-  const select = h("select", { id, onchange: () => changed(select.value) });
-  select.append(...options.map(([value, words]) => h("option", { value }, words)));
-  place.append(
-    h(
-      "div",
-      { class: "choice" },
-      h("label", { for: id }, label),
-      select,
-      hint ? h("span", { class: "hint" }, hint) : "",
-    ),
-  );
-  return select;
+const SLIDERS = {
+  stays: { label: "Probability of staying", log: false, digits: (p) => Number(p.toFixed(3)) },
+  values: { label: "States", log: false },
+  epsilon: { label: "ε of each step", unit: "nats" },
+  scale: { label: "Scale of the noise", unit: "counts", most: 200 },
+  horizon: { label: "Horizon", unit: "steps" },
+  alpha: { label: "α, bound on the leakage about any step", unit: "nats", most: 10 },
 };
 
-/** The form. `changed` is called with the fields that somebody moved. */
+/** The form. `changed` is called with the fields that were moved. */
 export class Controls {
-  constructor(place, sample, served, shown, changed) {
-    Object.assign(this, { sample, changed });
+  constructor(place, sample, alone, changed) {
+    Object.assign(this, { place, sample, changed });
     this.setting = DEFAULT;
-    const [correlation, release, level] = ["Correlation", "Release", "Level"].map((title) => {
-      const group = h("fieldset", {}, h("legend", {}, title));
-      place.append(group);
-      return group;
-    });
-    this.correlation(correlation, served);
-    this.release(release, served, shown);
-    this.alpha = new Slider(
-      level,
-      {
-        name: "alpha",
-        label: "α, most that may leak about any step",
-        unit: "nats",
-        most: 10,
-        hint: "The plan below keeps it.",
-      },
-      (alpha) => changed({ alpha }),
-    );
-  }
-
-  correlation(place, served) {
-    const kinds = [
-      ["sample", "Sample"],
-      ["sticky", "Stickiness"],
-      ["matrix", "Matrix"],
-      ...(served ? [["upload", "Upload"]] : []),
-    ];
-    this.kinds = h("div", { class: "segments", role: "radiogroup", "aria-label": "Where the correlation comes from" });
-    for (const [kind, words] of kinds) {
-      const id = `source-${kind}`;
-      const radio = h("input", { type: "radio", name: "source", id, value: kind, onchange: () => this.choose(kind) });
-      this.kinds.append(radio, h("label", { for: id }, words));
-    }
-    this.parts = Object.fromEntries(kinds.map(([kind]) => [kind, h("div", { class: "source", hidden: true })]));
-    place.append(this.kinds, ...Object.values(this.parts));
-    this.parts.sample.append(
-      h(
-        "p",
-        { class: "hint" },
-        "Sleep stages of 151 people, every five minutes: awake (W), REM (R), and light to deep sleep (N1 to N3).",
-      ),
-    );
-    const sticky = {
-      name: "stays",
-      label: "Stays what it was",
-      unit: "probability",
-      log: false,
-      digits: (p) => Number(p.toFixed(3)),
-    };
-    this.stays = new Slider(this.parts.sticky, sticky, (stays) => this.changed({ stays }));
-    const values = { name: "values", label: "Values a person can have", log: false };
-    this.values = new Slider(this.parts.sticky, values, (n) => this.changed({ values: n }));
-    this.parts.sticky.append(h("p", { class: "hint" }, "Else it goes to every other value alike."));
-    this.matrix = new MatrixEditor(this.parts.matrix, (edited) => this.changed({ ...edited, backward: null }));
-    if (served) this.uploading(this.parts.upload);
-    const options = [
-      ["both", "past and future"],
-      ["past", "the past only (backward)"],
-      ["future", "the future only (forward)"],
-    ];
-    this.knows = choice(place, { id: "knows", label: "The adversary knows how it follows", options }, (knows) =>
-      this.changed({ knows }),
-    );
-  }
-
-  uploading(place) {
-    const kind = choice(
-      place,
-      {
-        id: "upload-kind",
-        label: "The file holds",
-        options: [
-          ["traces", "traces: user, time, state"],
-          ["matrix", "a transition matrix"],
-        ],
-      },
-      () => {},
-    );
-    const note = h("p", { class: "note", role: "status" });
-    const problem = h("p", { class: "problem", role: "alert" });
-    const file = h("input", {
-      type: "file",
-      id: "upload-file",
-      accept: ".csv,.parquet,.json",
-      onchange: async () => {
-        if (!file.files.length) return;
-        fill(note, "Reading …");
-        fill(problem);
-        const { found, problem: wrong } = await upload(file.files[0], kind.value);
-        file.value = "";
-        fill(
-          note,
-          found
-            ? `Read: ${found.names.length} values${found.note ? `, ${found.note}` : ""}. Edit them under “Matrix”.`
-            : "",
-        );
-        fill(problem, wrong ?? "");
-        if (found) {
-          const { names, forward, backward, horizon } = found;
-          this.changed({ source: "matrix", names, forward, backward, ...(horizon ? { horizon } : {}) }, "upload");
-        }
-      },
-    });
-    place.append(
-      h("div", { class: "choice" }, h("label", { for: "upload-file" }, "CSV, Parquet or JSON"), file),
-      h(
-        "p",
-        { class: "hint" },
-        "Traces have columns user, time and state, or user and one column a step. The file stays in memory: nothing of it is stored or logged.",
-      ),
-      note,
-      problem,
-    );
-  }
-
-  release(place, served, shown) {
-    const noises = [
-      ["laplace", "histogram, Laplace noise"],
-      ...(served || shown.some(({ noise }) => noise === "gaussian") ? [["gaussian", "histogram, Gaussian noise"]] : []),
-      ["any", "any ε-DP mechanism"],
-    ];
-    this.noise = choice(place, { id: "noise", label: "Mechanism", options: noises }, (noise) =>
-      this.changed({ noise }),
-    );
-    const epsilon = { name: "epsilon", label: "ε, promised at each step", unit: "nats" };
-    this.epsilon = new Slider(place, epsilon, (epsilon) => this.changed({ epsilon }));
-    const scale = { name: "scale", label: "Scale of the noise", unit: "counts", most: 200 };
-    this.scale = new Slider(place, scale, (scale) => this.changed({ scale }));
-    this.horizon = new Slider(place, { name: "horizon", label: "Horizon", unit: "steps" }, (horizon) =>
-      this.changed({ horizon }),
-    );
-    const deltas = (served ? DELTAS : [0]).map((delta) => [
-      String(delta),
-      delta ? delta.toExponential() : "0, pure privacy",
+    const at = (id) => place.querySelector(`#${id}`);
+    this.sliders = Object.entries(SLIDERS).map(([name, options]) => [
+      name,
+      new Slider(at(`slider-${name}`), { name, ...options }, (value) => changed({ [name]: value })),
     ]);
-    this.delta = choice(place, { id: "delta", label: "δ", options: deltas }, (delta) =>
-      this.changed({ delta: Number(delta) }),
-    );
+    for (const radio of place.querySelectorAll("[name=source]"))
+      radio.addEventListener("change", () => this.choose(radio.value));
+    for (const name of ["knows", "noise", "delta"]) {
+      this[name] = at(name);
+      const chosen = () => (name === "delta" ? Number(this.delta.value) : this[name].value);
+      this[name].addEventListener("change", () => changed({ [name]: chosen() }));
+    }
+    DELTAS.filter(Boolean).forEach((delta) => this.delta.append(h("option", { value: delta }, delta.toExponential())));
+    this.matrix = new MatrixEditor(at("matrix"), (edited) => changed({ ...edited, backward: null }));
+    for (const name of ["kind", "file", "note", "problem", "columns"]) this[name] = at(`upload-${name}`);
+    this.file.addEventListener("change", () => this.upload(this.file.files[0], {}));
+    for (const group of alone ? place.querySelectorAll("fieldset") : []) group.disabled = true;
+  }
+
+  /** Read a file; `roles` are the columns that were chosen. */
+  async upload(file, roles) {
+    if (!file) return;
+    fill(this.note, "Reading …");
+    fill(this.problem);
+    this.columns.hidden = true;
+    const { found, problem } = await upload(file, this.kind.value, roles);
+    this.file.value = "";
+    const wrong = problem ?? found.problem ?? "";
+    fill(this.problem, wrong);
+    if (found?.columns) this.offer(file, found.columns);
+    if (wrong) {
+      fill(this.note);
+      this.changed({}, "failed");
+      return;
+    }
+    const { names, forward, backward, horizon, note } = found;
+    fill(this.note, `Read: ${names.length} states${note ? `, ${note}` : ""}. “Matrix” shows them.`);
+    this.changed({ source: "matrix", names, forward, backward, ...(horizon ? { horizon } : {}) }, "upload");
+  }
+
+  /** Let the columns of a file be chosen. */
+  offer(file, columns) {
+    const choices = ["user", "time", "state"].map((role) => {
+      const options = columns.map((name) => h("option", { value: name, selected: name === role }, name));
+      const select = h("select", { id: `column-${role}` }, h("option", { value: "" }, "choose a column"), options);
+      return h("div", { class: "choice" }, h("label", { for: select.id }, `Column with the ${role}`), select);
+    });
+    const read = () => {
+      const chosen = [...this.columns.querySelectorAll("select")].filter(({ value }) => value);
+      this.upload(file, Object.fromEntries(chosen.map(({ id, value }) => [id.replace("column-", ""), value])));
+    };
+    fill(this.columns, choices, h("button", { type: "button", onclick: read }, "Read with these columns"));
+    this.columns.hidden = false;
   }
 
   choose(kind) {
-    if (kind === "upload") {
-      this.changed({}, "upload");
-      return;
-    }
-    const { names, forward } = this.setting;
-    const begun =
-      kind === "matrix" && !names
-        ? { names: this.sample.names, forward: this.sample.forward, backward: this.sample.backward }
-        : { names, forward };
-    this.changed({ source: kind, ...begun });
+    if (kind === "upload") this.changed({}, "upload");
+    else this.changed({ source: kind, ...(kind === "matrix" && !this.setting.names ? this.sample : {}) });
   }
 
-  /** Show a setting; `uploading` keeps the upload in view. */
-  show(setting, uploading) {
+  /** Show a setting, and what is wrong with its matrix; `uploading` keeps the upload in view. */
+  show(setting, uploading, problem) {
     this.setting = setting;
     const kind = uploading ? "upload" : setting.source;
-    for (const [name, part] of Object.entries(this.parts)) part.hidden = name !== kind;
-    const radio = this.kinds.querySelector(`#source-${kind}`);
-    if (radio) radio.checked = true;
-    if (setting.source === "matrix") this.matrix.show(setting);
-    for (const name of ["stays", "values", "epsilon", "scale", "horizon", "alpha"]) this[name].show(setting[name]);
-    for (const name of ["knows", "noise"]) this[name].value = setting[name];
-    const option = (delta) => [...this.delta.options].find(({ value }) => Number(value) === delta);
-    if (!option(setting.delta)) this.delta.append(h("option", { value: setting.delta }, setting.delta.toExponential()));
-    this.delta.value = option(setting.delta).value;
-    this.delta.options[0].disabled = setting.noise === "gaussian";
+    for (const part of this.place.querySelectorAll("[data-source]")) part.hidden = part.dataset.source !== kind;
+    this.place.querySelector(`#source-${kind}`).checked = true;
+    if (setting.source === "matrix") this.matrix.show(setting, problem);
+    for (const [name, slider] of this.sliders) slider.show(setting[name]);
+    const options = [...this.delta.options];
+    if (!options.some(({ value }) => Number(value) === setting.delta))
+      this.delta.append(h("option", { value: setting.delta }, setting.delta.toExponential()));
+    for (const name of ["knows", "noise", "delta"]) this[name].value = setting[name];
+    const gaussian = setting.noise === "gaussian";
+    options[0].disabled = gaussian;
     this.delta.disabled = setting.noise === "any";
-    this.epsilon.row.hidden = setting.noise === "gaussian";
-    this.scale.row.hidden = setting.noise !== "gaussian";
+    this.place.querySelector("#slider-epsilon").hidden = gaussian;
+    this.place.querySelector("#slider-scale").hidden = !gaussian;
   }
 }
 
-/** What follows from moving one thing: Gaussian noise has no leakage at delta = 0, and a bare epsilon none at a delta. */
+/** A setting with `moved` fields: Gaussian noise needs a delta, and an epsilon on its own has none. */
 export function consistent(setting, moved) {
   const next = { ...setting, ...moved };
   if (next.noise === "gaussian" && next.delta === 0) {
     next.delta = 1e-6;
-    say("Gaussian noise has a δ: it is 1e-6 now.");
+    say("Gaussian noise needs a δ: it is now 1e-6.");
   }
   if (next.noise === "any") next.delta = 0;
   return next;

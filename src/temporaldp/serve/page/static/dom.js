@@ -1,12 +1,12 @@
-// Small tools for elements.
+// Elements of the page.
 
 const present = (children) =>
   children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== "");
 
 /** An element with attributes, listeners (`on...`) and children. */
 export function h(tag, attributes = {}, ...children) {
-  const svg = ["svg", "rect", "line", "text", "g", "title", "path"].includes(tag);
-  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  const kind = ["svg", "rect", "text", "g", "title", "path"].includes(tag) ? "2000/svg" : "1999/xhtml";
+  const made = document.createElementNS(`http://www.w3.org/${kind}`, tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value === true) made.setAttribute(name, "");
@@ -16,15 +16,15 @@ export function h(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Put other children into an element. */
+/** Replace the children of an element. */
 export const fill = (element, ...children) => element.replaceChildren(...present(children));
 
-/** Say something that screen readers read out without moving there. */
+/** A live region that screen readers read out. */
 export function say(text) {
   document.querySelector("#spoken").textContent = text;
 }
 
-/** Give a file to whoever uses the page. */
+/** Save a file. */
 export function download(name, content, type) {
   const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
   const link = h("a", { href: address, download: name });
@@ -34,7 +34,7 @@ export function download(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** Put a text where it can be pasted from; pages without TLS on other machines have no clipboard of their own. */
+/** Copy a text; pages without TLS on other machines have no clipboard API. */
 export async function copy(text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);

@@ -1,60 +1,36 @@
-// Which counts come out high, step by step, in the observation that gives most away about one step.
+// Heat map of an observation: the counts that are high at each step. All boxes of a colour are one path.
 
+import { line, text } from "./chart.js";
 import { h } from "./dom.js";
+import { short } from "./words.js";
 
-/** Steps shown around the one in question, at most; and how wide each is drawn at least. */
+/** Steps that are shown at most, and widths of a step. */
 const MOST_STEPS = 41;
 const [NARROWEST, WIDEST] = [13, 40];
-const MOST_LETTERS = 14;
+const ROW = 20;
 
-const short = (name) => (name.length > MOST_LETTERS ? `${name.slice(0, MOST_LETTERS - 1)}…` : name);
+const box = (x, y, width, height) => `M${x.toFixed(2)} ${y}h${width.toFixed(2)}v${height}h${(-width).toFixed(2)}z`;
 
-/** The steps that are shown: [first, behind the last]. */
-export function shownSteps(horizon, step, most = MOST_STEPS) {
-  const first = Math.max(0, Math.min(step - (most >> 1), horizon - most));
-  return [first, Math.min(horizon, first + most)];
-}
-
-/** The picture, about `room` pixels wide. `high[t][k]`: whether the count of value k comes out high at step t. */
-export function heatmap(high, names, step, room) {
+/** Shapes, size and steps of the heat map, about `room` wide. `high[t][k]`: whether the count of state k is high at step t. */
+export function heatmap(high, names, step, room, look) {
   const left = Math.min(120, 12 + 7.4 * Math.max(...names.map((name) => short(name).length)));
-  const [first, last] = shownSteps(
-    high.length,
-    step,
-    Math.max(9, Math.min(MOST_STEPS, Math.floor((room - left - 5) / NARROWEST))),
-  );
-  const [cell, row] = [Math.max(NARROWEST, Math.min(WIDEST, (room - left - 5) / (last - first))), 20];
-  const [width, height] = [left + cell * (last - first) + 4, row * names.length + 26];
-  const parts = [];
+  const most = Math.max(9, Math.min(MOST_STEPS, Math.floor((room - left - 5) / NARROWEST)));
+  const first = Math.max(0, Math.min(step - (most >> 1), high.length - most));
+  const last = Math.min(high.length, first + most);
+  const cell = Math.max(NARROWEST, Math.min(WIDEST, (room - left - 5) / (last - first)));
+  const bottom = ROW * names.length;
+  const [shapes, boxes] = [[], [[], []]];
   for (let t = first; t < last; t++) {
-    names.forEach((name, k) => {
-      const at = { x: left + (t - first) * cell + 0.5, y: k * row + 1.5, width: cell - 1, height: row - 1 };
-      parts.push(h("rect", { ...at, rx: 2, class: high[t][k] ? "high" : "low" }));
-    });
-    if ((t + 1) % 5 === 0 || t === step) {
-      const x = left + (t - first + 0.5) * cell;
-      if (t === step || Math.abs(t - step) > 2)
-        parts.push(h("text", { x, y: height - 8, "text-anchor": "middle" }, String(t + 1)));
-    }
+    const x = left + (t - first) * cell;
+    names.forEach((_, k) => boxes[Number(high[t][k])].push(box(x + 0.5, k * ROW + 1.5, cell - 1, ROW - 1)));
+    if (t === step || ((t + 1) % 5 === 0 && Math.abs(t - step) > 2))
+      shapes.push(text(x + cell / 2, bottom + 17, String(t + 1), look.soft, { "text-anchor": "middle" }));
   }
+  boxes.forEach((some, at) => shapes.push(h("path", { d: some.join(""), fill: [look.low, look.backward][at] })));
   names.forEach((name, k) =>
-    parts.push(h("text", { x: left - 8, y: k * row + 15, "text-anchor": "end" }, h("title", {}, name), short(name))),
+    shapes.push(text(left - 8, k * ROW + 15, [h("title", {}, name), short(name)], look.soft, { "text-anchor": "end" })),
   );
-  parts.push(
-    h("rect", {
-      x: left + (step - first) * cell - 0.5,
-      y: 0.5,
-      width: cell + 1,
-      height: names.length * row + 1,
-      class: "frame",
-      rx: 3,
-    }),
-  );
-  const counts = names.filter((_, k) => high[step][k]);
-  const label = `Heat map of ${names.length} counts by ${last - first} steps around step ${step + 1}: dark counts come out high. At step ${step + 1}: ${counts.join(", ")}.`;
-  return h(
-    "svg",
-    { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label, class: "heatmap" },
-    parts,
-  );
+  const [x0, x1] = [left + (step - first) * cell, left + (step - first + 1) * cell];
+  shapes.push(line([[x0, 1], [x1, 1], [x1, bottom + 1], [x0, bottom + 1], [x0, 1]], look.forward, 2));
+  return { shapes, width: left + cell * (last - first) + 4, height: bottom + 26, first, last };
 }

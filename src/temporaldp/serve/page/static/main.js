@@ -1,293 +1,239 @@
-// The page: a form, one or two panels, and the address that says what they show.
+// The page: a form, one or two panels, and the address, which carries the settings.
 
-import { atDelta, fragment, settingsOf } from "./setting.js";
+import { curvesOf, highest } from "./chart.js";
 import { Controls, consistent } from "./controls.js";
 import { copy, fill, h, say } from "./dom.js";
-import { onThemeChange, theme } from "./look.js";
-import { Panel } from "./panel.js";
-import { budgetOf, correlationOf, leakageOf, sweepOf } from "./results.js";
+import { onSystemTheme, theme } from "./look.js";
+import { Panel, verdict } from "./panel.js";
 import { ask, drop } from "./server.js";
-import { up } from "./words.js";
+import { atDelta, fragment, incomplete, namesOf, question, settingsOf } from "./setting.js";
+import { nats } from "./words.js";
+
+/** Milliseconds without a movement after which plans are asked for. */
+const PAUSE = 150;
 
 const setup = JSON.parse(document.querySelector("#setup").textContent);
+const alone = Boolean(setup.saved);
 const place = (id) => document.querySelector(`#${id}`);
+const { dataset } = document.documentElement;
 
-/** What is shown: one or two settings, the one that the form moves, and the step of each that is looked into. */
-const shown = { settings: [], active: 0, steps: [null, null], uploading: false };
+/** One or two settings, the one that the form changes, the chosen step of each, and why an upload failed. */
+const state = { settings: [], active: 0, steps: [null, null], failed: ["", ""], uploading: false };
 
-/** What the server said, by the question. */
-const answers = new Map(Object.entries(setup.answers ?? {}));
+// What is shown of each setting: {key, setting, names} with `found`, the server's answer, or `problem`; then `constant`,
+// `plan` and `sweep`. The answer about an earlier setting stays until the next one is there.
+const slots = [];
 const panels = [];
-let written = "";
-let timer = 0;
-let put = 0;
+let [written, timer] = ["", 0];
 
-const keyOf = (kind, question) => `${kind} ${JSON.stringify(question)}`;
+/** The question about a setting's leakage. */
+function asked(setting) {
+  const { noise, delta, epsilon, scale } = setting;
+  const basis = question(setting, setup.sample);
+  if (!atDelta(setting)) return { kind: "leakage", body: { ...basis, epsilon } };
+  return { kind: "delta", body: { ...basis, noise, delta, scale: noise === "gaussian" ? scale : 2 / epsilon } };
+}
 
-/** What the server says to a question, or said; asks it once a setting is used and nobody moves any more. */
-function told(kind, k, question, lane = kind) {
-  const key = keyOf(kind, question);
-  if (answers.has(key)) {
-    drop(`${lane} ${k}`);
-    return { found: answers.get(key) };
+/** The questions that are asked once nothing moves: [what it is of a slot, kind, question, lane]. */
+function further(setting) {
+  const { noise, delta, epsilon, alpha } = setting;
+  const basis = question(setting, setup.sample);
+  if (atDelta(setting))
+    return [
+      ["tight", "delta", { ...asked(setting).body, pairwise: true }, "slow"],
+      ["plan", "noise", { ...basis, noise, delta, alpha }, "slow"],
+    ];
+  return [
+    ["constant", "constant", { ...basis, alpha }, "quick"],
+    ["plan", "plan", { ...basis, alpha }, "slow"],
+    ["sweep", "sweep", { ...basis, epsilon }, "slow"],
+  ];
+}
+
+const keyOf = (value) => JSON.stringify(value);
+const isStale = (k) => !alone && slots[k]?.key !== keyOf([asked(state.settings[k]), state.failed[k]]);
+const chosen = (k) => {
+  const { temporal, worst_time: worst } = slots[k].found.curves;
+  return Math.min(state.steps[k] ?? slots[k].step ?? worst, temporal.length - 1);
+};
+
+/** Keep what belongs to a slot after its setting changed. */
+function carried(old, setting) {
+  if (!old) return {};
+  const before = new Map(further(old.setting).map(([name, ...more]) => [name, keyOf(more)]));
+  const same = further(setting).filter(([name, ...more]) => before.get(name) === keyOf(more));
+  return Object.fromEntries(same.map(([name]) => [name, old[name]]));
+}
+
+/** Ask for what a setting lacks. */
+function refresh(k) {
+  const setting = state.settings[k];
+  const { kind, body } = asked(setting);
+  const key = keyOf([{ kind, body }, state.failed[k]]);
+  const old = slots[k];
+  const base = { key, setting, names: namesOf(setting, setup.sample), ...carried(old, setting) };
+  const wrong = state.failed[k] || incomplete(setting);
+  if (wrong) {
+    drop(`view ${k}`);
+    slots[k] = { ...base, problem: wrong, failed: Boolean(state.failed[k]) };
+    return;
   }
-  if (setup.alone) return null;
-  const waiting = shown.waiting.get(`${lane} ${k}`);
-  if (waiting?.key === key) return waiting.reply;
-  const entry = { key, reply: { busy: true } };
-  shown.waiting.set(`${lane} ${k}`, entry);
-  ask(`${lane} ${k}`, kind, question, (reply) => {
-    entry.reply = reply;
-    if (reply.found) answers.set(key, reply.found);
-    if (!reply.busy) show();
-  });
-  return entry.reply;
-}
-shown.waiting = new Map();
-
-/** Everything that is shown of a setting at once. */
-function viewOf(setting, k) {
-  const known = correlationOf(setting, setup.sample);
-  const view = { setting, known, problem: known.problem };
-  if (known.problem) return view;
-  const { names, backward, forward } = known;
-  const asked = { names, backward, forward, horizon: setting.horizon };
-  return atDelta(setting) ? viewAtDelta(view, asked, k) : exactView(view, asked, k);
-}
-
-function exactView(view, asked, k) {
-  const { setting, known } = view;
-  const found = leakageOf(setting, setup.sample);
-  const { backward, forward, temporal, worst, worstTime, paper } = found;
-  const step = chosenStep(k, worstTime, temporal.length);
-  return Object.assign(view, {
-    leakage: found,
-    curves: {
-      promised: new Float64Array(temporal.length).fill(setting.epsilon),
-      paper: paper.temporal,
-      backward,
-      forward,
-      temporal,
-    },
-    worst,
-    worstTime,
-    step,
-    paperWorst: paper.worst,
-    pair: found.worstPair(step).map((at) => known.names[at]),
-    witness: found.witness(step),
-    supremum: told("supremum", k, { ...asked, epsilon: setting.epsilon }),
-  });
-}
-
-/** By the server: a quick bound first, then a tighter one. */
-function viewAtDelta(view, asked, k) {
-  const { noise, delta, epsilon } = view.setting;
-  const scale = noise === "gaussian" ? view.setting.scale : 2 / epsilon;
-  const question = { ...asked, noise, scale, delta };
-  drop(`supremum ${k}`);
-  const quick = told("delta", k, { ...question, pairwise: false }, "quick");
-  const tight = quick?.found ? told("delta", k, { ...question, pairwise: true }, "tight") : null;
-  const reply = tight?.found ? tight : quick;
-  if (!reply?.found) {
-    const problem =
-      reply === null
-        ? "At a δ the server computes, and this file has none: set δ to 0, or open the page."
-        : reply.problem;
-    return Object.assign(view, { busy: Boolean(reply?.busy), problem });
+  if (old?.key === key) {
+    slots[k] = { ...base, found: old.found, problem: old.problem };
+    if (!old.found || kind === "delta" || state.steps[k] === null || old.found.step === chosen(k)) return;
   }
-  const number = (one) => one ?? Infinity;
-  const [promised, backward, forward, temporal] = ["epsilons", "backward", "forward", "temporal"].map((name) =>
-    reply.found[name].map(number),
-  );
-  const worst = Math.max(...temporal);
-  const worstTime = temporal.indexOf(worst);
-  const curves = { promised, backward, forward, temporal };
-  return Object.assign(view, {
-    curves,
-    worst,
-    worstTime,
-    step: chosenStep(k, worstTime, temporal.length),
-    tight: Boolean(tight?.found),
+  const step = kind === "leakage" ? { step: state.steps[k] } : {};
+  ask(`view ${k}`, kind, { ...body, ...step }, (reply) => {
+    slots[k] = { ...base, ...carried(slots[k], setting), ...reply };
+    show();
   });
 }
 
-const chosenStep = (k, worst, horizon) =>
-  shown.steps[k] !== null && shown.steps[k] < horizon ? shown.steps[k] : worst;
-
-/** Milliseconds that a movement may take before what follows from it is put off, or is computed on demand. */
-const PATIENCE = 250;
-const quick = () => Number(document.documentElement.dataset.milliseconds) < PATIENCE;
-
-/** What can wait until the page has been drawn: the plan and other chains. */
-function showLater(views) {
-  clearTimeout(timer);
-  const more = views.flatMap((view, k) =>
-    view.problem || !view.curves
-      ? []
-      : [
-          () => {
-            panels[k].showSweep(view, atDelta(view.setting) ? null : sweepOf(view.setting, setup.sample));
-          },
-          () => {
-            const { setting, known } = view;
-            const { names, backward, forward } = known;
-            const asked = { names, backward, forward, horizon: setting.horizon, alpha: setting.alpha };
-            if (!atDelta(setting) && quick()) view.constant = constantOf(view);
-            const noise = { noise: setting.noise, delta: setting.delta };
-            view.optimal = atDelta(setting)
-              ? told("noise", k, { ...asked, ...noise }, "plan")
-              : told("plan", k, asked, "plan");
-            panels[k].showPlan(view, () => {
-              view.constant = constantOf(view);
-              panels[k].showPlan(view);
-            });
-          },
-        ],
-  );
-  const tasks = [address, ...more];
-  const next = () => {
-    const task = tasks.shift();
-    if (!task) {
-      document.documentElement.dataset.settled = document.documentElement.dataset.moves;
-      return;
-    }
-    task();
-    timer = setTimeout(next, 0);
+/** Ask for plans and other chains, one after the other. */
+function refreshMore(k) {
+  const { setting, found } = slots[k];
+  if (!found) return;
+  const lanes = { quick: [], slow: [] };
+  for (const one of further(setting)) lanes[one[3]].push(one);
+  const next = (lane) => {
+    const one = lanes[lane].shift();
+    if (!one) return;
+    const [name, kind, body] = one;
+    ask(`${lane} ${k}`, kind, body, (reply) => {
+      const current = slots[k] && further(slots[k].setting).find(([other]) => other === name);
+      if (!current || keyOf(current[2]) !== keyOf(body)) return;
+      slots[k] = { ...slots[k], [name]: reply, ...(name === "tight" && reply.found ? { found: reply.found } : {}) };
+      draw();
+      next(lane);
+    });
   };
-  timer = setTimeout(next, 0);
+  next("quick");
+  next("slow");
 }
 
-/** The constant budget of a view; where the search begins is what leaks most now. */
-function constantOf({ setting, worstTime, leakage }) {
-  return budgetOf(setting, setup.sample, { step: worstTime, pair: leakage.worstPair(worstTime) });
+/** Show the form, ask for what is not known, and draw what is. */
+function show() {
+  const { settings, active } = state;
+  while (panels.length < settings.length) panels.push(panelOf(panels.length));
+  while (panels.length > settings.length) panels.pop().element.remove();
+  slots.length = Math.min(slots.length, settings.length);
+  if (!alone) settings.forEach((_, k) => refresh(k));
+  controls.show(settings[active], state.uploading, (!isStale(active) && slots[active].problem) || "");
+  draw();
 }
 
 /** Draw everything anew. */
-function show() {
-  const { settings, active } = shown;
-  const begun = performance.now();
-  document.documentElement.dataset.shown = theme();
-  controls.show(settings[active], shown.uploading);
-  while (panels.length < settings.length) panels.push(panelOf(panels.length));
-  while (panels.length > settings.length) panels.pop().element.remove();
+function draw() {
+  const { settings, active } = state;
   place("panels").classList.toggle("two", settings.length > 1);
-  const views = settings.map(viewOf);
-  const tops = views
-    .filter((view) => view.curves)
-    .flatMap((view) => Object.values(view.curves).map((curve) => Math.max(...curve)));
-  const top = Math.max(...tops.filter(Number.isFinite), 1e-9) * 1.08;
-  views.forEach((view, k) => panels[k].show(view, settings.length > 1 ? "AB"[k] : "", top));
+  const tops = slots.filter((slot) => slot?.found).map((slot) => highest(curvesOf(slot)));
+  panels.forEach((panel, k) => {
+    const letter = settings.length > 1 ? "AB"[k] : "";
+    panel.show(slots[k], isStale(k), letter, slots[k]?.found ? chosen(k) : 0, Math.max(...tops) * 1.08);
+  });
   showTabs();
-  glance(views);
-  const { dataset } = document.documentElement;
-  dataset.moves = String(Number(dataset.moves ?? 0) + 1);
-  dataset.milliseconds = (performance.now() - begun).toFixed(1);
-  showLater(views);
+  const slot = slots[active];
+  place("glance").textContent = slot?.found ? `${nats(slot.found.curves.worst)} nats · ${verdict(slot)}` : "";
+  if (settings.some((_, k) => isStale(k))) return;
+  dataset.drawn = dataset.moves;
+  if (dataset.settled === dataset.moves) return;
+  clearTimeout(timer);
+  timer = setTimeout(settle, PAUSE);
+}
+
+/** What waits until nothing moves: the address and the plans. */
+function settle() {
+  address();
+  dataset.settled = dataset.moves;
+  if (!alone) state.settings.forEach((_, k) => refreshMore(k));
 }
 
 function panelOf(k) {
-  return new Panel(place("panels"), setup, {
+  return new Panel(place("panels"), alone, {
     step(t) {
-      shown.steps[k] = t;
+      state.steps[k] = t;
       show();
     },
     use(fields) {
-      shown.active = k;
+      state.active = k;
       moved(fields);
+      say(`ε is now ${fields.epsilon}.`);
     },
-    exported: () => ({ settings: shown.settings, answers: Object.fromEntries(answers) }),
+    saved: () => ({ settings: state.settings, slots: slots.map((slot, at) => ({ ...slot, step: chosen(at) })) }),
   });
 }
 
 function showTabs() {
-  const { settings, active } = shown;
-  const two = settings.length > 1;
+  const two = state.settings.length > 1;
   place("compare").textContent = two ? "Show one setting" : "Compare two settings";
   place("tabs").hidden = !two;
-  if (!two) return;
-  fill(
-    place("tabs"),
-    ["A", "B"].map((letter, k) => {
-      const radio = h("input", {
-        type: "radio",
-        name: "active",
-        id: `active-${letter}`,
-        checked: k === active,
-        onchange: () => activate(k),
-      });
-      return [radio, h("label", { for: `active-${letter}` }, `Setting ${letter}`)];
-    }),
-  );
-}
-
-/** The largest leakage, where the form hides it on a small screen. */
-function glance(views) {
-  const view = views[shown.active];
-  place("glance").textContent = view.curves
-    ? `${up(view.worst)} nats leak · α = ${view.setting.alpha} ${view.worst > view.setting.alpha ? "is exceeded" : "is kept"}`
-    : "";
+  const tab = (letter, k) => {
+    const id = `active-${letter}`;
+    const own = { type: "radio", name: "active", id, checked: k === state.active, onchange: () => activate(k) };
+    return [h("input", own), h("label", { for: id }, `Setting ${letter}`)];
+  };
+  if (two) fill(place("tabs"), ["A", "B"].map(tab));
 }
 
 function activate(k) {
-  shown.active = k;
-  shown.uploading = false;
+  Object.assign(state, { active: k, uploading: false });
   show();
   place(`active-${"AB"[k]}`).focus();
 }
 
-/** The state behind the # of the address, so that a link shows the same. */
+/** Write the settings into the address, after the #. */
 function address() {
-  const { text, complete } = fragment(shown.settings);
-  fill(
-    place("link-note"),
-    complete ? "" : "The matrix is too large for a link: a link shows the rest, the HTML file everything.",
-  );
+  if (alone) return;
+  const { text, complete } = fragment(state.settings);
+  const note = "The matrix is too large for a link, which has the other settings; the HTML file has everything.";
+  fill(place("link-note"), complete ? "" : note);
   if (text === written) return;
   written = text;
   history.replaceState(null, "", `#${text}`);
 }
 
+/** Change the active setting; `from` is "upload" or "failed" where a file was read. */
 function moved(fields, from) {
-  const k = shown.active;
-  const before = shown.settings[k];
-  shown.settings = shown.settings.map((setting, at) => (at === k ? consistent(setting, fields) : setting));
-  if (shown.settings[k].horizon !== before.horizon || "source" in fields || "values" in fields) shown.steps[k] = null;
-  shown.uploading = from === "upload" || (shown.uploading && !("source" in fields));
-  delete document.documentElement.dataset.settled;
-  soon();
+  const k = state.active;
+  const before = state.settings[k];
+  state.settings = state.settings.with(k, consistent(before, fields));
+  if (state.settings[k].horizon !== before.horizon || "source" in fields || "values" in fields) state.steps[k] = null;
+  if (from === "failed") state.failed[k] = "The file could not be read; the reason is in the form.";
+  else if ("source" in fields) state.failed[k] = "";
+  state.uploading = from === "upload" || from === "failed" || (state.uploading && !("source" in fields));
+  drop(`slow ${k}`);
+  begin();
 }
 
-/** Draw at once where that is quick; else once for all movements that have come meanwhile. */
-function soon() {
-  clearTimeout(put);
-  if (quick()) show();
-  else put = setTimeout(show, 0);
+/** Show settings that have changed. */
+function begin() {
+  dataset.moves = String(Number(dataset.moves ?? 0) + 1);
+  clearTimeout(timer);
+  show();
 }
 
-/** Settings of the address, or those that a saved file begins with. */
+/** Take the settings of the address, or those of a saved file. */
 function read() {
-  const { settings, problems } = settingsOf(location.hash);
-  shown.settings = location.hash.length > 1 || !setup.settings ? settings : setup.settings;
-  shown.active = Math.min(shown.active, shown.settings.length - 1);
-  shown.uploading = false;
-  fill(
-    place("problems"),
-    problems.map((problem) => h("p", {}, problem)),
-  );
+  const { settings, problems } = settingsOf(alone ? "" : location.hash);
+  state.settings = alone ? setup.saved.settings : settings;
+  if (alone) slots.push(...setup.saved.slots);
+  const active = Math.min(state.active, state.settings.length - 1);
+  Object.assign(state, { active, uploading: false, steps: [null, null], failed: ["", ""] });
+  fill(place("problems"), problems.map((problem) => h("p", {}, problem)));
   place("problems").hidden = !problems.length;
 }
 
 read();
-const controls = new Controls(place("controls"), setup.sample, !setup.alone, shown.settings, moved);
+const controls = new Controls(place("controls"), setup.sample, alone, moved);
+place("saved-note").hidden = !alone;
+for (const id of ["compare", "link"]) place(id).hidden = alone;
 
 place("compare").addEventListener("click", () => {
-  shown.settings =
-    shown.settings.length > 1 ? [shown.settings[shown.active]] : [shown.settings[0], { ...shown.settings[0] }];
-  shown.active = shown.settings.length - 1;
-  shown.steps = [null, null];
-  show();
+  const { settings, active } = state;
+  state.settings = settings.length > 1 ? [settings[active]] : [settings[0], { ...settings[0] }];
+  Object.assign(state, { active: state.settings.length - 1, steps: [null, null], failed: ["", ""] });
+  begin();
 });
-place("link").hidden = setup.alone;
 place("link").addEventListener("click", async () => {
   address();
   await copy(location.href);
@@ -298,14 +244,13 @@ place("link").addEventListener("click", async () => {
   }, 2000);
 });
 place("theme").addEventListener("click", () => {
-  document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
+  dataset.theme = theme() === "dark" ? "light" : "dark";
+  draw();
 });
-onThemeChange(show);
+onSystemTheme(draw);
 addEventListener("hashchange", () => {
-  if (location.hash.slice(1) !== written) {
-    read();
-    shown.steps = [null, null];
-    show();
-  }
+  if (location.hash.slice(1) === written) return;
+  read();
+  begin();
 });
-show();
+begin();

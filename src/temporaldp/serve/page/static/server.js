@@ -1,40 +1,56 @@
-// What only the server computes. Every question is asked for somebody: the next one of the same kind takes its place.
+// Questions to the server. In each lane one question is answered at a time, and the newest one is next.
 
-/** Milliseconds without a movement after which the server is asked. */
-const PAUSE = 350;
+/** Milliseconds after which an answer that a newer question has superseded is no longer waited for. */
+const PATIENCE = 1000;
 
-const waiting = new Map();
+/** Answers that are kept, so that a movement back and forth asks nothing. */
+const MOST_KEPT = 50;
+
+const kept = new Map();
+const lanes = new Map();
 
 /**
- * Ask the server, some time after the last question `kind` of the same `place`.
- * `told` is called with {found}, {problem} or, at once, {busy: true}; never once another question took this one's place.
+ * Ask the server. `told` is called with {found} or {problem}, at once if the answer is known, and never if another question
+ * of the same lane has superseded this one before it was sent, or aborted it.
  */
-export function ask(place, kind, question, told) {
-  drop(place);
-  const control = new AbortController();
-  const timer = setTimeout(async () => {
-    const reply = await answer(`/v1/view/${kind}`, JSON.stringify(question), "application/json", control.signal);
-    if (waiting.get(place)?.control === control) {
-      waiting.delete(place);
-      told(reply);
-    }
-  }, PAUSE);
-  waiting.set(place, { control, timer });
-  told({ busy: true });
-}
-
-/** Nobody waits for this place's question any more. */
-export function drop(place) {
-  const before = waiting.get(place);
-  if (before) {
-    clearTimeout(before.timer);
-    before.control.abort();
-    waiting.delete(place);
+export async function ask(lane, kind, question, told) {
+  const body = JSON.stringify(question);
+  const key = `${kind} ${body}`;
+  const current = lanes.get(lane);
+  if (current) {
+    const same = current.key === key && !current.control.signal.aborted;
+    current.next = same ? null : () => ask(lane, kind, question, told);
+    current.timer = same
+      ? clearTimeout(current.timer)
+      : (current.timer ?? setTimeout(() => current.control.abort(), PATIENCE));
+    return undefined;
   }
+  if (kept.has(key)) return told(kept.get(key));
+  const control = new AbortController();
+  const waiting = { key, control, next: null };
+  lanes.set(lane, waiting);
+  const reply = await answer(`/v1/view/${kind}`, body, "application/json", control.signal);
+  clearTimeout(waiting.timer);
+  lanes.delete(lane);
+  if (reply.found) {
+    if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
+    kept.set(key, reply);
+  }
+  if (!control.signal.aborted) told(reply);
+  return waiting.next?.();
 }
 
-/** The matrices of an uploaded file. */
-export const upload = (file, kind) => answer(`/v1/view/correlation?kind=${kind}`, file, "application/octet-stream");
+/** Abort what a lane asks. */
+export function drop(lane) {
+  const current = lanes.get(lane);
+  if (!current) return;
+  current.next = null;
+  current.control.abort();
+}
+
+/** The matrices of an uploaded file, or its columns where `roles` have to name some. */
+export const upload = (file, kind, roles) =>
+  answer(`/v1/view/correlation?${new URLSearchParams({ kind, ...roles })}`, file, "application/octet-stream");
 
 /** The page as one file. */
 export async function pageAlone() {
@@ -47,7 +63,7 @@ async function answer(address, body, type, signal) {
   try {
     const found = await fetch(address, { method: "POST", body, headers: { "Content-Type": type }, signal });
     const document = await found.json();
-    return found.ok ? { found: document } : { problem: document.detail ?? `the server answered ${found.status}` };
+    return found.ok ? { found: document } : { problem: document?.detail ?? `the server answered ${found.status}` };
   } catch (error) {
     return { problem: error.name === "AbortError" ? "" : "The server does not answer." };
   }

@@ -1,7 +1,5 @@
-// What is looked at: a correlation, a release and a level. A setting is a plain value; the address of the page carries it
-// behind the #, which browsers send to no server.
-
-import { complaint, reversedRows, stickyRows } from "./chain.js";
+// A setting: a correlation, a release and a level. It is a plain value; the address of the page carries it after the #,
+// which browsers send to no server.
 
 export const MOST_VALUES = 30;
 export const MOST_STEPS = 1000;
@@ -24,55 +22,31 @@ const NOISES = ["laplace", "gaussian", "any"];
 export const DELTAS = [0, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9];
 
 export const DEFAULT = Object.freeze({
-  source: "sample",
-  values: 5,
-  stays: 0.8,
-  names: null,
-  forward: null,
-  backward: null,
-  knows: "both",
-  noise: "laplace",
-  epsilon: 0.1,
-  scale: 20,
-  delta: 0,
-  horizon: 47,
-  alpha: 1,
+  ...{ source: "sample", values: 5, stays: 0.8, names: null, forward: null, backward: null, knows: "both" },
+  ...{ noise: "laplace", epsilon: 0.1, scale: 20, delta: 0, horizon: 47, alpha: 1 },
 });
 
-/** Whether leakage is an epsilon at a delta: then the server computes it. */
+/** Whether leakage is an epsilon at a delta. */
 export const atDelta = (setting) => setting.delta > 0;
 
-/**
- * The matrices of a setting: {names, backward, forward, problem}. Rows or null for a direction that the adversary does not know;
- * `problem` says what is wrong.
- */
-export function correlation(setting, sample) {
-  const known = (names, backward, forward, problem = "") => ({
-    names,
-    backward: setting.knows === "future" ? null : backward,
-    forward: setting.knows === "past" ? null : forward,
-    problem,
-  });
-  if (setting.source === "sample") return known(sample.names, sample.backward, sample.forward);
-  if (setting.source === "sticky") {
-    const rows = stickyRows(setting.values, setting.stays);
-    return known(
-      rows.map((_, k) => `v${k + 1}`),
-      rows,
-      rows,
-    );
-  }
-  const { names, forward } = setting;
-  const wrong = complaint(forward, names) || (setting.backward ? complaint(setting.backward, names) : "");
-  if (wrong) return { names, backward: null, forward: null, problem: wrong };
-  const backward = setting.backward ?? (setting.knows === "future" ? null : reversedRows(forward));
-  if (backward === null && setting.knows !== "future") {
-    const problem =
-      "Not every value can be reached from every other one, so Bayes' rule gives no backward matrix: let the adversary know the " +
-      "future only, or give every transition some probability.";
-    return { names, backward: null, forward: null, problem };
-  }
-  return known(names, backward, forward);
+/** Names of the states of a setting. */
+export const namesOf = ({ source, names, values }, sample) =>
+  ({ sample: sample.names, matrix: names })[source] ?? Array.from({ length: values }, (_, k) => `v${k + 1}`);
+
+/** The correlation and the horizon of a setting, as the server takes them. */
+export function question(setting, sample) {
+  const { source, stays, knows, horizon } = setting;
+  const asked = { names: namesOf(setting, sample), knows, horizon };
+  if (source === "sticky") return { ...asked, stays };
+  const { forward, backward } = source === "sample" ? sample : setting;
+  return { ...asked, forward, backward: backward ?? "bayes" };
+}
+
+/** What is wrong with a matrix that is being edited; an empty string if the server can check it. */
+export function incomplete({ source, names, forward }) {
+  if (source !== "matrix") return "";
+  const row = forward.findIndex((entries) => !entries.every(Number.isFinite));
+  return row < 0 ? "" : `expected a number in every column of row ${names[row]}`;
 }
 
 const written = (rows) => rows.map((row) => row.join(",")).join(";");
@@ -91,12 +65,8 @@ function fields(setting) {
 
 /** The part of an address behind the #, and whether it carries everything: large matrices are left out. */
 export function fragment(settings) {
-  const address = (all) =>
-    all
-      .flatMap((setting, k) =>
-        Object.entries(fields(setting)).map(([name, value]) => `${k ? "b." : ""}${name}=${value}`),
-      )
-      .join("&");
+  const parts = (setting, k) => Object.entries(fields(setting)).map(([name, value]) => `${k ? "b." : ""}${name}=${value}`);
+  const address = (all) => all.flatMap(parts).join("&");
   const whole = address(settings);
   if (whole.length <= LONGEST_LINK) return { text: whole, complete: true };
   const without = settings.map((setting) => (setting.source === "matrix" ? { ...setting, source: "sample" } : setting));
@@ -114,10 +84,8 @@ export function settingsOf(text) {
   if (groups[0]["left-out"]) {
     problems.push("This link was made for a matrix that is too large for a link: the sample is shown in its place.");
   }
-  const read = groups
-    .filter((group, k) => k === 0 || Object.keys(group).length)
-    .map((group) => setting(group, problems));
-  return { settings: read, problems };
+  const given = groups.filter((group, k) => k === 0 || Object.keys(group).length);
+  return { settings: given.map((group) => setting(group, problems)), problems };
 }
 
 function setting(group, problems) {
@@ -126,7 +94,7 @@ function setting(group, problems) {
     if (group[name] === undefined) return;
     const value = parse(group[name]);
     if (allowed(value)) made[name === "from" ? "source" : name] = value;
-    else problems.push(`The link's ${name}=${group[name].slice(0, 40)} cannot be used.`);
+    else problems.push(`The value of ${name} in the link cannot be used: ${group[name].slice(0, 40)}.`);
   };
   const within = (name) => (value) => value >= LIMITS[name].min && value <= LIMITS[name].max;
   const whole = (name) => (value) => Number.isInteger(value) && within(name)(value);
