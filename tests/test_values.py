@@ -38,6 +38,7 @@ from temporaldp import (
     Periodic,
     PlanComparison,
     PrivacyGuarantee,
+    Project,
     PublicCorrelation,
     RandomizedResponse,
     Release,
@@ -174,7 +175,7 @@ def test_every_public_kind_of_value_is_among_them(kinds):
     }
     # What was converted from another mechanism is reached through these; states of a computation are no values. A comparison of
     # plans holds errors, which have no equals; made-up traces are drawn once, and are compared by nobody.
-    assert public - {type(value) for value in kinds[0]} == {PlanComparison, SyntheticTraces}
+    assert public - {type(value) for value in kinds[0]} == {PlanComparison, SyntheticTraces, Project}
 
 
 def test_values_equal_their_copies_and_nothing_else(kinds):

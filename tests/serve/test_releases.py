@@ -173,7 +173,7 @@ def test_a_release_is_a_ledger_for_those_who_have_the_database(service, tmp_path
     assert json.loads(shown.stdout)["steps"][0]["time"] == "2024-01-01"
     for command in ("show", "verify"):
         said = temporaldp("ledger", command, service.store, "--release", release)
-        assert said.returncode == 0 and "alpha" in said.stdout, said.stderr
+        assert said.returncode == 0 and "DP_T" in said.stdout, said.stderr
     table = tmp_path / "steps.csv"
     assert temporaldp("ledger", "export", service.store, "--release", release, "-o", table).returncode == 0
     assert "2024-01-01" in table.read_text()

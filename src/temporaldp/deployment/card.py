@@ -18,6 +18,7 @@ from temporaldp.deployment.unit import PrivacyUnit
 from temporaldp.errors import InputError, StateError
 from temporaldp.files.plans import json_number
 from temporaldp.report.sentences import at_delta
+from temporaldp.values import compared_by_value
 
 OVERVIEW = (0.7, 0.9)
 """Probabilities of staying in a table of records, besides the end of the range."""
@@ -62,6 +63,7 @@ class LeakageOverTime:
     doubled: float | None
 
 
+@compared_by_value
 @dataclass(frozen=True, eq=False)
 class DeploymentCard:
     """Leakage over time under a promise for each step; from `Deployment.card`.
