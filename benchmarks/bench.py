@@ -40,7 +40,7 @@ A number with a ~ is extrapolated from the part that is named.
 
 def fresh(n: int) -> np.ndarray:
     """The matrix of n states."""
-    return np.array(tdp.random_correlation(n, rng=SEED).dense())
+    return np.array(tdp.correlation.random_correlation(n, rng=SEED).dense())
 
 
 def one_loss() -> Iterator[str]:
@@ -157,7 +157,7 @@ def series() -> Iterator[str]:
     yield "## Series: `temporal_leakage(adversary, epsilons, accounting=...)`\n\n"
     yield "Budgets differ from step to step, so that no fixed point is reached; backward and forward.\n\n"
     rng = np.random.default_rng(SEED)
-    large, small = tdp.random_correlation(50, rng=SEED), tdp.random_correlation(5, rng=SEED)
+    large, small = tdp.correlation.random_correlation(50, rng=SEED), tdp.correlation.random_correlation(5, rng=SEED)
     large.leakage_profile()
     asked: list[tuple[str, int, int, list[tdp.TransitionMatrix]]] = [
         *(("paper", 50, steps, [large]) for steps in (10_000, 100_000, 1_000_000)),
@@ -185,8 +185,8 @@ def stack_of(rng: np.random.Generator, count: int) -> list[tdp.TransitionMatrix]
 
 MATRIX = """
 import numpy as np, temporaldp as tdp
-tdp.random_correlation(50, rng=0).leakage_profile()
-matrix = tdp.random_correlation({n}, rng=0)
+tdp.correlation.random_correlation(50, rng=0).leakage_profile()
+matrix = tdp.correlation.random_correlation({n}, rng=0)
 started = time.perf_counter()
 matrix.leakage_profile()
 """
@@ -223,7 +223,7 @@ def memory() -> Iterator[str]:
     sizes = list(seconds)
     yield f"Fitted exponent of the dense profile in n, {sizes[0]} to {sizes[-1]}: {exponent(sizes, list(seconds.values())):.2f}. "
     steps = [10_000, 100_000, 1_000_000]
-    matrix = tdp.random_correlation(50, rng=SEED)
+    matrix = tdp.correlation.random_correlation(50, rng=SEED)
     taken = []
     with settings(threads=CORES):
         for T in steps:
@@ -239,7 +239,7 @@ def memory() -> Iterator[str]:
         ]
     yield f"Of the series by the paper's bound in T: {exponent(steps, taken):.2f}; in users: {exponent(users, crowd):.2f}.\n\n"
     yield "## The first call\n\n"
-    code = "import temporaldp as tdp\nm = tdp.random_correlation(50, rng=0)\nm.leakage_profile().loss(1.0)"
+    code = "import temporaldp as tdp\nm = tdp.correlation.random_correlation(50, rng=0)\nm.leakage_profile().loss(1.0)"
     code += "\ntdp.temporal_leakage(tdp.Adversary(m), [0.1] * 100_000)"
     with tempfile.TemporaryDirectory() as folder:
         first = in_a_child(code, NUMBA_CACHE_DIR=folder)["seconds"]

@@ -78,7 +78,7 @@ def compared(counts, epsilon, correlation, rng):
     """Mean absolute errors raw, clipped and smoothed; coverage; smoothed and raw squared errors."""
     total = int(counts[0].sum())
     noisy = released(counts, epsilon, rng)
-    clipped = np.stack([tdp.consistent_counts(row, total=total) for row in noisy.counts])
+    clipped = np.stack([tdp.release.consistent_counts(row, total=total) for row in noisy.counts])
     found = tdp.smooth(noisy, correlation, total=total)
     inside = (found.lower - 1e-9 <= counts) & (counts <= found.upper + 1e-9)
     errors = [np.abs(one - counts).mean() for one in (noisy.counts, clipped, found.counts)]
@@ -153,7 +153,7 @@ def same_start(repetitions):
 def filtered(counts, epsilon, correlation, rng):
     """As `compared`, of the filter: each step from the releases up to it."""
     noisy, total, state = released(counts, epsilon, rng), float(counts[0].sum()), None
-    clipped = np.stack([tdp.consistent_counts(one, total=int(total)) for one in noisy.counts])
+    clipped = np.stack([tdp.release.consistent_counts(one, total=int(total)) for one in noisy.counts])
     means, variances, steps = [], [], []
     for one, scale in zip(noisy.counts, noisy.scales.tolist(), strict=True):
         steps.append(step_release(one, scale, "laplace", total))

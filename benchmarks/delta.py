@@ -57,7 +57,7 @@ def number(value: float) -> str:
 
 def known() -> str:
     """The example of one walk between two places."""
-    noise, still = tdp.GaussianNoise(10.0, sensitivity=1.0), tdp.Adversary(tdp.strongest_correlation(2))
+    noise, still = tdp.GaussianNoise(10.0, sensitivity=1.0), tdp.Adversary(tdp.correlation.strongest_correlation(2))
     walk = tdp.temporal_leakage(tdp.Adversary(WALK, WALK), [noise] * 20, accounting=tdp.ApproximateDP(DELTA, grid=1e-3))
     limits = tdp.leakage_supremum(tdp.Adversary(WALK, WALK), noise, accounting=tdp.ApproximateDP(DELTA, grid=1e-3))
     composed = tdp.temporal_leakage(still, [noise] * 20, accounting=tdp.ApproximateDP(DELTA, grid=1e-3))
@@ -77,7 +77,7 @@ def known() -> str:
 def gains() -> str:
     """Laplace noise with 0.1 a step: pure leakage, and at a delta."""
     noise = tdp.LaplaceNoise(10.0, sensitivity=1.0)
-    still = tdp.strongest_correlation(2)
+    still = tdp.correlation.strongest_correlation(2)
     cases = [
         ("sleep stages (bundled)", next(tdp.estimate_adversaries(tdp.load_sample()))),
         ("two places, stay 0.8", tdp.Adversary(WALK, WALK)),
@@ -173,7 +173,9 @@ def planned_row(
 
 def own() -> str:
     """How far bounds are from what a release itself leaks: Gaussian noise on every count of the sample, 25 steps, from the past."""
-    adversary = tdp.Adversary(backward=tdp.estimate_transition_matrix(tdp.load_sample(), direction="backward"))
+    adversary = tdp.Adversary(
+        backward=tdp.correlation.estimate_transition_matrix(tdp.load_sample(), direction="backward")
+    )
     rows = []
     for sigma, delta in ((10.0, 1e-2), (10.0, 1e-3), (5.0, 1e-3)):
         noise = [tdp.GaussianNoise(sigma, sensitivity=2.0**0.5)] * 25

@@ -140,7 +140,7 @@ def _overview(folder: Path) -> list[str]:
     for path in sorted(folder.glob("*.yaml")):
         if path.name == "schema.yaml":  # of a record; not one
             continue
-        line = overview_of(tdp.Deployment.load(path), Question())
+        line = overview_of(tdp.deployment.Deployment.load(path), Question())
         stem = path.stem
         unit, promise = line.deployment.record.unit, line.promise.sentence
         if line.misfit is not None:
@@ -153,7 +153,7 @@ def _overview(folder: Path) -> list[str]:
 
 
 def _case(folder: Path, case: Case) -> str:
-    card = tdp.Deployment.load(folder / case.file).card(**case.asked)
+    card = tdp.deployment.Deployment.load(folder / case.file).card(**case.asked)
     found = card.leakage
     assert found is not None, card.reason
     stated = [

@@ -100,7 +100,7 @@ def main() -> None:
     ]
     lines = []
     for s in SMOOTHING:
-        matrix = tdp.smoothed_correlation(tdp.strongest_correlation(N_STATES), s=s)
+        matrix = tdp.correlation.smoothed_correlation(tdp.correlation.strongest_correlation(N_STATES), s=s)
         adversary = tdp.Adversary(matrix, matrix)
         lines += [row(f"s = {s:g}", adversary, horizon, alpha) for alpha in ALPHAS for horizon in HORIZONS]
     lines += [row("sleep stages", sleep, horizon, alpha) for alpha in ALPHAS for horizon in (10, 47, 1000, 10_000)]

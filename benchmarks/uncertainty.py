@@ -55,7 +55,7 @@ class Row:
     seconds: float
 
 
-def measured(name: str, data: tdp.Traces) -> Row:
+def measured(name: str, data: tdp.correlation.Traces) -> Row:
     """Everything about one data set."""
     started = time.perf_counter()
     spent, n = np.full(STEPS, EPSILON), data.n_states
@@ -65,9 +65,9 @@ def measured(name: str, data: tdp.Traces) -> Row:
     order = (math.nan, math.nan)
     if n**2 <= MOST_WORDS:
         try:
-            longer = tdp.studies.lifted_leakage(tdp.estimate_words(data, order=2), epsilons=spent)
+            longer = tdp.studies.lifted_leakage(tdp.correlation.estimate_words(data, order=2), epsilons=spent)
             order = longer.attained, longer.worst
-        except (tdp.EstimationError, tdp.MatrixError) as error:
+        except (tdp.errors.EstimationError, tdp.errors.MatrixError) as error:
             print(f"{name}: no order 2: {error}", file=sys.stderr)
     return Row(
         name,
@@ -88,23 +88,23 @@ def measured(name: str, data: tdp.Traces) -> Row:
     )
 
 
-def estimated(data: tdp.Traces, spent: np.ndarray) -> float:
+def estimated(data: tdp.correlation.Traces, spent: np.ndarray) -> float:
     """Leakage for the estimate; NaN where the traces determine none."""
     try:
         return tdp.temporal_leakage(next(tdp.estimate_adversaries(data)), spent).worst
-    except tdp.EstimationError:
+    except tdp.errors.EstimationError:
         return math.nan
 
 
-def people(data: tdp.Traces, spent: np.ndarray) -> float:
+def people(data: tdp.correlation.Traces, spent: np.ndarray) -> float:
     """A quantile over people drawn anew; NaN where their draws determine no matrix."""
     try:
         return tdp.studies.leakage_bootstrap(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE)
-    except tdp.EstimationError:
+    except tdp.errors.EstimationError:
         return math.nan
 
 
-def real_data(scratch: Path) -> Iterator[tuple[str, tdp.Traces]]:
+def real_data(scratch: Path) -> Iterator[tuple[str, tdp.correlation.Traces]]:
     """Every data set."""
     yield "sleep stages of 151 people, 5 min (bundled)", tdp.load_sample()
     stages = ["W", "R", "N1", "N2", "N3"]

@@ -11,7 +11,7 @@ import temporaldp as tdp
 
 def noisy_histogram(counts: np.ndarray, epsilon: float) -> list[int]:
     """Geometric noise on every count. Replacing one person's value moves two counts by 1: sensitivity 2."""
-    noise = Geometric(epsilon=epsilon, sensitivity=tdp.HISTOGRAM_SENSITIVITY)
+    noise = Geometric(epsilon=epsilon, sensitivity=tdp.release.HISTOGRAM_SENSITIVITY)
     return [noise.randomise(int(count)) for count in counts]
 
 
@@ -19,7 +19,7 @@ def main() -> None:
     traces = tdp.load_sample()
     adversary = next(tdp.estimate_adversaries(traces))
     plan = tdp.plan_budget(adversary, alpha=1.0, horizon=traces.n_times)
-    result = tdp.release_snapshots(noisy_histogram, traces.histogram(), plan)
+    result = tdp.release.release_snapshots(noisy_histogram, traces.histogram(), plan)
     worst = tdp.temporal_leakage(adversary, result.epsilons).worst
     print(f"{len(result.outputs)} histograms released; worst leakage {worst:.4f} of {plan.alpha:g}")
     print("first step: true", traces.histogram()[0].tolist(), "released", result.outputs[0])

@@ -50,7 +50,7 @@ def main() -> None:
         days.append(levels)
         levels = np.array([rng.choice(LEVELS, p=forward.dense()[level]) for level in levels])
 
-    result = tdp.release_snapshots(BoundedSum(), days, plan)
+    result = tdp.release.release_snapshots(BoundedSum(), days, plan)
     worst = tdp.temporal_leakage(adversary, result.epsilons).worst
     print(f"spent {result.epsilons.min():.4f} to {result.epsilons.max():.4f} a step; worst leakage {worst:.4f} of 2")
     for step in (0, STEPS // 2, STEPS - 1):

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from temporaldp import RequestRefusedError
+from temporaldp.errors import RequestRefusedError
 from temporaldp.serve import Client
 
 COMMAND = [sys.executable, "-m", "temporaldp"]

@@ -21,7 +21,8 @@ from reproduction.settings import (
     recursion_supremum,
     smoothed,
 )
-from temporaldp import Adversary, TransitionMatrix, random_correlation
+from temporaldp import Adversary, TransitionMatrix
+from temporaldp.correlation import random_correlation
 
 # Section IV
 

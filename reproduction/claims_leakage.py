@@ -24,8 +24,8 @@ from temporaldp import (
     TransitionMatrix,
     estimate_adversaries,
     load_sample,
-    random_correlation,
 )
+from temporaldp.correlation import random_correlation
 
 # Section I
 

@@ -20,11 +20,10 @@ from temporaldp import (
     compare_plans,
     leakage_supremum,
     plan_budget,
-    smoothed_correlation,
-    strongest_correlation,
     sustainable_budget,
     temporal_leakage,
 )
+from temporaldp.correlation import smoothed_correlation, strongest_correlation
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]

@@ -24,15 +24,14 @@ from temporaldp import (
     DiscreteLaplaceHistogram,
     Ledger,
     LedgerError,
-    LedgerMismatchError,
     PublicCorrelation,
-    SharedRelease,
     TemporalAccountant,
     TransitionMatrix,
-    adopt_correlation,
-    independent_adversary,
     plan_budget,
 )
+from temporaldp.correlation import independent_adversary
+from temporaldp.errors import LedgerMismatchError
+from temporaldp.release import SharedRelease, adopt_correlation
 from workers import _note
 
 STAYS = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]])

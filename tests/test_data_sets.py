@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 
 from conftest import REPOSITORY
 from data_sets import bike_locations, dod_sequences, income_quintiles
-from temporaldp import estimate_transition_matrix, load_matrix, load_plan, load_released, read_traces, save_matrix
+from temporaldp import load_matrix, load_plan, load_released, read_traces, save_matrix
 from temporaldp.cli import app
+from temporaldp.correlation import estimate_transition_matrix
 
 # Counts of yearly moves between income quintiles, as giddy's documentation prints them for these data (3,840 in all).
 GIDDY_TRANSITIONS = [

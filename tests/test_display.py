@@ -154,7 +154,7 @@ def test_what_cannot_be_drawn_says_why():
     with pytest.raises(tdp.InputError, match="a label for each of the 3 steps, got 2"):
         SERIES.plot(times=["a", "b"])
     with pytest.raises(tdp.InputError, match="at least one method with a plan"):
-        tdp.PlanComparison({}, {}).plot()
+        tdp.planning.PlanComparison({}, {}).plot()
 
 
 def test_every_library_reads_a_series_as_the_same_table():

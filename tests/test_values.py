@@ -16,45 +16,46 @@ from temporaldp import (
     Adversary,
     ApproximateDP,
     BudgetError,
-    ClampedMean,
-    ClampedSum,
-    ConcentratedGuarantee,
-    CountEstimate,
-    Deployment,
     DiscreteGaussianNoise,
     DiscreteLaplaceHistogram,
     DiscreteLaplaceNoise,
     Exact,
     GaussianNoise,
-    GroupedHistogram,
     InputError,
     IntervalMatrix,
     LaplaceNoise,
     LikelihoodBox,
     MetricPrivacy,
-    NoisyHistogram,
     OutputTable,
     PaperBound,
     Periodic,
-    PlanComparison,
     PrivacyGuarantee,
     Project,
     PublicCorrelation,
     RandomizedResponse,
-    Release,
-    SharedBudget,
-    SyntheticTraces,
     Trajectories,
     TransitionMatrix,
     leakage_supremum,
     plan_budget,
-    plan_for_share,
     plan_noise,
-    random_correlation,
     release_histograms,
     smooth,
     temporal_leakage,
 )
+from temporaldp.correlation import random_correlation
+from temporaldp.deployment import Deployment
+from temporaldp.mechanisms import ConcentratedGuarantee
+from temporaldp.planning import PlanComparison, plan_for_share
+from temporaldp.release import (
+    ClampedMean,
+    ClampedSum,
+    GroupedHistogram,
+    NoisyHistogram,
+    Release,
+    SharedBudget,
+    SyntheticTraces,
+)
+from temporaldp.smoothing import CountEstimate
 from temporaldp.values import REPLACE_ONE, checked_relation, compared_by_value, positive, whole_number
 
 ONE_WAY = [[0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
@@ -93,7 +94,7 @@ def values(budget):
         pairs, pairs.evidence, verified, own, attacked(budget), verification(budget),
         plan.optimality, dataclasses.replace(plan.source, step=f"{budget} hours"),
         pure, held, at_delta, pure.evidence, held.evidence, at_delta.evidence,
-        temporaldp.renewal_leakage(somebody, epsilons),
+        temporaldp.planning.renewal_leakage(somebody, epsilons),
         GaussianNoise(1.0 / budget, sensitivity=1.0), LaplaceNoise(1.0 / budget, sensitivity=1.0),
         DiscreteGaussianNoise(1.0 / budget), DiscreteLaplaceNoise(1.0 / budget), RandomizedResponse(budget),
         PrivacyGuarantee(budget), OutputTable([[0.5 + budget / 10, 0.5 - budget / 10], [0.5, 0.5]]),
@@ -107,7 +108,7 @@ def values(budget):
 def uncertain(matrix, budget):
     """What is known of a correlation that nobody knows exactly, and of people who differ."""
     walks = Trajectories.from_sequences([list("abcabcaabb"), list("bcabbacbca"), list("ccabaabcab")])
-    chain = temporaldp.estimate_words(walks, order=2, prior=budget)
+    chain = temporaldp.correlation.estimate_words(walks, order=2, prior=budget)
     near = IntervalMatrix(matrix.dense() * 0.9, np.minimum(matrix.dense() * 1.1, 1.0), matrix.states)
     people = [Adversary(matrix, matrix, name=name) for name in ("Ann", "Bo")]
     epsilons = [budget] * 4
@@ -153,7 +154,7 @@ def attacked(budget):
 
 def verification(budget):
     """How a plan was verified, in numbers that were made up."""
-    return temporaldp.Verification(budget * 1e-3, 1e-6, 100, 0, 5, 3.0, False)
+    return temporaldp.planning.Verification(budget * 1e-3, 1e-6, 100, 0, 5, 3.0, False)
 
 
 def released(walks, plan):
@@ -170,12 +171,13 @@ def _kinds():
 def test_every_public_kind_of_value_is_among_them(kinds):
     public = {
         thing
-        for thing in vars(temporaldp).values()
+        for folder in (temporaldp, temporaldp.release)
+        for thing in map(vars(folder).get, folder.__all__)
         if inspect.isclass(thing) and (dataclasses.is_dataclass(thing) or hasattr(thing, "_fields"))
     }
     # What was converted from another mechanism is reached through these; states of a computation are no values. A comparison of
     # plans holds errors, which have no equals; made-up traces are drawn once, and are compared by nobody.
-    assert public - {type(value) for value in kinds[0]} == {PlanComparison, SyntheticTraces, Project}
+    assert public - {type(value) for value in kinds[0]} - {PlanComparison, SyntheticTraces} == {Project}
 
 
 def test_values_equal_their_copies_and_nothing_else(kinds):
@@ -218,7 +220,7 @@ def test_a_copy_computes_what_the_original_computes(kinds):
         if isinstance(value, temporaldp.LeakageSeries):
             pickled = pickle.loads(pickle.dumps(value))
             assert pickled.window(0, 3) == value.window(0, 3) and pickled.worst_pair() == value.worst_pair()
-        if isinstance(value, temporaldp.LeakageCurves):
+        if isinstance(value, temporaldp.accounting.LeakageCurves):
             # What it had computed was kept by the identity of objects: in another process others have that identity.
             assert not pickle.loads(pickle.dumps(value)).upper.curves._thetas
             assert pickle.loads(pickle.dumps(value)).curve(1) == value.curve(1)

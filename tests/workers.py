@@ -29,10 +29,10 @@ from temporaldp import (
     Ledger,
     LedgerError,
     NoisePlan,
-    NoisyHistogram,
     TemporalAccountant,
     TransitionMatrix,
 )
+from temporaldp.release import NoisyHistogram
 
 LONGEST_LIFE = 10
 """Steps, of the length that they have on this machine while it does whatever else it does."""

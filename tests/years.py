@@ -23,13 +23,12 @@ from temporaldp import (
     Adversary,
     ContinualRelease,
     DiscreteLaplaceHistogram,
-    LateDataError,
     Ledger,
-    LedgerMismatchError,
     TemporalAccountant,
     TransitionMatrix,
-    adopt_correlation,
 )
+from temporaldp.errors import LateDataError, LedgerMismatchError
+from temporaldp.release import adopt_correlation
 
 ALPHA = 1.0
 FIRST = datetime(2021, 1, 1)

@@ -79,7 +79,7 @@ def deployment(folder: Path) -> None:
     from temporaldp.deployment.page import render_card
 
     (folder / "record.yaml").write_text(RECORD)
-    card = tdp.Deployment.load(folder / "record.yaml").card(states=["here", "away"], stays=(0.5, 0.9))
+    card = tdp.deployment.Deployment.load(folder / "record.yaml").card(states=["here", "away"], stays=(0.5, 0.9))
     assert "<svg" in render_card(card) or "data:image" in render_card(card)
 
 
@@ -166,7 +166,7 @@ def missing(name: str, folder: Path, *, strictly: bool) -> None:
     """What is not installed says how to install it; where another library brought it along, it works."""
     try:
         SMOKES[name](folder)
-    except tdp.MissingExtraError as error:
+    except tdp.errors.MissingExtraError as error:
         assert f"temporaldp[{error.extra}]" in str(error), error
         assert error.extra in {name, "tables", "ledger", "report", "release"}, error
     else:

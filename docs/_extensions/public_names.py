@@ -35,7 +35,12 @@ TITLES = {
 
 PUBLIC = {name: name for name in temporaldp.__all__ if name != "studies"}
 PUBLIC |= {name: f"studies.{name}" for name in temporaldp.studies.__all__}
-"""The public names, and how they are qualified after `temporaldp.`."""
+REFERENCE = (Path(__file__).parents[1] / "reference.md").read_text(encoding="utf-8")
+for place in TITLES:
+    for name in getattr(import_module(f"temporaldp.{place}"), "__all__", ()):
+        if name not in PUBLIC and f"`{name}" in REFERENCE:
+            PUBLIC[name] = f"{place}.{name}"
+"""The public names, and how they are qualified after `temporaldp.`: those of the package, and those of its folders."""
 
 
 def folder(name: str) -> str:

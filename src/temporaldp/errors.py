@@ -27,6 +27,29 @@ Each class also derives from the builtin that a caller would expect, so ``except
 
 from typing import Any
 
+__all__ = [
+    "BudgetError",
+    "EstimationError",
+    "InputDiffersWarning",
+    "InputError",
+    "LateDataError",
+    "LeakageBudgetError",
+    "LedgerChangedError",
+    "LedgerError",
+    "LedgerMismatchError",
+    "MatrixError",
+    "MissingExtraError",
+    "MissingFileError",
+    "OutputError",
+    "PlanError",
+    "RequestRefusedError",
+    "ServiceError",
+    "SpentError",
+    "StateError",
+    "TemporaldpError",
+    "TraceError",
+]
+
 
 class TemporaldpError(Exception):
     """Base of all errors that temporaldp raises on purpose."""

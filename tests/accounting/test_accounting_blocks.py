@@ -16,8 +16,8 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
     plan_budget,
-    release_snapshots,
 )
+from temporaldp.release import release_snapshots
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 

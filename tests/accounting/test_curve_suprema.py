@@ -14,10 +14,10 @@ from temporaldp import (
     OutputTable,
     TransitionMatrix,
     leakage_supremum,
-    strongest_correlation,
     temporal_leakage,
 )
 from temporaldp.accounting.curve import method as curve_method
+from temporaldp.correlation import strongest_correlation
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 CHAIN = TransitionMatrix([[0.616, 0.243, 0.141], [0.497, 0.048, 0.455], [0.613, 0.124, 0.263]])

@@ -27,11 +27,10 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
     leakage_supremum,
-    smoothed_correlation,
-    strongest_correlation,
     temporal_leakage,
 )
 from temporaldp.accounting.curve import grid
+from temporaldp.correlation import smoothed_correlation, strongest_correlation
 from temporaldp.mechanisms.protocol import epsilon_of_one
 
 ApproximateDP = partial(temporaldp.ApproximateDP, pairwise=False)

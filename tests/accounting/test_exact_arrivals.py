@@ -17,15 +17,15 @@ from temporaldp import (
     Exact,
     GaussianNoise,
     InputError,
-    IntervalBound,
     LikelihoodBox,
     MetricPrivacy,
     PaperBound,
-    StateError,
     TransitionMatrix,
     leakage_supremum,
     temporal_leakage,
 )
+from temporaldp.accounting import IntervalBound
+from temporaldp.errors import StateError
 
 DIRECTIONS = ("backward", "forward", "temporal")
 WALK = TransitionMatrix([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])

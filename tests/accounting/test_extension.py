@@ -20,10 +20,10 @@ from temporaldp import (
     TransitionMatrix,
     leakage_supremum,
     plan_budget,
-    strongest_correlation,
     temporal_leakage,
 )
 from temporaldp.accounting import StepwiseAccounting
+from temporaldp.correlation import strongest_correlation
 from temporaldp.errors import InputError
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])

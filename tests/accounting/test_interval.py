@@ -15,7 +15,6 @@ from temporaldp import (
     IntervalMatrix,
     LeakageBudgetError,
     Ledger,
-    LedgerMismatchError,
     LikelihoodBox,
     MetricPrivacy,
     PaperBound,
@@ -27,6 +26,7 @@ from temporaldp import (
     sustainable_budget,
     temporal_leakage,
 )
+from temporaldp.errors import LedgerMismatchError
 from temporaldp.kernels.interval import by_rows, by_sets
 from temporaldp.studies import worst_member
 from temporaldp.studies.worst_member import entry_derivatives

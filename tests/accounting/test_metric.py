@@ -27,16 +27,15 @@ from temporaldp import (
     LeakageSeries,
     MetricPrivacy,
     PaperBound,
-    StateError,
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
     load_sample,
-    smoothed_correlation,
-    strongest_correlation,
     temporal_leakage,
 )
 from temporaldp.accounting.metric.evidence import PairwiseLeakage
+from temporaldp.correlation import smoothed_correlation, strongest_correlation
+from temporaldp.errors import StateError
 from temporaldp.kernels.lifting import closed, lifted, no_trees, off_diagonal
 from temporaldp.mechanisms.distances import box_of
 

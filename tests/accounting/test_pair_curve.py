@@ -23,7 +23,6 @@ from temporaldp import (
     RandomizedResponse,
     TemporalAccountant,
     TransitionMatrix,
-    estimate_transition_matrix,
     leakage_supremum,
     load_sample,
     temporal_leakage,
@@ -31,6 +30,7 @@ from temporaldp import (
 from temporaldp.accounting.curve import pair_kernels
 from temporaldp.accounting.curve.arrivals import SingleCurve
 from temporaldp.accounting.curve.pair_curves import PairCurves, goes_by_pairs
+from temporaldp.correlation import estimate_transition_matrix
 
 ULPS = 1e-12
 """What an oracle's own sums in doubles may lose."""

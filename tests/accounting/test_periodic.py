@@ -8,7 +8,6 @@ from temporaldp import (
     Adversary,
     ApproximateDP,
     BudgetError,
-    EstimationError,
     GaussianNoise,
     InputError,
     IntervalMatrix,
@@ -24,6 +23,7 @@ from temporaldp import (
     sustainable_budget,
     temporal_leakage,
 )
+from temporaldp.errors import EstimationError
 
 NIGHT, DAY = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])
 

@@ -15,7 +15,6 @@ from temporaldp import (
     BudgetError,
     Exact,
     GaussianNoise,
-    IntervalBound,
     MarkovQuilt,
     MetricPrivacy,
     OutputTable,
@@ -24,6 +23,7 @@ from temporaldp import (
     TransitionMatrix,
     temporal_leakage,
 )
+from temporaldp.accounting import IntervalBound
 
 HIGH, LOW = np.array([0.9, 0.3, 0.5]), np.array([-0.1, 0.0, -0.4])
 BOX = HIGH[:, None] - LOW[None, :]

@@ -22,11 +22,9 @@ from temporaldp import (
     PaperBound,
     TransitionMatrix,
     leakage_supremum,
-    random_correlation,
-    smoothed_correlation,
-    strongest_correlation,
     temporal_leakage,
 )
+from temporaldp.correlation import random_correlation, smoothed_correlation, strongest_correlation
 
 
 @pytest.fixture(params=["exact", "paper"])

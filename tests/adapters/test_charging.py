@@ -12,7 +12,6 @@ from temporaldp import (
     Adversary,
     ApproximateDP,
     BudgetError,
-    ConcentratedGuarantee,
     InputError,
     LeakageBudgetError,
     MetricPrivacy,
@@ -21,6 +20,7 @@ from temporaldp import (
     TransitionMatrix,
 )
 from temporaldp.adapters.charging import charge, over_moves, promise
+from temporaldp.mechanisms import ConcentratedGuarantee
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 

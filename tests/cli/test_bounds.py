@@ -27,11 +27,11 @@ from temporaldp import (
     load_plan,
     load_released,
     load_sample,
-    random_correlation,
     read_traces,
     save_matrix,
     temporal_leakage,
 )
+from temporaldp.correlation import random_correlation
 
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
 

@@ -18,7 +18,7 @@ import pytest
 from command import refused, temporaldp
 from served import served
 from serving import DEFINITION
-from temporaldp import ServiceError
+from temporaldp.errors import ServiceError
 from temporaldp.serve import Client, Settings
 
 MOST_MEMORY = 16 << 20

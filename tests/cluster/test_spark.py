@@ -14,15 +14,8 @@ import pytest
 
 from counting import counted, counted_with_absent, tables_of
 from data_sets import collected, sequence_rows
-from temporaldp import (
-    InputError,
-    StateError,
-    TraceError,
-    estimate_adversaries,
-    plan_budget,
-    read_traces,
-    release_histograms,
-)
+from temporaldp import InputError, estimate_adversaries, plan_budget, read_traces, release_histograms
+from temporaldp.errors import StateError, TraceError
 from temporaldp.studies import leakage_distribution
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]

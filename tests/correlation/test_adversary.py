@@ -10,15 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matrices import matrices
-from temporaldp import (
-    Adversary,
-    InputError,
-    MatrixError,
-    StateError,
-    TransitionMatrix,
-    random_correlation,
-    strongest_correlation,
-)
+from temporaldp import Adversary, InputError, TransitionMatrix
+from temporaldp.correlation import random_correlation, strongest_correlation
+from temporaldp.errors import MatrixError, StateError
 
 CHAIN = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["a", "b"])
 

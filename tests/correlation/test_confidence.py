@@ -8,7 +8,6 @@ from scipy import stats
 
 from temporaldp import (
     Adversary,
-    EstimationError,
     InputError,
     IntervalMatrix,
     Trajectories,
@@ -19,6 +18,7 @@ from temporaldp import (
 )
 from temporaldp.correlation.confidence import clopper_pearson, intervals_of_counts
 from temporaldp.correlation.draws import bootstrap_adversaries, posterior_adversaries
+from temporaldp.errors import EstimationError
 from temporaldp.studies import leakage_bootstrap, leakage_posterior
 
 

@@ -10,13 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporaldp import (
-    EstimationError,
-    InputError,
-    Trajectories,
-    estimate_adversaries,
-    estimate_transition_matrix,
-)
+from temporaldp import InputError, Trajectories, estimate_adversaries
+from temporaldp.correlation import estimate_transition_matrix
+from temporaldp.errors import EstimationError
 
 sequences = st.lists(
     st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=12), min_size=1, max_size=6

@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from temporaldp import (
-    InputError,
-    MatrixError,
-    TransitionMatrix,
-    random_correlation,
-    smoothed_correlation,
-    strongest_correlation,
-)
+from temporaldp import InputError, TransitionMatrix
+from temporaldp.correlation import random_correlation, smoothed_correlation, strongest_correlation
+from temporaldp.errors import MatrixError
 
 CHAIN = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["a", "b"])
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from interval_oracles import random_bounds
-from temporaldp import InputError, IntervalMatrix, MatrixError, Origin, StateError, TransitionMatrix, sticky
+from temporaldp import InputError, IntervalMatrix, TransitionMatrix, sticky
+from temporaldp.correlation import Origin
+from temporaldp.errors import MatrixError, StateError
 
 
 def test_members_are_in_the_set_and_others_are_not():

@@ -5,16 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from temporaldp import (
-    Adversary,
-    InputError,
-    Trajectories,
-    TransitionMatrix,
-    estimate_adversaries,
-    independent_adversary,
-    joint_trajectories,
-    temporal_leakage,
-)
+from temporaldp import Adversary, InputError, Trajectories, TransitionMatrix, estimate_adversaries, temporal_leakage
+from temporaldp.correlation import independent_adversary, joint_trajectories
 
 ONE = np.array([[0.9, 0.1], [0.3, 0.7]])
 TWO = np.array([[0.5, 0.2, 0.3], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]])

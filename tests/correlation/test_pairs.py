@@ -7,16 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from temporaldp import (
-    Adversary,
-    InputError,
-    TraceError,
-    Trajectories,
-    TransitionMatrix,
-    pair_adversary,
-    temporal_leakage,
-    transition_trajectories,
-)
+from temporaldp import Adversary, InputError, Trajectories, TransitionMatrix, temporal_leakage
+from temporaldp.correlation import pair_adversary, transition_trajectories
+from temporaldp.errors import TraceError
 
 FORWARD = np.array([[0.7, 0.3], [0.4, 0.6]])
 

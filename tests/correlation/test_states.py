@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporaldp import StateError
 from temporaldp.correlation.states import distinct, in_order, listed, positions, require_same_states, state_names
+from temporaldp.errors import StateError
 
 NAMES = st.lists(st.one_of(st.integers(-99, 99).map(str), st.sampled_from(["home", "work", "1a", "x 2", "1.5"])))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from temporaldp import StateError, TraceError, Trajectories
+from temporaldp import Trajectories
+from temporaldp.errors import StateError, TraceError
 
 WALKS = [["b", "a", "b"], ["a", None, "a"], ["c", "c", "b"], ["b", "b", "b"]]
 

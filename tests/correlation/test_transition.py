@@ -11,7 +11,9 @@ import scipy.sparse as sparse
 from hypothesis import given
 
 from matrices import matrices
-from temporaldp import ROW_SUM_TOLERANCE, MatrixError, StateError, TransitionMatrix, random_correlation
+from temporaldp import TransitionMatrix
+from temporaldp.correlation import ROW_SUM_TOLERANCE, random_correlation
+from temporaldp.errors import MatrixError, StateError
 
 HALF = [[0.5, 0.5], [0.5, 0.5]]
 

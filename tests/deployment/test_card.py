@@ -11,18 +11,10 @@ import numpy as np
 import pytest
 
 from registry_records import record, with_parameters
-from temporaldp import (
-    Adversary,
-    BudgetError,
-    Deployment,
-    InputError,
-    PrivacyUnit,
-    StateError,
-    TransitionMatrix,
-    sticky,
-)
-from temporaldp.deployment import Question
+from temporaldp import Adversary, BudgetError, InputError, TransitionMatrix, sticky
+from temporaldp.deployment import Deployment, PrivacyUnit, Question
 from temporaldp.deployment.lasting import leaking
+from temporaldp.errors import StateError
 from temporaldp.report.sentences import factor, percent, posterior
 
 

@@ -6,10 +6,11 @@ import pytest
 
 from conftest import shared_folder
 from registry_records import VISITS, record, with_parameters
-from temporaldp import Deployment, InputError, MissingFileError
-from temporaldp.deployment import Question
+from temporaldp import InputError
+from temporaldp.deployment import Deployment, Question
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise
 from temporaldp.deployment.stated_unit import StatedUnit
+from temporaldp.errors import MissingFileError
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)

@@ -8,7 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from temporaldp import Adversary, InputError, PrivacyUnit, TransitionMatrix
+from temporaldp import Adversary, InputError, TransitionMatrix
+from temporaldp.deployment import PrivacyUnit
 from temporaldp.deployment.lasting import leaking
 from temporaldp.deployment.plain_yaml import read_plain_yaml
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from command import SAMPLE
-from temporaldp import InputError, StateError, TraceError, estimate_adversaries, load_sample, read_counts, read_traces
+from temporaldp import InputError, estimate_adversaries, load_sample, read_counts, read_traces
 from temporaldp.cli import app
+from temporaldp.errors import StateError, TraceError
 
 
 def run(*arguments, code=0):

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from temporaldp import MissingFileError, OutputError, TraceError, read_traces
+from temporaldp import read_traces
 from temporaldp.correlation.relations import Source
+from temporaldp.errors import MissingFileError, OutputError, TraceError
 from temporaldp.files.embedded import Embedded
 from temporaldp.files.spilled import remove_folder, temporary_folder
 

@@ -14,7 +14,8 @@ import pytest
 
 from counting import counted, tables_of
 from data_sets import bike_locations
-from temporaldp import InputError, TraceError, read_traces
+from temporaldp import InputError, read_traces
+from temporaldp.errors import TraceError
 
 AMSTERDAM = ZoneInfo("Europe/Amsterdam")
 NAMES = ["user", "time", "state"]

@@ -16,7 +16,8 @@ from pyarrow import parquet
 
 from counting import counted, counted_with_absent, tables_of
 from data_sets import collected, sequence_rows
-from temporaldp import InputError, StateError, TraceError, estimate_adversaries, read_traces
+from temporaldp import InputError, estimate_adversaries, read_traces
+from temporaldp.errors import StateError, TraceError
 
 ORDERED = ("pandas", "polars", "lazy", "arrow", "parquet", "csv", "files")
 EVERY = (*ORDERED, "duckdb")

@@ -18,10 +18,6 @@ from matrices import matrices
 from temporaldp import (
     Adversary,
     InputError,
-    MatrixError,
-    MissingFileError,
-    OutputError,
-    StateError,
     TransitionMatrix,
     load_correlation,
     load_matrix,
@@ -31,6 +27,7 @@ from temporaldp import (
     save_matrix,
     save_plan,
 )
+from temporaldp.errors import MatrixError, MissingFileError, OutputError, StateError
 from temporaldp.files.atomic import replacing
 
 SUFFIXES = (".csv", ".json", ".npz")

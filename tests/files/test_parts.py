@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from counting import counted, counted_with_absent, named, tables_of
-from temporaldp import TraceError, read_traces
+from temporaldp import read_traces
+from temporaldp.errors import TraceError
 from temporaldp.files import row_groups
 from temporaldp.files.row_groups import cuts
 from temporaldp.progress import watched

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from temporaldp import InputError, StateError, TraceError, estimate_transition_matrix, load_sample, read_traces
+from temporaldp import InputError, load_sample, read_traces
+from temporaldp.correlation import estimate_transition_matrix
+from temporaldp.errors import StateError, TraceError
 
 CODES = [[0, 1, 1], [1, 0, 1]]
 LONG = "user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,b\n2,1,a\n2,2,b\n"

@@ -9,7 +9,10 @@ import pytest
 import scipy.sparse as sparse
 
 from oracles import extended_loss
-from temporaldp import LeakageProfile, MatrixError, TransitionMatrix, random_correlation
+from temporaldp import TransitionMatrix
+from temporaldp.correlation import random_correlation
+from temporaldp.errors import MatrixError
+from temporaldp.kernels import LeakageProfile
 from temporaldp.kernels.search import Search
 from temporaldp.kernels.witness import Witness
 

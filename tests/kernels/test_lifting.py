@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from matrices import matrices
 from oracles import exact_lift, highs_lift
-from temporaldp import TransitionMatrix, smoothed_correlation, strongest_correlation
+from temporaldp import TransitionMatrix
+from temporaldp.correlation import smoothed_correlation, strongest_correlation
 from temporaldp.kernels import lifting
 from temporaldp.kernels.lifting import closed, lifted, no_trees, off_diagonal
 from threads import using_threads

@@ -15,15 +15,9 @@ from hypothesis import strategies as st
 
 from matrices import alphas, budgets, matrices
 from oracles import brute_force_loss, exact_loss, extended_loss, highs_loss
-from temporaldp import (
-    BudgetError,
-    InputError,
-    LeakageProfile,
-    TransitionMatrix,
-    random_correlation,
-    smoothed_correlation,
-    strongest_correlation,
-)
+from temporaldp import BudgetError, InputError, TransitionMatrix
+from temporaldp.correlation import random_correlation, smoothed_correlation, strongest_correlation
+from temporaldp.kernels import LeakageProfile
 
 # Four roundings of a sum, a division, an exponential and a logarithm: issue 3's promise.
 EXACT = 1e-13

@@ -13,12 +13,8 @@ from hypothesis import given, settings
 
 from matrices import large_matrices
 from oracles import extended_loss
-from temporaldp import (
-    InputError,
-    TransitionMatrix,
-    random_correlation,
-    strongest_correlation,
-)
+from temporaldp import InputError, TransitionMatrix
+from temporaldp.correlation import random_correlation, strongest_correlation
 from temporaldp.kernels import search
 from threads import using_threads
 

@@ -9,7 +9,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from temporaldp import ConcentratedGuarantee, InputError
+from temporaldp import InputError
+from temporaldp.mechanisms import ConcentratedGuarantee
 
 RHOS = (1e-6, 0.015, 0.5, 2.63, 100.0)
 

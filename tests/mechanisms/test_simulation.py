@@ -16,8 +16,8 @@ from temporaldp import (
     OutputTable,
     PrivacyGuarantee,
     RandomizedResponse,
-    StateError,
 )
+from temporaldp.errors import StateError
 from temporaldp.mechanisms.simulation import drawn_likelihoods, require_simulated
 
 COUNT = 200_000

@@ -21,10 +21,9 @@ from temporaldp import (
     TransitionMatrix,
     leakage_supremum,
     plan_budget,
-    smoothed_correlation,
-    strongest_correlation,
     temporal_leakage,
 )
+from temporaldp.correlation import smoothed_correlation, strongest_correlation
 
 # These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.
 plan_by_paper = partial(plan_budget, accounting=PaperBound())

@@ -28,10 +28,10 @@ from temporaldp import (
     leakage_supremum,
     load_sample,
     plan_budget,
-    strongest_correlation,
     sustainable_budget,
     temporal_leakage,
 )
+from temporaldp.correlation import strongest_correlation
 from temporaldp.planning.search import levelled
 
 RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))

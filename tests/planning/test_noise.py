@@ -23,9 +23,9 @@ from temporaldp import (
     plan_noise,
     release_histograms,
     save_plan,
-    strongest_correlation,
     temporal_leakage,
 )
+from temporaldp.correlation import strongest_correlation
 from temporaldp.planning.histogram_noise import mean_absolute_noise
 from temporaldp.planning.noise_plan import planned_grid
 

@@ -20,13 +20,11 @@ from temporaldp import (
     estimate_adversaries,
     load_sample,
     plan_budget,
-    random_correlation,
     release_histograms,
-    release_snapshots,
-    smoothed_correlation,
-    strongest_correlation,
     temporal_leakage,
 )
+from temporaldp.correlation import random_correlation, smoothed_correlation, strongest_correlation
+from temporaldp.release import release_snapshots
 
 # These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.
 plan_by_paper = partial(plan_budget, accounting=PaperBound())

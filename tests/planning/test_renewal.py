@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from exact_oracles import temporal_by_sign_rule
-from temporaldp import Adversary, BudgetError, TransitionMatrix, renewal_leakage
+from temporaldp import Adversary, BudgetError, TransitionMatrix
+from temporaldp.planning import renewal_leakage
 
 EPSILONS = [0.1, 0.4, 0.2]
 

@@ -144,7 +144,7 @@ def test_a_mistake_in_an_assignment_is_named(assignment, message):
 
 
 def test_a_file_that_is_named_must_exist(tmp_path):
-    with pytest.raises(tdp.MissingFileError, match="`temporaldp init TABLE` writes one"):
+    with pytest.raises(tdp.errors.MissingFileError, match="`temporaldp init TABLE` writes one"):
         read_settings(tmp_path / "none.toml")
 
 

@@ -18,20 +18,16 @@ from streams import ADVERSARY, MECHANISM, opened
 from temporaldp import (
     Adversary,
     ApproximateDP,
-    InputDiffersWarning,
     InputError,
     Ledger,
     LedgerError,
-    LedgerMismatchError,
-    NoisyHistogram,
     TemporalAccountant,
     TransitionMatrix,
-    adopt_correlation,
-    export_ledger,
     plan_noise,
     temporal_leakage,
 )
-from temporaldp.release import ContinualRelease
+from temporaldp.errors import InputDiffersWarning, LedgerMismatchError
+from temporaldp.release import ContinualRelease, NoisyHistogram, adopt_correlation, export_ledger
 
 BUSY = TransitionMatrix([[0.9, 0.1], [0.15, 0.85]])
 LATER = Adversary(BUSY, BUSY)

@@ -12,23 +12,25 @@ import pytest
 from temporaldp import (
     Adversary,
     ApproximateDP,
-    ClampedMean,
-    ClampedSum,
     ContinualRelease,
     DiscreteGaussianNoise,
     DiscreteLaplaceHistogram,
-    GroupedHistogram,
-    NoisyHistogram,
     PublicCorrelation,
     TemporalAccountant,
     Trajectories,
     TransitionMatrix,
-    consistent_counts,
     plan_budget,
     release_histograms,
     smooth,
-    synthetic_traces,
     temporal_leakage,
+)
+from temporaldp.release import (
+    ClampedMean,
+    ClampedSum,
+    GroupedHistogram,
+    NoisyHistogram,
+    consistent_counts,
+    synthetic_traces,
 )
 from temporaldp.release.learning import TransitionHistogram, limited_transitions
 

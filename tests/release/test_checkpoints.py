@@ -16,16 +16,15 @@ from temporaldp import (
     Adversary,
     ContinualRelease,
     InputError,
-    LateDataError,
     Ledger,
     LedgerError,
     PublicCorrelation,
     TemporalAccountant,
     TransitionMatrix,
-    adopt_correlation,
     temporal_leakage,
 )
-from temporaldp.release import checkpoints, stream
+from temporaldp.errors import LateDataError
+from temporaldp.release import adopt_correlation, checkpoints, stream
 from temporaldp.release.checkpoints import CHECKPOINT
 
 BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
@@ -216,7 +215,8 @@ def test_whatever_else_was_changed_is_seen_when_it_is_opened(statement, tmp_path
 
 def test_a_plan_has_nothing_to_know(place):
     import workers
-    from temporaldp import ContinualRelease, NoisyHistogram
+    from temporaldp import ContinualRelease
+    from temporaldp.release import NoisyHistogram
 
     def stream_of():
         return ContinualRelease(NoisyHistogram(3, "gaussian"), ledger=place, plan=workers.noise_plan())

@@ -11,13 +11,9 @@ import pytest
 import renewing
 from enumerated_leakage import all_lengths, of_constant
 from renewing import ADVERSARY, BACK, FORTH, PLAN
-from temporaldp import (
-    DiscreteLaplaceHistogram,
-    InputError,
-    Ledger,
-    SpentError,
-    renewal_leakage,
-)
+from temporaldp import DiscreteLaplaceHistogram, InputError, Ledger
+from temporaldp.errors import SpentError
+from temporaldp.planning import renewal_leakage
 from temporaldp.release import stream
 from temporaldp.release.epochs import Epochs, require_enough_steps
 from temporaldp.release.renewal import renewal_of

@@ -12,7 +12,8 @@ import threading
 import pytest
 
 from streams import in_a_child, opened
-from temporaldp import Adversary, Ledger, LedgerError, TransitionMatrix, adopt_correlation
+from temporaldp import Adversary, Ledger, LedgerError, TransitionMatrix
+from temporaldp.release import adopt_correlation
 
 BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
 NEWER = Adversary(BUSY, BUSY)

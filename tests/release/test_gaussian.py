@@ -12,17 +12,16 @@ from temporaldp import (
     BudgetError,
     DiscreteLaplaceHistogram,
     InputError,
-    NoisyHistogram,
     TemporalAccountant,
     load_released,
     load_sample,
     plan_budget,
     plan_noise,
     release_histograms,
-    release_snapshots,
     save_released,
 )
 from temporaldp.planning.histogram_noise import noise_quantile
+from temporaldp.release import NoisyHistogram, release_snapshots
 
 DRAWS = 4000
 """Of one count; the sampler takes no seed, so the test's own false alarm is one in a million."""

@@ -16,9 +16,7 @@ from temporaldp import (
     InputError,
     Ledger,
     LedgerError,
-    LedgerMismatchError,
     NoisePlan,
-    NoisyHistogram,
     TemporalAccountant,
     Trajectories,
     load_released,
@@ -28,6 +26,8 @@ from temporaldp import (
     save_released,
     temporal_leakage,
 )
+from temporaldp.errors import LedgerMismatchError
+from temporaldp.release import NoisyHistogram
 
 GAUSSIAN = NoisyHistogram(n_states=2, noise="gaussian")
 SCALES = (5.0, 7.0, 6.0, 5.5)

@@ -11,8 +11,6 @@ from scipy import stats
 from temporaldp import (
     Adversary,
     InputError,
-    LedgerMismatchError,
-    MatrixError,
     Periodic,
     Trajectories,
     TransitionMatrix,
@@ -24,6 +22,7 @@ from temporaldp import (
     save_correlation,
 )
 from temporaldp.correlation.draws import transitions_by_person
+from temporaldp.errors import LedgerMismatchError, MatrixError
 from temporaldp.planning import Source
 from temporaldp.release.learning import TransitionHistogram, limited_transitions, noisy_intervals, sum_of_noise
 

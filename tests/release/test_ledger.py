@@ -30,8 +30,8 @@ from temporaldp import (
     LedgerError,
     TemporalAccountant,
     TransitionMatrix,
-    adopt_correlation,
 )
+from temporaldp.release import adopt_correlation
 from temporaldp.release.high_water import mark_file
 from temporaldp.release.outputs import as_text, from_text
 

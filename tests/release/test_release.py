@@ -16,25 +16,22 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from temporaldp import (
-    HISTOGRAM_SENSITIVITY,
     Adversary,
     BudgetError,
     DiscreteLaplaceHistogram,
     InputError,
-    NoisyHistogram,
     ReleasedHistograms,
-    StateError,
     Trajectories,
     TransitionMatrix,
-    consistent_counts,
     load_released,
     load_sample,
     plan_budget,
     release_histograms,
-    release_snapshots,
     save_released,
 )
+from temporaldp.errors import StateError
 from temporaldp.planning.histogram_noise import mean_absolute_noise, noise_quantile
+from temporaldp.release import HISTOGRAM_SENSITIVITY, NoisyHistogram, consistent_counts, release_snapshots
 
 DRAWS = 40_000
 

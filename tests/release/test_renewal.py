@@ -13,15 +13,14 @@ from temporaldp import (
     DiscreteLaplaceHistogram,
     InputError,
     Ledger,
-    LedgerMismatchError,
     PlanError,
     TemporalAccountant,
     TransitionMatrix,
-    adopt_correlation,
     plan_budget,
     temporal_leakage,
 )
-from temporaldp.release import stream
+from temporaldp.errors import LedgerMismatchError
+from temporaldp.release import adopt_correlation, stream
 from temporaldp.release.renewal import renewal_of
 
 CALM, BUSY = np.array([[0.6, 0.4], [0.3, 0.7]]), np.array([[0.85, 0.15], [0.2, 0.8]])

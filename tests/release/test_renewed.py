@@ -19,15 +19,13 @@ from temporaldp import (
     InputError,
     Ledger,
     LedgerError,
-    LedgerMismatchError,
     PlanError,
     TransitionMatrix,
-    adopt_correlation,
-    export_ledger,
     plan_budget,
     plan_noise,
 )
-from temporaldp.release import stream
+from temporaldp.errors import LedgerMismatchError
+from temporaldp.release import adopt_correlation, export_ledger, stream
 from temporaldp.release.renewal import RENEWAL, renewal_of
 
 

@@ -13,17 +13,14 @@ from temporaldp import (
     Adversary,
     DiscreteLaplaceHistogram,
     InputError,
-    LateDataError,
     Ledger,
-    LedgerMismatchError,
-    SharedRelease,
-    StateError,
     TemporalAccountant,
     TransitionMatrix,
-    export_ledger,
-    independent_adversary,
     temporal_leakage,
 )
+from temporaldp.correlation import independent_adversary
+from temporaldp.errors import LateDataError, LedgerMismatchError, StateError
+from temporaldp.release import SharedRelease, export_ledger
 
 STAGES = np.array([[0.8, 0.2], [0.3, 0.7]])
 PLACES = np.array([[0.6, 0.4], [0.1, 0.9]])

@@ -13,23 +13,18 @@ from temporaldp import (
     ContinualRelease,
     DiscreteLaplaceHistogram,
     InputError,
-    LedgerMismatchError,
-    NoisyHistogram,
     PaperBound,
     PublicCorrelation,
-    StateError,
-    SyntheticTraces,
     TemporalAccountant,
     Trajectories,
     TransitionMatrix,
-    filtered_histograms,
     load_sample,
     plan_noise,
     release_histograms,
-    save_synthetic,
     smooth,
-    synthetic_traces,
 )
+from temporaldp.errors import LedgerMismatchError, StateError
+from temporaldp.release import NoisyHistogram, SyntheticTraces, filtered_histograms, save_synthetic, synthetic_traces
 
 SAMPLE = load_sample()
 PEOPLE = Trajectories(SAMPLE.codes, states=SAMPLE.states, times=SAMPLE.times)

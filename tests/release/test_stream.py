@@ -16,7 +16,6 @@ from temporaldp import (
     InputError,
     LeakageBudgetError,
     LedgerError,
-    LedgerMismatchError,
     MetricPrivacy,
     PaperBound,
     TemporalAccountant,
@@ -24,6 +23,7 @@ from temporaldp import (
     plan_budget,
     temporal_leakage,
 )
+from temporaldp.errors import LedgerMismatchError
 
 
 def test_a_step_released_again_gives_the_same_output_and_spends_nothing(place):

@@ -12,20 +12,16 @@ from scipy.stats import kstest
 from temporaldp import (
     Adversary,
     BudgetError,
-    ClampedMean,
-    ClampedSum,
     ContinualRelease,
     DiscreteLaplaceHistogram,
-    GroupedHistogram,
     InputError,
     LeakageBudgetError,
     PaperBound,
-    SharedBudget,
     TemporalAccountant,
     TransitionMatrix,
     plan_budget,
-    release_snapshots,
 )
+from temporaldp.release import ClampedMean, ClampedSum, GroupedHistogram, SharedBudget, release_snapshots
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 

@@ -12,7 +12,8 @@ import pytest
 
 import years
 from streams import noted
-from temporaldp import Ledger, export_ledger, temporal_leakage
+from temporaldp import Ledger, temporal_leakage
+from temporaldp.release import export_ledger
 
 HOURS = 3 * 365 * 24
 

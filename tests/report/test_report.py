@@ -17,7 +17,6 @@ from temporaldp import (
     Adversary,
     InputError,
     LeakageSeries,
-    Observation,
     PaperBound,
     Trajectories,
     TransitionMatrix,
@@ -25,10 +24,11 @@ from temporaldp import (
     leakage_supremum,
     load_sample,
     plan_budget,
-    random_correlation,
     release_histograms,
     temporal_leakage,
 )
+from temporaldp.accounting import Observation
+from temporaldp.correlation import random_correlation
 from temporaldp.report import Evidence, Provenance, explanation, render_report, write_report
 from temporaldp.report.figures import (
     audit_figure,

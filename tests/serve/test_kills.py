@@ -20,7 +20,7 @@ import serving
 from level import worst_leakage
 from serve_places import place_of, token_for
 from serving import BACKWARD, DEFINITION, FORWARD
-from temporaldp import RequestRefusedError
+from temporaldp.errors import RequestRefusedError
 from temporaldp.serve import Client
 
 ALPHA = DEFINITION["alpha"]

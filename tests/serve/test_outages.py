@@ -11,7 +11,7 @@ import pytest
 from serve_places import place_of, token_for
 from served import served
 from serving import DEFINITION
-from temporaldp import RequestRefusedError, ServiceError
+from temporaldp.errors import RequestRefusedError, ServiceError
 from temporaldp.serve import Client, Settings, served_release
 
 

@@ -7,7 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from temporaldp import InputError, PublicCorrelation, Source, StateError, TransitionMatrix
+from temporaldp import InputError, PublicCorrelation, TransitionMatrix
+from temporaldp.errors import StateError
+from temporaldp.planning import Source
 from temporaldp.smoothing import StepRelease, advance, smooth_steps
 from temporaldp.smoothing import count_filter as module
 from temporaldp.smoothing.counts_model import Belief, first_counts, next_counts, unknown_counts

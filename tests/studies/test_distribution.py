@@ -17,10 +17,10 @@ from temporaldp import (
     Trajectories,
     estimate_adversaries,
     leakage_supremum,
-    plan_for_share,
     sustainable_budget,
     temporal_leakage,
 )
+from temporaldp.planning import plan_for_share
 from temporaldp.studies import LeakageDistribution, leakage_distribution
 
 

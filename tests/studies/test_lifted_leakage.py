@@ -5,16 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from temporaldp import (
-    Adversary,
-    EstimationError,
-    InputError,
-    Trajectories,
-    estimate_dwell_times,
-    estimate_words,
-    load_sample,
-    temporal_leakage,
-)
+from temporaldp import Adversary, InputError, Trajectories, load_sample, temporal_leakage
+from temporaldp.correlation import estimate_dwell_times, estimate_words
+from temporaldp.errors import EstimationError
 from temporaldp.studies import lifted_leakage
 
 

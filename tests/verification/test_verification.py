@@ -20,10 +20,10 @@ from temporaldp import (
     OutputTable,
     PrivacyGuarantee,
     TransitionMatrix,
-    estimate_transition_matrix,
     load_sample,
     temporal_leakage,
 )
+from temporaldp.correlation import estimate_transition_matrix
 from temporaldp.studies import own_leakage, verify_leakage
 from temporaldp.verification.draws import batch
 from temporaldp.verification.leakage import bounded

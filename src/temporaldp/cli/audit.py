@@ -13,9 +13,7 @@ from temporaldp import (
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
     Exact,
-    ExactLeakage,
     InputError,
-    LeakageCurves,
     LeakageSeries,
     LeakageSupremum,
     PrivacyGuarantee,
@@ -23,7 +21,7 @@ from temporaldp import (
     leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.accounting import Attained
+from temporaldp.accounting import Attained, ExactLeakage, LeakageCurves
 from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting

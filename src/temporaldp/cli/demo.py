@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from temporaldp import (
     IntervalMatrix,
-    OutputError,
     PublicCorrelation,
     ReleasedHistograms,
     SmoothedHistograms,
@@ -28,7 +27,6 @@ from temporaldp import (
     save_matrix,
     save_plan,
     save_released,
-    save_smoothed,
     smooth,
     temporal_leakage,
 )
@@ -38,7 +36,9 @@ from temporaldp.cli.learn import show_learnt
 from temporaldp.cli.plan import show_comparison, show_plan
 from temporaldp.cli.released import show_release
 from temporaldp.cli.render import console, facts, warn, working
+from temporaldp.errors import OutputError
 from temporaldp.project.inputs import Inputs
+from temporaldp.release import save_smoothed
 from temporaldp.report import Evidence, Provenance, write_report
 from temporaldp.report.figures import (
     budget_figure,

@@ -9,22 +9,16 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from temporaldp import (
-    Adversary,
-    Deployment,
-    DeploymentCard,
-    InputError,
-    MissingFileError,
-    load_correlation,
-    load_matrix,
-)
+from temporaldp import Adversary, InputError, load_correlation, load_matrix
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.deployment import Deployment, DeploymentCard
 from temporaldp.deployment.card import overview_of
 from temporaldp.deployment.figure import card_figure, heading
 from temporaldp.deployment.page import write_card
 from temporaldp.deployment.question import Question
 from temporaldp.deployment.registry_field import registry_yaml
+from temporaldp.errors import MissingFileError
 from temporaldp.files.atomic import brief, require_writable
 from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor, upper
 from temporaldp.report.style import save_figure

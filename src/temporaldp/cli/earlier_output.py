@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp import InputError, Traces, consistent_counts, load_released
+from temporaldp import InputError, load_released
+from temporaldp.correlation import Traces
 from temporaldp.errors import OutputError
+from temporaldp.release import consistent_counts
 
 
 def refuse_existing(output: Path, overwrite: bool) -> None:

@@ -10,14 +10,16 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from temporaldp import InputError, Ledger, OutputError, adopt_correlation, export_ledger, load_plan
+from temporaldp import InputError, Ledger, load_plan
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.cli import options as o
 from temporaldp.cli.ledger_share import share
 from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import gather
 from temporaldp.project.release import without_traces
+from temporaldp.release import adopt_correlation, export_ledger
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.database import file_of
 from temporaldp.release.export import export_suffix, said_of

@@ -7,22 +7,13 @@ from typing import Annotated
 
 from rich.markup import escape
 
-from temporaldp import (
-    Adversary,
-    DiscreteLaplaceHistogram,
-    InputError,
-    Ledger,
-    OutputError,
-    SharedRelease,
-    TemporalAccountant,
-    Traces,
-    estimate_adversaries,
-    independent_adversary,
-    joint_trajectories,
-)
+from temporaldp import Adversary, DiscreteLaplaceHistogram, InputError, Ledger, TemporalAccountant, estimate_adversaries
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.correlation import Traces, independent_adversary, joint_trajectories
+from temporaldp.errors import OutputError
 from temporaldp.project.inputs import read
+from temporaldp.release import SharedRelease
 from temporaldp.release.store import store_at
 from temporaldp.report.sentences import NOT_SUSTAINABLE, guarantee_line, sustainable
 from temporaldp.values import positive

@@ -11,15 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from temporaldp import (
-    LateDataError,
-    LeakageBudgetError,
-    LedgerError,
-    PlanError,
-    SpentError,
-    TemporaldpError,
-    __version__,
-)
+from temporaldp import LeakageBudgetError, LedgerError, PlanError, TemporaldpError, __version__
 from temporaldp.cli import (
     attack,
     audit,
@@ -40,6 +32,7 @@ from temporaldp.cli import (
 )
 from temporaldp.cli.interruption import Interrupted, hear_signals, leave
 from temporaldp.cli.render import errors
+from temporaldp.errors import LateDataError, SpentError
 
 BAD_INPUT = 2
 LEVEL_NOT_HELD = 3

@@ -14,8 +14,11 @@ from typing import Any
 
 from rich.table import Table
 
-from temporaldp import ContinualRelease, Ledger, OutputError, SharedRelease, TemporaldpError, Traces
+from temporaldp import ContinualRelease, Ledger, TemporaldpError
 from temporaldp.cli.render import console, facts, say_json
+from temporaldp.correlation import Traces
+from temporaldp.errors import OutputError
+from temporaldp.release import SharedRelease
 from temporaldp.release.database import database_of, file_of, shown_file
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.guards import Forecast

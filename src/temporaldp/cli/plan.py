@@ -11,21 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from rich.table import Table
 
-from temporaldp import (
-    BudgetError,
-    BudgetPlan,
-    LeakageSeries,
-    NoisePlan,
-    Optimality,
-    PlanComparison,
-    compare_plans,
-    save_plan,
-)
+from temporaldp import BudgetError, BudgetPlan, LeakageSeries, NoisePlan, compare_plans, save_plan
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, learning_facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
-from temporaldp.planning import Plan
+from temporaldp.planning import Optimality, Plan, PlanComparison
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.project.inputs import Inputs, absences
 from temporaldp.report.figures import comparison_figure

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-from temporaldp import Adversary, CountedTraces, InputError, estimate_adversaries, plan_budget, plan_for_share
+from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.correlation import CountedTraces
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.columns import save_columns
 from temporaldp.files.plans import json_number
+from temporaldp.planning import plan_for_share
 from temporaldp.project.inputs import absences, read_data, scarcity
 from temporaldp.report.population import population_figure
 from temporaldp.report.sentences import PAPER_BOUND, number, steps, upper

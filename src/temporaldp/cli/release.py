@@ -7,14 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from temporaldp import (
-    ContinualRelease,
-    InputDiffersWarning,
-    InputError,
-    filtered_histograms,
-    release_histograms,
-    save_released,
-)
+from temporaldp import ContinualRelease, InputError, release_histograms, save_released
 from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
 from temporaldp.cli.earlier_output import is_earlier, refuse_existing
@@ -22,7 +15,9 @@ from temporaldp.cli.operation import ledger_facts, logged, nearly_used, other_da
 from temporaldp.cli.released import Smoothing, say_release
 from temporaldp.cli.render import warn, working
 from temporaldp.cli.shared_release import refuse_account, release_table
+from temporaldp.errors import InputDiffersWarning
 from temporaldp.project.release import checked_output, loaded_plan, plan_alone, public_correlation, setup_of
+from temporaldp.release import filtered_histograms
 from temporaldp.release.histograms import gap_before
 from temporaldp.release.outputs import from_text
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temporaldp import InputError, ReleasedHistograms, SharedRelease, Traces, consistent_counts, save_released
+from temporaldp import InputError, ReleasedHistograms, save_released
 from temporaldp.cli.earlier_output import is_earlier, refuse_existing
 from temporaldp.cli.operation import (
     forecast_table,
@@ -19,9 +19,11 @@ from temporaldp.cli.operation import (
 )
 from temporaldp.cli.released import release_document, show_release
 from temporaldp.cli.render import facts, say_json, warn, working
+from temporaldp.correlation import Traces
 from temporaldp.correlation.states import require_same_states
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.project.inputs import absences, read_data
+from temporaldp.release import SharedRelease, consistent_counts
 from temporaldp.release.histograms import gap_before, require_same_step
 from temporaldp.release.store import Store, store_at
 from temporaldp.report.sentences import NoiseBesideCounts, impossible_counts, number, steps

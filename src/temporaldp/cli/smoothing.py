@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temporaldp import (
-    PublicCorrelation,
-    SmoothedHistograms,
-    save_smoothed,
-    save_synthetic,
-    synthetic_traces,
-)
+from temporaldp import PublicCorrelation, SmoothedHistograms
+from temporaldp.release import save_smoothed, save_synthetic, synthetic_traces
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings

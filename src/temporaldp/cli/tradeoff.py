@@ -7,7 +7,7 @@ from typing import Annotated
 
 from rich.table import Table
 
-from temporaldp import InputError, Tradeoff, TradeoffPoint
+from temporaldp import InputError
 from temporaldp import tradeoff as computed
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, say_json, warn, working
@@ -17,6 +17,7 @@ from temporaldp.project.release import public_part
 from temporaldp.report.sentences import USER_LEVEL, NoiseBesideCounts, number
 from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.tradeoff_figure import tradeoff_figure
+from temporaldp.smoothing import Tradeoff, TradeoffPoint
 
 ENOUGH = 2.0
 """Ratio of the user level to alpha up to which the user level of the same noise is printed."""

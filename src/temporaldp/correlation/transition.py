@@ -193,7 +193,7 @@ class TransitionMatrix(Constant):
 
         See Also
         --------
-        temporaldp.LeakageProfile
+        temporaldp.kernels.LeakageProfile
         """
         if self._profile is None:
             object.__setattr__(self, "_profile", compute_profile(self.probabilities, self.states))

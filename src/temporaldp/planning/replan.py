@@ -74,7 +74,7 @@ def replan(
     >>> rest = replan(accountant)
     >>> plan.epsilons.round(3), rest.epsilons.round(3)
     (array([0.465, 0.354, 0.354, 0.465]), array([0.1  , 0.499, 0.377, 0.496]))
-    >>> from temporaldp import release_snapshots
+    >>> from temporaldp.release import release_snapshots
     >>> with accountant:
     ...     result = release_snapshots(lambda count, epsilon: count, [7, 8, 9], rest, start=len(accountant))
     >>> result.epsilons.round(3), len(accountant)

@@ -112,7 +112,8 @@ class SharedRelease:
     Examples
     --------
     >>> import tempfile
-    >>> from temporaldp import Adversary, DiscreteLaplaceHistogram, TransitionMatrix, independent_adversary
+    >>> from temporaldp import Adversary, DiscreteLaplaceHistogram, TransitionMatrix
+    >>> from temporaldp.correlation import independent_adversary
     >>> stages, places = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.6, 0.7))
     >>> both = independent_adversary(Adversary(stages, stages), Adversary(places, places))
     >>> def publish(ledger, table, hour):

@@ -90,7 +90,8 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
 
     Examples
     --------
-    >>> from temporaldp import estimate_words, load_sample
+    >>> from temporaldp import load_sample
+    >>> from temporaldp.correlation import estimate_words
     >>> found = lifted_leakage(estimate_words(load_sample(), order=2), epsilons=[0.1] * 5)
     >>> bool(found.attained <= found.worst <= 1.1 * found.attained)
     True
