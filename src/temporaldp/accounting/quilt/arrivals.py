@@ -14,6 +14,7 @@ another's ``c_b + max L_b`` can never become the smaller one, since L only decre
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,6 +53,11 @@ class Product:
         found += 4.0 * ULP * np.where(np.isfinite(found), 1.0 + found, 0.0)
         np.fill_diagonal(found, 0.0)
         return found
+
+    @cached_property
+    def key(self) -> bytes:
+        """A digest of the entries, by which equal products are recognised."""
+        return hashlib.blake2b(self._low.tobytes() + self._high.tobytes(), digest_size=16).digest()
 
     @cached_property
     def largest(self) -> float:
@@ -137,9 +143,9 @@ class QuiltSteps:
 
     def never_more(self, one: QuiltArrival, other: QuiltArrival) -> bool:
         """Whether `one` has every quilt of `other` at no larger a cost, or one that no later step makes worse than it."""
-        costs = {id(product): cost for cost, product in one.quilts}
+        costs = {product.key: cost for cost, product in one.quilts}
         return min(one.whole, one.settled) <= other.whole and all(
-            min(costs.get(id(product), math.inf), one.settled) <= cost for cost, product in other.quilts
+            min(costs.get(product.key, math.inf), one.settled) <= cost for cost, product in other.quilts
         )
 
     def raised(self, arrived: QuiltArrival) -> QuiltArrival:
