@@ -33,7 +33,7 @@ TITLES = {
 }
 
 
-PUBLIC = {name: name for name in temporaldp.__all__ if name != "studies"}
+PUBLIC = {name: name for name in temporaldp.__all__ if name not in {"studies", "deployment", "errors"}}
 PUBLIC |= {name: f"studies.{name}" for name in temporaldp.studies.__all__}
 REFERENCE = (Path(__file__).parents[1] / "reference.md").read_text(encoding="utf-8")
 for place in TITLES:

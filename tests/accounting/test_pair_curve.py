@@ -27,7 +27,7 @@ from temporaldp import (
     load_sample,
     temporal_leakage,
 )
-from temporaldp.accounting.curve import pair_kernels
+from temporaldp.accounting.curve import grid, pair_kernels
 from temporaldp.accounting.curve.arrivals import SingleCurve
 from temporaldp.accounting.curve.pair_curves import PairCurves, goes_by_pairs
 from temporaldp.correlation import estimate_transition_matrix
@@ -265,8 +265,8 @@ def test_a_supremum_is_what_no_further_step_raises(sample):
     own = pairs.own((noise,))
     for matrix, certificate in zip(sample, limits.evidence.pairs, strict=True):
         after = pairs.composed(pairs.through(matrix, certificate), own)
-        assert pairs.raised_by(after, certificate) <= 0.0
-        assert pairs.raised_by(own * (1.0 - np.eye(5))[..., None], certificate) <= 0.0
+        assert grid.raised_by(after, certificate) <= 0.0
+        assert grid.raised_by(own * (1.0 - np.eye(5))[..., None], certificate) <= 0.0
     one = leakage_supremum(adversary, noise, accounting=ApproximateDP(1e-2, pairwise=False, grid=0.003))
     assert limits.temporal < one.temporal
     for n_steps in (3, 20):
