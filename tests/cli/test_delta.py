@@ -169,6 +169,13 @@ def test_noise_of_an_unknown_kind_is_audited_and_planned_for_by_quilts(tmp_path)
     assert max(found["attained"]["temporal"]) == pytest.approx(0.6632, abs=1e-4)
     plan = json.loads(temporaldp("plan", SAMPLE, "--alpha", "1", "--noise", "unknown", "--json").stdout)
     assert plan["accounting"] == {"method": "quilt"}
+    page = tmp_path / "r.html"
+    shared = ("--set", "privacy.noise=unknown")
+    assert temporaldp("report", SAMPLE, "--epsilon", "0.1", *shared, "-o", page).returncode == 0
+    assert "2.2</strong> nats" in " ".join(page.read_text().split())  # a report on fresh noise would state 0.6632
+    everybody = ("population", SAMPLE, "--epsilon", "0.1", "--set", "correlation.prior=1", "--horizon", "5", "--json")
+    worst = [json.loads(temporaldp(*everybody, *more).stdout)["worst"] for more in ((), shared)]
+    assert worst[0] < worst[1]
     for command in (("audit", "--epsilon", "0.1"), ("plan", "--alpha", "1")):
         for other in (("--delta", "1e-6"), ("--bound", "paper")):
             message = temporaldp(command[0], SAMPLE, *command[1:], "--noise", "unknown", *other)

@@ -140,6 +140,10 @@ def test_a_condition_on_the_rows_of_a_file(suffix, tmp_path):
         read_traces(place, where="\"time\" > '7'")
     with pytest.raises(InputError, match="filter other tables before passing them"):
         read_traces(table, where='"time" > 7')
+    (tmp_path / "odd.csv").write_text("user,time,state\nx,1,a\nx,secret,b\n")
+    with pytest.raises(TraceError, match="TRY_CAST") as odd:
+        read_traces(tmp_path / "odd.csv", where='CAST("time" AS INT) > 0')
+    assert "secret" not in str(odd.value)
     (tmp_path / "bad.csv").write_text("user,time,state,keep\nx,1,a,1\nx,2,,1\nx,2,b,0\n")
     with pytest.raises(TraceError, match="no value in data row 2"):  # rows are counted before the condition
         read_traces(tmp_path / "bad.csv", where="keep = '1'")

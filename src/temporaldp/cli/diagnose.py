@@ -9,7 +9,7 @@ from typing import Annotated
 from rich.table import Table
 
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, say_json, working
+from temporaldp.cli.render import console, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import json_number
 from temporaldp.project.inputs import read_data
@@ -46,6 +46,10 @@ def diagnose(
         "privacy.horizon": horizon,
     }
     settings = o.read(project, assignments, options).settings
+    if settings.privacy.noise == "unknown":
+        warn(
+            "leakage of this diagnosis assumes that the noise of each step is fresh, although privacy.noise is unknown"
+        )
     if figure is not None:
         figure_suffix(figure)
         require_writable(figure, reads=settings.inputs)

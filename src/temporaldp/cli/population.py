@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
-from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, warn, working
@@ -73,7 +72,7 @@ def population(
     with working("reading traces"):
         data = read_data(settings.traces, correlation=True)
     groups = settings.traces.by is not None
-    method = accounting_from({"method": privacy.bound or "exact"})
+    method = privacy.accounting
 
     def people() -> Iterator[Adversary]:
         return estimate_adversaries(data, prior=prior, per_user=not groups, per_group=groups)

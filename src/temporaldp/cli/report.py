@@ -92,7 +92,8 @@ def report(
     require_writable(target, reads=(*subject.inputs, subject.release.plan, asked.released))
     planned = loaded_plan(subject)
     states = None if planned is None else planned.source.states
-    is_paper = privacy.bound == "paper"
+    method = privacy.accounting
+    is_paper, chosen = isinstance(method, PaperBound), None if isinstance(method, Exact) else method
     _require_bound(is_paper, planned)
     with working("reading data"):
         inputs = gather(subject, states)
@@ -105,7 +106,7 @@ def report(
     if shown is not None and inputs.trajectories is not None and shown.times != inputs.trajectories.times:
         raise InputError("the times of the released histograms are not those of TRACES, or are in another order")
     with working("accounting"):
-        leakage, limits = _accounted(inputs, planned, privacy.epsilon, n_steps, PaperBound() if is_paper else None)
+        leakage, limits = _accounted(inputs, planned, privacy.epsilon, n_steps, chosen)
         tighter = isinstance(leakage.accounting, Exact | IntervalBound)
         paper, paper_limits = (
             _accounted(inputs, planned, privacy.epsilon, n_steps, PaperBound()) if tighter else (None, None)

@@ -65,8 +65,8 @@ def tradeoff(
     if figure is not None:
         figure_suffix(figure)
         require_writable(figure, reads=settings.inputs)
-    if privacy.delta is None and privacy.noise is not None:
-        raise InputError("--noise is planned at a delta: give --delta D, such as 1e-6")
+    if privacy.noise == "unknown" or (privacy.delta is None and privacy.noise is not None):
+        raise InputError("--noise is gaussian or laplace, and planned at a delta: give --delta D, such as 1e-6")
     with working("reading data"):
         inputs = gather(settings)
     if n_people is None:

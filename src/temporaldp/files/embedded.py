@@ -213,8 +213,14 @@ def _translated(error: BaseException) -> BaseException:
             f"traces.memory=4GiB), or room for "
             "temporary files in another folder (TMPDIR)"
         )
+    converted = isinstance(error, duckdb.ConversionException)  # DuckDB's message has the entry, which may be protected
     reason = (
         _bad_record(said)
+        or (
+            "an entry cannot be converted as a condition asks (where): use TRY_CAST(column AS type)"
+            if converted
+            else None
+        )
         or f"the table cannot be read: {brief(error)}; if a file was cut off or damaged, write it again"
     )
     return TraceError(reason)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import TraceError
 from temporaldp.extras import needing
-from temporaldp.files.atomic import brief
 from temporaldp.files.places import is_parquet, kind_of, separator_of, trace_files
 from temporaldp.project.settings import Settings
 
@@ -133,7 +132,10 @@ def look(table: Path) -> Looked:
             return _looked_wide(relation, roles)
         return _looked_long(connection, relation, roles)
     except duckdb.Error as error:
-        raise TraceError(f"{table}: cannot be read as a table: {brief(error)}") from None
+        kind = str(error).partition(":")[0]  # the rest of the message may have entries of the table
+        raise TraceError(
+            f"{table}: expected a table, which DuckDB cannot read ({kind}): check its separator, its quotes and its end"
+        ) from None
 
 
 def _roles(relation: duckdb.DuckDBPyRelation) -> dict[str, str]:

@@ -121,7 +121,7 @@ class ConstantQuestion(Question):
 
 
 class SweepQuestion(Question):
-    """The same release under chains that stay with different probabilities."""
+    """Leakage of a release under chains that keep their state with several probabilities."""
 
     epsilon: float = Field(gt=0.0, le=100.0)
 
