@@ -22,6 +22,8 @@ DOCUMENTS = [REPOSITORY / "README.md", *sorted(path for path in DOCS.rglob("*.md
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
 BLOCK = re.compile(r"^```(\w+)( fails)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+OWN_DATA = "docs/tutorials/own-data.md"
+
 # Documents whose lines run in a folder of their own, from the first block to the last.
 RUN = [
     "README.md",
@@ -49,6 +51,8 @@ def shell_blocks(document):
         if language == "sh":
             shown = found[k + 1][2] if k + 1 < len(found) and found[k + 1][0] == "text" else ""
             yield lines, bool(fails), shown
+        elif language == "python" and document == OWN_DATA:  # the doctests run those of other documents
+            yield f"python - <<'END'\n{lines}END\n", bool(fails), ""
 
 
 def in_a_shell(lines, folder):
@@ -71,7 +75,7 @@ def test_the_shell_lines_of_a_document_run_and_show_what_it_says(document, tmp_p
     for name in ("traces.csv", "past.csv"):
         shutil.copy(SAMPLE, tmp_path / name)
     (tmp_path / "record.yaml").write_text(VISITS)
-    if document == "docs/tutorials/own-data.md":
+    if document == OWN_DATA:
         write_table(tmp_path / "visits.csv", n_people=3000, days=5, seed=1)
         write_table(tmp_path / "past.csv", n_people=3000, days=5, seed=2, start="2024-02-26")
     for lines, fails, shown in shell_blocks(document):
