@@ -33,7 +33,7 @@ KEPT = 2
 MOST_CHARACTERS = 1 << 25
 """A larger checkpoint, of very many people, is not kept."""
 
-LAYOUT = 4
+LAYOUT = 5
 """Of a checkpoint."""
 
 

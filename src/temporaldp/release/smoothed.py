@@ -47,8 +47,9 @@ class SmoothedHistograms:
     counts : array, shape (T, n)
         Never negative; every step sums to its total. Not whole: they are means.
     lower, upper : array, shape (T, n)
-        A 95 % interval of each count by itself, if the noise is as stated: approximate, widened by what the releases say about
-        how wrong the chain is; measured in docs/measured/counts.md.
+        A 95 % interval of each count by itself, if the noise is as stated: approximate. It is widened by how wrong the chain
+        is, estimated from the releases that were seen: as a whole, and of each state from the errors of the last predictions.
+        Measured in docs/measured/counts.md.
     states : tuple of n names
     times : tuple of T labels
     totals : array, shape (T,)
@@ -98,7 +99,7 @@ class SmoothedHistograms:
     def fit(self) -> str:
         """How well the chain fits the releases, in words."""
         if self.movement is None:
-            return "as the ledger has it"
+            return "the intervals of each step are widened by how far releases were from what the chain said, up to that step"
         if not np.isfinite(self.movement):
             return "the chain does not fit at all, and is not used"
         if self.movement <= CHAIN_FITS:
