@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
@@ -27,8 +26,7 @@ from temporaldp.smoothing import (
     estimates,
 )
 from temporaldp.smoothing.counts_model import Belief, PredictionErrors
-
-IntArray = NDArray[np.int64]
+from temporaldp.values import IntArray
 
 
 class StepFilter:
